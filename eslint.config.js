@@ -1,0 +1,6 @@
+import neostandard, { resolveIgnoresFromGitignore } from 'neostandard'
+
+export default [
+  ...neostandard({ ts: true, ignores: resolveIgnoresFromGitignore() }),
+  { rules: { '@stylistic/max-len': ['error', { code: 120, ignoreUrls: true }] } },
+]

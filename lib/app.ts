@@ -1,0 +1,53 @@
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+
+import autoload from '@fastify/autoload'
+import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+
+import type { Config } from './config.ts'
+import { isEmail, isText, isUrl } from './formats.ts'
+import { answerClientError, answerFrameworkError } from './framework-errors.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** What the environment says; see lib/config.ts. */
+    config: Config
+  }
+}
+
+/**
+ * Makes the service, with everything in `plugins/` and `routes/`. It opens its database on `ready` or `listen`, which
+ * throw a StartupError when that fails, and gives it back on `close`.
+ */
+export function buildApp (config: Config, logger: FastifyServerOptions['logger'] = false): FastifyInstance {
+  const app = Fastify({
+    logger,
+    genReqId: () => randomUUID(),
+    routerOptions: {
+      ignoreTrailingSlash: true,
+      // Any text may stand where an id belongs, and is then an unknown id; Node bounds the whole request line.
+      maxParamLength: 16_384,
+    },
+    ajv: {
+      // A request is checked and left as it came; every issue is reported.
+      customOptions: { coerceTypes: false, useDefaults: false, removeAdditional: false, allErrors: true },
+      onCreate (ajv) {
+        ajv.addFormat('email', isEmail).addFormat('text', isText).addFormat('url', isUrl)
+        // Lengths count what JavaScript's `length` counts. As a constructor option it would warn of its deprecation.
+        ajv.opts.unicode = false
+      },
+    },
+    onProtoPoisoning: 'remove',
+    onConstructorPoisoning: 'remove',
+    frameworkErrors: answerFrameworkError,
+    clientErrorHandler: answerClientError,
+    // While the service closes, connections that are still open get their answer, and are then closed.
+    return503OnClosing: false,
+    // A first start makes a database.
+    pluginTimeout: 60_000,
+  })
+  app.decorate('config', config)
+  app.register(autoload, { dir: join(import.meta.dirname, '../plugins') })
+  app.register(autoload, { dir: join(import.meta.dirname, '../routes') })
+  return app
+}

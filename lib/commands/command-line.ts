@@ -1,0 +1,32 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+
+import { loadConfig } from '../config.ts'
+import { type Database, openDatabase } from '../database.ts'
+import { StartupError } from '../startup-error.ts'
+
+/** A command line that cannot be understood; the message says what is wrong with it. */
+export class UsageError extends StartupError {
+  constructor (message: string) {
+    super(`${message} (--help tells more)`)
+  }
+}
+
+/** Reads `COMMAND [OPERAND …] [--OPTION …]` from the arguments of the process. Throws a UsageError. */
+export function parseCommandLine<T extends NonNullable<ParseArgsConfig['options']>> (options: T) {
+  try {
+    const { positionals: [command, ...operands], values } = parseArgs({ options, allowPositionals: true })
+    return { command, operands, values }
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+/** Does some work on the database of the configuration, beside the service or without it, and closes it. */
+export async function onDatabase<T> (work: (database: Database) => Promise<T>): Promise<T> {
+  const database = await openDatabase(loadConfig(), { info: console.error })
+  try {
+    return await work(database)
+  } finally {
+    await database.close()
+  }
+}

@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs'
+import { parseEnv } from 'node:util'
+
+import { type Static, Type } from '@sinclair/typebox'
+import { envSchema } from 'env-schema'
+
+import { isEmail } from './formats.ts'
+import { StartupError } from './startup-error.ts'
+
+/** Every variable that the service reads. `description` completes the sentence "NAME must be …". */
+export const variables = Type.Object({
+  NODE_ENV: Type.String({ default: 'development', description: 'production, development or any other name' }),
+  HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
+  PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65_535, description: 'a port number from 0 to 65535' }),
+  LOG_LEVEL: Type.Unsafe<string>({
+    type: 'string',
+    enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    default: 'info',
+    description: 'fatal, error, warn, info, debug, trace or silent',
+  }),
+
+  DATABASE_URL: Type.Optional(Type.String({
+    pattern: '^postgres(ql)?://',
+    description: 'a PostgreSQL address such as postgres://user:password@host:5432/name',
+  })),
+  DATABASE_POOL_SIZE: Type.Integer({
+    default: 10, minimum: 1, maximum: 1000, description: 'a number of connections from 1 to 1000',
+  }),
+  DATABASE_PREPARE: Type.Boolean({ default: true, description: 'true or false' }),
+  DATABASE_TIMEOUT: Type.Integer({
+    default: 5, minimum: 1, maximum: 3600, description: 'a number of seconds from 1 to 3600',
+  }),
+  DATA_DIR: Type.String({ default: '.data', description: 'the path of a folder' }),
+  MIGRATE_ON_START: Type.Boolean({ default: false, description: 'true or false' }),
+
+  JWT_SECRET: Type.Optional(Type.String({ minLength: 32, description: 'a secret of at least 32 characters' })),
+  JWT_EXPIRES_IN: Type.String({
+    default: '7d', pattern: '^[1-9][0-9]{0,4}(s|m|h|d|w)$', description: 'a lifetime such as 15m, 12h or 7d',
+  }),
+  ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', description: 'an email address' })),
+  ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, description: 'a password of at least 8 characters' })),
+
+  FRONTEND_URL: Type.Optional(Type.String({
+    format: 'origins', description: 'a comma-separated list of origins such as https://app.example.org',
+  })),
+  IDP_ISSUER: Type.String({
+    default: 'https://accounts.google.com',
+    format: 'issuer',
+    description: 'the https address of an OpenID Connect issuer (http only on loopback)',
+  }),
+  IDP_CLIENT_ID: Type.Optional(Type.String({ description: 'the client id given by the identity provider' })),
+  IDP_CLIENT_SECRET: Type.Optional(Type.String({ description: 'the client secret given by the identity provider' })),
+  IDP_REDIRECT_URI: Type.Optional(Type.String({
+    format: 'web', description: 'the public http or https address of /auth/google/callback',
+  })),
+})
+
+/** The configuration after `loadConfig`: one field a variable, under the variable's own name. */
+export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL'> & {
+  /** The origins of the browser apps, in the order given; empty when the variable is unset. */
+  FRONTEND_URL: string[]
+}
+
+/** Secrets that container platforms mount as files: `NAME_FILE` holds the path. */
+const MOUNTED = ['DATABASE_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET'] as const
+
+/**
+ * Reads the configuration from `.env` (when present) and from `environment`, which wins. An empty value counts as
+ * unset. Throws a StartupError of one line that names each wrong variable and what it should be.
+ */
+export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv = '.env'): Config {
+  const given = withoutEmpty({ ...readDotenv(dotenv), ...withoutEmpty(environment) })
+  for (const name of MOUNTED) readMounted(given, name)
+  const config = validate(given)
+
+  if (Boolean(config.ADMIN_EMAIL) !== Boolean(config.ADMIN_PASSWORD)) {
+    throw new StartupError('ADMIN_EMAIL and ADMIN_PASSWORD must be set together')
+  }
+  if (config.NODE_ENV === 'production') {
+    if (!config.JWT_SECRET) throw new StartupError('JWT_SECRET must be set in production: at least 32 characters')
+    if (!config.DATABASE_URL && !given.DATA_DIR) {
+      throw new StartupError('DATABASE_URL must be set in production (or DATA_DIR, to keep an embedded database there)')
+    }
+  }
+  return { ...config, FRONTEND_URL: config.FRONTEND_URL?.split(',').map(url => new URL(url).origin) ?? [] }
+}
+
+function validate (given: NodeJS.Dict<string>) {
+  try {
+    return envSchema<Static<typeof variables>>({
+      schema: variables,
+      data: given,
+      env: false,
+      ajv: {
+        customOptions: ajv => ajv
+          .addFormat('email', isEmail)
+          .addFormat('origins', areOrigins)
+          .addFormat('issuer', isIssuer)
+          .addFormat('web', isWeb),
+      },
+    })
+  } catch (error) {
+    const { errors } = error as { errors: { instancePath: string }[] }
+    const names = new Set(errors.map(({ instancePath }) => instancePath.slice(1) as keyof typeof variables.properties))
+    const issues = [...names].map(name => `${name} must be ${variables.properties[name].description}`)
+    throw new StartupError(issues.join('; '))
+  }
+}
+
+function readDotenv (path: string) {
+  try {
+    return parseEnv(readFileSync(path, 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
+    throw new StartupError(`Cannot read ${path}: ${(error as Error).message}`)
+  }
+}
+
+function readMounted (given: NodeJS.Dict<string>, name: typeof MOUNTED[number]) {
+  const file = given[`${name}_FILE`]
+  if (!file) return
+  if (given[name]) throw new StartupError(`Only one of ${name} and ${name}_FILE may be set`)
+  try {
+    given[name] = readFileSync(file, 'utf8').trimEnd()
+  } catch (error) {
+    throw new StartupError(`${name}_FILE must be the path of a readable file: ${(error as Error).message}`)
+  }
+}
+
+function withoutEmpty (given: NodeJS.Dict<string>) {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
+}
+
+function isWeb (value: string) {
+  return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
+}
+
+function areOrigins (value: string) {
+  // The origin of what has no path, query, fragment or user is the address itself; a closing slash is forgiven.
+  return value.split(',').every(url => isWeb(url) && new URL(url).origin === new URL(url).href.replace(/\/$/, ''))
+}
+
+function isIssuer (value: string) {
+  if (!isWeb(value)) return false
+  const { protocol, hostname } = new URL(value)
+  return protocol === 'https:' || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+}

@@ -1,0 +1,76 @@
+import type { FastifyBaseLogger } from 'fastify'
+import postgres from 'postgres'
+
+import type { Config } from './config.ts'
+import { startEmbeddedPostgres } from './embedded-postgres.ts'
+import { StartupError } from './startup-error.ts'
+
+/** The pool of connections, and the tag that runs a statement on it. */
+export type Sql = postgres.Sql<{ uuid: string }>
+
+/** A database that answers: its address, a pool on it, and what to call when done. */
+export interface Database {
+  url: string
+  sql: Sql
+  close (): Promise<void>
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const NIL = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * Ids are opaque: whatever a client sends where an id belongs must behave as the id of no row, not as a syntax error.
+ * So any value bound to a `uuid` that is not written as PostgreSQL writes one becomes the nil id, which no row has.
+ */
+const uuid = {
+  to: 2950,
+  from: [2950],
+  serialize: (value: unknown) => UUID.test(String(value)) ? String(value) : NIL,
+  parse: (value: string) => value,
+}
+
+/**
+ * Opens the database of the configuration: the one at `DATABASE_URL`, or the embedded PostgreSQL under `DATA_DIR`,
+ * which is started, or joined where it runs already. Throws a StartupError when it cannot be reached.
+ */
+export async function openDatabase (config: Config, log: Pick<FastifyBaseLogger, 'info'>): Promise<Database> {
+  const server = config.DATABASE_URL
+    ? { url: config.DATABASE_URL, release: async () => {} }
+    : await startEmbeddedPostgres(config.DATA_DIR, log)
+  const sql = connect(server.url, config)
+  const database = {
+    url: server.url,
+    sql,
+    async close () {
+      await sql.end({ timeout: config.DATABASE_TIMEOUT })
+      await server.release()
+    },
+  }
+  try {
+    await sql`SELECT 1`
+    return database
+  } catch (error) {
+    await database.close()
+    const { message, code } = error as NodeJS.ErrnoException
+    throw new StartupError(`Cannot reach the database at ${address(server.url)}: ${message || code}`)
+  }
+}
+
+function connect (url: string, config: Config): Sql {
+  return postgres(url, {
+    max: config.DATABASE_POOL_SIZE,
+    prepare: config.DATABASE_PREPARE,
+    fetch_types: false,
+    connect_timeout: config.DATABASE_TIMEOUT,
+    connection: {
+      application_name: 'community-platform',
+      statement_timeout: config.DATABASE_TIMEOUT * 1000,
+    },
+    types: { uuid },
+  })
+}
+
+/** The address without what is secret in it: user, password and options. */
+function address (url: string) {
+  return url.replace(/^\w+:\/\/(.*@)?/, '').replace(/\?.*/, '')
+}

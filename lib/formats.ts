@@ -1,0 +1,20 @@
+/** One label of a domain name. */
+const LABEL = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
+
+/** The e-mail address of the HTML standard (§ 4.10.5.1.5), with at least one dot in the domain. */
+const EMAIL = new RegExp(`^[a-z0-9.!#$%&'*+/=?^_\`{|}~-]{1,64}@${LABEL}(?:\\.${LABEL})+$`, 'i')
+
+/** Whether this is an ordinary `local@domain.tld`, at most 254 characters long (RFC 5321, § 4.5.3.1.3). */
+export function isEmail (value: string) {
+  return value.length <= 254 && EMAIL.test(value)
+}
+
+/** Whether PostgreSQL can store this as text: it takes every character but NUL. */
+export function isText (value: string) {
+  return !value.includes('\0')
+}
+
+/** Whether `new URL(value)` accepts this, and PostgreSQL can store it. */
+export function isUrl (value: string) {
+  return isText(value) && URL.canParse(value)
+}

@@ -1,0 +1,29 @@
+import { STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+
+/** Answers what Fastify refuses before it looks for a route, such as a path that cannot be decoded: 400 `{message}`. */
+export function answerFrameworkError (error: FastifyError, _request: FastifyRequest, reply: FastifyReply) {
+  reply.code(400).send({ message: error.message })
+}
+
+const CLIENT_ERRORS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
+
+/** Answers what Node's parser refuses, such as a broken request line: 400, 408 or 431 `{message}`, then hangs up. */
+export function answerClientError (error: NodeJS.ErrnoException, socket: Socket) {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const status = CLIENT_ERRORS[error.code ?? ''] ?? 400
+  const body = JSON.stringify({ message: STATUS_CODES[status] })
+  socket.end([
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${body.length}`,
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n'))
+}

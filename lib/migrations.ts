@@ -1,0 +1,51 @@
+import { readdir } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+
+import { Migration, runner } from 'node-pg-migrate'
+
+import type { Sql } from './database.ts'
+import { StartupError } from './startup-error.ts'
+
+/** The folder of the SQL files: beside package.json, wherever this file was compiled to. */
+const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#package.json')))
+
+/**
+ * Brings the schema up to date, or takes back the last `count` steps, in one transaction and under an advisory lock: of
+ * several who do it at once, the others wait and then find nothing left. Returns the names of the steps taken.
+ */
+export async function migrate (databaseUrl: string, direction: 'up' | 'down' = 'up', count?: number) {
+  const steps = await runner({
+    databaseUrl,
+    dir: DIRECTORY,
+    direction,
+    count,
+    migrationsTable: 'pgmigrations',
+    advisoryLockMode: 'wait',
+    singleTransaction: true,
+    log: () => {},
+  })
+  return steps.map(({ name }) => name)
+}
+
+/** Lists every migration in order, and whether this database has it. */
+export async function migrationStatus (sql: Sql) {
+  const files = (await readdir(DIRECTORY)).filter(file => file.endsWith('.sql')).sort()
+  const [table] = await sql`SELECT to_regclass('pgmigrations') IS NOT NULL AS exists`
+  const applied = table?.exists ? await sql<{ name: string }[]>`SELECT name FROM pgmigrations` : []
+  const names = new Set(applied.map(({ name }) => name))
+  return files.map(file => file.slice(0, -'.sql'.length)).map(name => ({ name, applied: names.has(name) }))
+}
+
+/** Throws a StartupError unless this database has every migration. */
+export async function assertMigrated (sql: Sql) {
+  const pending = (await migrationStatus(sql)).filter(({ applied }) => !applied)
+  if (pending.length > 0) {
+    throw new StartupError(`The database lacks ${pending.length} migrations: run "npm run migrate" ` +
+      'or start with MIGRATE_ON_START=true')
+  }
+}
+
+/** Writes an empty migration and returns its path. */
+export function createMigration (name: string) {
+  return Migration.create(name, DIRECTORY, { language: 'sql', filenameFormat: 'utc' })
+}

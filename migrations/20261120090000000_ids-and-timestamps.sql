@@ -1,0 +1,36 @@
+-- Up Migration
+
+-- A time-ordered UUID (RFC 9562, version 7): 48 bits of milliseconds, then what gen_random_uuid() put there, with the
+-- version changed from 4 to 7. New rows land side by side in every index. (PostgreSQL 18 has uuidv7(); 14 to 17 do not.)
+CREATE FUNCTION new_id() RETURNS uuid
+LANGUAGE sql VOLATILE PARALLEL SAFE
+AS $$
+  SELECT encode(
+    set_bit(
+      set_bit(
+        overlay(
+          uuid_send(gen_random_uuid())
+          PLACING substring(int8send(floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3)
+          FROM 1 FOR 6
+        ),
+        52, 1
+      ),
+      53, 1
+    ),
+    'hex'
+  )::uuid
+$$;
+
+CREATE FUNCTION set_updated_at() RETURNS trigger
+LANGUAGE plpgsql
+AS $$
+BEGIN
+  NEW.updated_at := clock_timestamp();
+  RETURN NEW;
+END
+$$;
+
+-- Down Migration
+
+DROP FUNCTION set_updated_at();
+DROP FUNCTION new_id();

@@ -1,0 +1,60 @@
+import { join } from 'node:path'
+
+import jwt from '@fastify/jwt'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+
+import type { Role } from '../lib/accounts.ts'
+import { HttpError } from '../lib/http-error.ts'
+import { keepSecret } from '../lib/secret-file.ts'
+
+declare module '@fastify/jwt' {
+  interface FastifyJWT {
+    /** `sub` is the id of the user (RFC 7519, § 4.1.2). */
+    payload: { sub: string, role: Role }
+    user: { id: string, role: Role }
+  }
+}
+
+type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** onRequest hook: lets in who shows a valid token, and sets `request.user` from its claims; else 401. */
+    authenticate: Hook
+    /** Makes an onRequest hook: `authenticate`, then 403 unless the role claim is one of these. */
+    requireRole (...roles: Role[]): Hook
+    /** Signs an application token that names this user, valid for JWT_EXPIRES_IN. */
+    issueToken (user: { id: string, role: Role }): string
+  }
+}
+
+/** Tokens (HS256 only), and the hooks that guard routes by them. */
+export default fp(async app => {
+  const { JWT_SECRET, JWT_EXPIRES_IN, DATA_DIR } = app.config
+
+  await app.register(jwt, {
+    secret: JWT_SECRET ?? await keepSecret(join(DATA_DIR, 'jwt-secret')),
+    sign: { algorithm: 'HS256', expiresIn: JWT_EXPIRES_IN },
+    verify: { algorithms: ['HS256'] },
+  })
+
+  app.decorate('authenticate', async request => {
+    const token = request.headers.authorization?.split(' ')[1]
+    if (!token) throw new HttpError(401, 'Access token required')
+    try {
+      const { sub, role } = app.jwt.verify<{ sub?: string, role: Role }>(token)
+      // A token of ours that names nobody is valid, and belongs to a user who does not exist.
+      request.user = { id: String(sub), role }
+    } catch {
+      throw new HttpError(401, 'Invalid or expired token')
+    }
+  })
+
+  app.decorate('requireRole', (...roles) => async (request, reply) => {
+    await app.authenticate(request, reply)
+    if (!roles.includes(request.user.role)) throw new HttpError(403, 'Forbidden')
+  })
+
+  app.decorate('issueToken', ({ id, role }) => app.jwt.sign({ sub: id, role }))
+}, { name: 'auth' })

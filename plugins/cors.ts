@@ -1,0 +1,9 @@
+import cors from '@fastify/cors'
+import fp from 'fastify-plugin'
+
+/** Lets browser apps of the origins in FRONTEND_URL, and no others, read the answers. */
+export default fp(async app => {
+  const origin = app.config.FRONTEND_URL
+  if (origin.length === 0) return
+  await app.register(cors, { origin, methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'], maxAge: 600 })
+}, { name: 'cors' })

@@ -1,0 +1,31 @@
+import fp from 'fastify-plugin'
+
+import { ensureAdmin } from '../lib/accounts.ts'
+import { openDatabase, type Sql } from '../lib/database.ts'
+import { assertMigrated, migrate } from '../lib/migrations.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Runs a statement on the pool: app.sql`SELECT …`. */
+    sql: Sql
+  }
+}
+
+/** Opens the database, brings its schema up to date or insists that it is, and sees to the first admin. */
+export default fp(async app => {
+  const { config, log } = app
+  const database = await openDatabase(config, log)
+  app.decorate('sql', database.sql)
+  app.addHook('onClose', () => database.close())
+
+  if (!config.DATABASE_URL || config.MIGRATE_ON_START) {
+    const steps = await migrate(database.url)
+    if (steps.length > 0) log.info(`Database schema brought up to date: ${steps.length} migrations`)
+  }
+  await assertMigrated(database.sql)
+
+  if (config.ADMIN_EMAIL && config.ADMIN_PASSWORD) {
+    const outcome = await ensureAdmin(database.sql, config.ADMIN_EMAIL, config.ADMIN_PASSWORD)
+    if (outcome === 'created') log.info('Admin account created from ADMIN_EMAIL')
+  }
+}, { name: 'database' })

@@ -1,0 +1,51 @@
+import type { FastifyError } from 'fastify'
+import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
+import fp from 'fastify-plugin'
+
+import { HttpError } from '../lib/http-error.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The message of the 500 that this operation answers when something unexpected happens. */
+    failure?: string
+  }
+}
+
+/** Renders every error, in one place, as JSON `{message}`; what is not for the client goes to the log. */
+export default fp(async app => {
+  app.setErrorHandler<FastifyError>((error, request, reply) => {
+    if (error instanceof HttpError) {
+      return reply.code(error.statusCode).send({ message: error.message })
+    }
+    if (error.validation) {
+      return reply.code(400).send({ message: 'Validation error', errors: error.validation.map(toIssue) })
+    }
+    // What Fastify itself refuses: malformed JSON, too large a body, another media type.
+    if (error.code?.startsWith('FST_') && error.statusCode && error.statusCode < 500) {
+      return reply.code(error.statusCode).send({ message: error.message })
+    }
+    const message = request.routeOptions.config.failure ?? 'Internal server error'
+    request.log.error({ err: error }, message)
+    return reply.code(500).send({ message })
+  })
+
+  app.setNotFoundHandler((_request, reply) => {
+    return reply.code(404).send({ message: 'Not found' })
+  })
+}, { name: 'errors' })
+
+const FORMATS: Record<string, string> = {
+  email: 'must be an email address',
+  text: 'must not contain the character NUL',
+  url: 'must be a URL',
+}
+
+/** Turns an issue of Ajv's into `{path, message}`: the dotted path of the field, and words for a person. */
+function toIssue ({ instancePath, keyword, params, message }: FastifySchemaValidationError) {
+  const path = instancePath.split('/').slice(1)
+  switch (keyword) {
+    case 'required': return { path: [...path, params.missingProperty].join('.'), message: 'is required' }
+    case 'format': return { path: path.join('.'), message: FORMATS[String(params.format)] }
+    default: return { path: path.join('.'), message }
+  }
+}

@@ -1,0 +1,23 @@
+import type { FastifyPluginAsync } from 'fastify'
+
+import { HttpError } from '../../lib/http-error.ts'
+import { assertMigrated } from '../../lib/migrations.ts'
+
+/** Whether to send requests here: the database answers, its schema is up to date, and the service is not stopping. */
+const readyz: FastifyPluginAsync = async app => {
+  let stopping = false
+  app.addHook('preClose', async () => { stopping = true })
+
+  app.get('/', { logLevel: 'warn' }, async request => {
+    if (stopping) throw new HttpError(503, 'Stopping')
+    try {
+      await assertMigrated(app.sql)
+    } catch (error) {
+      request.log.warn({ err: error }, 'Not ready')
+      throw new HttpError(503, 'Not ready')
+    }
+    return { message: 'Ready' }
+  })
+}
+
+export default readyz

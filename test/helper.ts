@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto'
+
+import type { FastifyInstance, FastifyServerOptions, InjectOptions, LightMyRequestResponse } from 'fastify'
+import postgres from 'postgres'
+
+import type { Role } from '../lib/accounts.ts'
+import { buildApp } from '../lib/app.ts'
+import { type Config, loadConfig } from '../lib/config.ts'
+import { currentRun, withDatabase } from './run.ts'
+
+/** What of a tap test the helpers use: everything they make is gone when it ends. */
+interface Test {
+  teardown (clean: () => unknown): void
+}
+
+/** A fresh database, gone when the test ends: a copy of the migrated template, or an empty one. Returns its address. */
+export async function createDatabase (t: Test, { migrated = true } = {}) {
+  const { url, template } = currentRun()
+  const name = `${template}_${randomUUID()}`
+  const sql = postgres(url, { max: 1, onnotice () {} })
+  await sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(migrated ? template : 'template0')}`
+  t.teardown(async () => {
+    await sql`DROP DATABASE ${sql(name)} WITH (FORCE)`
+    await sql.end()
+  })
+  return withDatabase(url, name)
+}
+
+/** A configuration for tests; neither the environment nor `.env` has a say in it. */
+export function testConfig (variables: NodeJS.Dict<string>): Config {
+  return loadConfig({ NODE_ENV: 'test', JWT_SECRET: 'a secret of the tests, long enough', ...variables }, '/dev/null')
+}
+
+/** The service on a database of its own, ready, and closed when the test ends. */
+export async function build (
+  t: Test, variables: NodeJS.Dict<string> = {}, logger?: FastifyServerOptions['logger']
+): Promise<FastifyInstance> {
+  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), ...variables }), logger)
+  t.teardown(() => app.close())
+  await app.ready()
+  return app
+}
+
+type Method = NonNullable<InjectOptions['method']>
+
+/** A user who is in the database, and a way to send requests in their name. */
+export interface Person {
+  id: string
+  email: string
+  role: Role
+  token: string
+  /** Sends a request with this person's token. */
+  inject (method: Method, url: string, payload?: unknown): Promise<LightMyRequestResponse>
+}
+
+/** Adds a user who signs in no other way than by the token that comes with them. */
+export async function person (
+  app: FastifyInstance, role: Role = 'STUDENT', fields: Record<string, unknown> = {}
+): Promise<Person> {
+  const user = {
+    email: `${randomUUID()}@example.org`, password: '!', first_name: 'Ada', last_name: 'Lovelace', role, ...fields,
+  }
+  const [row] = await app.sql<{ id: string, email: string }[]>`INSERT INTO users ${app.sql(user)} RETURNING id, email`
+  const { id, email } = row!
+  const token = app.issueToken({ id, role })
+  return {
+    id,
+    email,
+    role,
+    token,
+    inject: (method, url, payload) => inject(app, method, url, payload, { authorization: `Bearer ${token}` }),
+  }
+}
+
+/** Sends a request; the answer's `json()` is its body. */
+export async function inject (
+  app: FastifyInstance, method: Method, url: string, payload?: unknown, headers: Record<string, string> = {}
+): Promise<LightMyRequestResponse> {
+  return app.inject({ method, url, headers, ...(payload === undefined ? {} : { payload: payload as object }) })
+}
