@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 
 import jwt from '@fastify/jwt'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
 import type { Role } from '../lib/accounts.ts'
@@ -16,14 +16,18 @@ declare module '@fastify/jwt' {
   }
 }
 
-type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
+/** An onRequest hook that lets in the holders of a valid token; of these roles only, when it names any. */
+export interface Guard {
+  (request: FastifyRequest): Promise<void>
+  roles: readonly Role[]
+}
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** onRequest hook: lets in who shows a valid token, and sets `request.user` from its claims; else 401. */
-    authenticate: Hook
-    /** Makes an onRequest hook: `authenticate`, then 403 unless the role claim is one of these. */
-    requireRole (...roles: Role[]): Hook
+    /** Lets in whoever shows a valid token, else 401; sets `request.user` by the token's claims. */
+    authenticate: Guard
+    /** Makes a hook that, after `authenticate`, answers 403 unless the role claim is one of these. */
+    requireRole (...roles: Role[]): Guard
     /** Signs an application token that names this user, valid for JWT_EXPIRES_IN. */
     issueToken (user: { id: string, role: Role }): string
   }
@@ -39,7 +43,17 @@ export default fp(async app => {
     verify: { algorithms: ['HS256'] },
   })
 
-  app.decorate('authenticate', async request => {
+  app.decorate('authenticate', Object.assign(authenticate, { roles: [] }))
+
+  app.decorate('requireRole', (...roles) => Object.assign(async (request: FastifyRequest) => {
+    await authenticate(request)
+    if (!roles.includes(request.user.role)) throw new HttpError(403, 'Forbidden')
+  }, { roles }))
+
+  app.decorate('issueToken', ({ id, role }) => app.jwt.sign({ sub: id, role }))
+
+  async function authenticate (request: FastifyRequest) {
+    // The second segment, whatever the scheme word.
     const token = request.headers.authorization?.split(' ')[1]
     if (!token) throw new HttpError(401, 'Access token required')
     try {
@@ -49,12 +63,5 @@ export default fp(async app => {
     } catch {
       throw new HttpError(401, 'Invalid or expired token')
     }
-  })
-
-  app.decorate('requireRole', (...roles) => async (request, reply) => {
-    await app.authenticate(request, reply)
-    if (!roles.includes(request.user.role)) throw new HttpError(403, 'Forbidden')
-  })
-
-  app.decorate('issueToken', ({ id, role }) => app.jwt.sign({ sub: id, role }))
+  }
 }, { name: 'auth' })

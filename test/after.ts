@@ -1,12 +1,14 @@
-// Runs once after the tests: leaves nothing behind.
+// Runs once after the tests: compares the answers that they saw with those declared, and leaves nothing behind.
 import { rm } from 'node:fs/promises'
 
 import postgres from 'postgres'
 
 import { startEmbeddedPostgres } from '../lib/embedded-postgres.ts'
-import { currentRun, RUN_DIR } from './run.ts'
+import { compareAnswers } from './answers.ts'
+import { currentRun, RUN_DIR, withDatabase } from './run.ts'
 
 const { url, template } = currentRun()
+const discrepancies = await compareAnswers(withDatabase(url, template))
 const sql = postgres(url)
 const leftovers = await sql`SELECT datname FROM pg_database WHERE datname LIKE ${`${template}_%`}`
 await sql`DROP DATABASE ${sql(template)} WITH (FORCE)`
@@ -14,7 +16,8 @@ await sql.end()
 if (!process.env.DATABASE_URL) await (await startEmbeddedPostgres(RUN_DIR, console)).release()
 await rm(RUN_DIR, { recursive: true })
 
-if (leftovers.length > 0) {
-  console.error(`Tests left databases behind: ${leftovers.map(({ datname }) => datname).join(', ')}`)
+for (const { datname } of leftovers) discrepancies.push(`a test left the database ${datname} behind`)
+if (discrepancies.length > 0) {
+  console.error(['After the tests:', ...discrepancies].join('\n  '))
   process.exitCode = 1
 }

@@ -6,6 +6,7 @@ import postgres from 'postgres'
 import type { Role } from '../lib/accounts.ts'
 import { buildApp } from '../lib/app.ts'
 import { type Config, loadConfig } from '../lib/config.ts'
+import { recordAnswers } from './answers.ts'
 import { currentRun, withDatabase } from './run.ts'
 
 /** What of a tap test the helpers use: everything they make is gone when it ends. */
@@ -36,6 +37,7 @@ export async function build (
   t: Test, variables: NodeJS.Dict<string> = {}, logger?: FastifyServerOptions['logger']
 ): Promise<FastifyInstance> {
   const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), ...variables }), logger)
+  recordAnswers(app)
   t.teardown(() => app.close())
   await app.ready()
   return app

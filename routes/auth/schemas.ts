@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { Answer, Email, Message, Nullable, Role, Text, Unauthenticated, ValidationError } from '../../lib/schemas.ts'
+import { Answer, Email, Message, Nullable, Role, Text } from '../../lib/schemas.ts'
 
 export const register = {
   body: Type.Object({
@@ -16,9 +16,7 @@ export const register = {
       }),
       token: Type.String(),
     }),
-    400: ValidationError(),
     409: Message('User already exists'),
-    500: Message('Registration failed'),
   },
 }
 
@@ -32,9 +30,8 @@ export const login = {
       user: Answer({ userId: Type.String(), email: Type.String(), role: Role }),
       token: Type.String(),
     }),
-    400: ValidationError('All fields are required'),
+    400: Message('All fields are required'),
     401: Message('Invalid credentials'),
-    500: Message('Login failed'),
   },
 }
 
@@ -51,7 +48,6 @@ export const me = {
         club: Type.Union([Answer({ id: Type.String(), name: Type.String(), imageUrl: Nullable }), Type.Null()]),
       }),
     }),
-    401: Unauthenticated('Unauthorized'),
-    500: Message('Internal server error'),
+    401: Message('Unauthorized'),
   },
 }

@@ -1,0 +1,82 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+
+import { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
+import type { FastifyInstance, RouteOptions } from 'fastify'
+
+import { buildApp } from '../lib/app.ts'
+import { loadConfig } from '../lib/config.ts'
+import { RUN_DIR } from './run.ts'
+
+/** What one test file saw, written when its process ends. */
+interface Record {
+  file: string
+  /** The answers that were received: `METHOD route status`, and the text of a message that the route declares. */
+  seen: string[]
+  /** Answers that no schema declares. */
+  undeclared: string[]
+}
+
+const RECORDS = join(RUN_DIR, 'answers')
+const ROUTE_TESTS = 'test/routes'
+
+const ajv = new Ajv({ strict: false })
+addFormats.default(ajv)
+
+const seen = new Set<string>()
+const undeclared = new Set<string>()
+
+process.once('exit', () => {
+  if (seen.size + undeclared.size === 0) return
+  const record: Record = { file: relative('.', process.argv[1]!), seen: [...seen], undeclared: [...undeclared] }
+  mkdirSync(RECORDS, { recursive: true })
+  writeFileSync(join(RECORDS, `${process.pid}.json`), JSON.stringify(record))
+})
+
+/** Notes every answer of the service, and checks it against the schema that its route declares for the status. */
+export function recordAnswers (app: FastifyInstance) {
+  app.addHook('onSend', async ({ method, routeOptions }, { statusCode }, payload) => {
+    if (!routeOptions.url || method === 'HEAD' || method === 'OPTIONS') return payload
+    const body = payload ? JSON.parse(String(payload)) : null
+    const schema = answersOf(routeOptions)[statusCode]
+    const answer = [method, routeOptions.url, statusCode]
+    if (!schema) undeclared.add([...answer, 'is not declared:', payload].join(' '))
+    else if (!ajv.validate(schema, body)) undeclared.add([...answer, ajv.errorsText(), payload].join(' '))
+    else seen.add([...answer, ...schema.properties?.message?.enum ? [body.message] : []].join(' '))
+    return payload
+  })
+}
+
+/**
+ * Compares what all test files saw with what all routes declare. An answer seen and not declared is always wrong; one
+ * declared and not seen is wrong when every test of a route ran.
+ */
+export async function compareAnswers (databaseUrl: string): Promise<string[]> {
+  const records = readdirSync(RECORDS).map(file => JSON.parse(readFileSync(join(RECORDS, file), 'utf8')) as Record)
+  const wrong = records.flatMap(({ file, undeclared }) => undeclared.map(answer => `${file}: ${answer}`))
+
+  const ran = new Set(records.map(({ file }) => file))
+  if (readdirSync(ROUTE_TESTS).every(file => ran.has(join(ROUTE_TESTS, file)))) {
+    const seen = new Set(records.flatMap(({ seen }) => seen))
+    const missed = (await declaredAnswers(databaseUrl)).filter(answer => !seen.has(answer))
+    wrong.push(...missed.map(answer => `no test saw ${answer}`))
+  }
+  return wrong
+}
+
+async function declaredAnswers (databaseUrl: string) {
+  const app = buildApp(loadConfig({ NODE_ENV: 'test', DATABASE_URL: databaseUrl }, '/dev/null'))
+  const routes: RouteOptions[] = []
+  app.addHook('onRoute', route => { routes.push(route) })
+  await app.ready()
+  await app.close()
+  return routes.filter(({ method }) => method !== 'HEAD' && method !== 'OPTIONS').flatMap(route =>
+    Object.entries(answersOf(route)).flatMap(([status, schema]) =>
+      (schema.properties?.message?.enum ?? ['']).map(text => [route.method, route.url, status, text].join(' ').trim())))
+}
+
+function answersOf ({ schema }: Pick<RouteOptions, 'schema'>) {
+  type Answer = { properties?: { message?: { enum?: string[] } } }
+  return (schema?.response ?? {}) as { [status: string]: Answer }
+}
