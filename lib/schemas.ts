@@ -20,10 +20,17 @@ export const Answer = <T extends TProperties>(properties: T) => Type.Object(prop
 /** A string or null in an answer. */
 export const Nullable = Type.Union([Type.String(), Type.Null()])
 
-/** A date-time in an answer: `2026-01-31T09:30:00.000Z`. */
-export const DateTime = Type.Unsafe<Date>({ type: 'string', format: 'date-time' })
+/** A date-time in an answer, made by the SQL function `iso8601`: `2026-01-31T09:30:00.000Z`. */
+export const DateTime = Type.String({ format: 'date-time' })
 
-export const Role = Type.Unsafe<typeof ROLES[number]>({ type: 'string', enum: ROLES })
+/** What an answer tells of the club that something belongs to. */
+export const Club = Answer({ name: Type.String(), imageUrl: Nullable })
+export const ClubName = Answer({ name: Type.String() })
+
+/** One of a few words. */
+export const Enum = <T extends string>(...words: readonly T[]) => Type.Unsafe<T>({ type: 'string', enum: words })
+
+export const Role = Enum(...ROLES)
 
 /** An answer `{message}` with one of these texts. */
 export const Message = (...texts: string[]) => Answer({ message: Type.Unsafe<string>({ type: 'string', enum: texts }) })

@@ -21,6 +21,13 @@ AS $$
   )::uuid
 $$;
 
+-- The form that date-times have in every answer: 2026-01-31T09:30:00.000Z.
+CREATE FUNCTION iso8601(timestamptz) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+  SELECT to_char($1 AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+$$;
+
 CREATE FUNCTION set_updated_at() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
@@ -33,4 +40,5 @@ $$;
 -- Down Migration
 
 DROP FUNCTION set_updated_at();
+DROP FUNCTION iso8601(timestamptz);
 DROP FUNCTION new_id();

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-import jwt from '@fastify/jwt'
+import jwt, { type FastifyJWT } from '@fastify/jwt'
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
@@ -12,6 +12,7 @@ declare module '@fastify/jwt' {
   interface FastifyJWT {
     /** `sub` is the id of the user (RFC 7519, § 4.1.2). */
     payload: { sub: string, role: Role }
+    /** `id` is empty when a valid token names nobody. */
     user: { id: string, role: Role }
   }
 }
@@ -28,6 +29,8 @@ declare module 'fastify' {
     authenticate: Guard
     /** Makes a hook that, after `authenticate`, answers 403 unless the role claim is one of these. */
     requireRole (...roles: Role[]): Guard
+    /** The user whom a token of ours names, with the role of its claims; `undefined` when it does not verify. */
+    verifyToken (token: string): FastifyJWT['user'] | undefined
     /** Signs an application token that names this user, valid for JWT_EXPIRES_IN. */
     issueToken (user: { id: string, role: Role }): string
   }
@@ -43,6 +46,15 @@ export default fp(async app => {
     verify: { algorithms: ['HS256'] },
   })
 
+  app.decorate('verifyToken', token => {
+    try {
+      const { sub = '', role } = app.jwt.verify<{ sub?: string, role: Role }>(token)
+      return { id: String(sub), role }
+    } catch {
+      return undefined
+    }
+  })
+
   app.decorate('authenticate', Object.assign(authenticate, { roles: [] }))
 
   app.decorate('requireRole', (...roles) => Object.assign(async (request: FastifyRequest) => {
@@ -56,12 +68,8 @@ export default fp(async app => {
     // The second segment, whatever the scheme word.
     const token = request.headers.authorization?.split(' ')[1]
     if (!token) throw new HttpError(401, 'Access token required')
-    try {
-      const { sub, role } = app.jwt.verify<{ sub?: string, role: Role }>(token)
-      // A token of ours that names nobody is valid, and belongs to a user who does not exist.
-      request.user = { id: String(sub), role }
-    } catch {
-      throw new HttpError(401, 'Invalid or expired token')
-    }
+    const user = app.verifyToken(token)
+    if (!user) throw new HttpError(401, 'Invalid or expired token')
+    request.user = user
   }
 }, { name: 'auth' })
