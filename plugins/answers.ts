@@ -21,7 +21,8 @@ export default fp(async app => {
     }
     if (guard) answers[401] = also(answers[401], 'Access token required', 'Invalid or expired token')
     if (guard && guard.roles.length > 0) answers[403] = also(answers[403], 'Forbidden')
-    if (route.config?.failure) answers[500] = also(answers[500], route.config.failure)
+    const failure = route.config?.failure
+    if (typeof failure === 'string') answers[500] = also(answers[500], failure)
     route.schema = { ...route.schema, response: answers }
   })
 }, { name: 'answers', dependencies: ['auth', 'errors'] })

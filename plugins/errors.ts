@@ -6,8 +6,8 @@ import { HttpError } from '../lib/http-error.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The message of the 500 that this operation answers when something unexpected happens. */
-    failure?: string
+    /** What this operation answers when something unexpected happens: the message of its 500, or another answer. */
+    failure?: string | { status: number, body: object }
   }
 }
 
@@ -24,9 +24,10 @@ export default fp(async app => {
     if (error.code?.startsWith('FST_') && error.statusCode && error.statusCode < 500) {
       return reply.code(error.statusCode).send({ message: error.message })
     }
-    const message = request.routeOptions.config.failure ?? 'Internal server error'
-    request.log.error({ err: error }, message)
-    return reply.code(500).send({ message })
+    const { failure = 'Internal server error' } = request.routeOptions.config
+    const { status, body } = typeof failure === 'string' ? { status: 500, body: { message: failure } } : failure
+    request.log.error({ err: error }, 'Unexpected error')
+    return reply.code(status).send(body)
   })
 
   app.setNotFoundHandler((_request, reply) => {

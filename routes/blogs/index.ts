@@ -1,0 +1,113 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
+
+import { HttpError } from '../../lib/http-error.ts'
+import { userIdOf } from '../../lib/user-id.ts'
+import {
+  deleteBlog, findBlog, insertBlog, listAllBlogs, listBlogsOf, listPublishedBlogs, setBlogStatus, updateBlog,
+} from './queries.ts'
+import * as schemas from './schemas.ts'
+
+/** Blogs: submitted by everybody, moderated by admins, published for all to read. */
+const blogs: FastifyPluginAsyncTypebox = async app => {
+  app.get('/', {
+    schema: schemas.listPublished,
+    config: { failure: 'Failed to fetch blogs' },
+  }, async (_request, reply) => {
+    const blogs = await listPublishedBlogs(app.sql)
+    reply.header('cache-control', 'public, s-maxage=120, stale-while-revalidate=300')
+    return { blogs }
+  })
+
+  app.get<{ Params: { id: string } }>('/:id', {
+    schema: schemas.read,
+    config: { failure: 'Failed to fetch blog' },
+  }, async request => {
+    const blog = await findBlog(app.sql, request.params.id)
+    if (!blog) throw new HttpError(404, 'Blog not found')
+    if (blog.status !== 'PUBLISHED') {
+      const user = bearer(request)
+      if (user?.role !== 'ADMIN' && user?.id !== blog.authorId) {
+        throw new HttpError(403, 'You are not allowed to view this blog')
+      }
+    }
+    return { blog }
+  })
+
+  app.post('/submit', {
+    onRequest: app.requireRole('STUDENT', 'CLUB_HEAD', 'ADMIN'),
+    schema: schemas.submit,
+    config: { failure: 'Failed to submit blog' },
+  }, async (request, reply) => {
+    const { title, content, imageUrl } = request.body
+    const blog = await insertBlog(app.sql, { title, content, imageUrl, authorId: userIdOf(request, 'Unauthorized') })
+    reply.code(201)
+    return { blog }
+  })
+
+  app.get('/me', {
+    onRequest: app.requireRole('STUDENT', 'CLUB_HEAD', 'ADMIN'),
+    schema: schemas.listMine,
+    config: { failure: 'Failed to fetch your blogs' },
+  }, async request => {
+    return { blogs: await listBlogsOf(app.sql, userIdOf(request, 'Unauthorized')) }
+  })
+
+  app.get('/admin', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.listAll,
+    config: { failure: 'Failed to fetch blogs' },
+  }, async () => {
+    return { blogs: await listAllBlogs(app.sql) }
+  })
+
+  app.post('/', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.create,
+    config: { failure: 'Failed to create blog' },
+  }, async (request, reply) => {
+    const blog = await insertBlog(app.sql, { ...request.body, authorId: request.user.id })
+    reply.code(201)
+    return { blog }
+  })
+
+  app.put('/:id', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.update,
+    config: { failure: 'Failed to update blog' },
+  }, async request => {
+    return { blog: await updateBlog(app.sql, request.params.id, request.body) }
+  })
+
+  app.post('/:id/approve', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.moderate,
+    config: { failure: 'Failed to approve blog' },
+  }, async request => {
+    return { blog: await setBlogStatus(app.sql, request.params.id, 'PUBLISHED') }
+  })
+
+  app.post('/:id/archive', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.moderate,
+    config: { failure: 'Failed to archive blog' },
+  }, async request => {
+    return { blog: await setBlogStatus(app.sql, request.params.id, 'ARCHIVED') }
+  })
+
+  app.delete('/:id', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.remove,
+    config: { failure: 'Failed to delete blog' },
+  }, async request => {
+    await deleteBlog(app.sql, request.params.id)
+    return { message: 'Blog deleted successfully' }
+  })
+
+  /** Whoever reads a blog may show a token, and here alone its scheme counts: exactly `Bearer `. */
+  function bearer ({ headers: { authorization } }: FastifyRequest) {
+    if (authorization?.startsWith('Bearer ')) return app.verifyToken(authorization.slice('Bearer '.length))
+  }
+}
+
+export default blogs

@@ -1,0 +1,30 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+
+import { HttpError } from '../../lib/http-error.ts'
+import { insertClub, listClubs } from './queries.ts'
+import * as schemas from './schemas.ts'
+
+/** Clubs with their members and events. */
+const clubs: FastifyPluginAsyncTypebox = async app => {
+  app.get('/', {
+    schema: schemas.list,
+    config: { failure: 'Error fetching clubs' },
+  }, async () => {
+    return { clubs: await listClubs(app.sql) }
+  })
+
+  app.post('/', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.create,
+    config: { failure: 'Error creating club' },
+  }, async (request, reply) => {
+    const fields = Object(request.body) as Record<string, unknown>
+    if (!fields.name || !fields.description) throw new HttpError(400, 'Name and description are required')
+    const club = await insertClub(app.sql, fields)
+    if (!club) throw new HttpError(404, 'Club head not found')
+    reply.code(201)
+    return { club }
+  })
+}
+
+export default clubs

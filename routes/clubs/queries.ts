@@ -1,0 +1,59 @@
+import type { Static } from '@sinclair/typebox'
+
+import type { Sql } from '../../lib/database.ts'
+import type { create, list } from './schemas.ts'
+
+type ListedClub = Static<typeof list.response[200]>['clubs'][number]
+type NewClub = Static<typeof create.response[201]>['club']
+
+const scalars = (sql: Sql) => sql`
+  clubs.id, name, description, image_url AS "imageUrl", club_head_id AS "clubHeadId"
+`
+
+export function listClubs (sql: Sql) {
+  return sql<ListedClub[]>`
+    SELECT
+      ${scalars(sql)},
+      (
+        SELECT coalesce(json_agg(json_build_object(
+          'id', id, 'firstName', first_name, 'lastName', last_name, 'email', email, 'role', role
+        ) ORDER BY id), '[]')
+        FROM users WHERE club_id = clubs.id
+      ) AS members,
+      (
+        SELECT coalesce(json_agg(json_build_object(
+          'id', id, 'title', title, 'date', iso8601(date)
+        ) ORDER BY date DESC, id), '[]')
+        FROM events WHERE club_id = clubs.id
+      ) AS events
+    FROM clubs
+    ORDER BY clubs.id
+  `
+}
+
+/**
+ * Adds a club and makes the user with this email its head and member; `undefined` when there is no such user.
+ * The answer shows the members from before, when there were none.
+ */
+export async function insertClub (
+  sql: Sql, { name, description, imageUrl, clubHeadEmail }: Record<string, unknown>
+) {
+  const [created] = await sql<NewClub[]>`
+    WITH head AS (
+      SELECT id FROM users WHERE email = ${text(clubHeadEmail)}
+    ), clubs AS (
+      INSERT INTO clubs (name, description, image_url, club_head_id)
+      SELECT ${text(name)}, ${text(description)}, ${text(imageUrl)}, id FROM head
+      RETURNING *
+    ), promoted AS (
+      UPDATE users SET role = 'CLUB_HEAD', club_id = clubs.id FROM clubs WHERE users.id = club_head_id
+    )
+    SELECT ${scalars(sql)}, '[]'::json AS members FROM clubs
+  `
+  return created
+}
+
+/** Text is stored as it is; anything else becomes null, which no name and no description may be. */
+function text (value: unknown) {
+  return typeof value === 'string' ? value : null
+}

@@ -1,0 +1,102 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+
+import { HttpError } from '../../lib/http-error.ts'
+import {
+  deleteEvent, insertEvent, insertRegistration, listEvents, listEventsOfMember, listRegistrationsOfEvent,
+  listRegistrationsOfUser, updateEvent,
+} from './queries.ts'
+import * as schemas from './schemas.ts'
+
+/** Events of the clubs, and the registrations for them. The contract has exactly these eight operations. */
+const events: FastifyPluginAsyncTypebox = async app => {
+  app.get('/', {
+    schema: schemas.list,
+    config: { failure: 'Error fetching events' },
+  }, async (request, reply) => {
+    const { sort = 'desc' } = request.query
+    // No radix: `0x10` is 16. What PostgreSQL takes for no number of rows, such as a negative one, is the failure.
+    const page = parseInt(request.query.page ?? '') || 1
+    const limit = parseInt(request.query.limit ?? '') || 12
+    const { events, total } = await listEvents(app.sql, page, limit, sort)
+    reply.header('cache-control', 'public, s-maxage=60, stale-while-revalidate=120')
+    return { events, pagination: { page, pages: Math.ceil(total / limit), total, limit } }
+  })
+
+  app.get('/mine', {
+    onRequest: app.requireRole('CLUB_HEAD', 'ADMIN'),
+    schema: schemas.listMine,
+    config: { failure: 'Error fetching club events' },
+  }, async request => {
+    const events = await listEventsOfMember(app.sql, request.user.id)
+    if (!events) throw new HttpError(400, 'You are not associated with any club')
+    return { events }
+  })
+
+  app.post('/', {
+    onRequest: app.requireRole('CLUB_HEAD'),
+    schema: schemas.create,
+    config: { failure: 'Error creating event' },
+  }, async (request, reply) => {
+    if (!request.body.imageUrl) throw new HttpError(400, 'All fields are required')
+    const event = await insertEvent(app.sql, request.user.id, request.body)
+    if (!event) throw new HttpError(400, 'You must be a club head to create an event')
+    reply.code(201)
+    return { event }
+  })
+
+  app.put('/:id', {
+    onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
+    schema: schemas.update,
+    config: { failure: 'Error updating event' },
+  }, async request => {
+    const outcome = await updateEvent(app.sql, request.user, request.params.id, request.body)
+    if (!outcome) throw new HttpError(404, 'Event not found')
+    if (!outcome.allowed) throw new HttpError(403, 'Not allowed to modify this event')
+    return { event: outcome.event, message: 'Event updated successfully' as const }
+  })
+
+  app.delete('/:id', {
+    onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
+    schema: schemas.remove,
+    config: { failure: 'Error deleting event' },
+  }, async request => {
+    const outcome = await deleteEvent(app.sql, request.user, request.params.id)
+    if (!outcome) throw new HttpError(404, 'Event not found')
+    if (!outcome.allowed) throw new HttpError(403, 'Not allowed to delete this event')
+    return { message: 'Event deleted successfully' }
+  })
+
+  app.post<{ Params: { eventId: string } }>('/:eventId/register', {
+    onRequest: app.authenticate,
+    schema: schemas.register,
+    config: { failure: 'Error registering for event' },
+  }, async (request, reply) => {
+    const registration = await insertRegistration(app.sql, request.user.id, request.params.eventId)
+    if (!registration) throw new HttpError(400, 'You have already registered for this event')
+    reply.code(201)
+    return { registration }
+  })
+
+  app.get('/registered', {
+    onRequest: app.authenticate,
+    schema: schemas.listRegistered,
+    config: { failure: 'Error fetching registered events' },
+  }, async request => {
+    return { registrations: await listRegistrationsOfUser(app.sql, request.user.id) }
+  })
+
+  app.get<{ Params: { id: string } }>('/:id/registrations', {
+    onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
+    schema: schemas.listRegistrations,
+    config: { failure: 'Error fetching event registrations' },
+  }, async request => {
+    const { id } = request.params
+    if (!id) throw new HttpError(400, 'Event ID is required')
+    const outcome = await listRegistrationsOfEvent(app.sql, request.user, id)
+    if (!outcome) throw new HttpError(404, 'Event not found')
+    if (!outcome.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
+    return outcome
+  })
+}
+
+export default events

@@ -1,0 +1,185 @@
+import type { FastifyJWT } from '@fastify/jwt'
+import type { Static } from '@sinclair/typebox'
+
+import type { Sql } from '../../lib/database.ts'
+import { only } from '../../lib/rows.ts'
+import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
+
+type User = FastifyJWT['user']
+type Event = Static<typeof create.response[201]>['event']
+type ListedEvent = Static<typeof list.response[200]>['events'][number]
+type OwnEvent = Static<typeof listMine.response[200]>['events'][number]
+type Registration = Static<typeof register.response[201]>['registration']
+type RegisteredEvent = Static<typeof listRegistered.response[200]>['registrations'][number]
+type Registrations = Static<typeof listRegistrations.response[200]>
+
+const record = (sql: Sql) => sql`
+  events.id, title, events.description, events.image_url AS "imageUrl", iso8601(date) AS date, club_id AS "clubId",
+  iso8601(created_at) AS "createdAt", json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
+`
+
+/** Whether the user may manage the event at hand: an admin any, a club head those of their current club. */
+const managedBy = (sql: Sql, { id, role }: User) => sql`
+  (${role === 'ADMIN'} OR events.club_id = (SELECT users.club_id FROM users WHERE users.id = ${id})) IS TRUE
+`
+
+export async function listEvents (sql: Sql, page: number, limit: number, sort: 'asc' | 'desc') {
+  return only(await sql<{ events: ListedEvent[], total: number }[]>`
+    SELECT
+      (
+        SELECT coalesce(json_agg(event), '[]')
+        FROM (
+          SELECT
+            ${record(sql)},
+            (SELECT count(*) FROM event_registrations WHERE event_id = events.id) AS "registrationCount"
+          FROM events JOIN clubs ON clubs.id = club_id
+          ORDER BY events.date ${sort === 'asc' ? sql`ASC` : sql`DESC`}, events.id
+          LIMIT ${limit} OFFSET ${(page - 1) * limit}
+        ) AS event
+      ) AS events,
+      (SELECT count(*)::int FROM events) AS total
+  `)
+}
+
+/** The events of the user's current club; `undefined` when they are in none. */
+export async function listEventsOfMember (sql: Sql, userId: string) {
+  const [member] = await sql<{ events: OwnEvent[] }[]>`
+    SELECT (
+      SELECT coalesce(json_agg(event), '[]')
+      FROM (
+        SELECT
+          ${record(sql)},
+          (
+            SELECT coalesce(json_agg(json_build_object('id', id) ORDER BY registered_at DESC, id), '[]')
+            FROM event_registrations WHERE event_id = events.id
+          ) AS registrations
+        FROM events JOIN clubs ON clubs.id = club_id
+        WHERE club_id = users.club_id
+        ORDER BY events.date DESC, events.id
+      ) AS event
+    ) AS events
+    FROM users WHERE id = ${userId} AND club_id IS NOT NULL
+  `
+  return member?.events
+}
+
+/** Adds an event to the user's current club; `undefined` when they are in none. */
+export async function insertEvent (
+  sql: Sql, userId: string, { title, description, imageUrl, data }: Static<typeof create.body>
+) {
+  const [event] = await sql<Event[]>`
+    WITH events AS (
+      INSERT INTO events (title, description, image_url, date, club_id)
+      SELECT ${title}, ${description}, ${imageUrl ?? null}, ${toTimestamp(data)}::timestamptz, club_id
+      FROM users WHERE id = ${userId} AND club_id IS NOT NULL
+      RETURNING *
+    )
+    SELECT ${record(sql)} FROM events JOIN clubs ON clubs.id = club_id
+  `
+  return event
+}
+
+/**
+ * Changes the fields that are given and not empty. `allowed` tells whether the user may, and then there is an `event`;
+ * `undefined` when there is no such event.
+ */
+export async function updateEvent (
+  sql: Sql, user: User, id: string, { title, description, imageUrl, data, clubId }: Static<typeof update.body>
+) {
+  const [outcome] = await sql<{ allowed: boolean, event: Event }[]>`
+    WITH target AS (
+      SELECT ${managedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
+    ), changed AS (
+      UPDATE events SET
+        title = coalesce(${title ?? null}, title),
+        description = coalesce(${description ?? null}, description),
+        image_url = coalesce(${imageUrl ?? null}, image_url),
+        date = CASE WHEN ${data === undefined} THEN date ELSE ${toTimestamp(data)} END,
+        club_id = coalesce(${clubId || null}, club_id)
+      WHERE id = ${id} AND ${managedBy(sql, user)}
+      RETURNING *
+    )
+    SELECT allowed, (
+      SELECT row_to_json(event)
+      FROM (SELECT ${record(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
+    ) AS event
+    FROM target
+    WHERE NOT allowed OR EXISTS (SELECT FROM changed)
+  `
+  return outcome
+}
+
+/** Deletes the event with its registrations. Tells whether the user may; `undefined` when there is no such event. */
+export async function deleteEvent (sql: Sql, user: User, id: string) {
+  const [outcome] = await sql<{ allowed: boolean }[]>`
+    WITH target AS (
+      SELECT id, ${managedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
+    ), registrations AS (
+      DELETE FROM event_registrations USING target WHERE event_id = target.id AND allowed
+    ), deleted AS (
+      DELETE FROM events USING target WHERE events.id = target.id AND allowed
+    )
+    SELECT allowed FROM target
+  `
+  return outcome
+}
+
+/** Registers the user for the event; `undefined` when they are registered already. */
+export async function insertRegistration (sql: Sql, userId: string, eventId: string) {
+  const [registration] = await sql<Registration[]>`
+    WITH registration AS (
+      INSERT INTO event_registrations (user_id, event_id) VALUES (${userId}, ${eventId})
+      ON CONFLICT (user_id, event_id) DO NOTHING
+      RETURNING *
+    )
+    SELECT
+      registration.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
+      json_build_object('title', title) AS event,
+      json_build_object('firstName', first_name, 'lastName', last_name) AS user
+    FROM registration
+      JOIN events ON events.id = event_id
+      JOIN users ON users.id = user_id
+  `
+  return registration
+}
+
+export function listRegistrationsOfUser (sql: Sql, userId: string) {
+  return sql<RegisteredEvent[]>`
+    SELECT
+      registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
+      (SELECT row_to_json(event) FROM (SELECT ${record(sql)}) AS event) AS event
+    FROM event_registrations AS registrations
+      JOIN events ON events.id = event_id
+      JOIN clubs ON clubs.id = club_id
+    WHERE user_id = ${userId}
+    ORDER BY events.date DESC, registrations.id
+  `
+}
+
+/** Who registered for the event. Tells whether the user may know; `undefined` when there is no such event. */
+export async function listRegistrationsOfEvent (sql: Sql, user: User, id: string) {
+  const [outcome] = await sql<(Registrations & { allowed: boolean })[]>`
+    SELECT
+      allowed,
+      json_build_object('id', id, 'title', title, 'date', iso8601(date)) AS event,
+      (
+        SELECT coalesce(json_agg(registration), '[]')
+        FROM (
+          SELECT
+            registrations.id, user_id AS "userId", trim(concat(first_name, ' ', last_name)) AS name, email,
+            iso8601(registered_at) AS "registeredAt"
+          FROM event_registrations AS registrations JOIN users ON users.id = user_id
+          WHERE event_id = target.id AND allowed
+          ORDER BY registered_at DESC, registrations.id
+        ) AS registration
+      ) AS registrations
+    FROM (SELECT *, ${managedBy(sql, user)} AS allowed FROM events WHERE id = ${id}) AS target
+  `
+  return outcome
+}
+
+/** Reads a date as JavaScript does. What it cannot read becomes null, which no event's date may be. */
+function toTimestamp (data?: string) {
+  const date = new Date(data ?? NaN)
+  return isNaN(date.getTime()) ? null : date.toISOString()
+}

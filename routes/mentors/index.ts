@@ -1,0 +1,75 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+
+import { HttpError } from '../../lib/http-error.ts'
+import { userIdOf } from '../../lib/user-id.ts'
+import {
+  countLikes, deleteMentor, insertMentor, listLikedMentors, listMentors, toggleLike, updateMentor,
+} from './queries.ts'
+import * as schemas from './schemas.ts'
+
+/** Mentors of the clubs, whom users like. */
+const mentors: FastifyPluginAsyncTypebox = async app => {
+  app.get('/', {
+    schema: schemas.list,
+    config: { failure: { status: 200, body: { mentors: [] } } },
+  }, async (_request, reply) => {
+    const mentors = await listMentors(app.sql)
+    reply.header('cache-control', 'public, s-maxage=300, stale-while-revalidate=600')
+    return { mentors }
+  })
+
+  app.post<{ Params: { mentorId: string } }>('/:mentorId/like', {
+    onRequest: app.authenticate,
+    schema: schemas.like,
+    config: { failure: 'Error toggling mentor like' },
+  }, async request => {
+    const { mentorId } = request.params
+    const userId = userIdOf(request, 'Authentication required')
+    const liked = await toggleLike(app.sql, userId, mentorId)
+    if (liked === undefined) throw new HttpError(404, 'Mentor not found')
+    return {
+      message: liked ? 'Mentor liked successfully' : 'Mentor unliked successfully',
+      liked,
+      likeCount: await countLikes(app.sql, mentorId),
+    }
+  })
+
+  app.get('/liked', {
+    onRequest: app.authenticate,
+    schema: schemas.listLiked,
+    config: { failure: 'Error fetching liked mentors' },
+  }, async request => {
+    return { likedMentors: await listLikedMentors(app.sql, userIdOf(request, 'Authentication required')) }
+  })
+
+  app.post('/', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.create,
+    config: { failure: 'Error creating mentor' },
+  }, async (request, reply) => {
+    const { imageUrl, ...fields } = request.body
+    if (!imageUrl) throw new HttpError(400, 'All fields are required')
+    const mentor = await insertMentor(app.sql, { ...fields, imageUrl })
+    reply.code(201)
+    return { mentor }
+  })
+
+  app.put('/:id', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.update,
+    config: { failure: 'Error updating mentor' },
+  }, async request => {
+    return { mentor: await updateMentor(app.sql, request.params.id, request.body) }
+  })
+
+  app.delete('/:id', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.remove,
+    config: { failure: 'Error deleting mentor' },
+  }, async request => {
+    await deleteMentor(app.sql, request.params.id)
+    return { message: 'Mentor deleted successfully' }
+  })
+}
+
+export default mentors

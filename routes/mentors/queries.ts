@@ -1,0 +1,101 @@
+import type { Static } from '@sinclair/typebox'
+
+import type { Sql } from '../../lib/database.ts'
+import { only } from '../../lib/rows.ts'
+import type { create, list, update } from './schemas.ts'
+
+type Profile = Static<typeof list.response[200]>['mentors'][number]
+type Mentor = Static<typeof create.response[201]>['mentor']
+
+const scalars = (sql: Sql) => sql`
+  mentors.id, mentors.name, expertise, mentors.image_url AS "imageUrl", network_url AS "networkUrl",
+  club_id AS "clubId", json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
+`
+
+const likeCount = (sql: Sql) => sql`
+  (SELECT count(*)::int FROM mentor_likes WHERE mentor_id = mentors.id) AS "likeCount"
+`
+
+export function listMentors (sql: Sql) {
+  return sql<Profile[]>`
+    SELECT ${scalars(sql)}, ${likeCount(sql)}
+    FROM mentors JOIN clubs ON clubs.id = club_id
+    ORDER BY mentors.name, mentors.id
+  `
+}
+
+export function listLikedMentors (sql: Sql, userId: string) {
+  return sql<Profile[]>`
+    SELECT ${scalars(sql)}, ${likeCount(sql)}
+    FROM mentor_likes AS liked
+      JOIN mentors ON mentors.id = liked.mentor_id
+      JOIN clubs ON clubs.id = club_id
+    WHERE liked.user_id = ${userId}
+    ORDER BY mentors.name, mentors.id
+  `
+}
+
+/** Turns a user's like of a mentor on or off; tells which, `undefined` when there is no such mentor. */
+export async function toggleLike (sql: Sql, userId: string, mentorId: string): Promise<boolean | undefined> {
+  const [toggled] = await sql<{ liked: boolean, unliked: boolean }[]>`
+    WITH mentor AS (
+      SELECT id FROM mentors WHERE id = ${mentorId}
+    ), unliked AS (
+      DELETE FROM mentor_likes USING mentor WHERE user_id = ${userId} AND mentor_id = mentor.id RETURNING mentor_id
+    ), liked AS (
+      INSERT INTO mentor_likes (user_id, mentor_id)
+      SELECT ${userId}, id FROM mentor WHERE NOT EXISTS (SELECT FROM unliked)
+      ON CONFLICT DO NOTHING
+      RETURNING mentor_id
+    )
+    SELECT EXISTS (SELECT FROM liked) AS liked, EXISTS (SELECT FROM unliked) AS unliked FROM mentor
+  `
+  if (!toggled) return undefined
+  // The same user's like, made in parallel, was not there to be removed yet and was in the way of another. Now it is.
+  if (!toggled.liked && !toggled.unliked) return toggleLike(sql, userId, mentorId)
+  return toggled.liked
+}
+
+/** Counted in a statement of its own, so that it is not older than the like just made. */
+export async function countLikes (sql: Sql, mentorId: string) {
+  const { count } = only(await sql<{ count: number }[]>`
+    SELECT count(*)::int FROM mentor_likes WHERE mentor_id = ${mentorId}
+  `)
+  return count
+}
+
+export async function insertMentor (
+  sql: Sql, { name, expertise, imageUrl, networkUrl, clubId }: Static<typeof create.body> & { imageUrl: string }
+) {
+  return only(await sql<Mentor[]>`
+    WITH mentors AS (
+      INSERT INTO mentors (name, expertise, image_url, network_url, club_id)
+      VALUES (${name}, ${expertise}, ${imageUrl}, ${networkUrl ?? ''}, ${clubId})
+      RETURNING *
+    )
+    SELECT ${scalars(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
+  `)
+}
+
+/** Changes the fields that are given. A given `networkUrl` of null is refused by its column. */
+export async function updateMentor (
+  sql: Sql, id: string, { name, expertise, imageUrl, networkUrl, clubId }: Static<typeof update.body>
+) {
+  return only(await sql<Mentor[]>`
+    WITH mentors AS (
+      UPDATE mentors SET
+        name = coalesce(${name ?? null}, name),
+        expertise = coalesce(${expertise ?? null}, expertise),
+        image_url = coalesce(${imageUrl ?? null}, image_url),
+        network_url = CASE WHEN ${networkUrl === undefined} THEN network_url ELSE ${networkUrl ?? null} END,
+        club_id = coalesce(${clubId ?? null}, club_id)
+      WHERE id = ${id}
+      RETURNING *
+    )
+    SELECT ${scalars(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
+  `)
+}
+
+export async function deleteMentor (sql: Sql, id: string) {
+  only(await sql`DELETE FROM mentors WHERE id = ${id} RETURNING id`)
+}

@@ -1,0 +1,47 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+
+import { deleteTestimonial, insertTestimonial, listTestimonials, updateTestimonial } from './queries.ts'
+import * as schemas from './schemas.ts'
+
+/** What former students say. */
+const testimonials: FastifyPluginAsyncTypebox = async app => {
+  app.get('/', {
+    schema: schemas.list,
+    config: { failure: 'Failed to fetch testimonials' },
+  }, async request => {
+    // NaN passes through and is refused by PostgreSQL, as the contract has it.
+    const page = Math.max(1, parseInt(request.query.page || '1', 10))
+    const limit = Math.min(100, Math.max(1, parseInt(request.query.limit || '12', 10)))
+    const { items, total } = await listTestimonials(app.sql, page, limit)
+    return { items, page, limit, total }
+  })
+
+  app.post('/', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.create,
+    config: { failure: 'Failed to create testimonial' },
+  }, async (request, reply) => {
+    const testimonial = await insertTestimonial(app.sql, request.body)
+    reply.code(201)
+    return { testimonial }
+  })
+
+  app.put('/:id', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.update,
+    config: { failure: 'Failed to update testimonial' },
+  }, async request => {
+    return { testimonial: await updateTestimonial(app.sql, request.params.id, request.body) }
+  })
+
+  app.delete('/:id', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.remove,
+    config: { failure: 'Failed to delete testimonial' },
+  }, async (request, reply) => {
+    await deleteTestimonial(app.sql, request.params.id)
+    return reply.code(204).send(null)
+  })
+}
+
+export default testimonials

@@ -1,0 +1,56 @@
+import type { Static } from '@sinclair/typebox'
+
+import type { Sql } from '../../lib/database.ts'
+import { only } from '../../lib/rows.ts'
+import type { create, list, update } from './schemas.ts'
+
+type Page = Static<typeof list.response[200]>
+type Testimonial = Page['items'][number]
+
+const scalars = (sql: Sql) => sql`
+  id, name, image_url AS "imageUrl", batch_year AS "batchYear", content, iso8601(created_at) AS "createdAt"
+`
+
+export async function listTestimonials (sql: Sql, page: number, limit: number) {
+  return only(await sql<Pick<Page, 'items' | 'total'>[]>`
+    SELECT
+      (
+        SELECT coalesce(json_agg(item), '[]')
+        FROM (
+          SELECT ${scalars(sql)} FROM testimonials
+          ORDER BY created_at DESC, id
+          LIMIT ${limit} OFFSET ${(page - 1) * limit}
+        ) AS item
+      ) AS items,
+      (SELECT count(*)::int FROM testimonials) AS total
+  `)
+}
+
+export async function insertTestimonial (
+  sql: Sql, { name, content, batchYear, imageUrl }: Static<typeof create.body>
+) {
+  return only(await sql<Testimonial[]>`
+    INSERT INTO testimonials (name, content, batch_year, image_url)
+    VALUES (${name}, ${content}, ${batchYear}, ${imageUrl ?? null})
+    RETURNING ${scalars(sql)}
+  `)
+}
+
+/** Changes the fields that are given. */
+export async function updateTestimonial (
+  sql: Sql, id: string, { name, content, batchYear, imageUrl }: Static<typeof update.body>
+) {
+  return only(await sql<Testimonial[]>`
+    UPDATE testimonials SET
+      name = coalesce(${name ?? null}, name),
+      content = coalesce(${content ?? null}, content),
+      batch_year = coalesce(${batchYear ?? null}, batch_year),
+      image_url = coalesce(${imageUrl ?? null}, image_url)
+    WHERE id = ${id}
+    RETURNING ${scalars(sql)}
+  `)
+}
+
+export async function deleteTestimonial (sql: Sql, id: string) {
+  only(await sql`DELETE FROM testimonials WHERE id = ${id} RETURNING id`)
+}

@@ -1,0 +1,70 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+
+import { HttpError } from '../../lib/http-error.ts'
+import { deleteUser, listUsers, readAnalytics, setUserClub, setUserRole, updateUser } from './queries.ts'
+import * as schemas from './schemas.ts'
+
+/** Users as admins see and change them, and what the platform amounts to. */
+const users: FastifyPluginAsyncTypebox = async app => {
+  app.get('/', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.list,
+    config: { failure: 'Error fetching users' },
+  }, async () => {
+    return { users: await listUsers(app.sql) }
+  })
+
+  app.get('/analytics', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.analytics,
+    config: { failure: 'Error fetching platform analytics' },
+  }, async () => {
+    return { analytics: await readAnalytics(app.sql) }
+  })
+
+  app.put('/:id', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.update,
+    config: { failure: 'Error updating user' },
+  }, async request => {
+    const user = await updateUser(app.sql, request.params.id, request.body)
+    if (!user) throw new HttpError(404, 'User not found')
+    return { user, message: 'User updated successfully' as const }
+  })
+
+  app.put('/:userId/role', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.changeRole,
+    config: { failure: 'Error changing role' },
+  }, async request => {
+    const { userId } = request.params
+    if (userId === request.user.id) throw new HttpError(400, 'You cannot change your own role')
+    const user = await setUserRole(app.sql, userId, request.body.newRole)
+    return { user, message: 'Role changed successfully' as const }
+  })
+
+  app.put('/:userId/club', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.assignClub,
+    config: { failure: 'Error assigning user to club' },
+  }, async request => {
+    const user = await setUserClub(app.sql, request.params.userId, request.body.clubId)
+    return { user, message: 'User assigned to club successfully' as const }
+  })
+
+  app.delete('/:userId/club', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.removeFromClub,
+  }, async () => {})
+
+  app.delete('/:id', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.remove,
+    config: { failure: 'Error deleting user' },
+  }, async request => {
+    if (!await deleteUser(app.sql, request.params.id)) throw new HttpError(404, 'User not found')
+    return { message: 'User deleted successfully' }
+  })
+}
+
+export default users
