@@ -53,6 +53,7 @@ export function recordAnswers (app: FastifyInstance) {
  * declared and not seen is wrong when every test of a route ran.
  */
 export async function compareAnswers (databaseUrl: string): Promise<string[]> {
+  mkdirSync(RECORDS, { recursive: true })
   const records = readdirSync(RECORDS).map(file => JSON.parse(readFileSync(join(RECORDS, file), 'utf8')) as Record)
   const wrong = records.flatMap(({ file, undeclared }) => undeclared.map(answer => `${file}: ${answer}`))
 

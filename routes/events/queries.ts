@@ -31,13 +31,15 @@ export async function listEvents (sql: Sql, page: number, limit: number, sort: '
         FROM (
           SELECT
             ${record(sql)},
-            (SELECT count(*) FROM event_registrations WHERE event_id = events.id) AS "registrationCount"
+            (
+              SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id
+            ) AS "registrationCount"
           FROM events JOIN clubs ON clubs.id = club_id
           ORDER BY events.date ${sort === 'asc' ? sql`ASC` : sql`DESC`}, events.id
           LIMIT ${limit} OFFSET ${(page - 1) * limit}
         ) AS event
       ) AS events,
-      (SELECT count(*)::int FROM events) AS total
+      (SELECT coalesce(sum(count), 0)::int FROM row_counts WHERE relation = 'events') AS total
   `)
 }
 

@@ -13,7 +13,7 @@ const scalars = (sql: Sql) => sql`
 `
 
 const likeCount = (sql: Sql) => sql`
-  (SELECT count(*)::int FROM mentor_likes WHERE mentor_id = mentors.id) AS "likeCount"
+  (SELECT coalesce(sum(count), 0)::int FROM mentor_like_counts WHERE mentor_id = mentors.id) AS "likeCount"
 `
 
 export function listMentors (sql: Sql) {
@@ -59,7 +59,7 @@ export async function toggleLike (sql: Sql, userId: string, mentorId: string): P
 /** Counted in a statement of its own, so that it is not older than the like just made. */
 export async function countLikes (sql: Sql, mentorId: string) {
   const { count } = only(await sql<{ count: number }[]>`
-    SELECT count(*)::int FROM mentor_likes WHERE mentor_id = ${mentorId}
+    SELECT coalesce(sum(count), 0)::int AS count FROM mentor_like_counts WHERE mentor_id = ${mentorId}
   `)
   return count
 }

@@ -22,7 +22,7 @@ export async function listTestimonials (sql: Sql, page: number, limit: number) {
           LIMIT ${limit} OFFSET ${(page - 1) * limit}
         ) AS item
       ) AS items,
-      (SELECT count(*)::int FROM testimonials) AS total
+      (SELECT coalesce(sum(count), 0)::int FROM row_counts WHERE relation = 'testimonials') AS total
   `)
 }
 

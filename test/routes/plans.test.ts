@@ -1,0 +1,118 @@
+import postgres from 'postgres'
+import t from 'tap'
+
+import * as accounts from '../../lib/accounts.ts'
+import type { Sql } from '../../lib/database.ts'
+import * as auth from '../../routes/auth/queries.ts'
+import * as blogs from '../../routes/blogs/queries.ts'
+import * as clubs from '../../routes/clubs/queries.ts'
+import * as events from '../../routes/events/queries.ts'
+import * as mentors from '../../routes/mentors/queries.ts'
+import * as testimonials from '../../routes/testimonials/queries.ts'
+import * as users from '../../routes/users/queries.ts'
+import { createDatabase } from '../helper.ts'
+
+const ROWS = 100_000
+
+/** Every statement that was sent, with its parameters. */
+const sent: { query: string, parameters: unknown[] }[] = []
+
+const sql: Sql = postgres(await createDatabase(t), {
+  max: 1,
+  fetch_types: false,
+  types: { uuid: { to: 2950, from: [2950], serialize: String, parse: String } },
+  debug: (_connection, query, parameters) => { sent.push({ query, parameters }) },
+})
+t.teardown(() => sql.end())
+
+// Small tables may well be scanned; these are the big ones, with a thousand clubs between them.
+await sql.unsafe(`
+  INSERT INTO clubs (name, description) SELECT 'Club ' || n, 'A club' FROM generate_series(1, ${ROWS} / 100) AS n;
+  INSERT INTO users (email, password, first_name, last_name, club_id)
+    SELECT 'user' || n || '@example.org', '!', 'Ada', 'Lovelace', club.id
+    FROM generate_series(1, ${ROWS}) AS n
+      JOIN (SELECT id, row_number() OVER () AS number FROM clubs) AS club ON club.number = 1 + n % (${ROWS} / 100);
+  INSERT INTO blogs (title, content, author_id, status)
+    SELECT 'A blog', 'Its content', id, 'PUBLISHED' FROM users;
+  INSERT INTO mentors (name, expertise, image_url, club_id)
+    SELECT 'Mentor ' || email, 'Chess', 'https://example.org', club_id FROM users;
+  INSERT INTO mentor_likes (user_id, mentor_id)
+    SELECT u.id, m.id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM users) AS u
+      JOIN (SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM mentors) AS m USING (n);
+  INSERT INTO testimonials (name, batch_year, content) SELECT 'Ada', 2020, 'It was good' FROM users;
+  INSERT INTO events (title, description, date, club_id)
+    SELECT 'An event', 'Its description', now() + random() * interval '1 year', club_id FROM users;
+  INSERT INTO event_registrations (user_id, event_id)
+    SELECT u.id, e.id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM users) AS u
+      JOIN (SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM events) AS e USING (n);
+`)
+await sql.unsafe('VACUUM ANALYZE')
+
+const [row] = await sql`
+  SELECT
+    (SELECT id FROM users ORDER BY id LIMIT 1) AS user,
+    (SELECT id FROM clubs ORDER BY id LIMIT 1) AS club,
+    (SELECT id FROM blogs ORDER BY id LIMIT 1) AS blog,
+    (SELECT id FROM mentors ORDER BY id LIMIT 1) AS mentor,
+    (SELECT id FROM testimonials ORDER BY id LIMIT 1) AS testimonial,
+    (SELECT id FROM events ORDER BY id LIMIT 1) AS event
+`
+const id = row as Record<'user' | 'club' | 'blog' | 'mentor' | 'testimonial' | 'event', string>
+const head = { id: id.user, role: 'CLUB_HEAD' } as const
+const email = 'user1@example.org'
+const name = { firstName: 'Grace', lastName: 'Hopper' }
+const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
+
+/** Every operation that reads or writes single rows, or one page of them. */
+const operations: Record<string, () => Promise<unknown>> = {
+  findCredentials: () => auth.findCredentials(sql, email),
+  findProfile: () => auth.findProfile(sql, id.user),
+  createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
+  setRole: () => accounts.setRole(sql, email, 'ADMIN'),
+  setPassword: () => accounts.setPassword(sql, email, 'correct horse'),
+  findBlog: () => blogs.findBlog(sql, id.blog),
+  listBlogsOf: () => blogs.listBlogsOf(sql, id.user),
+  insertBlog: () => blogs.insertBlog(sql, { title: 'A blog', content: 'Its content', authorId: id.user }),
+  updateBlog: () => blogs.updateBlog(sql, id.blog, { title: 'Another' }),
+  setBlogStatus: () => blogs.setBlogStatus(sql, id.blog, 'ARCHIVED'),
+  deleteBlog: () => blogs.deleteBlog(sql, id.blog),
+  updateUser: () => users.updateUser(sql, id.user, name),
+  setUserRole: () => users.setUserRole(sql, id.user, 'ADMIN'),
+  setUserClub: () => users.setUserClub(sql, id.user, id.club),
+  deleteUser: () => users.deleteUser(sql, '00000000-0000-0000-0000-000000000000'),
+  toggleLike: () => mentors.toggleLike(sql, id.user, id.mentor),
+  countLikes: () => mentors.countLikes(sql, id.mentor),
+  listLikedMentors: () => mentors.listLikedMentors(sql, id.user),
+  insertMentor: () => mentors.insertMentor(sql, {
+    name: 'Grace', expertise: 'Compilers', imageUrl: 'https://example.org', clubId: id.club,
+  }),
+  updateMentor: () => mentors.updateMentor(sql, id.mentor, { name: 'Grace' }),
+  deleteMentor: () => mentors.deleteMentor(sql, id.mentor),
+  listTestimonials: () => testimonials.listTestimonials(sql, 2, 12),
+  insertTestimonial: () => testimonials.insertTestimonial(sql, { name: 'Grace', content: 'Good', batchYear: 2020 }),
+  updateTestimonial: () => testimonials.updateTestimonial(sql, id.testimonial, { name: 'Grace' }),
+  deleteTestimonial: () => testimonials.deleteTestimonial(sql, id.testimonial),
+  insertClub: () => clubs.insertClub(sql, { name: 'A new club', description: 'It is new', clubHeadEmail: email }),
+  'listEvents, latest first': () => events.listEvents(sql, 2, 12, 'desc'),
+  'listEvents, earliest first': () => events.listEvents(sql, 2, 12, 'asc'),
+  listEventsOfMember: () => events.listEventsOfMember(sql, id.user),
+  insertEvent: () => events.insertEvent(sql, id.user, event),
+  updateEvent: () => events.updateEvent(sql, head, id.event, event),
+  insertRegistration: () => events.insertRegistration(sql, id.user, id.event),
+  listRegistrationsOfUser: () => events.listRegistrationsOfUser(sql, id.user),
+  listRegistrationsOfEvent: () => events.listRegistrationsOfEvent(sql, head, id.event),
+  deleteEvent: () => events.deleteEvent(sql, head, id.event),
+}
+
+for (const [operation, run] of Object.entries(operations)) {
+  t.test(`${operation} reads no more of a big table than it needs`, async t => {
+    sent.length = 0
+    await run()
+    for (const { query, parameters } of [...sent]) {
+      const plan = await sql.unsafe(`EXPLAIN ${query}`, parameters as never[])
+      const lines = plan.map(line => line['QUERY PLAN'])
+      t.notMatch(lines.join('\n'), /Seq Scan on (?!clubs)/)
+    }
+    t.not(sent.length, 0)
+  })
+}
