@@ -6,7 +6,7 @@ import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { StartupError } from './startup-error.ts'
 
 /** The pool of connections, and the tag that runs a statement on it. */
-export type Sql = postgres.Sql<{ uuid: string }>
+export type Sql = postgres.Sql
 
 /** A database that answers: its address, a pool on it, and what to call when done. */
 export interface Database {
