@@ -1,12 +1,422 @@
-import t from 'tap'
+import { randomUUID } from 'node:crypto'
+
+import argon2 from 'argon2'
+import t, { type Test } from 'tap'
 
 import { build, inject, person } from '../helper.ts'
 
 const app = await build(t)
 
-t.test('me', async t => {
-  const ada = await person(app)
-  const response = await ada.inject('GET', '/auth/me')
-  t.equal(response.statusCode, 200)
-  t.equal((await inject(app, 'GET', '/auth/me')).statusCode, 401)
+const PASSWORD = 'correct horse'
+const ARGON2ID = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]+\$[\w+/]+$/
+
+const newEmail = () => `${randomUUID()}@example.org`
+
+/** A body that registers a new account, but for these fields; `undefined` leaves one out. */
+const account = (fields: Record<string, unknown> = {}): Record<string, unknown> =>
+  ({ email: newEmail(), password: PASSWORD, firstName: 'Ada', lastName: 'Lovelace', ...fields })
+
+const register = (payload?: unknown) => inject(app, 'POST', '/auth/register', payload)
+const login = (payload?: unknown) => inject(app, 'POST', '/auth/login', payload)
+const me = (token: string) => inject(app, 'GET', '/auth/me', undefined, { authorization: `Bearer ${token}` })
+
+/** Sends a text as it stands, as JSON. */
+const sendJson = (url: string, payload: string) =>
+  inject(app, 'POST', url, payload, { 'content-type': 'application/json' })
+
+const stored = async (email: unknown) => (await app.sql`SELECT * FROM users WHERE email = ${String(email)}`)[0]!
+
+/** Checks that this is a validation error with one issue for each of these paths, and nothing else in it. */
+function invalid (t: Test, response: Awaited<ReturnType<typeof inject>>, paths: string[], what = 'refused') {
+  const { message, errors, ...others } = response.json()
+  t.strictSame(
+    [response.statusCode, message, others, errors.map(({ path }: { path: string }) => path).sort()],
+    [400, 'Validation error', {}, [...paths].sort()],
+    what
+  )
+  for (const issue of errors) {
+    t.strictSame(Object.keys(issue).sort(), ['message', 'path'])
+    t.match(issue.message, /^[\w ,]+$/, `${what}: ${issue.message}`)
+  }
+}
+
+/** What no operation takes for its body. */
+const NO_OBJECTS = ['[]', '[{}]', '"text"', 'null', '7', 'true']
+
+t.test('POST /auth/register', async t => {
+  t.test('answers 201 with the account and a token', async t => {
+    const body = account()
+    const response = await register(body)
+    const { user, token, ...others } = response.json()
+    t.equal(response.statusCode, 201)
+    t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
+    t.strictSame(others, {})
+    t.type(user.id, 'string')
+    t.strictSame(user, { id: user.id, firstName: 'Ada', lastName: 'Lovelace', email: body.email, role: 'STUDENT' })
+    t.match(app.jwt.verify(token), { sub: user.id, role: 'STUDENT' })
+    t.equal((await me(token)).json().user.id, user.id, 'the token signs in')
+    t.equal(response.headers['set-cookie'], undefined, 'no application cookie')
+  })
+
+  t.test('stores the password as argon2id with 19 MiB, two passes, one lane', async t => {
+    const body = account()
+    await register(body)
+    const { password } = await stored(body.email)
+    t.match(password, ARGON2ID)
+    t.ok(await argon2.verify(password, PASSWORD))
+  })
+
+  t.test('salts: equal passwords have different hashes', async t => {
+    const [one, other] = [account(), account()]
+    await Promise.all([register(one), register(other)])
+    t.not((await stored(one.email)).password, (await stored(other.email)).password)
+  })
+
+  t.test('stores a STUDENT without club, avatar and idpId', async t => {
+    const body = account()
+    const { user } = (await register(body)).json()
+    const { password, created_at: created, updated_at: updated, ...row } = await stored(body.email)
+    t.strictSame(row, {
+      id: user.id,
+      email: body.email,
+      idp_id: null,
+      avatar: null,
+      first_name: 'Ada',
+      last_name: 'Lovelace',
+      role: 'STUDENT',
+      club_id: null,
+    })
+    t.strictSame(created, updated)
+  })
+
+  for (const role of ['ADMIN', 'CLUB_HEAD', 'nonsense', 7, null]) {
+    t.test(`ignores role ${JSON.stringify(role)}`, async t => {
+      const body = account({ role })
+      const response = await register(body)
+      t.equal(response.statusCode, 201)
+      t.equal(response.json().user.role, 'STUDENT')
+      t.match(app.jwt.verify(response.json().token), { role: 'STUDENT' })
+      t.equal((await stored(body.email)).role, 'STUDENT')
+    })
+  }
+
+  t.test('ignores other fields, whatever they are called', async t => {
+    const email = newEmail()
+    const extra = '"__proto__": {"role": "ADMIN"}, "constructor": {"prototype": {"role": "ADMIN"}}, ' +
+      '"id": "00000000-0000-7000-8000-000000000000", "clubId": "x", "idpId": "x", "avatar": "x", "toString": 1'
+    const response = await sendJson('/auth/register', JSON.stringify(account({ email })).replace('{', `{${extra},`))
+    t.equal(response.statusCode, 201)
+    t.equal(response.json().user.role, 'STUDENT')
+    t.not(response.json().user.id, '00000000-0000-7000-8000-000000000000')
+    t.match(await stored(email), { role: 'STUDENT', idp_id: null, avatar: null, club_id: null })
+    t.equal(({} as { role?: string }).role, undefined, 'no prototype is touched')
+  })
+
+  t.test('uses the email as supplied: another case is another account', async t => {
+    const name = randomUUID()
+    const emails = [`a${name}@x.org`, `A${name}@x.org`, `a${name}@X.org`]
+    for (const email of emails) {
+      const response = await register(account({ email }))
+      t.equal(response.statusCode, 201)
+      t.equal(response.json().user.email, email)
+      t.ok(await stored(email))
+    }
+  })
+
+  t.test('trims nothing', async t => {
+    const body = account({ firstName: ' Ada ', lastName: ' ', password: '        ' })
+    const { user } = (await register(body)).json()
+    t.match(user, { firstName: ' Ada ', lastName: ' ' })
+    t.equal((await login({ email: body.email, password: '        ' })).statusCode, 200)
+    t.equal((await login({ email: body.email, password: '       ' })).statusCode, 401)
+  })
+
+  t.test('checks every rule, on both sides of its bound', async t => {
+    const valid: Record<string, unknown>[] = [
+      { password: '12345678' },
+      { password: '😀😀😀😀' },
+      { password: 'é'.repeat(8) },
+      { password: 'long '.repeat(2000) },
+      { firstName: 'A' },
+      { lastName: 'L' },
+      { firstName: '😀' },
+      { firstName: 'A'.repeat(10_000) },
+      { email: `first.last+tag@${randomUUID()}.example.org` },
+    ]
+    for (const fields of valid) {
+      const response = await register(account(fields))
+      t.equal(response.statusCode, 201, JSON.stringify(fields).slice(0, 60))
+    }
+    const wrong: Record<string, unknown>[] = [
+      { password: '1234567' },
+      { password: '😀😀😀7' },
+      { password: 'é'.repeat(7) },
+      { password: '' },
+      { firstName: '' },
+      { lastName: '' },
+      ...['', 'a', 'a@', '@x.org', 'a@b', 'a@x.org ', ' a@x.org', 'a b@x.org', 'a@x..org', 'a@b@x.org', 'a@x.org\n']
+        .map(email => ({ email })),
+    ]
+    for (const fields of wrong) {
+      invalid(t, await register(account(fields)), Object.keys(fields), JSON.stringify(fields))
+    }
+  })
+
+  for (const field of ['email', 'password', 'firstName', 'lastName']) {
+    t.test(`requires ${field}, a string, and coerces nothing`, async t => {
+      for (const value of [undefined, null, 1_234_567_890, true, ['a@x.org', '12345678'], {}]) {
+        invalid(t, await register(account({ [field]: value })), [field], `${field}: ${JSON.stringify(value)}`)
+      }
+    })
+
+    t.test(`refuses NUL in ${field}`, async t => {
+      invalid(t, await register(account({ [field]: 'nul\u0000@example.org' })), [field])
+    })
+
+    t.test(`survives lone surrogates in ${field}`, async t => {
+      for (const surrogate of ['\ud800', '\udc00', '\udc00\ud800']) {
+        const response = await register(account({ [field]: `${surrogate}${newEmail()}` }))
+        if (field === 'email') {
+          invalid(t, response, ['email'])
+        } else {
+          t.equal(response.statusCode, 201)
+          t.notMatch(response.body, /[\ud800-\udfff]/, 'stored as U+FFFD')
+        }
+      }
+    })
+  }
+
+  t.test('stores a lone surrogate as U+FFFD', async t => {
+    const body = account({ firstName: 'a\ud800b' })
+    t.equal((await register(body)).json().user.firstName, 'a\ufffdb')
+    t.equal((await stored(body.email)).first_name, 'a\ufffdb')
+  })
+
+  t.test('reports every issue, one entry each', async t => {
+    invalid(t, await register({}), ['email', 'firstName', 'lastName', 'password'])
+    invalid(t, await register({ email: 'x', password: '1', firstName: '' }),
+      ['email', 'firstName', 'lastName', 'password'])
+    invalid(t, await register(account({ password: '\u0000' })), ['password', 'password'], 'too short, and NUL')
+  })
+
+  t.test('takes no body but an object', async t => {
+    for (const body of NO_OBJECTS) invalid(t, await sendJson('/auth/register', body), [''], body)
+    invalid(t, await sendJson('/auth/register', ''), [''], 'an empty body')
+    invalid(t, await register(), [''], 'no body')
+  })
+
+  t.test('stores nothing that it refuses', async t => {
+    const body = account({ password: '1234567' })
+    await register(body)
+    t.strictSame([...await app.sql`SELECT id FROM users WHERE email = ${String(body.email)}`], [])
+  })
+
+  t.test('answers 409 for an email that has an account, and leaves that as it is', async t => {
+    const body = account()
+    await register(body)
+    const before = await stored(body.email)
+    const response = await register({ ...body, password: 'another password', firstName: 'Eve' })
+    t.equal(response.statusCode, 409)
+    t.strictSame(response.json(), { message: 'User already exists' })
+    t.strictSame(await stored(body.email), before)
+  })
+
+  t.test('makes one account of twenty registrations at once', async t => {
+    const email = newEmail()
+    const responses = await Promise.all(Array.from({ length: 20 }, () => register(account({ email }))))
+    const refused = responses.filter(({ statusCode }) => statusCode !== 201)
+    t.equal(refused.length, 19)
+    for (const response of refused) {
+      t.strictSame([response.statusCode, response.json()], [409, { message: 'User already exists' }])
+    }
+    t.strictSame([...await app.sql`SELECT count(*)::int FROM users WHERE email = ${email}`], [{ count: 1 }])
+  })
+})
+
+t.test('POST /auth/login', async t => {
+  const body = account()
+  const { user: { id } } = (await register(body)).json()
+  const email = String(body.email)
+
+  t.test('answers 200 with userId, email, role and a token', async t => {
+    const response = await login({ email, password: PASSWORD })
+    const { user, token, ...others } = response.json()
+    t.equal(response.statusCode, 200)
+    t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
+    t.strictSame(others, {})
+    t.strictSame(user, { userId: id, email, role: 'STUDENT' })
+    t.match(app.jwt.verify(token), { sub: id, role: 'STUDENT' })
+    t.equal((await me(token)).json().user.id, id, 'the token signs in')
+    t.equal(response.headers['set-cookie'], undefined, 'no application cookie')
+  })
+
+  for (const role of ['CLUB_HEAD', 'ADMIN'] as const) {
+    t.test(`takes the role claim ${role} from the database`, async t => {
+      const head = account()
+      const registered = (await register(head)).json()
+      await app.sql`UPDATE users SET role = ${role} WHERE id = ${registered.user.id}`
+      const { user, token } = (await login({ email: head.email, password: PASSWORD })).json()
+      t.strictSame(user, { userId: registered.user.id, email: head.email, role })
+      t.match(app.jwt.verify(token), { role })
+      t.match(app.jwt.verify(registered.token), { role: 'STUDENT' }, 'an issued token keeps its claim')
+    })
+  }
+
+  t.test('answers 401 to what are not the credentials of an account', async t => {
+    const idp = await person(app)
+    const broken = await person(app, 'STUDENT', { password: await argon2.hash('!') })
+    const table: [string, { email: string, password: string }][] = [
+      ['unknown email', { email: newEmail(), password: PASSWORD }],
+      ['wrong password', { email, password: 'wrong horse' }],
+      ['wrong case', { email, password: PASSWORD.toUpperCase() }],
+      ['a space more', { email, password: `${PASSWORD} ` }],
+      ['a character less', { email, password: PASSWORD.slice(0, -1) }],
+      ['one character', { email, password: 'x' }],
+      ['the hash itself', { email, password: (await stored(email)).password }],
+      ['email in another case', { email: email.toUpperCase(), password: PASSWORD }],
+      ['the placeholder of an account of the IdP', { email: idp.email, password: '!' }],
+      ['a password for an account of the IdP', { email: idp.email, password: PASSWORD }],
+      ['another password than "!"', { email: broken.email, password: '!!' }],
+      ['a lone surrogate', { email, password: '\ud800' }],
+      ['a very long password', { email, password: 'x'.repeat(100_000) }],
+    ]
+    for (const [what, credentials] of table) {
+      const response = await login(credentials)
+      t.strictSame([response.statusCode, response.json()], [401, { message: 'Invalid credentials' }], what)
+    }
+  })
+
+  t.test('compares a long password to its end', async t => {
+    const long = account({ password: `${'x'.repeat(200)}1` })
+    await register(long)
+    t.equal((await login({ email: long.email, password: `${'x'.repeat(200)}1` })).statusCode, 200)
+    t.equal((await login({ email: long.email, password: `${'x'.repeat(200)}2` })).statusCode, 401)
+  })
+
+  t.test('answers 400 to an empty password', async t => {
+    for (const address of [email, newEmail()]) {
+      const response = await login({ email: address, password: '' })
+      t.strictSame([response.statusCode, response.json()], [400, { message: 'All fields are required' }])
+    }
+  })
+
+  t.test('checks the body, and coerces nothing', async t => {
+    for (const value of [undefined, null, 12_345_678, false, [PASSWORD], {}]) {
+      invalid(t, await login({ email, password: value }), ['password'], `password: ${JSON.stringify(value)}`)
+      invalid(t, await login({ email: value, password: PASSWORD }), ['email'], `email: ${JSON.stringify(value)}`)
+    }
+    for (const value of ['', 'a', 'a@b', ` ${email}`, `${email} `, `\ud800${email}`]) {
+      invalid(t, await login({ email: value, password: PASSWORD }), ['email'], `email: ${JSON.stringify(value)}`)
+    }
+    invalid(t, await login({ email, password: `${PASSWORD}\u0000` }), ['password'], 'NUL in password')
+    invalid(t, await login({ email: `\u0000${email}`, password: PASSWORD }), ['email'], 'NUL in email')
+    invalid(t, await login({}), ['email', 'password'])
+    for (const text of NO_OBJECTS) invalid(t, await sendJson('/auth/login', text), [''], text)
+    invalid(t, await sendJson('/auth/login', ''), [''], 'an empty body')
+    invalid(t, await login(), [''], 'no body')
+  })
+
+  t.test('ignores other fields', async t => {
+    const response = await sendJson('/auth/login', JSON.stringify({ email, password: PASSWORD, role: 'ADMIN' })
+      .replace('{', '{"__proto__": {"role": "ADMIN"}, "constructor": {"prototype": {}},'))
+    t.equal(response.statusCode, 200)
+    t.equal(response.json().user.role, 'STUDENT')
+  })
+})
+
+t.test('GET /auth/me', async t => {
+  t.test('answers 200 with the user as they see themselves', async t => {
+    const ada = await person(app)
+    const response = await ada.inject('GET', '/auth/me')
+    t.equal(response.statusCode, 200)
+    t.strictSame(response.json(), {
+      user: {
+        id: ada.id,
+        firstName: 'Ada',
+        lastName: 'Lovelace',
+        email: ada.email,
+        avatar: null,
+        role: 'STUDENT',
+        club: null,
+      },
+    })
+  })
+
+  for (const imageUrl of [null, 'https://example.org/club.png']) {
+    t.test(`has avatar, and a club with imageUrl ${imageUrl}`, async t => {
+      const name = `Club ${randomUUID()}`
+      const [club] = await app.sql`
+        INSERT INTO clubs (name, description, image_url) VALUES (${name}, 'Chess', ${imageUrl}) RETURNING id
+      `
+      const head = await person(app, 'CLUB_HEAD', { club_id: club!.id, avatar: 'https://example.org/ada.png' })
+      t.strictSame((await head.inject('GET', '/auth/me')).json(), {
+        user: {
+          id: head.id,
+          firstName: 'Ada',
+          lastName: 'Lovelace',
+          email: head.email,
+          avatar: 'https://example.org/ada.png',
+          role: 'CLUB_HEAD',
+          club: { id: club!.id, name, imageUrl },
+        },
+      })
+    })
+  }
+
+  t.test('lets in every role', async t => {
+    for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
+      const response = await (await person(app, role)).inject('GET', '/auth/me')
+      t.strictSame([response.statusCode, response.json().user.role], [200, role])
+    }
+  })
+
+  t.test('takes its values from the database, not from the token', async t => {
+    const ada = await person(app)
+    const email = newEmail()
+    await app.sql`
+      UPDATE users SET first_name = 'Grace', last_name = 'Hopper', email = ${email}, role = 'ADMIN' WHERE id = ${ada.id}
+    `
+    t.match((await ada.inject('GET', '/auth/me')).json(), {
+      user: { id: ada.id, firstName: 'Grace', lastName: 'Hopper', email, role: 'ADMIN' },
+    })
+    t.equal((await me(app.issueToken({ id: ada.id, role: 'CLUB_HEAD' }))).json().user.role, 'ADMIN')
+  })
+
+  t.test('answers 401 when the user no longer exists', async t => {
+    const ada = await person(app)
+    await app.sql`DELETE FROM users WHERE id = ${ada.id}`
+    const response = await ada.inject('GET', '/auth/me')
+    t.strictSame([response.statusCode, response.json()], [401, { message: 'Unauthorized' }])
+  })
+
+  t.test('answers 401 when the token names no user', async t => {
+    for (const sub of [undefined, '', 'not-a-uuid', 'nul\u0000', '\ud800', 'x'.repeat(5000)]) {
+      const claims = { role: 'STUDENT', ...sub === undefined ? {} : { sub } }
+      const response = await me(app.jwt.sign(claims as { sub: string, role: 'STUDENT' }))
+      t.strictSame([response.statusCode, response.json()], [401, { message: 'Unauthorized' }],
+        `sub: ${JSON.stringify(sub)?.slice(0, 20)}`)
+    }
+  })
+
+  t.test('answers 401 without a valid token', async t => {
+    const none = await inject(app, 'GET', '/auth/me')
+    t.strictSame([none.statusCode, none.json()], [401, { message: 'Access token required' }])
+    const garbage = await me('garbage')
+    t.strictSame([garbage.statusCode, garbage.json()], [401, { message: 'Invalid or expired token' }])
+  })
+
+  t.test('must not be cached, and varies by who asks', async t => {
+    const response = await (await person(app)).inject('GET', '/auth/me')
+    const directives = String(response.headers['cache-control']).split(', ')
+    t.ok(directives.includes('no-cache'))
+    t.ok(directives.includes('no-store'))
+    t.equal(response.headers.vary, 'Authorization, Cookie')
+    t.equal(response.headers['set-cookie'], undefined, 'the token is not refreshed')
+  })
+})
+
+t.test('GET /auth/me varies by origin too when there are frontends', async t => {
+  const app = await build(t, { FRONTEND_URL: 'https://app.example.org' })
+  const { headers } = await (await person(app)).inject('GET', '/auth/me')
+  t.strictSame(String(headers.vary).split(', ').sort(), ['Authorization', 'Cookie', 'Origin'])
 })

@@ -1,0 +1,101 @@
+import { createHmac } from 'node:crypto'
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+
+import type { FastifyInstance } from 'fastify'
+import t from 'tap'
+
+import { ROLES } from '../../lib/accounts.ts'
+import { buildApp } from '../../lib/app.ts'
+import { build, createDatabase, inject, testConfig } from '../helper.ts'
+
+const USER = { id: '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', role: 'STUDENT' } as const
+
+/** The header and the claims of a token, as they are written in it. */
+const read = (token: string) =>
+  token.split('.').slice(0, 2).map(part => JSON.parse(Buffer.from(part, 'base64url').toString()))
+
+const signature = (token: string, secret: string) =>
+  createHmac('sha256', secret).update(token.slice(0, token.lastIndexOf('.'))).digest('base64url')
+
+const me = async (app: FastifyInstance, token: string) => {
+  const response = await inject(app, 'GET', '/auth/me', undefined, { authorization: `Bearer ${token}` })
+  return response.json().message
+}
+
+t.test('issueToken signs sub, role, iat and exp as HS256 with JWT_SECRET', async t => {
+  const app = await build(t)
+  const token = app.issueToken(USER)
+  const [header, claims] = read(token)
+  t.strictSame(header, { alg: 'HS256', typ: 'JWT' })
+  t.strictSame(claims, { sub: USER.id, role: 'STUDENT', iat: claims.iat, exp: claims.iat + 7 * 24 * 3600 })
+  t.equal(token.split('.')[2], signature(token, app.config.JWT_SECRET!))
+})
+
+t.test('issueToken takes nothing else of a user', async t => {
+  const app = await build(t)
+  const [, claims] = read(app.issueToken({ ...USER, email: 'ada@example.org', password: 'x' } as typeof USER))
+  t.strictSame(Object.keys(claims).sort(), ['exp', 'iat', 'role', 'sub'])
+})
+
+t.test('JWT_EXPIRES_IN is the lifetime of a token', async t => {
+  const lifetimes: [string, number][] = [['1s', 1], ['15m', 900], ['12h', 43_200], ['1d', 86_400], ['2w', 1_209_600]]
+  for (const [JWT_EXPIRES_IN, seconds] of lifetimes) {
+    const app = await build(t, { JWT_EXPIRES_IN })
+    const [, { iat, exp }] = read(app.issueToken(USER))
+    t.equal(exp - iat, seconds, JWT_EXPIRES_IN)
+  }
+})
+
+t.test('A token of another JWT_SECRET is not valid here', async t => {
+  const app = await build(t)
+  const other = await build(t, { JWT_SECRET: 'another secret, just as long as ours' })
+  t.equal(await me(app, other.issueToken(USER)), 'Invalid or expired token')
+  t.equal(await me(other, app.issueToken(USER)), 'Invalid or expired token')
+  t.equal(await me(app, app.issueToken(USER)), 'Unauthorized', 'valid, but of nobody')
+})
+
+t.test('Without JWT_SECRET the secret is kept in DATA_DIR, so that tokens survive a restart', async t => {
+  const DATA_DIR = t.testdir()
+  const app = await build(t, { JWT_SECRET: '', DATA_DIR })
+  const token = app.issueToken(USER)
+  const file = join(DATA_DIR, 'jwt-secret')
+  const secret = readFileSync(file, 'utf8')
+  t.ok(secret.length >= 32)
+  t.equal(statSync(file).mode & 0o777, 0o600, 'for its owner only')
+  t.equal(token.split('.')[2], signature(token, secret))
+  await app.close()
+
+  const restarted = await build(t, { JWT_SECRET: '', DATA_DIR })
+  t.equal(await me(restarted, token), 'Unauthorized', 'valid, but of nobody')
+})
+
+t.test('Guards set request.user by the claims', async t => {
+  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+  t.teardown(() => app.close())
+  app.register(async app => {
+    app.get('/any', { onRequest: app.authenticate }, async ({ user }) => user)
+    app.get('/some', { onRequest: app.requireRole('CLUB_HEAD', 'ADMIN') }, async ({ user }) => user)
+    app.get('/none', async ({ user }) => ({ user }))
+  })
+  await app.ready()
+
+  t.strictSame(app.authenticate.roles, [], 'any role')
+  t.strictSame(app.requireRole('CLUB_HEAD', 'ADMIN').roles, ['CLUB_HEAD', 'ADMIN'])
+
+  const send = async (url: string, token = '') => {
+    const response = await inject(app, 'GET', url, undefined, { authorization: `Bearer ${token}` })
+    return [response.statusCode, response.json()]
+  }
+  for (const role of ROLES) {
+    const user = { id: USER.id, role }
+    const token = app.issueToken(user)
+    t.strictSame(await send('/any', token), [200, user])
+    t.strictSame(await send('/some', token), role === 'STUDENT' ? [403, { message: 'Forbidden' }] : [200, user])
+    t.strictSame((await send('/none', token))[0], 200)
+  }
+  t.strictSame(await send('/any'), [401, { message: 'Access token required' }])
+  t.strictSame(await send('/some'), [401, { message: 'Access token required' }])
+  t.strictSame(await send('/some', 'x'), [401, { message: 'Invalid or expired token' }])
+  t.strictSame(await send('/none'), [200, { user: null }], 'no guard, no user')
+})

@@ -1,0 +1,68 @@
+import t from 'tap'
+
+import { buildApp } from '../../lib/app.ts'
+import { createDatabase, testConfig } from '../helper.ts'
+
+const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+t.teardown(() => app.close())
+app.register(async app => {
+  app.route({
+    method: ['POST', 'PUT', 'DELETE'],
+    url: '/body',
+    handler: async ({ body }) => ({ none: body === undefined, body, keys: Object.keys(body ?? {}) }),
+  })
+})
+await app.ready()
+
+const METHODS = ['POST', 'PUT', 'DELETE'] as const
+const TYPES = ['application/json', 'application/json; charset=utf-8', 'Application/JSON']
+
+async function send (method: typeof METHODS[number], type: string | undefined, payload?: string) {
+  const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type }
+  const response = await app.inject({ method, url: '/body', headers, payload })
+  return [response.statusCode, response.json()]
+}
+
+for (const method of METHODS) {
+  t.test(`${method}: an empty body is no body`, async t => {
+    for (const type of [undefined, ...TYPES]) {
+      t.strictSame(await send(method, type), [200, { none: true, keys: [] }], type ?? 'no media type')
+      t.strictSame(await send(method, type, ''), [200, { none: true, keys: [] }], type ?? 'no media type')
+    }
+  })
+
+  t.test(`${method}: an empty body of announced length is no body, nor is one in no chunks`, async t => {
+    for (const header of ['content-length', 'transfer-encoding']) {
+      const response = await app.inject({
+        method,
+        url: '/body',
+        headers: { 'content-type': 'application/json', [header]: header === 'content-length' ? '0' : 'chunked' },
+      })
+      t.strictSame([response.statusCode, response.json()], [200, { none: true, keys: [] }], header)
+    }
+  })
+
+  t.test(`${method}: other bodies are read as they are`, async t => {
+    for (const body of [{}, { a: [1, 'é', null] }, [], 'text', '', 7, null, false]) {
+      for (const type of TYPES) {
+        t.strictSame(await send(method, type, JSON.stringify(body)),
+          [200, { none: false, body, keys: Object.keys(body ?? {}) }])
+      }
+    }
+  })
+}
+
+t.test('What is not JSON is refused', async t => {
+  for (const payload of [' ', '\n', '{', 'undefined', '{"a": 1}}', '\u0000']) {
+    const [status, answer] = await send('POST', 'application/json', payload)
+    t.equal(status, 400, JSON.stringify(payload))
+    t.strictSame(Object.keys(answer), ['message'])
+  }
+})
+
+t.test('Names that would reach a prototype are left out', async t => {
+  t.strictSame(await send('POST', 'application/json', '{"a": 1, "__proto__": {"b": 2}}'),
+    [200, { none: false, body: { a: 1 }, keys: ['a'] }])
+  t.strictSame(await send('POST', 'application/json', '{"a": 1, "constructor": {"prototype": {"b": 2}}}'),
+    [200, { none: false, body: { a: 1 }, keys: ['a'] }])
+})

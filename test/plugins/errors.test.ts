@@ -1,0 +1,202 @@
+import { Type } from '@sinclair/typebox'
+import { errorCodes, type InjectOptions } from 'fastify'
+import t from 'tap'
+
+import { buildApp } from '../../lib/app.ts'
+import { HttpError } from '../../lib/http-error.ts'
+import { createDatabase, inject, testConfig } from '../helper.ts'
+
+interface Line { level: number, reqId: string, msg: string, err: { message: string, stack: string } }
+
+const lines: Line[] = []
+const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
+// What Fastify refuses is no route's own answer, and in no schema: so these answers are not recorded.
+const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }), { level: 'error', stream })
+t.teardown(() => app.close())
+
+/** What the handlers of /throw and /failure throw. */
+let thrown: unknown
+const requests: string[] = []
+
+app.register(async app => {
+  app.addHook('onRequest', async ({ id }) => { requests.push(id) })
+  app.get('/throw', async () => { throw thrown })
+  app.get('/failure', { config: { failure: 'Failed to do it' } }, async () => { throw thrown })
+  app.get('/unsendable', { config: { failure: 'Failed to send it' } }, (_request, reply) => {
+    reply.type('text/plain').send(7)
+  })
+  const body = Type.Object({
+    name: Type.String({ minLength: 2 }),
+    link: Type.Optional(Type.String({ format: 'url' })),
+    address: Type.Optional(Type.Object({ lines: Type.Array(Type.Object({ text: Type.String({ format: 'text' }) })) })),
+  })
+  app.post('/checked', { schema: { body } }, async ({ body }) => body)
+  app.get('/checked', { schema: { querystring: Type.Object({ sort: Type.Optional(Type.String({ enum: ['asc'] })) }) } },
+    async () => ({}))
+})
+await app.ready()
+
+const send = (options: InjectOptions) => app.inject(options)
+const json = { 'content-type': 'application/json' }
+
+const ACCOUNT = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
+
+t.test('An unknown route is a 404', async t => {
+  const unknown: [InjectOptions['method'], string][] = [
+    ['GET', '/'],
+    ['GET', '/nope'],
+    ['GET', '/auth'],
+    ['GET', '/auth/me/more'],
+    ['GET', '/Auth/me'],
+    ['GET', '/api/blogs'],
+    ['GET', '//livez'],
+    ['POST', '/auth/me'],
+    ['DELETE', '/auth/me'],
+    ['PUT', '/auth/login'],
+    ['PATCH', '/auth/login'],
+    ['OPTIONS', '/auth/login'],
+    ['GET', '/auth/login'],
+    ['GET', '/nope?redirect=%00'],
+  ]
+  for (const [method, url] of unknown) {
+    const response = await send({ method, url })
+    t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
+    t.strictSame([response.statusCode, response.json()], [404, { message: 'Not found' }], `${method} ${url}`)
+  }
+})
+
+t.test('What cannot be read is refused as JSON, with a message and nothing else', async t => {
+  const login = { method: 'POST', url: '/auth/login' } as const
+  const table: [string, number, InjectOptions][] = [
+    ['malformed JSON', 400, { ...login, headers: json, payload: '{"email": ' }],
+    ['no JSON', 400, { ...login, headers: json, payload: 'email=ada@example.org' }],
+    ['JSON with more behind it', 400, { ...login, headers: json, payload: '{} {}' }],
+    ['blanks for JSON', 400, { ...login, headers: json, payload: ' ' }],
+    ['too large a body', 413, { ...login, headers: json, payload: JSON.stringify('x'.repeat(2 ** 21)) }],
+    ['text', 415, { ...login, headers: { 'content-type': 'text/plain' }, payload: JSON.stringify(ACCOUNT) }],
+    ['a form', 415, {
+      ...login, headers: { 'content-type': 'application/x-www-form-urlencoded' }, payload: 'email=ada@example.org',
+    }],
+    ['XML', 415, { ...login, headers: { 'content-type': 'application/xml' }, payload: '<a/>' }],
+    ['no media type', 415, { ...login, payload: JSON.stringify(ACCOUNT) }],
+    ['a broken media type', 415, { ...login, headers: { 'content-type': 'json' }, payload: '{}' }],
+    ['a path that cannot be decoded', 400, { method: 'GET', url: '/auth/%zz' }],
+  ]
+  for (const [what, status, options] of table) {
+    const response = await send(options)
+    t.equal(response.statusCode, status, what)
+    t.equal(response.headers['content-type'], 'application/json; charset=utf-8', what)
+    t.strictSame(Object.keys(response.json()), ['message'], what)
+    t.match(response.json().message, /\w/, what)
+    t.notMatch(response.body, /node_modules|\.[jt]s\b|\n +at /, 'nothing internal')
+  }
+})
+
+t.test('JSON is JSON with a charset too', async t => {
+  const response = await send({
+    method: 'POST',
+    url: '/checked',
+    headers: { 'content-type': 'application/json; charset=utf-8' },
+    payload: '{"name":"Ada"}',
+  })
+  t.strictSame([response.statusCode, response.json()], [200, { name: 'Ada' }])
+})
+
+t.test('A trailing slash makes no difference', async t => {
+  t.equal((await inject(app, 'GET', '/livez/')).statusCode, 200)
+  t.equal((await inject(app, 'GET', '/auth/me/')).statusCode, 401)
+  t.equal((await inject(app, 'POST', '/auth/register/', ACCOUNT)).statusCode, 201)
+  t.equal((await inject(app, 'POST', '/auth/login/?x=1', ACCOUNT)).statusCode, 200)
+})
+
+t.test('A validation error has an entry for each issue, with the dotted path and words', async t => {
+  const table: [unknown, { path: string, message: string }[]][] = [
+    [{}, [{ path: 'name', message: 'is required' }]],
+    [[], [{ path: '', message: 'must be object' }]],
+    [{ name: 'A' }, [{ path: 'name', message: 'must NOT have fewer than 2 characters' }]],
+    [{ name: 7, link: 'x' }, [
+      { path: 'name', message: 'must be string' }, { path: 'link', message: 'must be a URL' },
+    ]],
+    [{ name: 'Ada', address: {} }, [{ path: 'address.lines', message: 'is required' }]],
+    [{ name: 'Ada', address: { lines: [{ text: 'x' }, { text: '\u0000' }, {}] } }, [
+      { path: 'address.lines.1.text', message: 'must not contain the character NUL' },
+      { path: 'address.lines.2.text', message: 'is required' },
+    ]],
+  ]
+  for (const [body, errors] of table) {
+    const response = await inject(app, 'POST', '/checked', body)
+    const answer = response.json()
+    const byPath = (a: { path: string }, b: { path: string }) => a.path < b.path ? -1 : 1
+    t.equal(response.statusCode, 400)
+    t.strictSame({ ...answer, errors: answer.errors.sort(byPath) },
+      { message: 'Validation error', errors: errors.sort(byPath) }, JSON.stringify(body))
+  }
+
+  const email = await inject(app, 'POST', '/auth/login', { email: 'x', password: 'x' })
+  t.strictSame(email.json(), {
+    message: 'Validation error', errors: [{ path: 'email', message: 'must be an email address' }],
+  })
+  const query = await inject(app, 'GET', '/checked?sort=up')
+  t.equal(query.statusCode, 400)
+  t.match(query.json(), { message: 'Validation error', errors: [{ path: 'sort', message: /must be/ }] })
+  t.strictSame(Object.keys(query.json()), ['message', 'errors'])
+  const repeated = await inject(app, 'GET', '/checked?sort=asc&sort=asc')
+  t.match([repeated.statusCode, repeated.json().errors[0].path], [400, 'sort'], 'a repeated parameter')
+})
+
+t.test('What is thrown', async t => {
+  /** Lets both routes throw this; returns their answers, and what was logged meanwhile. */
+  async function letThrow (error: unknown) {
+    thrown = error
+    lines.length = requests.length = 0
+    const answers = []
+    for (const url of ['/throw', '/failure']) {
+      const response = await inject(app, 'GET', url)
+      t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
+      answers.push([response.statusCode, response.json()])
+    }
+    return { answers, lines: [...lines] }
+  }
+
+  const FAILED = [[500, { message: 'Internal server error' }], [500, { message: 'Failed to do it' }]]
+
+  t.test('an HttpError is answered as it says, and not logged', async t => {
+    for (const status of [400, 401, 403, 404, 409, 500, 503]) {
+      const { answers, lines } = await letThrow(new HttpError(status, 'In words'))
+      t.strictSame(answers, [[status, { message: 'In words' }], [status, { message: 'In words' }]])
+      t.strictSame(lines, [])
+    }
+  })
+
+  t.test('any other error is the failure of the route, and logged with its cause', async t => {
+    const { answers, lines } = await letThrow(new Error('relation "users" of /var/lib'))
+    t.strictSame(answers, FAILED)
+    t.strictSame(lines.map(({ level, reqId, msg }) => [level, reqId, msg]), [
+      [50, requests[0], 'Internal server error'],
+      [50, requests[1], 'Failed to do it'],
+    ])
+    for (const { err } of lines) {
+      t.equal(err.message, 'relation "users" of /var/lib')
+      t.match(err.stack, /\n +at /)
+    }
+  })
+
+  t.test('an error that only looks like an answer is a failure', async t => {
+    const table = [
+      Object.assign(new Error('secret'), { statusCode: 418 }),
+      Object.assign(new Error('secret'), { status: 400 }),
+      Object.assign(new Error('secret'), { statusCode: 404, code: 'ENOENT' }),
+      Object.assign(new Error('secret'), { statusCode: 400, code: '23505' }),
+      Object.assign(new Error('secret'), { code: 'FST_SOMETHING' }),
+      new errorCodes.FST_ERR_REP_INVALID_PAYLOAD_TYPE('secret'),
+      'secret',
+      { message: 'secret', statusCode: 400 },
+    ]
+    for (const error of table) t.strictSame((await letThrow(error)).answers, FAILED)
+  })
+
+  t.test('an answer that cannot be sent is the failure of the route', async t => {
+    const response = await inject(app, 'GET', '/unsendable')
+    t.strictSame([response.statusCode, response.json()], [500, { message: 'Failed to send it' }])
+  })
+})

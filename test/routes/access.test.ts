@@ -1,0 +1,212 @@
+import { createHmac } from 'node:crypto'
+
+import t from 'tap'
+
+import { type Role, ROLES } from '../../lib/accounts.ts'
+import { buildApp } from '../../lib/app.ts'
+import { recordAnswers } from '../answers.ts'
+import { createDatabase, inject, type Person, person, testConfig } from '../helper.ts'
+
+const ANY: readonly Role[] = []
+const CONTRIBUTORS: readonly Role[] = ['STUDENT', 'CLUB_HEAD', 'ADMIN']
+const ORGANIZERS: readonly Role[] = ['CLUB_HEAD', 'ADMIN']
+const HEADS: readonly Role[] = ['CLUB_HEAD']
+const ADMINS: readonly Role[] = ['ADMIN']
+
+/** Every operation of the contract, and whom it lets in: anyone, the holders of any token, or these roles. */
+const OPERATIONS: Record<string, 'anyone' | readonly Role[]> = {
+  'POST /auth/register': 'anyone',
+  'POST /auth/login': 'anyone',
+  'GET /auth/me': ANY,
+  'POST /auth/google': 'anyone',
+  'GET /auth/google/start': 'anyone',
+  'GET /auth/google/callback': 'anyone',
+
+  'GET /blogs': 'anyone',
+  'GET /blogs/:id': 'anyone',
+  'POST /blogs/submit': CONTRIBUTORS,
+  'GET /blogs/me': CONTRIBUTORS,
+  'GET /blogs/admin': ADMINS,
+  'POST /blogs': ADMINS,
+  'PUT /blogs/:id': ADMINS,
+  'POST /blogs/:id/approve': ADMINS,
+  'POST /blogs/:id/archive': ADMINS,
+  'DELETE /blogs/:id': ADMINS,
+
+  'GET /users': ADMINS,
+  'GET /users/analytics': ADMINS,
+  'PUT /users/:id': ADMINS,
+  'PUT /users/:userId/role': ADMINS,
+  'PUT /users/:userId/club': ADMINS,
+  'DELETE /users/:userId/club': ADMINS,
+  'DELETE /users/:id': ADMINS,
+
+  'GET /mentors': 'anyone',
+  'POST /mentors/:mentorId/like': ANY,
+  'GET /mentors/liked': ANY,
+  'POST /mentors': ADMINS,
+  'PUT /mentors/:id': ADMINS,
+  'DELETE /mentors/:id': ADMINS,
+
+  'GET /testimonials': 'anyone',
+  'POST /testimonials': ADMINS,
+  'PUT /testimonials/:id': ADMINS,
+  'DELETE /testimonials/:id': ADMINS,
+
+  'GET /clubs': 'anyone',
+  'POST /clubs': ADMINS,
+
+  'GET /events': 'anyone',
+  'GET /events/mine': ORGANIZERS,
+  'POST /events': HEADS,
+  'PUT /events/:id': ORGANIZERS,
+  'DELETE /events/:id': ORGANIZERS,
+  'POST /events/:eventId/register': ANY,
+  'GET /events/registered': ANY,
+  'GET /events/:id/registrations': ORGANIZERS,
+}
+
+/** What is there besides: whether the process lives, and whether it is ready. */
+const PROBES = ['GET /livez', 'GET /readyz']
+
+const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+recordAnswers(app)
+t.teardown(() => app.close())
+const operations: string[] = []
+app.addHook('onRoute', ({ method, url }) => { operations.push(...[method].flat().map(method => `${method} ${url}`)) })
+await app.ready()
+
+const [student, head, admin] = await Promise.all(ROLES.map(role => person(app, role))) as [Person, Person, Person]
+const people = { STUDENT: student, CLUB_HEAD: head, ADMIN: admin }
+
+t.test('The service has the operations of the contract, and no others', async t => {
+  const resources = operations.filter(operation => !operation.startsWith('HEAD '))
+  t.strictSame(resources.sort(), [...Object.keys(OPERATIONS), ...PROBES].sort())
+})
+
+const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+
+/** Makes a token by hand; signed as HS256 with the service's own secret, unless told otherwise. */
+function sign (claims: object, { alg = 'HS256', hash = 'sha256', secret = app.config.JWT_SECRET! } = {}) {
+  const signed = `${encode({ alg, typ: 'JWT' })}.${encode(claims)}`
+  return `${signed}.${hash && createHmac(hash, secret).update(signed).digest('base64url')}`
+}
+
+const now = Math.floor(Date.now() / 1000)
+/** The claims of a token that opens every door, but for its role where a door asks for another. */
+const claims = (role: unknown) => ({ sub: student.id, role, iat: now, exp: now + 3600 })
+
+const MISSING = 'Access token required'
+const INVALID = 'Invalid or expired token'
+
+/** Headers that let nobody in, made for a role that would be let in; and what is answered to them. */
+const refused = (role: Role): [string, string | undefined, string][] => {
+  const valid = sign(claims(role))
+  const [header, payload, signature] = valid.split('.')
+  return [
+    ['no header', undefined, MISSING],
+    ['an empty header', '', MISSING],
+    ['no second segment', 'Bearer', MISSING],
+    ['an empty second segment', 'Bearer ', MISSING],
+    ['two spaces', `Bearer  ${valid}`, MISSING],
+    ['a token without a scheme word', valid, MISSING],
+    ['a tab for the space', `Bearer\t${valid}`, MISSING],
+    ['garbage', 'Bearer garbage', INVALID],
+    ['garbage in three parts', 'Bearer a.b.c', INVALID],
+    ['credentials of another scheme', 'Basic YWRhOnBhc3N3b3Jk', INVALID],
+    ['the token in the third segment', `Bearer x ${valid}`, INVALID],
+    ['an expired token', `Bearer ${sign({ ...claims(role), exp: now - 1 })}`, INVALID],
+    ['a token that is not valid yet', `Bearer ${sign({ ...claims(role), nbf: now + 3600 })}`, INVALID],
+    ['another secret', `Bearer ${sign(claims(role), { secret: 'another secret, just as long as ours' })}`, INVALID],
+    ['an empty secret', `Bearer ${sign(claims(role), { secret: '' })}`, INVALID],
+    ['alg none', `Bearer ${sign(claims(role), { alg: 'none', hash: '' })}`, INVALID],
+    ['alg none with a signature', `Bearer ${sign(claims(role), { alg: 'none' })}`, INVALID],
+    ['HS384', `Bearer ${sign(claims(role), { alg: 'HS384', hash: 'sha384' })}`, INVALID],
+    ['HS512', `Bearer ${sign(claims(role), { alg: 'HS512', hash: 'sha512' })}`, INVALID],
+    ['HS512 that says HS256', `Bearer ${sign(claims(role), { hash: 'sha512' })}`, INVALID],
+    ['no signature', `Bearer ${header}.${payload}.`, INVALID],
+    ['two parts', `Bearer ${header}.${payload}`, INVALID],
+    ['other claims', `Bearer ${header}.${encode({ ...claims(role), sub: 'x' })}.${signature}`, INVALID],
+  ]
+}
+
+for (const [operation, access] of Object.entries(OPERATIONS)) {
+  const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
+  const url = pattern.replace(/:\w+/, 'unknown')
+  const send = (authorization: string | undefined, payload?: unknown) =>
+    inject(app, method, url, payload, {
+      ...authorization === undefined ? {} : { authorization },
+      ...payload === undefined ? {} : { 'content-type': 'application/json' },
+    })
+
+  if (access === 'anyone') {
+    t.test(`${operation} lets in anyone`, async t => {
+      for (const authorization of [undefined, 'Bearer', 'Bearer garbage', `Bearer ${student.token}`]) {
+        const { statusCode } = await send(authorization)
+        t.notOk([401, 403].includes(statusCode), `${authorization ?? 'no header'}: ${statusCode}`)
+      }
+    })
+    continue
+  }
+
+  const allowed = access === ANY ? ROLES : access
+  const others = ROLES.filter(role => !allowed.includes(role))
+
+  t.test(`${operation} answers 401 without a valid token`, async t => {
+    for (const [what, authorization, message] of refused(allowed[0]!)) {
+      const response = await send(authorization)
+      t.strictSame([response.statusCode, response.json()], [401, { message }], what)
+    }
+  })
+
+  t.test(`${operation} lets in ${access === ANY ? 'every role' : allowed.join(', ')}`, async t => {
+    for (const role of allowed) {
+      for (const scheme of ['Bearer', 'bearer', 'Token', 'x']) {
+        const response = await send(`${scheme} ${people[role].token}`)
+        t.notOk([401, 403].includes(response.statusCode), `${scheme}, ${role}: ${response.statusCode}`)
+      }
+      const { statusCode } = await send(`Bearer ${people[role].token} x`)
+      t.notOk([401, 403].includes(statusCode), `a third segment, ${role}: ${statusCode}`)
+    }
+  })
+
+  if (access !== ANY) {
+    t.test(`${operation} answers 403 to other roles: ${others.join(', ') || 'unknown ones'}`, async t => {
+      const tokens = [
+        ...others.map(role => people[role].token),
+        ...['', 'admin', 'ROOT', 7, null, undefined, {}, ROLES].map(role => sign(claims(role)))
+      ]
+      for (const token of tokens) {
+        const response = await send(`Bearer ${token}`)
+        t.strictSame([response.statusCode, response.json()], [403, { message: 'Forbidden' }])
+      }
+    })
+
+    t.test(`${operation} goes by the role claim, not by the database`, async t => {
+      const [role, other] = [allowed.at(-1)!, others[0]]
+      if (other) {
+        const promoted = await person(app, role)
+        const response = await send(`Bearer ${app.issueToken({ id: promoted.id, role: other })}`)
+        t.strictSame([response.statusCode, response.json()], [403, { message: 'Forbidden' }])
+      }
+      const demoted = await person(app, other ?? 'STUDENT')
+      const { statusCode } = await send(`Bearer ${app.issueToken({ id: demoted.id, role })}`)
+      t.notOk([401, 403].includes(statusCode), `the claim ${role} lets in: ${statusCode}`)
+    })
+  }
+
+  if (method !== 'GET') {
+    t.test(`${operation} looks at the body only after token and role`, async t => {
+      for (const payload of ['{', '[]', '{"title": 7, "name": 7, "newRole": 7}']) {
+        const nobody = await send(undefined, payload)
+        t.strictSame([nobody.statusCode, nobody.json()], [401, { message: MISSING }], payload)
+        const stranger = await send('Bearer garbage', payload)
+        t.strictSame([stranger.statusCode, stranger.json()], [401, { message: INVALID }], payload)
+        for (const role of others) {
+          const response = await send(`Bearer ${people[role].token}`, payload)
+          t.strictSame([response.statusCode, response.json()], [403, { message: 'Forbidden' }], payload)
+        }
+      }
+    })
+  }
+}

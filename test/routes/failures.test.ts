@@ -1,0 +1,134 @@
+import t from 'tap'
+
+import { type Role, ROLES } from '../../lib/accounts.ts'
+import { buildApp } from '../../lib/app.ts'
+import { loggerOptions } from '../../lib/logger.ts'
+import { recordAnswers } from '../answers.ts'
+import { build, createDatabase, inject, person, testConfig } from '../helper.ts'
+
+const BLOG = { title: 'A title', content: 'twenty characters or more' }
+const MENTOR = { name: 'Grace', expertise: 'COBOL', clubId: 'x', imageUrl: 'https://example.org/grace.png' }
+const TESTIMONIAL = { name: 'Grace', content: 'I learned a lot', batchYear: 2026 }
+const CLUB = { name: 'Chess', description: 'Openings and endings', clubHeadEmail: 'ada@example.org' }
+const EVENT = {
+  title: 'Chess', description: 'Ten games at once', data: '2026-01-31T09:30:00.000Z', imageUrl: 'https://example.org/e.png'
+}
+const ACCOUNT = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
+
+/** Every operation that declares a failure, its text, who asks, and a body that is fit for the database. */
+const FAILURES: [operation: string, text: string, role?: Role, body?: object][] = [
+  ['POST /auth/register', 'Registration failed', undefined, ACCOUNT],
+  ['POST /auth/login', 'Login failed', undefined, { email: ACCOUNT.email, password: ACCOUNT.password }],
+  ['GET /auth/me', 'Internal server error', 'STUDENT'],
+
+  ['GET /blogs', 'Failed to fetch blogs'],
+  ['GET /blogs/:id', 'Failed to fetch blog'],
+  ['POST /blogs/submit', 'Failed to submit blog', 'STUDENT', BLOG],
+  ['GET /blogs/me', 'Failed to fetch your blogs', 'STUDENT'],
+  ['GET /blogs/admin', 'Failed to fetch blogs', 'ADMIN'],
+  ['POST /blogs', 'Failed to create blog', 'ADMIN', BLOG],
+  ['PUT /blogs/:id', 'Failed to update blog', 'ADMIN', BLOG],
+  ['POST /blogs/:id/approve', 'Failed to approve blog', 'ADMIN'],
+  ['POST /blogs/:id/archive', 'Failed to archive blog', 'ADMIN'],
+  ['DELETE /blogs/:id', 'Failed to delete blog', 'ADMIN'],
+
+  ['GET /users', 'Error fetching users', 'ADMIN'],
+  ['GET /users/analytics', 'Error fetching platform analytics', 'ADMIN'],
+  ['PUT /users/:id', 'Error updating user', 'ADMIN', { firstName: 'Ada' }],
+  ['PUT /users/:userId/role', 'Error changing role', 'ADMIN', { newRole: 'STUDENT' }],
+  ['PUT /users/:userId/club', 'Error assigning user to club', 'ADMIN', { clubId: 'x' }],
+  ['DELETE /users/:id', 'Error deleting user', 'ADMIN'],
+
+  ['POST /mentors/:mentorId/like', 'Error toggling mentor like', 'STUDENT'],
+  ['GET /mentors/liked', 'Error fetching liked mentors', 'STUDENT'],
+  ['POST /mentors', 'Error creating mentor', 'ADMIN', MENTOR],
+  ['PUT /mentors/:id', 'Error updating mentor', 'ADMIN', MENTOR],
+  ['DELETE /mentors/:id', 'Error deleting mentor', 'ADMIN'],
+
+  ['GET /testimonials', 'Failed to fetch testimonials'],
+  ['POST /testimonials', 'Failed to create testimonial', 'ADMIN', TESTIMONIAL],
+  ['PUT /testimonials/:id', 'Failed to update testimonial', 'ADMIN', TESTIMONIAL],
+  ['DELETE /testimonials/:id', 'Failed to delete testimonial', 'ADMIN'],
+
+  ['GET /clubs', 'Error fetching clubs'],
+  ['POST /clubs', 'Error creating club', 'ADMIN', CLUB],
+
+  ['GET /events', 'Error fetching events'],
+  ['GET /events/mine', 'Error fetching club events', 'CLUB_HEAD'],
+  ['POST /events', 'Error creating event', 'CLUB_HEAD', EVENT],
+  ['PUT /events/:id', 'Error updating event', 'CLUB_HEAD', EVENT],
+  ['DELETE /events/:id', 'Error deleting event', 'CLUB_HEAD'],
+  ['POST /events/:eventId/register', 'Error registering for event', 'STUDENT'],
+  ['GET /events/registered', 'Error fetching registered events', 'STUDENT'],
+  ['GET /events/:id/registrations', 'Error fetching event registrations', 'CLUB_HEAD'],
+]
+
+interface Line { level: number, reqId: string, msg: string, err?: { type: string, message: string, stack: string } }
+
+const lines: Line[] = []
+const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
+const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }), { ...loggerOptions('error'), stream })
+recordAnswers(app)
+t.teardown(() => app.close())
+
+const declared: string[][] = []
+app.addHook('onRoute', ({ method, url, config }) => {
+  // What the sign-in with an identity provider answers does not all depend on the database.
+  if (config?.failure && method !== 'HEAD' && !url.startsWith('/auth/google')) {
+    declared.push([`${String(method)} ${url}`, config.failure])
+  }
+})
+const requests: string[] = []
+app.addHook('onRequest', async ({ id }) => { requests.push(id) })
+await app.ready()
+
+const people = Object.fromEntries(await Promise.all(ROLES.map(async role => [role, await person(app, role)] as const)))
+await app.sql.end({ timeout: 0 })
+
+/** Sends the operation's request; returns the answer, and what was logged meanwhile. */
+async function send ([operation, , role, body]: typeof FAILURES[number]) {
+  const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
+  lines.length = requests.length = 0
+  const response = await inject(app, method, pattern.replace(/:\w+/, '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'), body,
+    role && { authorization: `Bearer ${people[role]!.token}` })
+  return { response, lines: [...lines], requests: [...requests] }
+}
+
+t.test('All failures that operations declare are tested here', async t => {
+  t.strictSame(declared.sort(), FAILURES.map(([operation, text]) => [operation, text]).sort())
+})
+
+for (const failure of FAILURES) {
+  const [operation, text, role] = failure
+  t.test(`${operation} answers 500 "${text}" without a database, and logs the cause`, async t => {
+    const { response, lines, requests } = await send(failure)
+    t.equal(response.statusCode, 500)
+    t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
+    t.strictSame(response.json(), { message: text })
+    t.equal(response.headers['cache-control'], undefined, 'nobody keeps a failure')
+
+    t.equal(lines.length, 1, 'one line')
+    const [line] = lines
+    t.strictSame([line!.level, line!.reqId, line!.msg], [50, requests[0], text])
+    t.match(line!.err, { message: /CONNECTION_ENDED/, stack: /\n +at / })
+    for (const secret of [ACCOUNT.password, '$argon2id$', ...role ? [people[role]!.token] : []]) {
+      t.notOk(JSON.stringify(line).includes(secret), 'no secret is logged')
+    }
+  })
+}
+
+t.test('GET /mentors answers 200 and no mentors without a database, and logs the cause', async t => {
+  const { response, lines, requests } = await send(['GET /mentors', ''])
+  t.strictSame([response.statusCode, response.json()], [200, { mentors: [] }])
+  t.match(lines, [{ level: 50, reqId: requests[0], err: { message: /CONNECTION_ENDED/ } }])
+})
+
+t.test('POST /auth/register and /auth/login answer their 500 when a token cannot be signed', async t => {
+  const app = await build(t)
+  await inject(app, 'POST', '/auth/register', ACCOUNT)
+  Object.assign(app, { issueToken () { throw new Error('no key') } })
+  const register = await inject(app, 'POST', '/auth/register', { ...ACCOUNT, email: 'grace@example.org' })
+  t.strictSame([register.statusCode, register.json()], [500, { message: 'Registration failed' }])
+  const login = await inject(app, 'POST', '/auth/login', { email: ACCOUNT.email, password: ACCOUNT.password })
+  t.strictSame([login.statusCode, login.json()], [500, { message: 'Login failed' }])
+})
