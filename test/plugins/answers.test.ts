@@ -29,6 +29,7 @@ app.register(async app => {
   app.get('/hooks', { onRequest: [async () => {}, app.requireRole('ADMIN')], schema: { response } }, handler)
   app.get('/unguarded', { onRequest: async () => {}, schema: { response } }, handler)
   app.get('/failure', { config: { failure: 'Failed to do it' }, schema: { response } }, handler)
+  app.get('/fallback', { config: { failure: { status: 200, body: { ok: false } } }, schema: { response } }, handler)
   app.post('/everything/:id', {
     onRequest: app.requireRole('ADMIN'),
     config: { failure: 'Failed to do it' },
@@ -69,6 +70,7 @@ t.test('A route declares the answers that its other options imply', async t => {
     ['GET /hooks', { 200: ok, 401: GUARDED, 403: ['Forbidden'] }],
     ['GET /unguarded', { 200: ok }],
     ['GET /failure', { 200: ok, 500: ['Failed to do it'] }],
+    ['GET /fallback', { 200: ok }],
     ['POST /everything/:id', {
       201: ok,
       400: ['All fields are required', 'That is taken', 'Validation error'],

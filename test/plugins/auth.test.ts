@@ -38,6 +38,16 @@ t.test('issueToken takes nothing else of a user', async t => {
   t.strictSame(Object.keys(claims).sort(), ['exp', 'iat', 'role', 'sub'])
 })
 
+t.test('verifyToken tells whom a token of ours names, and nothing of any other', async t => {
+  const app = await build(t)
+  t.strictSame(app.verifyToken(app.issueToken(USER)), USER)
+  t.strictSame(app.verifyToken(app.jwt.sign({ role: 'ADMIN' } as never)), { id: '', role: 'ADMIN' }, 'names nobody')
+  const expired = app.jwt.sign({ sub: USER.id, role: USER.role, exp: 1 } as never)
+  for (const token of ['', 'x', 'a.b.c', expired, `${app.issueToken(USER)}x`, `Bearer ${app.issueToken(USER)}`]) {
+    t.equal(app.verifyToken(token), undefined, token)
+  }
+})
+
 t.test('JWT_EXPIRES_IN is the lifetime of a token', async t => {
   const lifetimes: [string, number][] = [['1s', 1], ['15m', 900], ['12h', 43_200], ['1d', 86_400], ['2w', 1_209_600]]
   for (const [JWT_EXPIRES_IN, seconds] of lifetimes) {

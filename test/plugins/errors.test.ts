@@ -6,7 +6,7 @@ import { buildApp } from '../../lib/app.ts'
 import { HttpError } from '../../lib/http-error.ts'
 import { createDatabase, inject, testConfig } from '../helper.ts'
 
-interface Line { level: number, reqId: string, msg: string, err: { message: string, stack: string } }
+interface Line { level: number, reqId: string, err: { message: string, stack: string } }
 
 const lines: Line[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
@@ -22,6 +22,7 @@ app.register(async app => {
   app.addHook('onRequest', async ({ id }) => { requests.push(id) })
   app.get('/throw', async () => { throw thrown })
   app.get('/failure', { config: { failure: 'Failed to do it' } }, async () => { throw thrown })
+  app.get('/fallback', { config: { failure: { status: 200, body: { items: [] } } } }, async () => { throw thrown })
   app.get('/unsendable', { config: { failure: 'Failed to send it' } }, (_request, reply) => {
     reply.type('text/plain').send(7)
   })
@@ -171,10 +172,7 @@ t.test('What is thrown', async t => {
   t.test('any other error is the failure of the route, and logged with its cause', async t => {
     const { answers, lines } = await letThrow(new Error('relation "users" of /var/lib'))
     t.strictSame(answers, FAILED)
-    t.strictSame(lines.map(({ level, reqId, msg }) => [level, reqId, msg]), [
-      [50, requests[0], 'Internal server error'],
-      [50, requests[1], 'Failed to do it'],
-    ])
+    t.strictSame(lines.map(({ level, reqId }) => [level, reqId]), [[50, requests[0]], [50, requests[1]]])
     for (const { err } of lines) {
       t.equal(err.message, 'relation "users" of /var/lib')
       t.match(err.stack, /\n +at /)
@@ -193,6 +191,17 @@ t.test('What is thrown', async t => {
       { message: 'secret', statusCode: 400 },
     ]
     for (const error of table) t.strictSame((await letThrow(error)).answers, FAILED)
+  })
+
+  t.test('a route may declare another answer than a 500; an HttpError is still answered as it says', async t => {
+    lines.length = 0
+    thrown = new Error('no disk')
+    const fallback = await inject(app, 'GET', '/fallback')
+    t.strictSame([fallback.statusCode, fallback.json()], [200, { items: [] }])
+    t.match(lines, [{ level: 50, err: { message: 'no disk' } }])
+    thrown = new HttpError(404, 'Not there')
+    const refusal = await inject(app, 'GET', '/fallback')
+    t.strictSame([refusal.statusCode, refusal.json()], [404, { message: 'Not there' }])
   })
 
   t.test('an answer that cannot be sent is the failure of the route', async t => {
