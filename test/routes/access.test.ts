@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 
+import type { RouteOptions } from 'fastify'
 import t from 'tap'
 
 import { type Role, ROLES } from '../../lib/accounts.ts'
@@ -69,20 +70,28 @@ const OPERATIONS: Record<string, 'anyone' | readonly Role[]> = {
 /** What is there besides: whether the process lives, and whether it is ready. */
 const PROBES = ['GET /livez', 'GET /readyz']
 
+const nameOf = ({ method, url }: RouteOptions) => `${String(method)} ${url}`
+
 const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
 recordAnswers(app)
 t.teardown(() => app.close())
-const operations: string[] = []
-app.addHook('onRoute', ({ method, url }) => { operations.push(...[method].flat().map(method => `${method} ${url}`)) })
+const routes: RouteOptions[] = []
+app.addHook('onRoute', route => { if (route.method !== 'HEAD') routes.push(route) })
 await app.ready()
 
 const [student, head, admin] = await Promise.all(ROLES.map(role => person(app, role))) as [Person, Person, Person]
 const people = { STUDENT: student, CLUB_HEAD: head, ADMIN: admin }
 
 t.test('The service has the operations of the contract, and no others', async t => {
-  const resources = operations.filter(operation => !operation.startsWith('HEAD '))
-  t.strictSame(resources.sort(), [...Object.keys(OPERATIONS), ...PROBES].sort())
+  t.strictSame(routes.map(nameOf).sort(), [...Object.keys(OPERATIONS), ...PROBES].sort())
 })
+
+for (const field of ['password', 'idpId']) {
+  t.test(`Only two updates of a user answer with ${field}`, async t => {
+    const showing = routes.filter(({ schema }) => JSON.stringify(schema?.response).includes(`"${field}":`))
+    t.strictSame(showing.map(nameOf).sort(), ['PUT /users/:id', 'PUT /users/:userId/club'])
+  })
+}
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
