@@ -17,7 +17,8 @@ export default fp(async app => {
     const guard = [route.onRequest].flat().find((hook): hook is Guard => hook !== undefined && 'roles' in hook)
 
     if (body || params || querystring) {
-      answers[400] = Type.Composite([also(answers[400], 'Validation error'), Answer({ errors: Type.Optional(Issues) })])
+      const { properties } = also(answers[400], 'Validation error')
+      answers[400] = Answer({ ...properties, errors: Type.Optional(Issues) })
     }
     if (guard) answers[401] = also(answers[401], 'Access token required', 'Invalid or expired token')
     if (guard && guard.roles.length > 0) answers[403] = also(answers[403], 'Forbidden')

@@ -67,7 +67,8 @@ export async function compareAnswers (databaseUrl: string): Promise<string[]> {
 }
 
 async function declaredAnswers (databaseUrl: string) {
-  const app = buildApp(loadConfig({ NODE_ENV: 'test', DATABASE_URL: databaseUrl }, '/dev/null'))
+  const config = { DATABASE_URL: databaseUrl, JWT_SECRET: 'a secret that signs nothing in here' }
+  const app = buildApp(loadConfig(config, '/dev/null'))
   const routes: RouteOptions[] = []
   app.addHook('onRoute', route => { routes.push(route) })
   await app.ready()
