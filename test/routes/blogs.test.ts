@@ -424,6 +424,11 @@ for (const [url, failure, role] of CREATED) {
   })
 }
 
+t.test('A value of a wrong type is one issue', async t => {
+  const { errors } = (await admin.inject('POST', '/blogs', { title: 5, content: [], imageUrl: {}, status: 5 })).json()
+  t.strictSame(errors.map(({ path }: Fields) => path).sort(), ['content', 'imageUrl', 'status', 'title'])
+})
+
 t.test('POST /blogs/submit with a token that names no user is Unauthorized', async t => {
   const response = await inject(app, 'POST', '/blogs/submit', BODY, bearer(sign({ role: 'STUDENT' })))
   says(t, response, 401, 'Unauthorized')

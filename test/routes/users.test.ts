@@ -691,6 +691,14 @@ t.test('An empty id is a validation error', async t => {
   invalid(t, await admin.inject('PUT', '/users//club', { clubId }), ['userId'])
 })
 
+t.test('A value of a wrong type is one issue', async t => {
+  const { id } = await person(app)
+  for (const [url, body] of [['', { clubId: 5 }], ['/role', { newRole: 5 }], ['/club', { clubId: 5 }]] as const) {
+    const { errors } = (await admin.inject('PUT', `/users/${id}${url}`, body)).json()
+    t.strictSame(errors.map(({ path }: Fields) => path), Object.keys(body))
+  }
+})
+
 t.test('Nothing but the two updates ever shows a password', async t => {
   const user = await person(app, 'STUDENT', { password: 'the hash' })
   const clubId = await storeClub({ club_head_id: user.id })
