@@ -32,7 +32,9 @@ export function buildApp (config: Config, logger: FastifyServerOptions['logger']
       // A request is checked and left as it came; every issue is reported.
       customOptions: { coerceTypes: false, useDefaults: false, removeAdditional: false, allErrors: true },
       onCreate (ajv) {
-        ajv.addFormat('email', isEmail).addFormat('text', isText).addFormat('url', isUrl)
+        ajv.addFormat('email', isEmail)
+          .addFormat('text', isText).addFormat('url', isUrl)
+          .addFormat('url-or-empty', value => value === '' || isUrl(value))
         // Lengths count what JavaScript's `length` counts. As a constructor option it would warn of its deprecation.
         ajv.opts.unicode = false
       },

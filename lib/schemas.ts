@@ -5,11 +5,17 @@ import { ROLES } from './accounts.ts'
 /** A string of a request that PostgreSQL can store. */
 export const Text = (options: { minLength?: number } = {}) => Type.String({ format: 'text', ...options })
 
+/** Such a string or null, in one schema: a union would report a wrong value once for each of its members. */
+export const NullableText = () => Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'text' })
+
 /** An ordinary email address, used as supplied. */
 export const Email = () => Type.String({ format: 'email' })
 
 /** An address that `new URL` accepts. */
 export const Url = () => Type.String({ format: 'url' })
+
+/** Such an address or the empty string. */
+export const UrlOrEmpty = () => Type.String({ format: 'url-or-empty' })
 
 /** A path parameter that must not be empty; any other text is the id of something or of nothing. */
 export const Id = () => Type.String({ minLength: 1 })
@@ -28,9 +34,9 @@ export const Club = Answer({ name: Type.String(), imageUrl: Nullable })
 export const ClubName = Answer({ name: Type.String() })
 
 /** One of a few words. */
-export const Enum = <T extends string>(...words: readonly T[]) => Type.Unsafe<T>({ type: 'string', enum: words })
+export const Enum = <T extends string>(...words: readonly T[]) => Type.Unsafe<T>({ enum: words })
 
 export const Role = Enum(...ROLES)
 
 /** An answer `{message}` with one of these texts. */
-export const Message = (...texts: string[]) => Answer({ message: Type.Unsafe<string>({ type: 'string', enum: texts }) })
+export const Message = (...texts: string[]) => Answer({ message: Enum(...texts) })

@@ -39,6 +39,7 @@ const FORMATS: Record<string, string> = {
   email: 'must be an email address',
   text: 'must not contain the character NUL',
   url: 'must be a URL',
+  'url-or-empty': 'must be a URL or empty',
 }
 
 /** Turns an issue of Ajv's into `{path, message}`: the dotted path of the field, and words for a person. */

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { Answer, Club, ClubName, Id, Message, Text, Url } from '../../lib/schemas.ts'
+import { Answer, Club, ClubName, Enum, Id, Message, NullableText, Text, Url } from '../../lib/schemas.ts'
 
 const scalars = {
   id: Type.String(),
@@ -24,7 +24,7 @@ export const list = {
 export const like = {
   response: {
     200: Answer({
-      message: Type.Unsafe<string>({ enum: ['Mentor liked successfully', 'Mentor unliked successfully'] }),
+      message: Enum('Mentor liked successfully', 'Mentor unliked successfully'),
       liked: Type.Boolean(),
       likeCount: Type.Integer(),
     }),
@@ -43,7 +43,7 @@ export const create = {
     expertise: Expertise,
     clubId: ClubId,
     imageUrl: Type.Optional(Url()),
-    networkUrl: Type.Optional(Type.Union([Text(), Type.Null()])),
+    networkUrl: Type.Optional(NullableText()),
   }),
   response: { 201: Answer({ mentor: Mentor }), 400: Message('All fields are required') },
 }
@@ -55,7 +55,7 @@ export const update = {
     expertise: Type.Optional(Expertise),
     imageUrl: Type.Optional(Url()),
     clubId: Type.Optional(ClubId),
-    networkUrl: Type.Optional(Type.Union([Text(), Type.Null()])),
+    networkUrl: Type.Optional(NullableText()),
   }),
   response: { 200: Answer({ mentor: Mentor }) },
 }

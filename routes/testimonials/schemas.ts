@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { Answer, DateTime, Id, Nullable, Text, Url } from '../../lib/schemas.ts'
+import { Answer, DateTime, Id, Nullable, Text, UrlOrEmpty } from '../../lib/schemas.ts'
 
 const Testimonial = Answer({
   id: Type.String(),
@@ -14,7 +14,7 @@ const Testimonial = Answer({
 const Name = Text({ minLength: 1 })
 const Content = Text({ minLength: 1 })
 const BatchYear = Type.Integer({ minimum: 1900, maximum: 3000 })
-const Image = Type.Union([Url(), Type.Literal('')])
+const Image = UrlOrEmpty()
 
 export const list = {
   querystring: Type.Object({ page: Type.Optional(Type.String()), limit: Type.Optional(Type.String()) }),

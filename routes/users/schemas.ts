@@ -1,6 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
-import { Answer, ClubName, DateTime, Email, Id, Message, Nullable, Role, Text } from '../../lib/schemas.ts'
+import {
+  Answer, ClubName, DateTime, Email, Id, Message, Nullable, NullableText, Role, Text,
+} from '../../lib/schemas.ts'
 
 const Club = Type.Union([ClubName, Type.Null()])
 const Count = Type.Integer()
@@ -68,7 +70,7 @@ export const update = {
     firstName: Type.Optional(Text({ minLength: 1 })),
     lastName: Type.Optional(Text({ minLength: 1 })),
     email: Type.Optional(Email()),
-    clubId: Type.Optional(Type.Union([Text(), Type.Null()])),
+    clubId: Type.Optional(NullableText()),
   }),
   response: {
     200: Answer({ user: FullUser, message: Type.Literal('User updated successfully') }),
