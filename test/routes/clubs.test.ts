@@ -1,0 +1,397 @@
+import { randomUUID } from 'node:crypto'
+
+import type { LightMyRequestResponse } from 'fastify'
+import t, { type Test } from 'tap'
+
+import { build, inject, person } from '../helper.ts'
+
+const app = await build(t)
+const admin = await person(app, 'ADMIN')
+
+const JSON_BODY = { 'content-type': 'application/json' }
+const FAILED = { message: 'Error creating club' }
+const NO_HEAD = { message: 'Club head not found' }
+const REQUIRED = { message: 'Name and description are required' }
+const NUL = '\0'
+
+async function addClub (fields: Record<string, unknown> = {}, { sql } = app) {
+  const club = { name: randomUUID(), description: 'A club', ...fields }
+  const [row] = await sql<{ id: string, name: string }[]>`INSERT INTO clubs ${sql(club)} RETURNING id, name`
+  return row!
+}
+
+async function addEvent (fields: Record<string, unknown>, { sql } = app) {
+  const event = { title: 'Open day', description: 'Come and see', ...fields }
+  const [row] = await sql<{ id: string }[]>`INSERT INTO events ${sql(event)} RETURNING id`
+  return row!.id
+}
+
+/** The clubs of this name in the database. */
+async function clubsCalled (name: string, { sql } = app) {
+  return [...await sql`SELECT * FROM clubs WHERE name = ${name}`].map(club => ({ ...club }))
+}
+
+async function countClubs ({ sql } = app) {
+  const [{ count } = {}] = await sql`SELECT count(*)::int FROM clubs`
+  return count
+}
+
+async function standing (id: string, { sql } = app) {
+  const [user] = await sql`SELECT role, club_id AS "clubId" FROM users WHERE id = ${id}`
+  return { ...user }
+}
+
+/** The body of a creation that succeeds, with these fields in place of its own. */
+const club = (clubHeadEmail: string, fields: Record<string, unknown> = {}) =>
+  ({ name: randomUUID() as string, description: 'A club', clubHeadEmail, ...fields })
+
+/** The answer is this status with exactly this body. */
+function answers (t: Test, response: LightMyRequestResponse, status: number, body: unknown, name = '') {
+  t.strictSame([response.statusCode, response.json()], [status, body], name)
+}
+
+const statuses = (responses: LightMyRequestResponse[]) => responses.map(({ statusCode }) => statusCode).sort()
+
+/** A value short enough to name a test. */
+const shown = (value: unknown) => `${JSON.stringify(value)}`.slice(0, 40)
+
+const byId = (a: { id: string }, b: { id: string }) => a.id < b.id ? -1 : 1
+
+t.test('GET /clubs without a club is an empty list', async t => {
+  const fresh = await build(t)
+  await person(fresh)
+  answers(t, await inject(fresh, 'GET', '/clubs'), 200, { clubs: [] })
+})
+
+t.test('GET /clubs shows every club with its members and events to anyone', async t => {
+  const fresh = await build(t)
+  const headId = randomUUID()
+  const chess = await addClub({ name: 'Chess', image_url: 'https://example.org/c.png', club_head_id: headId }, fresh)
+  const plain = await addClub({ name: 'Go', description: 'Stones' }, fresh)
+  const [ada, bob, eve] = [
+    await person(fresh, 'STUDENT', { club_id: chess.id, avatar: 'https://example.org/ada.png', idp_id: '1' }),
+    await person(fresh, 'CLUB_HEAD', { club_id: chess.id, first_name: 'Bob', last_name: 'Bee' }),
+    await person(fresh, 'ADMIN', { club_id: plain.id, first_name: 'Eve', last_name: 'Ee' }),
+  ]
+  await person(fresh, 'CLUB_HEAD', { id: headId })
+  const openDay = await addEvent({ club_id: chess.id, date: new Date('2026-01-31T09:30:00.120Z') }, fresh)
+  const party = await addEvent({ club_id: chess.id, title: 'Party', date: new Date('0099-12-31T23:59:59Z') }, fresh)
+  const gala = await addEvent({ club_id: plain.id, title: 'Gala', date: new Date('9999-12-31T23:59:59.999Z') }, fresh)
+  await fresh.sql`INSERT INTO event_registrations (user_id, event_id) VALUES (${eve.id}, ${gala})`
+  await fresh.sql`
+    INSERT INTO mentors (name, expertise, image_url, club_id) VALUES ('Max', 'Openings', 'data:,', ${chess.id})
+  `
+  const expected = [
+    {
+      id: chess.id,
+      name: 'Chess',
+      description: 'A club',
+      imageUrl: 'https://example.org/c.png',
+      clubHeadId: headId,
+      members: [
+        { id: ada.id, firstName: 'Ada', lastName: 'Lovelace', email: ada.email, role: 'STUDENT' },
+        { id: bob.id, firstName: 'Bob', lastName: 'Bee', email: bob.email, role: 'CLUB_HEAD' },
+      ].sort(byId),
+      events: [
+        { id: openDay, title: 'Open day', date: '2026-01-31T09:30:00.120Z' },
+        { id: party, title: 'Party', date: '0099-12-31T23:59:59.000Z' },
+      ].sort(byId),
+    },
+    {
+      id: plain.id,
+      name: 'Go',
+      description: 'Stones',
+      imageUrl: null,
+      clubHeadId: null,
+      members: [{ id: eve.id, firstName: 'Eve', lastName: 'Ee', email: eve.email, role: 'ADMIN' }],
+      events: [{ id: gala, title: 'Gala', date: '9999-12-31T23:59:59.999Z' }],
+    },
+  ].sort(byId)
+  type Listed = { id: string, members: { id: string }[], events: { id: string }[] }
+  const read = async (url: string, headers?: Record<string, string>) => {
+    const response = await inject(fresh, 'GET', url, undefined, headers)
+    const { clubs, ...rest } = response.json()
+    t.strictSame([response.statusCode, rest], [200, {}], url)
+    t.match(response.headers['content-type'], /^application\/json/)
+    return clubs.map((club: Listed) =>
+      ({ ...club, members: club.members.sort(byId), events: club.events.sort(byId) })).sort(byId)
+  }
+  t.strictSame(await read('/clubs'), expected)
+  t.strictSame(await read('/clubs/'), expected, 'with a trailing slash')
+  t.strictSame(await read('/clubs?name=Go&page=2&limit=1'), expected, 'there is no query')
+  t.strictSame(await read('/clubs', { authorization: 'Bearer x' }), expected, 'a token does not matter')
+})
+
+t.test('GET /clubs shows a club without members and events, and lists all of many', async t => {
+  const fresh = await build(t)
+  const { id } = await addClub({ name: 'Go' }, fresh)
+  await person(fresh)
+  answers(t, await inject(fresh, 'GET', '/clubs'), 200, {
+    clubs: [
+      { id, name: 'Go', description: 'A club', imageUrl: null, clubHeadId: null, members: [], events: [] },
+    ],
+  })
+  await fresh.sql`INSERT INTO clubs (name, description) SELECT n, 'One of many' FROM generate_series(1, 150) n`
+  t.equal((await inject(fresh, 'GET', '/clubs')).json().clubs.length, 151)
+})
+
+t.test('GET /clubs fails with its message', async t => {
+  const broken = await build(t)
+  await broken.sql`ALTER TABLE clubs RENAME TO gone`
+  answers(t, await inject(broken, 'GET', '/clubs'), 500, { message: 'Error fetching clubs' })
+})
+
+t.test('POST /clubs is for the role ADMIN, before anything else', async t => {
+  const head = await person(app)
+  for (const body of [club(head.email), {}, undefined]) {
+    const send = (headers?: Record<string, string>) => inject(app, 'POST', '/clubs', body, headers)
+    answers(t, await send(), 401, { message: 'Access token required' })
+    answers(t, await send({ authorization: 'Bearer' }), 401, { message: 'Access token required' })
+    answers(t, await send({ authorization: 'Bearer x.y.z' }), 401, { message: 'Invalid or expired token' })
+    for (const role of ['STUDENT', 'CLUB_HEAD'] as const) {
+      answers(t, await (await person(app, role)).inject('POST', '/clubs', body), 403, { message: 'Forbidden' }, role)
+    }
+  }
+  t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null })
+})
+
+t.test('POST /clubs creates a club, and makes the head its head and member', async t => {
+  const head = await person(app)
+  const body = club(head.email, { imageUrl: 'https://example.org/club.png' })
+  const response = await admin.inject('POST', '/clubs', {
+    ...body, id: 'mine', clubHeadId: admin.id, members: [{ id: admin.id }], events: [], role: 'ADMIN',
+  })
+  const { id } = response.json().club
+  t.type(id, 'string')
+  answers(t, response, 201, {
+    club: {
+      id,
+      name: body.name,
+      description: 'A club',
+      imageUrl: 'https://example.org/club.png',
+      clubHeadId: head.id,
+      members: [],
+    },
+  })
+  t.strictSame(await clubsCalled(body.name), [
+    {
+      id,
+      name: body.name,
+      description: 'A club',
+      image_url: 'https://example.org/club.png',
+      club_head_id: head.id,
+    },
+  ])
+  t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId: id })
+  t.strictSame(await standing(admin.id), { role: 'ADMIN', clubId: null }, 'nobody else changes')
+  const { clubs } = (await inject(app, 'GET', '/clubs')).json()
+  t.strictSame(clubs.find((club: { id: string }) => club.id === id), {
+    ...response.json().club,
+    members: [{ id: head.id, firstName: 'Ada', lastName: 'Lovelace', email: head.email, role: 'CLUB_HEAD' }],
+    events: [],
+  }, 'the list shows the head as a member')
+})
+
+t.test('POST /clubs makes anyone a head, whatever their role and club', async t => {
+  const before = await addClub()
+  for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
+    for (const clubId of [null, before.id]) {
+      const head = await person(app, role, { club_id: clubId })
+      const response = await admin.inject('POST', '/clubs/', club(head.email))
+      const { id, clubHeadId, members } = response.json().club
+      t.strictSame([response.statusCode, clubHeadId, members], [201, head.id, []], role)
+      t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId: id }, role)
+    }
+  }
+  t.equal((await clubsCalled(before.name)).length, 1, 'the club they come from stays')
+})
+
+t.test('POST /clubs issues no token, and changes none that is issued', async t => {
+  const [student, root] = [await person(app), await person(app, 'ADMIN')]
+  await admin.inject('POST', '/clubs', club(student.email))
+  answers(t, await student.inject('POST', '/clubs', {}), 403, { message: 'Forbidden' })
+  t.equal((await root.inject('POST', '/clubs', club(root.email))).statusCode, 201, 'the admin can head a club')
+  t.equal((await standing(root.id)).role, 'CLUB_HEAD')
+  answers(t, await root.inject('POST', '/clubs', {}), 400, REQUIRED, 'and has a token of an admin still')
+})
+
+t.test('POST /clubs wants a name and a description', async t => {
+  const { email } = await person(app)
+  const before = await countClubs()
+  for (const field of ['name', 'description']) {
+    for (const value of [undefined, '', null, 0, false]) {
+      const response = await admin.inject('POST', '/clubs', club(email, { [field]: value }))
+      answers(t, response, 400, REQUIRED, `${field} ${shown(value)}`)
+    }
+  }
+  answers(t, await admin.inject('POST', '/clubs', { clubHeadEmail: email }), 400, REQUIRED)
+  answers(t, await admin.inject('POST', '/clubs', { name: 'Chess' }), 400, REQUIRED, 'before the head is looked for')
+  answers(t, await admin.inject('POST', '/clubs', { name: '', description: '', clubHeadEmail: 'nobody' }),
+    400, REQUIRED, 'before the head is looked for')
+  t.equal(await countClubs(), before)
+})
+
+t.test('POST /clubs takes no body, or one that is no object, for an empty object', async t => {
+  const headers = { authorization: `Bearer ${admin.token}` }
+  answers(t, await inject(app, 'POST', '/clubs', undefined, headers), 400, REQUIRED, 'no body')
+  answers(t, await inject(app, 'POST', '/clubs', undefined, { ...headers, ...JSON_BODY }), 400, REQUIRED, 'empty body')
+  for (const body of ['{}', '[]', 'null', '"name"', '""', '5', '0', 'true', 'false', '[{"name":"Chess"}]']) {
+    answers(t, await inject(app, 'POST', '/clubs', body, { ...headers, ...JSON_BODY }), 400, REQUIRED, body)
+  }
+})
+
+t.test('POST /clubs does not find a head by anything but the email of a user', async t => {
+  const { id, email } = await person(app)
+  const before = await countClubs()
+  for (const clubHeadEmail of [
+    undefined, '', null, 0, 5, true, false, {}, [], [email], { email }, id, 'nobody@example.org', email.toUpperCase(),
+    ` ${email}`, `${email} `, email.slice(1), '%', 'x'.repeat(10_240),
+  ]) {
+    const response = await admin.inject('POST', '/clubs', club(email, { clubHeadEmail }))
+    answers(t, response, 404, NO_HEAD, shown(clubHeadEmail))
+  }
+  const unknown = { name: 5, clubHeadEmail: 'nobody@example.org' }
+  answers(t, await admin.inject('POST', '/clubs', club(email, unknown)), 404, NO_HEAD, 'before the club is stored')
+  t.equal(await countClubs(), before)
+  t.strictSame(await standing(id), { role: 'STUDENT', clubId: null })
+})
+
+t.test('POST /clubs fails for what cannot be stored', async t => {
+  const head = await person(app)
+  const before = await countClubs()
+  for (const field of ['name', 'description']) {
+    for (const value of [5, -1.5, true, {}, { name: 'Chess' }, [], ['Chess'], NUL, `Chess${NUL}`]) {
+      const response = await admin.inject('POST', '/clubs', club(head.email, { [field]: value }))
+      answers(t, response, 500, FAILED, `${field} ${shown(value)}`)
+    }
+  }
+  for (const fields of [{ imageUrl: NUL }, { clubHeadEmail: `${head.email}${NUL}` }]) {
+    answers(t, await admin.inject('POST', '/clubs', club(head.email, fields)), 500, FAILED, shown(fields))
+  }
+  t.equal(await countClubs(), before, 'nothing is stored')
+  t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null }, 'the head stays what they were')
+})
+
+t.test('POST /clubs takes text of any length and content, as it is given', async t => {
+  const long = 'x'.repeat(10_240)
+  for (const fields of [
+    { name: 'x' },
+    { description: 'x' },
+    { name: ' ' },
+    { description: ' ' },
+    { name: `${long}${randomUUID()}` },
+    { description: long },
+    { name: 'Zoë\'s "Go" 😀; --' },
+    { imageUrl: 'not a URL' },
+    { imageUrl: '' },
+    { imageUrl: long },
+    { imageUrl: null },
+  ]) {
+    const body = club((await person(app)).email, fields)
+    const response = await admin.inject('POST', '/clubs', body)
+    const { name, description, imageUrl } = response.json().club
+    t.strictSame([response.statusCode, name, description, imageUrl],
+      [201, body.name, 'description' in fields ? fields.description : 'A club', fields.imageUrl ?? null], shown(fields))
+  }
+})
+
+t.test('POST /clubs stores an imageUrl that is omitted, or no string, as null', async t => {
+  for (const imageUrl of [undefined, null, 5, false, {}, ['https://example.org/club.png']]) {
+    const body = club((await person(app)).email, { imageUrl })
+    const response = await admin.inject('POST', '/clubs', body)
+    t.strictSame([response.statusCode, response.json().club.imageUrl], [201, null], shown(imageUrl))
+    t.match(await clubsCalled(body.name), [{ image_url: null }])
+  }
+})
+
+t.test('a lone surrogate in text is replaced or refused', async t => {
+  const response = await admin.inject('POST', '/clubs', club((await person(app)).email, { name: 'Go \ud800' }))
+  if (response.statusCode === 201) t.equal(response.json().club.name, 'Go \ufffd')
+  else answers(t, response, 500, FAILED)
+})
+
+t.test('POST /clubs fails for a name that a club has already', async t => {
+  for (const name of [randomUUID(), 'y'.repeat(10_240), 'Twice']) {
+    const [first, second] = [await person(app), await person(app)]
+    t.equal((await admin.inject('POST', '/clubs', club(first.email, { name }))).statusCode, 201)
+    answers(t, await admin.inject('POST', '/clubs', club(second.email, { name })), 500, FAILED, shown(name))
+    t.strictSame(await standing(second.id), { role: 'STUDENT', clubId: null }, 'the head stays what they were')
+    t.equal((await clubsCalled(name)).length, 1)
+  }
+  for (const name of ['twice', 'Twice ', 'TWICE']) {
+    const response = await admin.inject('POST', '/clubs', club((await person(app)).email, { name }))
+    t.equal(response.statusCode, 201, `${name} is another name`)
+  }
+})
+
+t.test('POST /clubs fails for a head who heads another club', async t => {
+  const head = await person(app)
+  const { id: clubId } = (await admin.inject('POST', '/clubs', club(head.email))).json().club
+  const body = club(head.email)
+  answers(t, await admin.inject('POST', '/clubs', body), 500, FAILED)
+  t.strictSame(await clubsCalled(body.name), [], 'nothing is stored')
+  t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId })
+
+  await app.sql`UPDATE users SET role = 'STUDENT', club_id = NULL WHERE id = ${head.id}`
+  answers(t, await admin.inject('POST', '/clubs', body), 500, FAILED, 'whatever their role and club are')
+  t.strictSame(await clubsCalled(body.name), [], 'nothing is stored')
+  t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null }, 'the head stays what they were')
+})
+
+t.test('POST /clubs stores no club when its head cannot be made one', async t => {
+  const broken = await build(t)
+  const [root, head] = [await person(broken, 'ADMIN'), await person(broken)]
+  await broken.sql`ALTER TABLE users ADD CHECK (role <> 'CLUB_HEAD')`
+  answers(t, await root.inject('POST', '/clubs', club(head.email)), 500, FAILED)
+  t.equal(await countClubs(broken), 0)
+  t.strictSame(await standing(head.id, broken), { role: 'STUDENT', clubId: null })
+})
+
+t.test('of 20 parallel creations with one name, one succeeds', async t => {
+  const name = randomUUID()
+  const heads = await Promise.all(Array.from({ length: 20 }, () => person(app)))
+  const responses = await Promise.all(heads.map(({ email }) => admin.inject('POST', '/clubs', club(email, { name }))))
+  t.strictSame(statuses(responses), [201, ...Array(19).fill(500)])
+  t.ok(responses.every(response => response.statusCode === 201 || response.json().message === FAILED.message))
+  const clubs = await clubsCalled(name)
+  const { club: created } = responses.find(({ statusCode }) => statusCode === 201)!.json()
+  t.match(clubs, [{ id: created.id, club_head_id: created.clubHeadId }])
+  t.equal(clubs.length, 1)
+  for (const { id } of heads) {
+    const expected = id === created.clubHeadId
+      ? { role: 'CLUB_HEAD', clubId: created.id }
+      : { role: 'STUDENT', clubId: null }
+    t.strictSame(await standing(id), expected)
+  }
+})
+
+t.test('of 20 parallel creations with one head, one succeeds', async t => {
+  const head = await person(app)
+  const responses = await Promise.all(
+    Array.from({ length: 20 }, () => admin.inject('POST', '/clubs', club(head.email)))
+  )
+  t.strictSame(statuses(responses), [201, ...Array(19).fill(500)])
+  const clubs = await app.sql`SELECT id FROM clubs WHERE club_head_id = ${head.id}`
+  t.equal(clubs.length, 1)
+  t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId: clubs[0]?.id })
+})
+
+t.test('20 parallel creations of different clubs all succeed', async t => {
+  const heads = await Promise.all(Array.from({ length: 20 }, () => person(app)))
+  const responses = await Promise.all(heads.map(({ email }) => admin.inject('POST', '/clubs', club(email))))
+  t.strictSame(statuses(responses), Array(20).fill(201))
+})
+
+t.test('there are no other operations', async t => {
+  const { id } = await addClub()
+  for (const [method, url] of [
+    ['GET', `/clubs/${id}`],
+    ['PUT', `/clubs/${id}`],
+    ['PATCH', `/clubs/${id}`],
+    ['DELETE', `/clubs/${id}`],
+    ['PUT', '/clubs'],
+    ['DELETE', '/clubs'],
+  ] as const) {
+    answers(t, await admin.inject(method, url, {}), 404, { message: 'Not found' }, `${method} ${url}`)
+  }
+})

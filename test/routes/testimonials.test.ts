@@ -1,0 +1,431 @@
+import { randomUUID } from 'node:crypto'
+
+import type { LightMyRequestResponse } from 'fastify'
+import t, { type Test } from 'tap'
+
+import { build, inject, person } from '../helper.ts'
+
+const app = await build(t)
+const admin = await person(app, 'ADMIN')
+
+const UNKNOWN_IDS = [
+  randomUUID(), '00000000-0000-0000-0000-000000000000', 'not-a-uuid', 'x'.repeat(10_240),
+  '%00', '%20', '%2F', '%F0%9F%98%80', '__proto__',
+]
+const JSON_BODY = { 'content-type': 'application/json' }
+const BODY = { name: 'Ada', content: 'It was fun.', batchYear: 2020 }
+const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+async function add (fields: Record<string, unknown> = {}, { sql } = app) {
+  const testimonial = {
+    name: 'Ada', content: 'It was fun.', batch_year: 2020, created_at: new Date('2026-01-31T09:30:00.123Z'), ...fields,
+  }
+  const [row] = await sql<{ id: string }[]>`INSERT INTO testimonials ${sql(testimonial)} RETURNING id`
+  return row!.id
+}
+
+async function stored (id: string) {
+  const [testimonial] = await app.sql`SELECT * FROM testimonials WHERE id = ${id}`
+  return testimonial
+}
+
+/** The answer is this status with exactly this body. */
+function answers (t: Test, response: LightMyRequestResponse, status: number, body: unknown, name = '') {
+  t.strictSame([response.statusCode, response.json()], [status, body], name)
+}
+
+/** The answer is the validation error, with one issue for each of these paths. */
+function invalid (t: Test, response: LightMyRequestResponse, paths: string[], name = '') {
+  const { errors, ...body } = response.json()
+  const issues = errors?.map((issue: { message: string }) => ({ ...issue, message: typeof issue.message }))
+  t.strictSame([response.statusCode, body], [400, { message: 'Validation error' }], name)
+  t.strictSame(
+    issues?.sort((a: { path: string }, b: { path: string }) => a.path < b.path ? -1 : 1),
+    paths.sort().map(path => ({ path, message: 'string' })), name
+  )
+}
+
+/** A value short enough to name a test. */
+const shown = (value: unknown) => `${JSON.stringify(value)}`.slice(0, 40)
+
+t.test('GET /testimonials without a testimonial is an empty first page', async t => {
+  const fresh = await build(t)
+  answers(t, await inject(fresh, 'GET', '/testimonials'), 200, { items: [], page: 1, limit: 12, total: 0 })
+})
+
+t.test('GET /testimonials shows every field to anyone, the newest first', async t => {
+  const fresh = await build(t)
+  const older = await add({ name: 'Bob', image_url: '', created_at: new Date('2026-01-31T09:30:00Z') }, fresh)
+  const newer = await add({ image_url: 'https://example.org/ada.png', batch_year: 1900 }, fresh)
+  const oldest = await add({ created_at: new Date('1999-12-31T23:59:59.999Z') }, fresh)
+  const body = {
+    items: [
+      {
+        id: newer,
+        name: 'Ada',
+        imageUrl: 'https://example.org/ada.png',
+        batchYear: 1900,
+        content: 'It was fun.',
+        createdAt: '2026-01-31T09:30:00.123Z',
+      },
+      {
+        id: older,
+        name: 'Bob',
+        imageUrl: '',
+        batchYear: 2020,
+        content: 'It was fun.',
+        createdAt: '2026-01-31T09:30:00.000Z',
+      },
+      {
+        id: oldest,
+        name: 'Ada',
+        imageUrl: null,
+        batchYear: 2020,
+        content: 'It was fun.',
+        createdAt: '1999-12-31T23:59:59.999Z',
+      },
+    ],
+    page: 1,
+    limit: 12,
+    total: 3,
+  }
+  const response = await inject(fresh, 'GET', '/testimonials')
+  answers(t, response, 200, body)
+  t.match(response.headers['content-type'], /^application\/json/)
+  answers(t, await inject(fresh, 'GET', '/testimonials/'), 200, body, 'with a trailing slash')
+  answers(t, await inject(fresh, 'GET', '/testimonials', undefined, { authorization: 'Bearer x' }), 200, body,
+    'a token does not matter')
+})
+
+t.test('GET /testimonials pages through the list', async t => {
+  const fresh = await build(t)
+  const TOTAL = 105
+  await fresh.sql`
+    INSERT INTO testimonials (id, name, content, batch_year, created_at)
+    SELECT gen_random_uuid(), 'Ada', 'It was fun.', 2020, timestamptz '2026-01-31 09:30Z' + n / 4 * interval '1 minute'
+    FROM generate_series(1, ${TOTAL}::int) n
+  `
+  const rows = await fresh.sql<{ id: string, at: Date }[]>`SELECT id, created_at AS at FROM testimonials`
+  const ids = [...rows].sort((a, b) => +b.at - +a.at || (a.id < b.id ? -1 : 1)).map(({ id }) => id)
+
+  // The query, and the page and limit that it means.
+  const queries: [query: string, page: number, limit: number][] = [
+    ['', 1, 12],
+    ['?', 1, 12],
+    ['?page=&limit=', 1, 12],
+    ['?page&limit', 1, 12],
+    ['?page=&limit=5', 1, 5],
+    ['?page=3&limit=', 3, 12],
+    ['?page=1', 1, 12],
+    ['?page=2', 2, 12],
+    ['?page=9', 9, 12],
+    ['?page=10', 10, 12],
+    ['?limit=5', 1, 5],
+    ['?page=3&limit=7', 3, 7],
+    ['?page=0', 1, 12],
+    ['?page=-1', 1, 12],
+    ['?page=-3', 1, 12],
+    ['?page=0&limit=0', 1, 1],
+    ['?limit=0', 1, 1],
+    ['?limit=-3', 1, 1],
+    ['?limit=1', 1, 1],
+    ['?limit=99', 1, 99],
+    ['?limit=100', 1, 100],
+    ['?limit=101', 1, 100],
+    ['?limit=99999999999999999999', 1, 100],
+    ['?page=2&limit=101', 2, 100],
+    ['?page=2&limit=-1', 2, 1],
+    ['?page=12abc', 12, 12],
+    ['?limit=12abc', 1, 12],
+    ['?limit=3abc', 1, 3],
+    ['?page=1e3', 1, 12],
+    ['?limit=1e3', 1, 1],
+    ['?page=2.9&limit=2.9', 2, 2],
+    ['?page=%205', 5, 12],
+    ['?page=+5', 5, 12],
+    ['?page=%2B5', 5, 12],
+    ['?page=%0A5%20', 5, 12],
+    ['?page=007', 7, 12],
+    ['?page=0x10', 1, 12],
+    ['?limit=0x10', 1, 1],
+    ['?page=1000000&limit=100', 1_000_000, 100],
+    ['?page=9007199254740991', 9007199254740991, 12],
+    ['?Page=2&LIMIT=2&page[]=3&sort=asc', 1, 12],
+  ]
+  for (const [query, page, limit] of queries) {
+    const response = await inject(fresh, 'GET', `/testimonials${query}`)
+    const { items, ...rest } = response.json()
+    t.strictSame([response.statusCode, rest], [200, { page, limit, total: TOTAL }], query)
+    const expected = ids.slice((page - 1) * limit, page * limit)
+    t.strictSame(items?.map(({ id }: { id: string }) => id), expected, query)
+  }
+})
+
+t.test('GET /testimonials counts what is there', async t => {
+  const fresh = await build(t)
+  const total = async () => (await inject(fresh, 'GET', '/testimonials?page=7&limit=1')).json().total
+  t.equal(await total(), 0)
+  const id = await add({}, fresh)
+  t.equal(await total(), 1)
+  await add({}, fresh)
+  t.equal(await total(), 2)
+  await fresh.sql`DELETE FROM testimonials WHERE id = ${id}`
+  t.equal(await total(), 1)
+})
+
+t.test('GET /testimonials fails for what is not a number, or too large for PostgreSQL', async t => {
+  for (const value of [
+    'abc', 'NaN', 'Infinity', 'null', 'undefined', 'e5', '-', '-abc', '.5', '%20', '%D9%A3', '%5B%5D',
+  ]) {
+    for (const query of [`page=${value}`, `limit=${value}`, `page=2&limit=${value}`, `page=${value}&limit=${value}`]) {
+      const response = await inject(app, 'GET', `/testimonials?${query}`)
+      answers(t, response, 500, { message: 'Failed to fetch testimonials' }, query)
+    }
+  }
+  for (const page of ['9223372036854775808', `1${'0'.repeat(30)}`, '9'.repeat(400)]) {
+    const response = await inject(app, 'GET', `/testimonials?page=${page}`)
+    answers(t, response, 500, { message: 'Failed to fetch testimonials' }, page.slice(0, 40))
+  }
+})
+
+t.test('GET /testimonials refuses a repeated parameter', async t => {
+  for (const [query, ...paths] of [
+    ['page=1&page=2', 'page'],
+    ['page=&page=', 'page'],
+    ['limit=1&limit=1', 'limit'],
+    ['page=abc&limit=1&limit=2', 'limit'],
+    ['page=1&limit=1&page=2&limit=2', 'limit', 'page'],
+  ] as const) {
+    invalid(t, await inject(app, 'GET', `/testimonials?${query}`), paths, query)
+  }
+})
+
+t.test('failures have the message of their operation', async t => {
+  const broken = await build(t)
+  const root = await person(broken, 'ADMIN')
+  const id = await add({}, broken)
+  await broken.sql`ALTER TABLE testimonials RENAME TO gone`
+  for (const [method, url, body, message] of [
+    ['GET', '/testimonials', undefined, 'Failed to fetch testimonials'],
+    ['POST', '/testimonials', BODY, 'Failed to create testimonial'],
+    ['PUT', `/testimonials/${id}`, BODY, 'Failed to update testimonial'],
+    ['DELETE', `/testimonials/${id}`, undefined, 'Failed to delete testimonial'],
+  ] as const) {
+    answers(t, await root.inject(method, url, body), 500, { message }, `${method} ${url}`)
+  }
+})
+
+t.test('mutations are for the role ADMIN, before validation', async t => {
+  const id = await add()
+  const [student, head] = [await person(app, 'STUDENT'), await person(app, 'CLUB_HEAD')]
+  for (const [method, url, body] of [
+    ['POST', '/testimonials', BODY],
+    ['POST', '/testimonials', { name: 5 }],
+    ['PUT', `/testimonials/${id}`, { name: 'Bob' }],
+    ['PUT', `/testimonials/${id}`, { name: 5 }],
+    ['PUT', '/testimonials//', {}],
+    ['DELETE', `/testimonials/${id}`],
+    ['DELETE', '/testimonials//'],
+  ] as const) {
+    const name = `${method} ${url} ${shown(body)}`
+    const send = (headers?: Record<string, string>) => inject(app, method, url, body, headers)
+    answers(t, await send(), 401, { message: 'Access token required' }, name)
+    answers(t, await send({ authorization: 'Bearer ' }), 401, { message: 'Access token required' }, name)
+    answers(t, await send({ authorization: 'Bearer x.y.z' }), 401, { message: 'Invalid or expired token' }, name)
+    answers(t, await student.inject(method, url, body), 403, { message: 'Forbidden' }, name)
+    answers(t, await head.inject(method, url, body), 403, { message: 'Forbidden' }, name)
+  }
+  t.equal((await stored(id))?.name, 'Ada')
+})
+
+t.test('POST /testimonials creates a testimonial', async t => {
+  const body = { ...BODY, imageUrl: 'https://example.org/ada.png' }
+  const response = await admin.inject('POST', '/testimonials', { ...body, id: 'mine', createdAt: '2000-01-01' })
+  const { id, createdAt } = response.json().testimonial
+  t.type(id, 'string')
+  t.match(createdAt, DATE_TIME)
+  answers(t, response, 201, { testimonial: { id, createdAt, ...body } })
+  t.strictSame({ ...await stored(id) }, {
+    id,
+    name: 'Ada',
+    image_url: 'https://example.org/ada.png',
+    batch_year: 2020,
+    content: 'It was fun.',
+    created_at: new Date(createdAt),
+  })
+  const again = await admin.inject('POST', '/testimonials/', body)
+  t.equal(again.statusCode, 201, 'a second one just alike, and with a trailing slash')
+  t.not(again.json().testimonial.id, id)
+  const { items } = (await inject(app, 'GET', '/testimonials?limit=100')).json()
+  t.strictSame(items.find((item: { id: string }) => item.id === id), response.json().testimonial)
+})
+
+t.test('POST /testimonials keeps an empty imageUrl, and stores an omitted one as null', async t => {
+  for (const [imageUrl, expected] of [['', ''], [undefined, null]]) {
+    const response = await admin.inject('POST', '/testimonials', { ...BODY, imageUrl })
+    const { testimonial } = response.json()
+    t.strictSame([response.statusCode, testimonial.imageUrl], [201, expected])
+    t.equal((await stored(testimonial.id))?.image_url, expected)
+  }
+})
+
+const NUL = '\0'
+const LONG = 'x'.repeat(10_240)
+
+/** Values that a field takes, and values that it refuses, on create and on update. */
+const FIELDS: Record<string, { takes: unknown[], refuses: unknown[] }> = {
+  name: {
+    takes: ['A', ' ', LONG, 'Zoë 😀', '\'"; --'],
+    refuses: ['', 5, true, null, ['Ada'], {}, NUL, `Ada${NUL}`],
+  },
+  content: {
+    takes: ['x', '\n', LONG, '<b>fun</b>'],
+    refuses: ['', 5, true, null, ['fun'], {}, NUL, `fun${NUL}`],
+  },
+  batchYear: {
+    takes: [1900, 1901, 2020, 2999, 3000],
+    refuses: [1899, 3001, 0, -2020, 2020.5, 1900.000001, '2020', '', true, null, [2020], {}, 1e300],
+  },
+  imageUrl: {
+    takes: ['', 'https://example.org', 'HTTPS://Example.ORG/a b', 'data:,x', `data:,${LONG}`],
+    refuses: [' ', 'nope', '/ada.png', '//example.org/x', 'https://', 5, false, null, ['https://example.org'], {},
+      NUL, `https://example.org/${NUL}`],
+  },
+}
+
+t.test('POST and PUT take what their rules allow, as it is given', async t => {
+  const id = await add()
+  for (const [field, { takes }] of Object.entries(FIELDS)) {
+    for (const value of takes) {
+      const created = await admin.inject('POST', '/testimonials', { ...BODY, [field]: value })
+      t.strictSame([created.statusCode, created.json().testimonial?.[field]], [201, value], `${field} ${shown(value)}`)
+      const updated = await admin.inject('PUT', `/testimonials/${id}`, { [field]: value })
+      t.strictSame([updated.statusCode, updated.json().testimonial?.[field]], [200, value], `${field} ${shown(value)}`)
+    }
+  }
+})
+
+t.test('POST and PUT refuse what their rules do not allow', async t => {
+  const name: string = randomUUID()
+  const id = await add({ name })
+  const before = await stored(id)
+  for (const [field, { refuses }] of Object.entries(FIELDS)) {
+    for (const value of refuses) {
+      const created = await admin.inject('POST', '/testimonials', { ...BODY, name, [field]: value })
+      invalid(t, created, [field], `POST ${field} ${shown(value)}`)
+      const updated = await admin.inject('PUT', `/testimonials/${id}`, { [field]: value })
+      invalid(t, updated, [field], `PUT ${field} ${shown(value)}`)
+    }
+  }
+  const bad = { name: '', content: 5, batchYear: '2020', imageUrl: 'nope' }
+  invalid(t, await admin.inject('POST', '/testimonials', bad), Object.keys(bad), 'every issue is told')
+  invalid(t, await admin.inject('PUT', `/testimonials/${id}`, bad), Object.keys(bad), 'every issue is told')
+  t.strictSame(await stored(id), before, 'nothing changes')
+  const [{ count } = {}] = await app.sql`SELECT count(*)::int FROM testimonials WHERE name = ${name}`
+  t.equal(count, 1, 'nothing is stored')
+})
+
+t.test('POST /testimonials wants a name, content and a batchYear', async t => {
+  for (const field of ['name', 'content', 'batchYear']) {
+    invalid(t, await admin.inject('POST', '/testimonials', { ...BODY, [field]: undefined }), [field], field)
+  }
+  invalid(t, await admin.inject('POST', '/testimonials', {}), ['name', 'content', 'batchYear'])
+})
+
+t.test('POST and PUT take an integer however JSON writes it', async t => {
+  const headers = { authorization: `Bearer ${admin.token}`, ...JSON_BODY }
+  const id = await add()
+  for (const year of ['2020.0', '2.02e3', '202000e-2']) {
+    const body = `{"name":"Ada","content":"It was fun.","batchYear":${year}}`
+    t.equal((await inject(app, 'POST', '/testimonials', body, headers)).json().testimonial.batchYear, 2020, year)
+    t.equal((await inject(app, 'PUT', `/testimonials/${id}`, body, headers)).json().testimonial.batchYear, 2020, year)
+  }
+  const body = '{"name":"Ada","content":"It was fun.","batchYear":1e400}'
+  invalid(t, await inject(app, 'POST', '/testimonials', body, headers), ['batchYear'], 'not what is no number at all')
+})
+
+t.test('POST and PUT want an object', async t => {
+  const headers = { authorization: `Bearer ${admin.token}`, ...JSON_BODY }
+  for (const [method, url] of [['POST', '/testimonials'], ['PUT', `/testimonials/${await add()}`]] as const) {
+    for (const body of ['[]', 'null', '"Ada"', '5', 'true', `[${JSON.stringify(BODY)}]`]) {
+      invalid(t, await inject(app, method, url, body, headers), [''], `${method} ${body}`)
+    }
+  }
+  invalid(t, await admin.inject('POST', '/testimonials'), [''], 'POST without a body')
+})
+
+t.test('a lone surrogate in text is replaced or refused', async t => {
+  const response = await admin.inject('POST', '/testimonials', { ...BODY, content: 'fun \ud800' })
+  if (response.statusCode === 201) t.equal(response.json().testimonial.content, 'fun \ufffd')
+  else invalid(t, response, ['content'])
+})
+
+t.test('PUT /testimonials/:id changes what it is given and nothing else', async t => {
+  const [id, other] = [await add(), await add({ name: 'Other' })]
+  let testimonial = { id, ...BODY, imageUrl: null as string | null, createdAt: '2026-01-31T09:30:00.123Z' }
+  answers(t, await admin.inject('PUT', `/testimonials/${id}`, {}), 200, { testimonial }, 'an empty object')
+  for (const change of [
+    { name: 'Bob' },
+    { content: 'It was long.' },
+    { batchYear: 3000 },
+    { imageUrl: 'https://example.org/bob.png' },
+    { imageUrl: '' },
+    { name: 'Eve', content: 'It was.', batchYear: 1900, imageUrl: 'data:,eve' },
+  ]) {
+    testimonial = { ...testimonial, ...change }
+    answers(t, await admin.inject('PUT', `/testimonials/${id}`, change), 200, { testimonial }, shown(change))
+    answers(t, await admin.inject('PUT', `/testimonials/${id}/`, {}), 200, { testimonial },
+      'it stays, and with a trailing slash')
+  }
+  answers(t, await admin.inject('PUT', `/testimonials/${id}`, { id: other, createdAt: '2000-01-01T00:00:00.000Z' }),
+    200, { testimonial }, 'unknown fields')
+  t.match(await stored(other), { name: 'Other', content: 'It was fun.', batch_year: 2020, image_url: null })
+})
+
+t.test('PUT /testimonials/:id fails for an unknown id, and refuses an empty one', async t => {
+  const message = 'Failed to update testimonial'
+  for (const id of [...UNKNOWN_IDS, (await add()).toUpperCase()]) {
+    answers(t, await admin.inject('PUT', `/testimonials/${id}`, {}), 500, { message }, shown(id))
+    answers(t, await admin.inject('PUT', `/testimonials/${id}`, BODY), 500, { message }, shown(id))
+  }
+  invalid(t, await admin.inject('PUT', `/testimonials/${randomUUID()}`, { name: '' }), ['name'], 'after validation')
+  invalid(t, await admin.inject('PUT', '/testimonials//', {}), ['id'])
+})
+
+t.test('DELETE /testimonials/:id deletes the testimonial, and says nothing', async t => {
+  const [id, other] = [await add(), await add()]
+  const response = await admin.inject('DELETE', `/testimonials/${id}`)
+  t.strictSame([response.statusCode, response.body], [204, ''])
+  t.equal(await stored(id), undefined)
+  t.ok(await stored(other))
+  const message = 'Failed to delete testimonial'
+  answers(t, await admin.inject('DELETE', `/testimonials/${id}`), 500, { message }, 'once')
+})
+
+t.test('DELETE /testimonials/:id takes an empty JSON body for none, and a trailing slash', async t => {
+  const headers = { authorization: `Bearer ${admin.token}`, ...JSON_BODY }
+  const response = await inject(app, 'DELETE', `/testimonials/${await add()}/`, undefined, headers)
+  t.strictSame([response.statusCode, response.body], [204, ''])
+})
+
+t.test('DELETE /testimonials/:id fails for an unknown id, and refuses an empty one', async t => {
+  const id = await add()
+  for (const unknown of [...UNKNOWN_IDS, id.toUpperCase()]) {
+    const response = await admin.inject('DELETE', `/testimonials/${unknown}`)
+    answers(t, response, 500, { message: 'Failed to delete testimonial' }, shown(unknown))
+  }
+  invalid(t, await admin.inject('DELETE', '/testimonials//'), ['id'])
+  t.ok(await stored(id))
+})
+
+t.test('there are no other operations', async t => {
+  const id = await add()
+  for (const [method, url] of [
+    ['GET', `/testimonials/${id}`],
+    ['PATCH', `/testimonials/${id}`],
+    ['PUT', '/testimonials'],
+    ['DELETE', '/testimonials'],
+  ] as const) {
+    answers(t, await admin.inject(method, url), 404, { message: 'Not found' }, `${method} ${url}`)
+  }
+})
