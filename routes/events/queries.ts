@@ -1,5 +1,6 @@
 import type { FastifyJWT } from '@fastify/jwt'
 import type { Static } from '@sinclair/typebox'
+import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../../lib/database.ts'
 import { only } from '../../lib/rows.ts'
@@ -19,7 +20,7 @@ const record = (sql: Sql) => sql`
 `
 
 /** Whether the user may manage the event at hand: an admin any, a club head those of their current club. */
-const managedBy = (sql: Sql, { id, role }: User) => sql`
+const managedBy = (sql: Sql | TransactionSql, { id, role }: User) => sql`
   (${role === 'ADMIN'} OR events.club_id = (SELECT users.club_id FROM users WHERE users.id = ${id})) IS TRUE
 `
 
@@ -112,18 +113,22 @@ export async function updateEvent (
 }
 
 /** Deletes the event with its registrations. Tells whether the user may; `undefined` when there is no such event. */
-export async function deleteEvent (sql: Sql, user: User, id: string) {
-  const [outcome] = await sql<{ allowed: boolean }[]>`
-    WITH target AS (
-      SELECT id, ${managedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
-    ), registrations AS (
-      DELETE FROM event_registrations USING target WHERE event_id = target.id AND allowed
-    ), deleted AS (
-      DELETE FROM events USING target WHERE events.id = target.id AND allowed
-    )
-    SELECT allowed FROM target
-  `
-  return outcome
+export function deleteEvent (sql: Sql, user: User, id: string) {
+  return sql.begin(async sql => {
+    // Registrations that are being made finish first, so that the next statement sees them, and no more begin.
+    await sql`SELECT FROM events WHERE id = ${id} FOR UPDATE`
+    const [outcome] = await sql<{ allowed: boolean }[]>`
+      WITH target AS (
+        SELECT id, ${managedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
+      ), registrations AS (
+        DELETE FROM event_registrations USING target WHERE event_id = target.id AND allowed
+      ), deleted AS (
+        DELETE FROM events USING target WHERE events.id = target.id AND allowed
+      )
+      SELECT allowed FROM target
+    `
+    return outcome
+  })
 }
 
 /** Registers the user for the event; `undefined` when they are registered already. */
@@ -168,7 +173,7 @@ export async function listRegistrationsOfEvent (sql: Sql, user: User, id: string
         SELECT coalesce(json_agg(registration), '[]')
         FROM (
           SELECT
-            registrations.id, user_id AS "userId", trim(concat(first_name, ' ', last_name)) AS name, email,
+            registrations.id, user_id AS "userId", concat(first_name, ' ', last_name) AS name, email,
             iso8601(registered_at) AS "registeredAt"
           FROM event_registrations AS registrations JOIN users ON users.id = user_id
           WHERE event_id = target.id AND allowed
@@ -177,6 +182,7 @@ export async function listRegistrationsOfEvent (sql: Sql, user: User, id: string
       ) AS registrations
     FROM (SELECT *, ${managedBy(sql, user)} AS allowed FROM events WHERE id = ${id}) AS target
   `
+  outcome?.registrations.forEach(registration => { registration.name = registration.name.trim() })
   return outcome
 }
 

@@ -35,11 +35,14 @@ export function listLikedMentors (sql: Sql, userId: string) {
   `
 }
 
-/** Turns a user's like of a mentor on or off; tells which, `undefined` when there is no such mentor. */
+/**
+ * Turns a user's like of a mentor on or off; tells which, `undefined` when there is no such mentor.
+ * The lock keeps the mentor from being deleted meanwhile; likes do not wait for each other.
+ */
 export async function toggleLike (sql: Sql, userId: string, mentorId: string): Promise<boolean | undefined> {
   const [toggled] = await sql<{ liked: boolean, unliked: boolean }[]>`
     WITH mentor AS (
-      SELECT id FROM mentors WHERE id = ${mentorId}
+      SELECT id FROM mentors WHERE id = ${mentorId} FOR KEY SHARE
     ), unliked AS (
       DELETE FROM mentor_likes USING mentor WHERE user_id = ${userId} AND mentor_id = mentor.id RETURNING mentor_id
     ), liked AS (
