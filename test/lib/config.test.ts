@@ -1,0 +1,242 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import t from 'tap'
+
+import { loadConfig, variables } from '../../lib/config.ts'
+import { StartupError } from '../../lib/startup-error.ts'
+
+/** The configuration of this environment; there is no `.env` file unless one is named. */
+function load (environment: NodeJS.Dict<string> = {}, dotenv = '/dev/null') {
+  return loadConfig(environment, dotenv)
+}
+
+/** The line with which the start stops. */
+function refusal (environment: NodeJS.Dict<string>, dotenv?: string) {
+  try {
+    return load(environment, dotenv)
+  } catch (error) {
+    return error instanceof StartupError ? error.message : error
+  }
+}
+
+const SECRET = 'x'.repeat(32)
+
+/** What each variable must be, as the start says it. */
+const MUST = {
+  PORT: 'PORT must be a port number from 0 to 65535',
+  LOG_LEVEL: 'LOG_LEVEL must be fatal, error, warn, info, debug, trace or silent',
+  DATABASE_URL: 'DATABASE_URL must be a PostgreSQL address such as postgres://user:password@host:5432/name',
+  DATABASE_POOL_SIZE: 'DATABASE_POOL_SIZE must be a number of connections from 1 to 1000',
+  DATABASE_PREPARE: 'DATABASE_PREPARE must be true or false',
+  DATABASE_TIMEOUT: 'DATABASE_TIMEOUT must be a number of seconds from 1 to 3600',
+  MIGRATE_ON_START: 'MIGRATE_ON_START must be true or false',
+  JWT_SECRET: 'JWT_SECRET must be a secret of at least 32 characters',
+  JWT_EXPIRES_IN: 'JWT_EXPIRES_IN must be a lifetime such as 15m, 12h or 7d',
+  ADMIN_EMAIL: 'ADMIN_EMAIL must be an email address',
+  ADMIN_PASSWORD: 'ADMIN_PASSWORD must be a password of at least 8 characters',
+  FRONTEND_URL: 'FRONTEND_URL must be a comma-separated list of origins such as https://app.example.org',
+  IDP_ISSUER: 'IDP_ISSUER must be the https address of an OpenID Connect issuer (http only on loopback)',
+  IDP_REDIRECT_URI: 'IDP_REDIRECT_URI must be the public http or https address of /auth/google/callback',
+}
+
+const DEFAULTS = {
+  NODE_ENV: 'development',
+  HOST: '127.0.0.1',
+  PORT: 3000,
+  LOG_LEVEL: 'info',
+  DATABASE_POOL_SIZE: 10,
+  DATABASE_PREPARE: true,
+  DATABASE_TIMEOUT: 5,
+  DATA_DIR: '.data',
+  MIGRATE_ON_START: false,
+  JWT_EXPIRES_IN: '7d',
+  IDP_ISSUER: 'https://accounts.google.com',
+  FRONTEND_URL: [],
+}
+
+t.test('Where nothing is set, the defaults hold and the rest is unset', async t => {
+  t.strictSame(load(), DEFAULTS)
+  t.strictSame(load({ PATH: '/bin', FOO: 'bar' }), DEFAULTS, 'what is not declared is left out')
+})
+
+t.test('An empty value means unset', async t => {
+  const empty = Object.fromEntries(Object.keys(variables.properties).map(name => [name, '']))
+  t.strictSame(load({ ...empty, DATABASE_URL_FILE: '' }), DEFAULTS)
+})
+
+t.test('Every variable arrives under its own name', async t => {
+  const texts = {
+    NODE_ENV: 'production',
+    HOST: '0.0.0.0',
+    LOG_LEVEL: 'debug',
+    DATABASE_URL: 'postgresql://ada:secret@db.example.org:5432/community?sslmode=require',
+    DATA_DIR: '/var/lib/community',
+    JWT_SECRET: SECRET,
+    JWT_EXPIRES_IN: '12h',
+    ADMIN_EMAIL: 'admin@example.org',
+    ADMIN_PASSWORD: 'correct horse',
+    IDP_ISSUER: 'https://id.example.org/realms/students',
+    IDP_CLIENT_ID: 'community',
+    IDP_CLIENT_SECRET: 'a client secret',
+    IDP_REDIRECT_URI: 'https://api.example.org/auth/google/callback',
+  }
+  t.strictSame(load({
+    ...texts,
+    PORT: '8080',
+    DATABASE_POOL_SIZE: '20',
+    DATABASE_PREPARE: 'false',
+    DATABASE_TIMEOUT: '30',
+    MIGRATE_ON_START: 'true',
+    FRONTEND_URL: 'https://app.example.org',
+  }), {
+    ...texts,
+    PORT: 8080,
+    DATABASE_POOL_SIZE: 20,
+    DATABASE_PREPARE: false,
+    DATABASE_TIMEOUT: 30,
+    MIGRATE_ON_START: true,
+    FRONTEND_URL: ['https://app.example.org'],
+  })
+})
+
+t.test('A good value is taken', async t => {
+  const good: Record<string, string[]> = {
+    PORT: ['0', '65535'],
+    LOG_LEVEL: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    DATABASE_URL: ['postgres://localhost', 'postgresql://a:b@[::1]:5433/c'],
+    DATABASE_POOL_SIZE: ['1', '1000'],
+    DATABASE_TIMEOUT: ['1', '3600'],
+    JWT_SECRET: [SECRET],
+    JWT_EXPIRES_IN: ['1s', '15m', '12h', '7d', '99999w'],
+    IDP_ISSUER: ['https://id.example.org', 'http://localhost:9000', 'http://127.0.0.1', 'http://127.1.2.3:80/realm',
+      'http://[::1]:9000'],
+    IDP_REDIRECT_URI: ['http://localhost:3000/auth/google/callback', 'https://example.org/api/auth/google/callback'],
+  }
+  for (const [name, values] of Object.entries(good)) {
+    for (const value of values) {
+      t.equal(String(load({ [name]: value })[name as keyof typeof DEFAULTS]), value, `${name}=${value}`)
+    }
+  }
+  for (const password of ['12345678', 'x'.repeat(200)]) {
+    t.equal(load({ ADMIN_EMAIL: 'a@b.org', ADMIN_PASSWORD: password }).ADMIN_PASSWORD, password)
+  }
+})
+
+t.test('A bad value stops the start with one line that names the variable and what it should be', async t => {
+  const bad: Record<keyof typeof MUST, string[]> = {
+    PORT: ['-1', '65536', '80.5', 'http', '3000x'],
+    LOG_LEVEL: ['INFO', 'verbose'],
+    DATABASE_URL: ['mysql://localhost/x', 'localhost:5432', '/var/run/postgresql', 'postgres://ada:secret@db:99999/x',
+      'postgres://ada:100%@db/x'],
+    DATABASE_POOL_SIZE: ['0', '1001', '1.5', 'ten'],
+    DATABASE_PREPARE: ['yes', 'TRUE'],
+    DATABASE_TIMEOUT: ['0', '3601', '5s'],
+    MIGRATE_ON_START: ['on', 'no'],
+    JWT_SECRET: ['x'.repeat(31)],
+    JWT_EXPIRES_IN: ['0d', '7', 'd', '7 days', '-1h', '100000s', '7y'],
+    ADMIN_EMAIL: ['admin', 'admin@localhost', 'a@b@c.org'],
+    ADMIN_PASSWORD: ['1234567'],
+    FRONTEND_URL: ['app.example.org', '*', 'null', 'ftp://app.example.org', 'https://app.example.org/app',
+      'https://app.example.org//', 'https://app.example.org?', 'https://app.example.org/?a=b', 'https://app.example.org/#',
+      'https://ada@app.example.org', 'https://:secret@app.example.org', 'https://app.example.org,',
+      'https://app.example.org,https://b.example.org/x'],
+    IDP_ISSUER: ['id.example.org', 'http://id.example.org', 'http://localhost.example.org', 'http://127.0.0.1.example.org',
+      'ftp://localhost'],
+    IDP_REDIRECT_URI: ['/auth/google/callback', 'ftp://example.org/auth/google/callback'],
+  }
+  for (const [name, values] of Object.entries(bad)) {
+    for (const value of values) {
+      const environment = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse', [name]: value }
+      t.equal(refusal(environment), MUST[name as keyof typeof MUST], `${name}=${value}`)
+    }
+  }
+})
+
+t.test('Several bad values are told in one line', async t => {
+  t.equal(refusal({ PORT: 'x', JWT_SECRET: 'short', FRONTEND_URL: '*' }),
+    `${MUST.PORT}; ${MUST.JWT_SECRET}; ${MUST.FRONTEND_URL}`)
+})
+
+t.test('FRONTEND_URL is a list of origins', async t => {
+  const lists: [string, string[]][] = [
+    ['https://app.example.org', ['https://app.example.org']],
+    ['https://app.example.org/', ['https://app.example.org']],
+    ['http://localhost:5173', ['http://localhost:5173']],
+    ['https://b.example.org/,http://a.example.org:8080', ['https://b.example.org', 'http://a.example.org:8080']],
+    ['https://b.example.org, https://a.example.org', ['https://b.example.org', 'https://a.example.org']],
+    ['https://APP.example.org:443', ['https://app.example.org']],
+  ]
+  for (const [value, origins] of lists) t.strictSame(load({ FRONTEND_URL: value }).FRONTEND_URL, origins, value)
+})
+
+t.test('ADMIN_EMAIL and ADMIN_PASSWORD must be set together', async t => {
+  t.equal(refusal({ ADMIN_EMAIL: 'admin@example.org' }), 'ADMIN_EMAIL and ADMIN_PASSWORD must be set together')
+  t.equal(refusal({ ADMIN_PASSWORD: 'correct horse' }), 'ADMIN_EMAIL and ADMIN_PASSWORD must be set together')
+})
+
+t.test('Production requires JWT_SECRET, and DATABASE_URL or DATA_DIR', async t => {
+  const production = { NODE_ENV: 'production', JWT_SECRET: SECRET }
+  t.strictSame(load({ ...production, DATABASE_URL: 'postgres://db/x' }),
+    { ...DEFAULTS, ...production, DATABASE_URL: 'postgres://db/x' })
+  t.strictSame(load({ ...production, DATA_DIR: '.data' }), { ...DEFAULTS, ...production, DATA_DIR: '.data' })
+  t.equal(refusal({ NODE_ENV: 'production', DATABASE_URL: 'postgres://db/x' }),
+    'JWT_SECRET must be set in production: at least 32 characters')
+  t.equal(refusal(production),
+    'DATABASE_URL must be set in production (or DATA_DIR, to keep an embedded database there)')
+})
+
+t.test('.env is read when present, and the environment wins', async t => {
+  const dotenv = join(t.testdir({ '.env': 'PORT=4000\nHOST="::1" # both\n\n# LOG_LEVEL=trace\nDATA_DIR=\n' }), '.env')
+  t.strictSame(load({}, dotenv), { ...DEFAULTS, PORT: 4000, HOST: '::1' })
+  t.strictSame(load({ PORT: '5000' }, dotenv), { ...DEFAULTS, PORT: 5000, HOST: '::1' })
+  t.strictSame(load({ PORT: '' }, dotenv), { ...DEFAULTS, PORT: 4000, HOST: '::1' }, 'unless its value is empty')
+  t.strictSame(load({}, `${dotenv}.missing`), DEFAULTS)
+})
+
+t.test('Without arguments they are the .env of the current folder and the environment of the process', async t => {
+  t.chdir(t.testdir({ '.env': 'HOST=::1\nPORT=1' }))
+  t.intercept(process, 'env', { value: { PORT: '4000' } })
+  t.strictSame(loadConfig(), { ...DEFAULTS, PORT: 4000, HOST: '::1' })
+})
+
+t.test('.env that cannot be read stops the start', async t => {
+  const dir = t.testdir()
+  t.equal(refusal({}, dir), `Cannot read ${dir}: EISDIR: illegal operation on a directory, read`)
+})
+
+t.test('NAME_FILE holds the path of a file with the value', async t => {
+  const values = {
+    DATABASE_URL: 'postgres://db/x', JWT_SECRET: SECRET, ADMIN_PASSWORD: 'correct horse', IDP_CLIENT_SECRET: 'a secret',
+  }
+  for (const [name, value] of Object.entries(values)) {
+    t.test(name, async t => {
+      const dir = t.testdir({ plain: value, newline: `${value}\n`, windows: `${value}\r\n` })
+      const others = name === 'ADMIN_PASSWORD' ? { ADMIN_EMAIL: 'admin@example.org' } : {}
+      const mounted = (file: string) => ({ ...others, [`${name}_FILE`]: join(dir, file) })
+
+      const expected = { ...DEFAULTS, ...others, [name]: value }
+      t.strictSame(load(mounted('plain')), expected)
+      t.strictSame(load(mounted('newline')), expected, 'the newline at its end is not part of it')
+      t.strictSame(load(mounted('windows')), expected, 'nor is that of Windows')
+      t.strictSame(load({ ...mounted('plain'), [name]: '' }), expected, 'an empty value beside it is none')
+      t.equal(refusal({ ...mounted('plain'), [name]: value }), `Only one of ${name} and ${name}_FILE may be set`)
+      t.equal(refusal(mounted('missing')), `${name}_FILE must be the path of a readable file: ` +
+        `ENOENT: no such file or directory, open '${join(dir, 'missing')}'`)
+    })
+  }
+  const dir = t.testdir({ secret: SECRET, short: 'short', '.env': `JWT_SECRET=${SECRET}` })
+  t.equal(refusal({ JWT_SECRET_FILE: join(dir, 'short') }), MUST.JWT_SECRET, 'what is in the file is checked')
+  t.equal(refusal({ JWT_SECRET_FILE: join(dir, 'secret') }, join(dir, '.env')),
+    'Only one of JWT_SECRET and JWT_SECRET_FILE may be set', 'what is in .env is set')
+})
+
+t.test('Only secrets are read from files', async t => {
+  t.strictSame(load({ PORT_FILE: '/dev/null', HOST_FILE: '/missing' }), DEFAULTS)
+})
+
+t.test('.env.example lists every variable', async t => {
+  const example = readFileSync('.env.example', 'utf8')
+  const listed = [...example.matchAll(/^#?([A-Z][A-Z0-9_]*)=/gm)].map(match => match[1])
+  t.strictSame(listed.sort(), Object.keys(variables.properties).sort())
+})

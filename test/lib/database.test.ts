@@ -1,0 +1,125 @@
+import dns from 'node:dns'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+
+import t from 'tap'
+
+import { openDatabase } from '../../lib/database.ts'
+import { StartupError } from '../../lib/startup-error.ts'
+import { createDatabase, testConfig } from '../helper.ts'
+
+// An embedded server is made here.
+t.setTimeout(120_000)
+
+const log = { info () {} }
+
+/** The line with which the start stops. */
+async function refusal (variables: NodeJS.Dict<string>) {
+  return openDatabase(testConfig(variables), log).catch(error => error instanceof StartupError ? error.message : error)
+}
+
+/** A port of loopback that nothing listens on. */
+async function closedPort () {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+t.test('The database at DATABASE_URL is opened, and its connections are closed with it', async t => {
+  const url = await createDatabase(t)
+  const observer = await openDatabase(testConfig({ DATABASE_URL: url }), log)
+  t.teardown(() => observer.close())
+  const others = () => observer.sql`
+    SELECT application_name AS name FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+  `
+  const database = await openDatabase(testConfig({ DATABASE_URL: url, DATABASE_TIMEOUT: '7' }), log)
+  t.equal(database.url, url)
+  t.strictSame([...await others()], [{ name: 'community-platform' }])
+  const [setting] = await database.sql`SELECT current_setting('statement_timeout') AS timeout`
+  t.strictSame(setting, { timeout: '7s' })
+
+  await database.close()
+  await t.rejects(database.sql`SELECT 1`, { code: 'CONNECTION_ENDED' })
+  for (let rows = await others(); rows.length > 0; rows = await others());
+  t.strictSame([...await others()], [])
+})
+
+t.test('No more connections are opened than DATABASE_POOL_SIZE', async t => {
+  const { sql, close } = await openDatabase(
+    testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '2' }), log)
+  t.teardown(close)
+  const pids = await Promise.all(Array.from({ length: 8 }, () => sql`SELECT pg_backend_pid() AS pid, pg_sleep(0.02)`))
+  t.equal(new Set(pids.map(([row]) => row?.pid)).size, 2)
+})
+
+for (const DATABASE_PREPARE of ['true', 'false']) {
+  t.test(`Ids are opaque, with DATABASE_PREPARE=${DATABASE_PREPARE}`, async t => {
+    const config = testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_PREPARE })
+    const { sql, close } = await openDatabase(config, log)
+    t.teardown(close)
+    const [club] = await sql<{ id: string }[]>`INSERT INTO clubs (name, description) VALUES ('Chess', '') RETURNING id`
+    const id = club!.id
+    const find = (id: unknown) => sql`SELECT name FROM clubs WHERE id = ${id as string}`
+
+    t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/)
+    t.strictSame([...await find(id)], [{ name: 'Chess' }])
+
+    const values = ['', ' ', 'not-a-uuid', '0', '\0', '%00', "'; --", 'x'.repeat(10_000), id.toUpperCase(), `{${id}}`,
+      id.replaceAll('-', ''), ` ${id}`, `${id}\n`, `${id}0`, id.slice(1), 'ü€😀', '\ud800', 42, '[object Object]',
+      '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff']
+    for (const value of values) t.strictSame([...await find(value)], [], JSON.stringify(value).slice(0, 50))
+
+    t.strictSame([...await find(id)], [{ name: 'Chess' }], 'and the connection goes on')
+    const user = { email: 'a@example.org', password: '!', first_name: 'A', last_name: 'B', club_id: 'not-a-uuid' }
+    await t.rejects(sql`INSERT INTO users ${sql(user)}`, { code: '23503' }, 'a reference to no id refers to nothing')
+    const [row] = await sql`INSERT INTO users ${sql({ ...user, club_id: null })} RETURNING club_id`
+    t.strictSame(row, { club_id: null }, 'null is null')
+  })
+}
+
+t.test('A database out of reach stops the start with its address, without user, password and options', async t => {
+  const port = await closedPort()
+  const refused = `Cannot reach the database at 127.0.0.1:${port}/x: connect ECONNREFUSED 127.0.0.1:${port}`
+  for (const secret of ['hunter2', 'hunter2@hunter3', 'hunter2%2Fhunter3%3F']) {
+    const DATABASE_URL = `postgres://ada:${secret}@127.0.0.1:${port}/x?application_name=hunter4`
+    t.equal(await refusal({ DATABASE_URL }), refused, secret)
+  }
+  t.equal(await refusal({ DATABASE_URL: `postgresql://127.0.0.1:${port}/x` }), refused)
+})
+
+t.test('A host of several addresses that all refuse is out of reach', async t => {
+  const port = await closedPort()
+  t.capture(dns, 'lookup', ((_host: string, _options: object, done: (error: null, addresses: object) => void) => {
+    done(null, [{ address: '127.0.0.1', family: 4 }, { address: '::1', family: 6 }])
+  }) as typeof dns.lookup)
+  t.equal(await refusal({ DATABASE_URL: `postgres://ada:hunter2@db.example.org:${port}/x` }),
+    `Cannot reach the database at db.example.org:${port}/x: ECONNREFUSED`)
+})
+
+t.test('A database that does not exist stops the start', async t => {
+  const url = new URL(await createDatabase(t))
+  url.pathname = '/missing'
+  t.equal(await refusal({ DATABASE_URL: url.href }),
+    `Cannot reach the database at ${url.host}/missing: database "missing" does not exist`)
+})
+
+t.test('Without DATABASE_URL an embedded PostgreSQL in DATA_DIR is used, and stopped by the last who does', async t => {
+  const dir = await mkdtemp('.data/database-')
+  t.teardown(() => rm(dir, { recursive: true }))
+  await chmod(dir, 0o755)
+  const config = testConfig({ DATA_DIR: dir })
+
+  const first = await openDatabase(config, log)
+  const [before] = await first.sql`SELECT current_database() AS name`
+  t.strictSame(before, { name: 'community' })
+  const second = await openDatabase(config, log)
+  t.equal(second.url, first.url)
+  await first.close()
+  const [after] = await second.sql`SELECT current_database() AS name`
+  t.strictSame(after, before)
+  await second.close()
+  t.match(await refusal({ DATABASE_URL: second.url }), /^Cannot reach the database at 127\.0\.0\.1:\d+\/community: /)
+})

@@ -1,0 +1,371 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { appendFile, chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+import postgres from 'postgres'
+import t from 'tap'
+
+import { assertReach, findAccount, findBinaries, startEmbeddedPostgres } from '../../lib/embedded-postgres.ts'
+import { StartupError } from '../../lib/startup-error.ts'
+
+// Servers are made, started, killed and started again.
+t.setTimeout(240_000)
+
+const run = promisify(execFile)
+
+type Test = Pick<typeof t, 'teardown'>
+
+/** A folder that the server's account can enter, for all servers of this file; gone when it ends. */
+await mkdir('.data', { recursive: true })
+const parent = resolve(await mkdtemp('.data/embedded-'))
+await chmod(parent, 0o755)
+t.teardown(() => rm(parent, { recursive: true, maxRetries: 5 }))
+
+let count = 0
+const newHome = () => join(parent, String(++count))
+
+/** A log, and what it was told. */
+function fakeLog () {
+  const lines: string[] = []
+  return { lines, info: (line: string) => lines.push(line) }
+}
+
+const start = (home: string) => startEmbeddedPostgres(home, fakeLog() as never)
+
+/** The line with which the start stops. */
+async function refusal (promise: Promise<unknown>) {
+  return promise.catch(error => error instanceof StartupError ? error.message : error)
+}
+
+/** A data folder with one row in it, and no server: a copy of one that was made once. */
+async function newData (t: Test) {
+  const home = newHome()
+  await run('cp', ['-a', seed, home])
+  t.teardown(() => stopServer(home))
+  return home
+}
+
+const pidFile = (home: string) => join(home, 'postgres', 'postmaster.pid')
+
+/** The process id of the server on these data, while it lives. */
+async function serverPid (home: string) {
+  const pid = Number((await readFile(pidFile(home), 'utf8').catch(() => '')).split('\n', 1))
+  return pid && await isAlive(pid) ? pid : undefined
+}
+
+/** Whether the process runs; one that ended and whose parent has not asked about it does not. */
+async function isAlive (pid: number) {
+  try {
+    process.kill(pid, 0)
+    return !/\) Z /.test(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''))
+  } catch {
+    return false
+  }
+}
+
+/** Ends a server at once, as a signal does or as a crash does. */
+async function end (pid: number, signal: 'SIGQUIT' | 'SIGKILL') {
+  process.kill(pid, signal)
+  await ended(pid)
+}
+
+async function ended (pid: number) {
+  while (await isAlive(pid)) await sleep(20)
+}
+
+/** Ends what a test that failed halfway leaves behind. */
+async function stopServer (home: string) {
+  const pid = await serverPid(home)
+  if (pid && pid !== process.pid) await end(pid, 'SIGQUIT')
+}
+
+/** Runs this on one connection. */
+async function query<T> (url: string, ask: (sql: postgres.Sql) => Promise<T>) {
+  const sql = postgres(url, { max: 1, onnotice () {} })
+  try {
+    return await ask(sql)
+  } finally {
+    await sql.end()
+  }
+}
+
+const kept = (url: string) => query(url, async sql => [...await sql`SELECT * FROM kept`])
+const KEPT = [{ row: 1 }]
+
+const administration = (url: string) => url.replace(/community$/, 'postgres')
+
+/** The start of a process: it prints the address and goes on until it is killed. */
+async function startElsewhere (t: Test, home: string) {
+  const script = `import { startEmbeddedPostgres } from './lib/embedded-postgres.ts'
+    console.log((await startEmbeddedPostgres(${JSON.stringify(home)}, { info () {} })).url)`
+  const child = spawn(process.execPath, [...process.execArgv, '--input-type=module', '--eval', script],
+    { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => { child.kill('SIGKILL') })
+  const [line] = await once(child.stdout, 'data')
+  return {
+    url: String(line).trim(),
+    async kill () {
+      const exited = once(child, 'exit')
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+const seed = newHome()
+const firstLog = fakeLog()
+const firstStart = await startEmbeddedPostgres(seed, firstLog as never)
+t.teardown(() => stopServer(seed))
+await query(firstStart.url, sql => sql`CREATE TABLE kept AS SELECT 1 AS row`)
+const [firstSettings] = await query(firstStart.url, async sql => sql`
+  SELECT current_database() AS database, current_user AS user, current_setting('listen_addresses') AS listen,
+    current_setting('unix_socket_directories') AS sockets, current_setting('server_encoding') AS encoding,
+    (SELECT datcollate FROM pg_database WHERE datname = current_database()) AS collate
+`)
+const firstPid = await serverPid(seed)
+await firstStart.release()
+
+t.test('The first start makes the data, tells it in one line, and the last release stops the server', async t => {
+  t.strictSame(firstLog.lines, [`Creating the embedded PostgreSQL in ${join(seed, 'postgres')} (first start only)`])
+  t.match(firstStart.url, /^postgres:\/\/postgres:[A-Za-z0-9_-]{64}@127\.0\.0\.1:\d+\/community$/)
+  t.strictSame(firstSettings, {
+    database: 'community', user: 'postgres', listen: '127.0.0.1', sockets: '', encoding: 'UTF8', collate: 'C',
+  })
+  t.type(firstPid, 'number')
+  await ended(firstPid!)
+  t.equal(existsSync(pidFile(seed)), false)
+})
+
+t.test('The second start has the data, and makes nothing', async t => {
+  const home = await newData(t)
+  const log = fakeLog()
+  const server = await startEmbeddedPostgres(home, log as never)
+  t.strictSame(log.lines, [])
+  t.strictSame(await kept(server.url), KEPT)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('The server asks for its password', async t => {
+  const server = await start(await newData(t))
+  const url = Object.assign(new URL(server.url), { password: 'guessed' }).href
+  await t.rejects(kept(url), { code: '28P01' })
+  await server.release()
+})
+
+t.test('Two that start at once on a new folder share one server, which the last one stops', async t => {
+  const home = newHome()
+  t.teardown(() => stopServer(home))
+  const [one, other] = await Promise.all([start(home), start(home)])
+  t.equal(one.url, other.url)
+  const pid = await serverPid(home)
+  await one.release()
+  t.equal(await serverPid(home), pid, 'the other one still uses it')
+  t.strictSame(await query(other.url, async sql => [...await sql`SELECT 1 AS row`]), KEPT)
+  await other.release()
+  t.equal(await serverPid(home), undefined)
+  const { stdout } = await run('ls', [home])
+  t.strictSame(stdout.trim().split('\n'), ['postgres', 'postgres-password', 'postgres.log'], 'no draft is left')
+})
+
+t.test('A server whose starter was killed is joined, and then stopped', async t => {
+  const home = await newData(t)
+  const starter = await startElsewhere(t, home)
+  const pid = await serverPid(home)
+  await starter.kill()
+  t.equal(await serverPid(home), pid, 'it was left behind')
+
+  const server = await start(home)
+  t.equal(server.url, starter.url)
+  t.equal(await serverPid(home), pid)
+  t.strictSame(await kept(server.url), KEPT)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A server that another process uses is not stopped', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  const user = await startElsewhere(t, home)
+  t.equal(user.url, server.url)
+  const pid = await serverPid(home)
+  await server.release()
+  t.equal(await serverPid(home), pid)
+  t.strictSame(await kept(user.url), KEPT)
+  await user.kill()
+  await (await start(home)).release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('After the server was killed, its release is nothing, and the next start has all data', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  await query(server.url, sql => sql`CREATE TABLE more AS SELECT 2 AS row`)
+  await end((await serverPid(home))!, 'SIGKILL')
+  await server.release()
+
+  const next = await start(home)
+  t.strictSame(await kept(next.url), KEPT)
+  t.strictSame(await query(next.url, async sql => [...await sql`SELECT * FROM more`]), [{ row: 2 }])
+  await next.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A pid file of a process that is something else by now is cleared', async t => {
+  const home = await newData(t)
+  await writeFile(pidFile(home), [process.pid, join(home, 'postgres'), 1, 5432, '', '127.0.0.1', '', ''].join('\n'))
+  const server = await start(home)
+  t.not(await serverPid(home), process.pid)
+  t.strictSame(await kept(server.url), KEPT)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A server of another user, and one whose command cannot be told, are joined', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  const content = await readFile(pidFile(home), 'utf8')
+  // There is no /proc/0123 beside /proc/123, as there is no /proc on other systems.
+  await writeFile(pidFile(home), `0${content}`)
+  const kill = t.capture(process, 'kill', (() => {
+    throw Object.assign(new Error('kill EPERM'), { code: 'EPERM' })
+  }) as typeof process.kill)
+  const other = await start(home)
+  kill.restore()
+  t.ok(kill.calls.length > 0)
+  t.equal(other.url, server.url)
+  await writeFile(pidFile(home), content)
+  await other.release()
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A database that somebody makes at the same time is theirs, and used', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  // Who asks for the databases does not see it, as if it were made a moment later.
+  await query(administration(server.url), async sql => {
+    await sql`CREATE SCHEMA blind CREATE TABLE pg_database (datname name)`
+    await sql`ALTER DATABASE postgres SET search_path = blind, pg_catalog`
+  })
+  const other = await start(home)
+  t.strictSame(await kept(other.url), KEPT)
+  await other.release()
+  await server.release()
+})
+
+t.test('A server that runs but does not answer stops the start after a while', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  await query(administration(server.url), async sql => {
+    await sql`DROP DATABASE community`
+    await sql`ALTER DATABASE postgres SET default_transaction_read_only = on`
+  })
+  const now = Date.now
+  let passed = 0
+  t.capture(Date, 'now', () => now() + (passed += 20_000))
+  t.equal(await refusal(start(home)), 'The embedded PostgreSQL runs but does not answer: ' +
+    'cannot execute CREATE DATABASE in a read-only transaction')
+  t.type(await serverPid(home), 'number')
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A release that fails while the server runs is told', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  await query(server.url, async sql => {
+    await sql`ALTER DATABASE postgres ALLOW_CONNECTIONS false`
+    await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'`
+  })
+  await t.rejects(server.release(), { code: '55000' })
+  t.type(await serverPid(home), 'number')
+})
+
+t.test('Data that the server cannot use stop the start with one line', async t => {
+  const home = await newData(t)
+  const data = join(home, 'postgres')
+  const see = `(see ${join(home, 'postgres.log')})`
+
+  await writeFile(join(data, 'PG_VERSION'), '9.6\n')
+  const other = String(await refusal(start(home)))
+  t.ok(other.startsWith('The embedded PostgreSQL does not start: '), other)
+  t.ok(other.endsWith(`FATAL:  database files are incompatible with server ${see}`), other)
+  t.notMatch(other, /\n/)
+
+  await writeFile(join(data, 'PG_VERSION'), '18\n')
+  await appendFile(join(data, 'postgresql.conf'), "no_such_setting = 'on'\n")
+  const broken = String(await refusal(start(home)))
+  t.ok(broken.startsWith('The embedded PostgreSQL does not start: '), broken)
+  t.ok(broken.endsWith(`contains errors ${see}`), broken)
+  t.notMatch(broken, /\n/)
+
+  await rm(join(data, 'PG_VERSION'))
+  const empty = String(await refusal(start(home)))
+  t.match(empty, /^The embedded PostgreSQL does not start: [^\n]*not a database cluster directory[^\n]*$/)
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('Data that cannot be made stop the start with one line, and leave no draft', async t => {
+  const home = newHome()
+  await mkdir(home)
+  await writeFile(join(home, 'postgres-password'), '')
+  t.match(await refusal(start(home)), /^[^\n]*password file "[^\n]*" is empty[^\n]*$/)
+  const { stdout } = await run('ls', [home])
+  t.equal(stdout, 'postgres-password\n')
+})
+
+t.test('A folder that the account cannot enter is named', async t => {
+  const folder = newHome()
+  await mkdir(join(folder, 'shut', 'in'), { recursive: true })
+  await chmod(join(folder, 'shut'), 0o600)
+  const account = process.getuid!() === 0
+    ? { uid: 65_534, gid: 65_534 }
+    : { uid: process.getuid!(), gid: process.getgid!() }
+  await assertReach(account, folder, '/')
+  t.equal(await refusal(assertReach(account, folder, join(folder, 'shut', 'in'))),
+    `The embedded PostgreSQL runs as user ${account.uid}, who cannot enter ${join(folder, 'shut')}: ` +
+    'move the project or DATA_DIR to a folder open to that user, start as an ordinary user, or set DATABASE_URL')
+  await chmod(join(folder, 'shut'), 0o755)
+  await assertReach(account, join(folder, 'shut', 'in'))
+})
+
+t.test('There is no embedded PostgreSQL for an unknown platform', async t => {
+  t.equal(await refusal(findBinaries('plan9-mips')), 'There is no embedded PostgreSQL for plan9-mips: ' +
+    'set DATABASE_URL to the address of a PostgreSQL 14 or newer')
+  const { initdb, pg_ctl: control } = await findBinaries()
+  t.equal(dirname(initdb), dirname(control))
+  t.equal(existsSync(initdb), true)
+})
+
+t.test('The server runs as the owner of its data, or as whoever starts it', async t => {
+  const dir = t.testdir({ data: {} })
+  const self = { uid: process.getuid!(), gid: process.getgid!() }
+  t.strictSame(await findAccount(join(dir, 'data')), self)
+  t.intercept(process, 'getuid', { value: () => 1234 })
+  t.intercept(process, 'getgid', { value: () => 5678 })
+  t.strictSame(await findAccount(join(dir, 'data')), self)
+  t.strictSame(await findAccount(join(dir, 'new')), { uid: 1234, gid: 5678 })
+})
+
+t.test('Started by root, the server runs as the user postgres, who is made if need be', async t => {
+  const dir = t.testdir({
+    id: '#!/bin/sh\n[ -e "$0.made" ] && case "$*" in "-u postgres") echo 4242;; "-g postgres") echo 4343;; esac\n',
+    useradd: '#!/bin/sh\necho "$@" >> "$(dirname "$0")/id.made"\n',
+  })
+  await chmod(join(dir, 'id'), 0o755)
+  await chmod(join(dir, 'useradd'), 0o755)
+  t.intercept(process, 'env', { value: { ...process.env, PATH: `${dir}:${process.env.PATH}` } })
+  t.intercept(process, 'getuid', { value: () => 0 })
+  const account = { uid: 4242, gid: 4343 }
+  const made = '--system --user-group --shell /usr/sbin/nologin postgres\n'
+  t.strictSame(await findAccount(join(dir, 'new')), account)
+  t.equal(await readFile(join(dir, 'id.made'), 'utf8'), made)
+  t.strictSame(await findAccount(join(dir, 'new')), account)
+  t.equal(await readFile(join(dir, 'id.made'), 'utf8'), made, 'the second time there is such a user')
+})

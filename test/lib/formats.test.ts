@@ -1,0 +1,39 @@
+import t from 'tap'
+
+import { isEmail, isText, isUrl } from '../../lib/formats.ts'
+
+const LABEL = 'a'.repeat(63)
+
+t.test('An email is an ordinary local@domain.tld', async t => {
+  const good = [
+    'a@b.co', 'Ada.Lovelace+club@Students.Example.ORG', '1@2.3', "o'brien_{x}|~!#$%&*/=?^`-@example.org",
+    '.a..b.@example.org', 'a@xn--bcher-kva.example', `${'l'.repeat(64)}@example.org`, `a@${LABEL}.org`,
+    `${'l'.repeat(64)}@${LABEL}.${LABEL}.${'a'.repeat(61)}`,
+  ]
+  for (const email of good) t.equal(isEmail(email), true, email)
+
+  const bad = [
+    '', 'a', '@', 'a@', '@example.org', 'a@b', 'a@localhost', 'a@@example.org', 'a@b@example.org', 'a b@example.org',
+    ' a@example.org', 'a@example.org ', 'a@example.org\n', 'a@example..org', 'a@.example.org', 'a@example.org.',
+    'a@-example.org', 'a@example-.org', 'a@exa_mple.org', 'a@[127.0.0.1]', '"a b"@example.org', 'Ada <a@example.org>',
+    'a,b@example.org', 'a@example.org,b@example.org', 'a@bücher.example', 'ü@example.org', 'a\0@example.org',
+    'a@example.org\0', `${'l'.repeat(65)}@example.org`, `a@${LABEL}a.org`,
+    `${'l'.repeat(64)}@${LABEL}.${LABEL}.${'a'.repeat(62)}`,
+  ]
+  for (const email of bad) t.equal(isEmail(email), false, JSON.stringify(email))
+})
+
+t.test('A text is whatever has no NUL', async t => {
+  for (const text of ['', ' ', 'ü€😀', '\u0001\n\t', '\\u0000']) t.equal(isText(text), true, JSON.stringify(text))
+  for (const text of ['\0', 'a\0b', 'a\0']) t.equal(isText(text), false, JSON.stringify(text))
+})
+
+t.test('A URL is what new URL() accepts, without NUL', async t => {
+  const good = ['https://example.org', 'http://localhost:3000/a?b#c', 'mailto:a@example.org', 'data:,x', 'a:b',
+    ' https://example.org ']
+  for (const url of good) t.equal(isUrl(url), true, url)
+
+  const bad = ['', 'example.org', '/path', '//example.org', 'https://', 'https://example.org:99999', 'http://[::1',
+    'https://example.org/\0', 'a:\0']
+  for (const url of bad) t.equal(isUrl(url), false, JSON.stringify(url))
+})

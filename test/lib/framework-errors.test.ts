@@ -1,0 +1,99 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+
+import t from 'tap'
+
+import { answerClientError } from '../../lib/framework-errors.ts'
+import { build, inject } from '../helper.ts'
+
+const app = await build(t)
+Object.assign(app.server, { headersTimeout: 50, connectionsCheckingInterval: 20 })
+await app.listen({ host: '127.0.0.1', port: 0 })
+const { port } = app.server.address() as AddressInfo
+
+/** Sends these bytes, and reads the one answer until the service hangs up. */
+async function send (bytes: string) {
+  const socket = connect(port, '127.0.0.1')
+  socket.write(bytes)
+  const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
+  const [statusLine, ...headers] = head.split('\r\n')
+  return {
+    statusLine,
+    headers: Object.fromEntries(headers.map(line => line.toLowerCase().split(': '))),
+    body,
+  }
+}
+
+t.test('What is no HTTP request is answered as JSON, and the connection closed', async t => {
+  const cases: [what: string, bytes: string, status: number, text: string][] = [
+    ['a broken request line', 'NONSENSE\r\n\r\n', 400, 'Bad Request'],
+    ['an unknown method', 'BREW /livez HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'Bad Request'],
+    ['a broken header', 'GET /livez HTTP/1.1\r\nHost: a\r\nb\0c: d\r\n\r\n', 400, 'Bad Request'],
+    ['two lengths', 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400,
+      'Bad Request'],
+    ['too many headers', `GET /livez HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431,
+      'Request Header Fields Too Large'],
+    ['too long a path', `GET /blogs/${'x'.repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`, 431,
+      'Request Header Fields Too Large'],
+    ['headers that never end', 'GET /livez HTTP/1.1\r\nHost: a\r\n', 408, 'Request Timeout'],
+  ]
+  for (const [what, bytes, status, text] of cases) {
+    const answer = await send(bytes)
+    t.equal(answer.statusLine, `HTTP/1.1 ${status} ${text}`, what)
+    t.strictSame(JSON.parse(answer.body), { message: text }, what)
+    t.strictSame(answer.headers, {
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': String(answer.body.length),
+      connection: 'close',
+    }, what)
+  }
+})
+
+t.test('A path that cannot be decoded is a 400 {message}', async t => {
+  for (const path of ['/%zz', '/blogs/%', '/blogs/%c3%28', '/%zz?token=hunter2']) {
+    const response = await inject(app, 'GET', path)
+    t.equal(response.statusCode, 400, path)
+    t.match(response.headers['content-type'], /^application\/json/)
+    t.strictSame(Object.keys(response.json()), ['message'])
+    t.type(response.json().message, 'string')
+
+    const answer = await send(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
+    t.equal(answer.statusLine, 'HTTP/1.1 400 Bad Request', path)
+    t.strictSame(JSON.parse(answer.body), response.json())
+  }
+})
+
+t.test('A failure that the contract names is its status and {message}', async t => {
+  const response = await inject(app, 'GET', '/auth/me')
+  t.equal(response.statusCode, 401)
+  t.strictSame(response.json(), { message: 'Access token required' })
+})
+
+t.test('A client that resets the connection gets no answer, and the service goes on', async t => {
+  const accepted = once(app.server, 'connection')
+  const client = connect(port, '127.0.0.1')
+  const [socket] = await accepted as [Socket]
+  client.resetAndDestroy()
+  await new Promise(resolve => socket.once('close', resolve))
+  t.equal(socket.bytesWritten, 0)
+  t.equal((await inject(app, 'GET', '/livez')).statusCode, 200)
+})
+
+t.test('A socket that cannot be written to, or was reset, is destroyed', async t => {
+  const ended = new PassThrough()
+  ended.end()
+  const reset = new PassThrough()
+  for (const [socket, code] of [[ended, 'HPE_INVALID_METHOD'], [reset, 'ECONNRESET']] as const) {
+    answerClientError(Object.assign(new Error('refused'), { code }), socket as unknown as Socket)
+    t.equal(socket.destroyed, true, code)
+    t.equal(socket.read(), null, code)
+  }
+})
+
+t.test('An error without a code is a 400', async t => {
+  const socket = new PassThrough()
+  answerClientError(new Error('refused'), socket as unknown as Socket)
+  t.match(await text(socket), /^HTTP\/1\.1 400 Bad Request\r\n[^]*\r\n\r\n{"message":"Bad Request"}$/)
+})

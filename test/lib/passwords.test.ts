@@ -1,0 +1,42 @@
+import argon2 from 'argon2'
+import t from 'tap'
+
+import { hashPassword, PLACEHOLDER, verifyPassword } from '../../lib/passwords.ts'
+
+const PARAMETERS = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/
+
+t.test('A password is hashed with argon2id, and a salt of its own', async t => {
+  const [one, other] = await Promise.all([hashPassword('correct horse'), hashPassword('correct horse')])
+  t.match(one, PARAMETERS)
+  t.match(other, PARAMETERS)
+  t.not(one, other)
+})
+
+t.test('A hash verifies its own password and no other', async t => {
+  const password = 'Correct horse \u{1f40e}'
+  const hash = await hashPassword(password)
+  t.equal(await verifyPassword(hash, password), true)
+  for (const wrong of ['', 'correct horse \u{1f40e}', `${password} `, 'Correct horse', PLACEHOLDER, hash]) {
+    t.equal(await verifyPassword(hash, wrong), false, JSON.stringify(wrong))
+  }
+})
+
+t.test('No password is long enough to be cut off', async t => {
+  const hash = await hashPassword('x'.repeat(5000))
+  t.equal(await verifyPassword(hash, 'x'.repeat(5000)), true)
+  t.equal(await verifyPassword(hash, 'x'.repeat(4999)), false)
+})
+
+t.test('No password matches the placeholder or a missing hash, after the work of a wrong one', async t => {
+  for (const hash of [PLACEHOLDER, undefined]) {
+    for (const password of ['', PLACEHOLDER, 'undefined', 'correct horse']) {
+      const verifications = t.capture(argon2, 'verify', argon2.verify)
+      t.equal(await verifyPassword(hash, password), false, `${hash} and ${JSON.stringify(password)}`)
+      verifications.restore()
+      const [[against, given] = [], ...others] = verifications.args()
+      t.match(against, PARAMETERS)
+      t.equal(given, password)
+      t.equal(others.length, 0)
+    }
+  }
+})
