@@ -20,7 +20,7 @@ export const variables = Type.Object({
   }),
 
   DATABASE_URL: Type.Optional(Type.String({
-    pattern: '^postgres(ql)?://',
+    format: 'postgres',
     description: 'a PostgreSQL address such as postgres://user:password@host:5432/name',
   })),
   DATABASE_POOL_SIZE: Type.Integer({
@@ -94,6 +94,7 @@ function validate (given: NodeJS.Dict<string>) {
       ajv: {
         customOptions: ajv => ajv
           .addFormat('email', isEmail)
+          .addFormat('postgres', isPostgres)
           .addFormat('origins', areOrigins)
           .addFormat('issuer', isIssuer)
           .addFormat('web', isWeb),
@@ -129,6 +130,18 @@ function readMounted (given: NodeJS.Dict<string>, name: typeof MOUNTED[number]) 
 
 function withoutEmpty (given: NodeJS.Dict<string>) {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
+}
+
+function isPostgres (value: string) {
+  // Several hosts may be listed, which no URL can; they differ in nothing that is checked.
+  const oneHost = value.replace(/^(\w+:\/\/([^@/]*@)?[^,/?]*),[^/?]*/, '$1')
+  try {
+    const { protocol, username, password } = new URL(oneHost)
+    decodeURIComponent(username + password)
+    return /^postgres(ql)?:$/.test(protocol) && value.startsWith(`${protocol}//`)
+  } catch {
+    return false
+  }
 }
 
 function isWeb (value: string) {

@@ -33,7 +33,7 @@ const SETTINGS = [
   'log_checkpoints=off',
 ]
 
-interface Account { uid?: number, gid?: number }
+interface Account { uid: number, gid: number }
 
 /** A PostgreSQL server that runs; `release` stops it unless another process still uses it. */
 export interface EmbeddedPostgres {
@@ -60,16 +60,17 @@ export async function startEmbeddedPostgres (
     log.info(`Creating the embedded PostgreSQL in ${cluster.data} (first start only)`)
     await cluster.create()
   }
-  for (let attempt = 1; ; attempt++) {
-    const joined = await cluster.join()
-    if (joined) return joined
+  let joined = await cluster.join()
+  for (let attempt = 1; !joined; attempt++) {
     try {
       await cluster.start()
     } catch (error) {
       if (attempt === ATTEMPTS) throw error
       await sleep(200)
     }
+    joined = await cluster.join()
   }
+  return joined
 }
 
 /** Finds the server's programs in the optional dependency for this platform. */
@@ -89,7 +90,7 @@ export async function findBinaries (platform = `${process.platform}-${process.ar
 export async function findAccount (data: string): Promise<Account> {
   const owner = await stat(data).catch(() => undefined)
   if (owner) return { uid: owner.uid, gid: owner.gid }
-  if (process.getuid?.() !== 0) return { uid: process.getuid?.(), gid: process.getgid?.() }
+  if (process.getuid!() !== 0) return { uid: process.getuid!(), gid: process.getgid!() }
   const id = async (flag: string) => Number((await run('id', [flag, 'postgres'])).stdout)
   try {
     return { uid: await id('-u'), gid: await id('-g') }
@@ -141,14 +142,14 @@ class Cluster {
     const passwordFile = `${draft}.password`
     try {
       await this.#give(passwordFile, this.#password)
-      await chown(draft, this.#account.uid ?? -1, this.#account.gid ?? -1)
+      await chown(draft, this.#account.uid, this.#account.gid)
       await this.#run('initdb', '--pgdata', draft, '--username', 'postgres', '--pwfile', passwordFile,
         '--auth', 'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C',
         '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8',
         ...SETTINGS.flatMap(setting => ['--set', setting]))
       await rename(draft, this.data)
     } catch (error) {
-      if (!existsSync(this.data)) throw error
+      if (!existsSync(this.data)) throw new StartupError(`The embedded PostgreSQL cannot be made: ${lastWords(error)}`)
     } finally {
       await rm(passwordFile, { force: true })
       await rm(draft, { recursive: true, force: true })
@@ -161,8 +162,9 @@ class Cluster {
     try {
       await this.#run('pg_ctl', 'start', '--pgdata', this.data, '--log', this.#log, '--wait',
         '--options', `-p ${await freePort()}`)
-    } catch {
-      throw new StartupError(`The embedded PostgreSQL does not start: ${await this.#lastWords()} (see ${this.#log})`)
+    } catch (error) {
+      const fatal = (await readFile(this.#log, 'utf8')).split('\n').findLast(line => line.includes('FATAL'))
+      throw new StartupError(`The embedded PostgreSQL does not start: ${fatal ?? lastWords(error)} (see ${this.#log})`)
     }
   }
 
@@ -221,19 +223,19 @@ class Cluster {
     await rm(file, { force: true })
   }
 
-  async #lastWords () {
-    const lines = (await readFile(this.#log, 'utf8')).trim().split('\n')
-    return lines.findLast(line => line.includes('FATAL')) ?? lines.at(-1)
-  }
-
   async #give (file: string, content: string) {
     await writeFile(file, content, { mode: 0o600 })
-    await chown(file, this.#account.uid ?? -1, this.#account.gid ?? -1)
+    await chown(file, this.#account.uid, this.#account.gid)
   }
 
   #run (program: 'initdb' | 'pg_ctl', ...args: string[]) {
     return run(this.#binaries[program], args, { ...this.#account, cwd: this.#home })
   }
+}
+
+/** The last line that a program of the server wrote before it failed. */
+function lastWords (error: unknown) {
+  return (error as Error).message.trim().split('\n').at(-1)
 }
 
 async function createDatabase (sql: postgres.Sql) {
