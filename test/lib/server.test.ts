@@ -1,0 +1,268 @@
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+
+import { migrate } from '../../lib/migrations.ts'
+import { createDatabase } from '../helper.ts'
+import { dataDir, freePort, postgresOf, remaining, run, type Service, startService } from '../process.ts'
+
+t.setTimeout(180_000)
+
+const MIGRATIONS = (await readdir('migrations')).length
+const ADMIN = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse' }
+const ADA = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
+
+/** Sends a request over HTTP. */
+async function send (service: Service, method: string, path: string, body?: unknown, token?: string) {
+  const response = await fetch(service.url + path, {
+    method,
+    headers: {
+      ...body === undefined ? {} : { 'content-type': 'application/json' },
+      ...token ? { authorization: `Bearer ${token}` } : {},
+    },
+    body: JSON.stringify(body),
+  })
+  return { status: response.status, body: await response.json() as any }
+}
+
+const register = (service: Service, account = ADA) => send(service, 'POST', '/auth/register', account)
+const login = (service: Service, { email, password } = ADA) =>
+  send(service, 'POST', '/auth/login', { email, password })
+const me = (service: Service, token: string) => send(service, 'GET', '/auth/me', undefined, token)
+
+function stop ({ child, ended }: Service, signal: NodeJS.Signals = 'SIGTERM') {
+  child.kill(signal)
+  return ended
+}
+
+function open (t: Test, url: string) {
+  const sql = postgres(url, { max: 2 })
+  t.teardown(() => sql.end())
+  return sql
+}
+
+t.test('says where it listens, and serves', async t => {
+  const service = await startService(t, { DATABASE_URL: await createDatabase(t) })
+  t.match(service.url, /^http:\/\/127\.0\.0\.1:\d+$/)
+  t.strictSame(await send(service, 'GET', '/readyz'), { status: 200, body: { message: 'Ready' } })
+  t.equal((await register(service)).status, 201)
+  const { status, body } = await login(service)
+  t.equal(status, 200)
+  t.match(await me(service, body.token), { status: 200, body: { user: { email: ADA.email, role: 'STUDENT' } } })
+  const { code, stdout, stderr } = await stop(service)
+  t.strictSame({ code, stderr }, { code: 0, stderr: '' })
+  t.notMatch(stdout, ADA.password)
+  t.notMatch(stdout, body.token)
+})
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  t.test(`${signal}: answers what runs, refuses what comes, and ends with 0`, async t => {
+    const DATABASE_URL = await createDatabase(t)
+    const service = await startService(t, { DATABASE_URL, DATABASE_TIMEOUT: '60' })
+    const { hostname, port } = new URL(service.url)
+    const sql = open(t, DATABASE_URL)
+
+    // A kept-alive connection that is in the middle of its second request when the service is told to stop.
+    const probe = connect(Number(port), hostname)
+    const probed = text(probe)
+    const request = `GET /readyz HTTP/1.1\r\nHost: ${hostname}\r\n`
+    probe.write(`${request}\r\n${request}`)
+    await once(probe, 'readable')
+
+    let registered!: ReturnType<typeof register>
+    await sql.begin(async tx => {
+      // Until this is taken back, whoever registers the same email waits.
+      await tx`
+        INSERT INTO users (email, password, first_name, last_name) VALUES (${ADA.email}, '!', 'Ada', 'Lovelace')
+      `
+      registered = register(service)
+      const waiting = () => sql`
+        SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+      `
+      while ((await waiting()).length === 0) await sleep(10)
+
+      service.child.kill(signal)
+      while (!service.messages().includes(`Stopping on ${signal}`)) await sleep(10)
+      while (await isOpen(hostname, Number(port))) await sleep(10)
+      t.equal(service.child.exitCode, null, 'it waits for what runs')
+      probe.write('\r\n')
+      t.match(await probed, /^HTTP\/1\.1 200 [^]*"Ready"\}HTTP\/1\.1 503 [^]*\{"message":"Stopping"\}$/)
+      await tx`DELETE FROM users`
+    })
+    t.match(await registered, { status: 201, body: { user: { email: ADA.email } } })
+    const { code, stderr } = await service.ended
+    t.strictSame({ code, stderr }, { code: 0, stderr: '' })
+    t.equal((await sql`SELECT FROM users WHERE email = ${ADA.email}`).length, 1)
+  })
+}
+
+async function isOpen (host: string, port: number) {
+  const socket = connect(port, host)
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}
+
+t.test('the embedded database keeps everything, over a stop and over a kill', async t => {
+  const DATA_DIR = dataDir(t)
+  const first = await startService(t, { DATA_DIR, ...ADMIN })
+  t.strictSame(first.messages().filter(message => !message.startsWith('Server listening')), [
+    `Creating the embedded PostgreSQL in ${DATA_DIR}/postgres (first start only)`,
+    `Database schema brought up to date: ${MIGRATIONS} migrations`,
+    'Admin account created from ADMIN_EMAIL',
+  ])
+  const { status, body: { token } } = await register(first)
+  t.equal(status, 201)
+
+  const { port } = new URL(first.url)
+  t.strictSame(await run(t, 'lib/server.ts', { DATA_DIR, PORT: port }).then(({ code, stderr }) => ({ code, stderr })), {
+    code: 1, stderr: `127.0.0.1:${port} is taken: stop what listens there, or set PORT\n`,
+  }, 'a second service that cannot listen')
+  t.equal((await login(first)).status, 200, 'does the first no harm')
+
+  const before = await postgresOf(DATA_DIR)
+  t.ok(before.length > 1)
+  t.equal((await stop(first)).code, 0)
+  t.strictSame(await remaining(before), [], 'nothing of the server is left')
+
+  const second = await startService(t, { DATA_DIR, ...ADMIN })
+  t.strictSame(second.messages().filter(message => !message.startsWith('Server listening')), [])
+  t.equal((await login(second)).status, 200)
+  t.equal((await me(second, token)).status, 200, 'tokens outlive a restart')
+  const [server] = await postgresOf(DATA_DIR)
+  t.equal((await stop(second, 'SIGKILL')).signal, 'SIGKILL')
+  t.equal((await postgresOf(DATA_DIR))[0], server, 'the server is left behind')
+
+  const third = await startService(t, { DATA_DIR })
+  const processes = await postgresOf(DATA_DIR)
+  t.equal(processes[0], server, 'and taken over')
+  t.equal((await login(third)).status, 200)
+  t.match(await me(third, token), { status: 200, body: { user: { email: ADA.email } } })
+  t.equal((await login(third, { ...ADA, email: ADMIN.ADMIN_EMAIL })).body.user.role, 'ADMIN')
+  t.equal((await stop(third)).code, 0)
+  t.strictSame(await remaining(processes), [], 'and stopped in the end')
+})
+
+t.test('two that start at once on an empty database both come up, with one admin', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const variables = { DATABASE_URL, MIGRATE_ON_START: 'true', ...ADMIN }
+  const services = await Promise.all([startService(t, variables), startService(t, variables)])
+  for (const service of services) {
+    const { status, body } = await login(service, { ...ADA, email: ADMIN.ADMIN_EMAIL })
+    t.equal(status, 200)
+    t.equal(body.user.role, 'ADMIN')
+    t.equal((await send(service, 'GET', '/readyz')).status, 200)
+  }
+  const messages = services.flatMap(service => service.messages())
+  for (const once of [
+    `Database schema brought up to date: ${MIGRATIONS} migrations`, 'Admin account created from ADMIN_EMAIL',
+  ]) {
+    t.equal(messages.filter(message => message === once).length, 1, once)
+  }
+  t.equal((await open(t, DATABASE_URL)`SELECT FROM users`).length, 1)
+  t.strictSame((await Promise.all(services.map(service => stop(service)))).map(({ code }) => code), [0, 0])
+})
+
+t.test('what a person can mend is one line', async t => {
+  const migrated = await createDatabase(t)
+  const port = await freePort()
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  const { port: PORT } = taken.address() as AddressInfo
+  // A server that takes connections and never says a word.
+  const silent = createServer().listen(0, '127.0.0.1')
+  const sockets: Set<{ destroy (): unknown }> = new Set()
+  silent.on('connection', socket => sockets.add(socket.on('error', () => {})))
+  await once(silent, 'listening')
+  const { port: mute } = silent.address() as AddressInfo
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    taken.close()
+    silent.close()
+  })
+
+  const starts: [what: string, variables: NodeJS.Dict<string>, line: string | RegExp][] = [
+    ['a wrong variable', { PORT: '65536' }, 'PORT must be a port number from 0 to 65535'],
+    ['two wrong variables', { DATABASE_URL: 'here', LOG_LEVEL: 'loud' },
+      /^(?=.*LOG_LEVEL must be fatal, error, )(?=.*DATABASE_URL must be a PostgreSQL address)/],
+    ['production without its secret', { NODE_ENV: 'production', DATABASE_URL: migrated },
+      'JWT_SECRET must be set in production: at least 32 characters'],
+    ['an unreachable database', { DATABASE_URL: `postgres://user:hidden@127.0.0.1:${port}/name` },
+      `Cannot reach the database at 127.0.0.1:${port}/name: connect ECONNREFUSED 127.0.0.1:${port}`],
+    ['a database that does not answer', { DATABASE_URL: `postgres://127.0.0.1:${mute}/name`, DATABASE_TIMEOUT: '1' },
+      `Cannot reach the database at 127.0.0.1:${mute}/name: write CONNECT_TIMEOUT 127.0.0.1:${mute}`],
+    ['a database that does not exist', { DATABASE_URL: Object.assign(new URL(migrated), { pathname: '/none' }).href },
+      /^Cannot reach the database at [\d.:]+\/none: database "none" does not exist$/],
+    ['a database without the schema', { DATABASE_URL: await createDatabase(t, { migrated: false }) },
+      /^The database lacks \d+ migrations: run "npm run migrate" or start with MIGRATE_ON_START=true$/],
+    ['a taken port', { DATABASE_URL: migrated, PORT: String(PORT) },
+      `127.0.0.1:${PORT} is taken: stop what listens there, or set PORT`],
+    ['a host that is nowhere', { DATABASE_URL: migrated, HOST: 'nowhere.invalid', PORT: '0' },
+      /^Cannot listen on nowhere\.invalid:0: getaddrinfo E\w+ nowhere\.invalid$/],
+  ]
+  // A few at a time: each is a process.
+  while (starts.length > 0) {
+    await Promise.all(starts.splice(0, 3).map(async ([what, variables, line]) => {
+      const { code, stderr } = await run(t, 'lib/server.ts', variables)
+      t.equal(code, 1, what)
+      const [first, ...rest] = stderr.split('\n')
+      if (typeof line === 'string') t.equal(first, line, what)
+      else t.match(first, line, what)
+      t.strictSame(rest, [''], `${what} is one line`)
+    }))
+  }
+})
+
+t.test('a defect ends the start with all that is known about it', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  await open(t, DATABASE_URL)`CREATE TABLE clubs ()`
+  const { code, stderr } = await run(t, 'lib/server.ts', { DATABASE_URL, MIGRATE_ON_START: 'true' })
+  t.equal(code, 1)
+  t.match(stderr, /relation "clubs" already exists/)
+  t.match(stderr, /\n {4}at /)
+  t.strictSame((await migrate(DATABASE_URL, 'down')), [], 'and no step was taken')
+})
+
+t.test('an error that nobody catches is logged, and ends it with 1', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  const prelude = `process.on('SIGWINCH', () => { throw new Error('provoked') })
+    process.on('SIGCONT', () => { Promise.reject(new Error('provoked')) })`
+  for (const signal of ['SIGWINCH', 'SIGCONT'] as const) {
+    const service = await startService(t, { DATABASE_URL }, { prelude })
+    const { code, stdout } = await stop(service, signal)
+    t.equal(code, 1)
+    const last = stdout.trim().split('\n').map(line => JSON.parse(line)).find(({ level }) => level === 60)
+    t.match(last, { msg: 'Stopping after an error that nobody caught', err: { message: 'provoked', stack: /\n/ } })
+  }
+})
+
+t.test('64 clients register and sign in at once: no 5xx, and every 201 is a row', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  const service = await startService(t, { DATABASE_URL })
+  const ids: string[] = []
+  const statuses: number[] = []
+  await Promise.all(Array.from({ length: 64 }, async (_, client) => {
+    for (let round = 0; round < 3; round++) {
+      const account = { ...ADA, email: `client-${client}-${round}@example.org` }
+      const registered = await register(service, account)
+      const signedIn = await login(service, account)
+      const known = await me(service, signedIn.body.token)
+      statuses.push(...[registered, signedIn, known].map(({ status }) => status))
+      ids.push(registered.body.user.id)
+    }
+  }))
+  t.strictSame(statuses.sort(), [...Array(2 * 192).fill(200), ...Array(192).fill(201)])
+  const rows = await open(t, DATABASE_URL)`SELECT id FROM users`
+  t.strictSame(rows.map(({ id }) => id).sort(), ids.sort())
+  t.equal((await stop(service)).code, 0)
+})

@@ -1,0 +1,125 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { readFile, rm } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+import { variables } from '../lib/config.ts'
+import { RUN_DIR } from './run.ts'
+
+/** What of a tap test is used here: whatever is started is gone when it ends. */
+interface Test {
+  teardown (clean: () => unknown): void
+}
+
+/** How a process ended, and all that it wrote. */
+export interface Outcome {
+  code: number | null
+  signal: NodeJS.Signals | null
+  stdout: string
+  stderr: string
+}
+
+interface Options {
+  args?: string[]
+  /** What comes in on standard input, which then ends. */
+  input?: string
+  /** An ES module that runs before the entry point. */
+  prelude?: string
+}
+
+/** Starts an entry point as a process of its own. Neither the environment of the tests nor `.env` configures it. */
+export function start (t: Test, script: string, environment: NodeJS.Dict<string>, options: Options = {}) {
+  const { args = [], input = '', prelude } = options
+  const isOurs = (name: string) => name.replace(/_FILE$/, '') in variables.properties
+  const inherited = Object.entries(process.env).filter(([name]) => !isOurs(name))
+  const preludes = prelude ? ['--import', `data:text/javascript,${encodeURIComponent(prelude)}`] : []
+  const child = spawn(process.execPath, [...process.execArgv, ...preludes, resolve(script), ...args], {
+    cwd: RUN_DIR,
+    env: { ...Object.fromEntries(inherited), FASTIFY_AUTOLOAD_TYPESCRIPT: '1', NODE_ENV: 'test', ...environment },
+  })
+  const output = { stdout: '', stderr: '' }
+  child.stdout.setEncoding('utf8').on('data', text => { output.stdout += text })
+  child.stderr.setEncoding('utf8').on('data', text => { output.stderr += text })
+  child.stdin.on('error', () => {}).end(input)
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, ...output }) as Outcome)
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  return { child, output, ended }
+}
+
+/** Runs an entry point to its end. */
+export function run (t: Test, script: string, environment: NodeJS.Dict<string>, options?: Options): Promise<Outcome> {
+  return start(t, script, environment, options).ended
+}
+
+/** A service that listens, in a process of its own. */
+export interface Service {
+  url: string
+  child: ChildProcess
+  ended: Promise<Outcome>
+  output: { stdout: string }
+  /** The messages of its log so far. */
+  messages (): string[]
+}
+
+/** Starts the service on a free port and waits until it listens. Throws what it wrote when it ends before that. */
+export async function startService (t: Test, environment: NodeJS.Dict<string>, options?: Options): Promise<Service> {
+  const { child, output, ended } = start(t, 'lib/server.ts', { PORT: '0', ...environment }, options)
+  const end = ended.then(outcome => { throw new Error(JSON.stringify(outcome)) })
+  const messages = () => output.stdout.split('\n').filter(Boolean).map(line => JSON.parse(line).msg as string)
+  const url = () => /"Server listening at (http:[^"]+)"/.exec(output.stdout)?.[1]
+  while (!url()) await Promise.race([once(child.stdout!, 'data'), end])
+  end.catch(() => {})
+  return { url: url()!, child, ended, output, messages }
+}
+
+/** A folder for an embedded database, gone with its server when the test ends. */
+export function dataDir (t: Test) {
+  const path = resolve(RUN_DIR, `data-${randomUUID()}`)
+  t.teardown(async () => {
+    const pids = await postgresOf(path)
+    for (const pid of pids.slice(0, 1)) process.kill(pid, 'SIGQUIT')
+    await remaining(pids)
+    await rm(path, { recursive: true, force: true })
+  })
+  return path
+}
+
+/** The processes of the embedded server that runs on the data in this folder: the server itself, then its children. */
+export async function postgresOf (path: string) {
+  const file = await readFile(join(path, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '')
+  const server = Number.parseInt(file)
+  const processes = await listProcesses()
+  if (!processes.some(({ pid }) => pid === server)) return []
+  return [server, ...processes.filter(({ parent }) => parent === server).map(({ pid }) => pid)]
+}
+
+/** Those of the processes that do not end; the last moments of one are waited for. */
+export async function remaining (pids: number[]) {
+  const left = async () => (await listProcesses()).map(({ pid }) => pid).filter(pid => pids.includes(pid))
+  for (let polls = 0; polls < 100 && (await left()).length > 0; polls++) await sleep(50)
+  return left()
+}
+
+/** All processes but those that have ended and wait for their parent to take note. */
+async function listProcesses () {
+  const { stdout } = await promisify(execFile)('ps', ['-A', '-o', 'pid=,ppid=,stat='])
+  return stdout.trim().split('\n').map(line => line.trim().split(/\s+/))
+    .filter(([, , state]) => !state!.startsWith('Z'))
+    .map(([pid, parent]) => ({ pid: Number(pid), parent: Number(parent) }))
+}
+
+/** A port on which nothing listens. */
+export async function freePort () {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await promisify(server.close.bind(server))()
+  return port
+}
