@@ -1,0 +1,108 @@
+import { readdir } from 'node:fs/promises'
+import { Writable } from 'node:stream'
+
+import t, { type Test } from 'tap'
+
+import { setPassword } from '../../lib/accounts.ts'
+import { buildApp } from '../../lib/app.ts'
+import { StartupError } from '../../lib/startup-error.ts'
+import { build, createDatabase, inject, person, testConfig } from '../helper.ts'
+import { freePort } from '../process.ts'
+
+const MIGRATIONS = (await readdir('migrations')).length
+const ADMIN = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse' }
+
+/** The service with this configuration, and the messages that it logs. */
+function make (t: Test, variables: NodeJS.Dict<string>) {
+  const messages: string[] = []
+  const stream = new Writable({
+    write (line, _encoding, done) {
+      messages.push(JSON.parse(line).msg)
+      done()
+    },
+  })
+  const app = buildApp(testConfig(variables), { level: 'info', stream })
+  t.teardown(() => app.close())
+  return { app, messages, ready: async () => { await app.ready() } }
+}
+
+t.test('MIGRATE_ON_START brings the schema up to date, once', async t => {
+  const variables = { DATABASE_URL: await createDatabase(t, { migrated: false }), MIGRATE_ON_START: 'true' }
+  const first = make(t, variables)
+  await first.app.ready()
+  t.strictSame(first.messages, [`Database schema brought up to date: ${MIGRATIONS} migrations`])
+  t.equal((await inject(first.app, 'GET', '/readyz')).statusCode, 200)
+
+  const second = make(t, variables)
+  await second.app.ready()
+  t.strictSame(second.messages, [])
+})
+
+t.test('without it, a schema that is not up to date keeps the service from starting', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  await t.rejects(make(t, { DATABASE_URL }).ready(), new StartupError(
+    `The database lacks ${MIGRATIONS} migrations: run "npm run migrate" or start with MIGRATE_ON_START=true`
+  ))
+})
+
+t.test('a database out of reach keeps the service from starting', async t => {
+  const port = await freePort()
+  await t.rejects(
+    make(t, { DATABASE_URL: `postgres://user:secret@127.0.0.1:${port}/name?a=b` }).ready(),
+    new StartupError(`Cannot reach the database at 127.0.0.1:${port}/name: connect ECONNREFUSED 127.0.0.1:${port}`)
+  )
+})
+
+t.test('closing gives every connection back, also after a start that failed', async t => {
+  const watcher = await build(t)
+  const connections = (url: string) => watcher.sql`
+    SELECT FROM pg_stat_activity WHERE datname = ${new URL(url).pathname.slice(1)}
+  `
+  for (const migrated of [true, false]) {
+    const url = await createDatabase(t, { migrated })
+    const { app, ready } = make(t, { DATABASE_URL: url })
+    await ready().catch(() => {})
+    t.not((await connections(url)).length, 0)
+    await app.close()
+    // The server notices the end of a connection a moment after the client has hung up.
+    while ((await connections(url)).length > 0);
+    t.strictSame([...await connections(url)], [])
+  }
+})
+
+t.test('ADMIN_EMAIL and ADMIN_PASSWORD make an admin who can sign in', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  const first = make(t, { DATABASE_URL, ...ADMIN })
+  await first.app.ready()
+  t.strictSame(first.messages, ['Admin account created from ADMIN_EMAIL'])
+  const credentials = { email: ADMIN.ADMIN_EMAIL, password: ADMIN.ADMIN_PASSWORD }
+  const response = await inject(first.app, 'POST', '/auth/login', credentials)
+  t.equal(response.statusCode, 200)
+  t.match(response.json(), { user: { email: ADMIN.ADMIN_EMAIL, role: 'ADMIN' } })
+  const rows = await first.app.sql`SELECT id, password, role FROM users`
+
+  const second = make(t, { DATABASE_URL, ...ADMIN, ADMIN_PASSWORD: 'another password' })
+  await second.app.ready()
+  t.strictSame(second.messages, [], 'a second start finds the account')
+  t.strictSame([...await second.app.sql`SELECT id, password, role FROM users`], [...rows])
+})
+
+t.test('an account that exists is made ADMIN, and keeps its password', async t => {
+  const other = await build(t)
+  const { id, email } = await person(other, 'STUDENT', { email: ADMIN.ADMIN_EMAIL })
+  await setPassword(other.sql, email, 'her own password')
+
+  const { app, messages } = make(t, { DATABASE_URL: other.config.DATABASE_URL, ...ADMIN })
+  await app.ready()
+  t.strictSame(messages, [])
+  t.strictSame([...await app.sql`SELECT id, role FROM users`], [{ id, role: 'ADMIN' }])
+  const signIn = async (password: string) =>
+    (await inject(app, 'POST', '/auth/login', { email, password })).statusCode
+  t.equal(await signIn('her own password'), 200)
+  t.equal(await signIn(ADMIN.ADMIN_PASSWORD), 401)
+})
+
+t.test('without them no account is made', async t => {
+  const { sql } = await build(t)
+  t.strictSame([...await sql`SELECT FROM users`], [])
+})
