@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 
 import { Migration, runner } from 'node-pg-migrate'
+import pg from 'pg'
 
 import type { Sql } from './database.ts'
 import { StartupError } from './startup-error.ts'
@@ -14,17 +15,24 @@ const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#pack
  * several who do it at once, the others wait and then find nothing left. Returns the names of the steps taken.
  */
 export async function migrate (databaseUrl: string, direction: 'up' | 'down' = 'up', count?: number) {
-  const steps = await runner({
-    databaseUrl,
-    dir: DIRECTORY,
-    direction,
-    count,
-    migrationsTable: 'pgmigrations',
-    advisoryLockMode: 'wait',
-    singleTransaction: true,
-    log: () => {},
-  })
-  return steps.map(({ name }) => name)
+  // A connection of our own, because node-pg-migrate does not wait for its own to close.
+  const dbClient = new pg.Client(databaseUrl)
+  await dbClient.connect()
+  try {
+    const steps = await runner({
+      dbClient,
+      dir: DIRECTORY,
+      direction,
+      count,
+      migrationsTable: 'pgmigrations',
+      advisoryLockMode: 'wait',
+      singleTransaction: true,
+      log: () => {},
+    })
+    return steps.map(({ name }) => name)
+  } finally {
+    await dbClient.end()
+  }
 }
 
 /** Lists every migration in order, and whether this database has it. */
@@ -40,8 +48,9 @@ export async function migrationStatus (sql: Sql) {
 export async function assertMigrated (sql: Sql) {
   const pending = (await migrationStatus(sql)).filter(({ applied }) => !applied)
   if (pending.length > 0) {
-    throw new StartupError(`The database lacks ${pending.length} migrations: run "npm run migrate" ` +
-      'or start with MIGRATE_ON_START=true')
+    const migrations = pending.length === 1 ? '1 migration' : `${pending.length} migrations`
+    throw new StartupError(`The database lacks ${migrations}: ` +
+      'run "npm run migrate" or start with MIGRATE_ON_START=true')
   }
 }
 

@@ -1,4 +1,5 @@
 // Runs once before the tests: makes the database that every test file copies, on DATABASE_URL or an embedded server.
+import { execSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 
@@ -7,6 +8,9 @@ import postgres from 'postgres'
 import { startEmbeddedPostgres } from '../lib/embedded-postgres.ts'
 import { migrate } from '../lib/migrations.ts'
 import { type Run, RUN_DIR, RUN_FILE, withDatabase } from './run.ts'
+
+// What the tests run as processes of their own is the compiled code.
+execSync('npm run --silent build', { stdio: 'inherit' })
 
 await mkdir(RUN_DIR, { recursive: true })
 const url = process.env.DATABASE_URL || (await startEmbeddedPostgres(RUN_DIR, console)).url

@@ -11,10 +11,10 @@ export class UsageError extends StartupError {
   }
 }
 
-/** Reads `COMMAND [OPERAND …] [--OPTION …]` from the arguments of the process. Throws a UsageError. */
-export function parseCommandLine<T extends NonNullable<ParseArgsConfig['options']>> (options: T) {
+/** Reads `COMMAND [OPERAND …] [--OPTION …]`. Throws a UsageError. */
+export function parseCommandLine<T extends NonNullable<ParseArgsConfig['options']>> (args: string[], options: T) {
   try {
-    const { positionals: [command, ...operands], values } = parseArgs({ options, allowPositionals: true })
+    const { positionals: [command, ...operands], values } = parseArgs({ args, options, allowPositionals: true })
     return { command, operands, values }
   } catch (error) {
     throw new UsageError((error as Error).message)

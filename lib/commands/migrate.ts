@@ -1,6 +1,5 @@
 import { relative } from 'node:path'
 
-import { runMain } from '../main.ts'
 import { createMigration, migrate, migrationStatus } from '../migrations.ts'
 import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
 
@@ -13,8 +12,9 @@ const USAGE = `Usage: npm run migrate [-- COMMAND]
 
 The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
 
-await runMain(async () => {
-  const { command = 'up', operands: [operand], values } = parseCommandLine({ help: { type: 'boolean' } })
+/** `npm run migrate`: changes the schema of the database, or tells of it. */
+export default async function migrateCommand (args: string[]) {
+  const { command = 'up', operands: [operand], values } = parseCommandLine(args, { help: { type: 'boolean' } })
   if (values.help) return console.log(USAGE)
 
   switch (command) {
@@ -24,11 +24,11 @@ await runMain(async () => {
       for (const { name, applied } of await migrationStatus(sql)) list(applied ? 'applied' : 'pending', [name])
     })
     case 'create':
-      if (!operand) throw new UsageError('create needs a NAME')
+      if (!operand || !/^[\w-]+$/.test(operand)) throw new UsageError('create needs a NAME of letters, digits and -')
       return console.log(relative('.', await createMigration(operand)))
     default: throw new UsageError(`There is no command "${command}"`)
   }
-})
+}
 
 function list (state: string, names: string[]) {
   if (names.length === 0) console.log('Nothing to do')

@@ -20,12 +20,13 @@ export async function readPassword (
   piped = false, { input, output }: Terminal = { input: process.stdin, output: process.stderr }
 ) {
   if (!piped && !input.isTTY) throw new StartupError('No terminal to ask for the password at: use --password-stdin')
-  const password = piped
-    ? (await text(input)).replace(/\r?\n$/, '')
-    : await read({ prompt: 'Password:', silent: true, input, output })
+  const ask = (prompt: string) => read({ prompt, silent: true, input, output }).catch(() => {
+    throw new StartupError('No password was given')
+  })
+  const password = piped ? (await text(input)).replace(/\r?\n$/, '') : await ask('Password:')
   if (password.length < 8) throw new StartupError('The password must have at least 8 characters')
   if (!isText(password)) throw new StartupError('The password must not contain the character NUL')
-  if (!piped && password !== await read({ prompt: 'Once more:', silent: true, input, output })) {
+  if (!piped && password !== await ask('Once more:')) {
     throw new StartupError('The two passwords differ')
   }
   return password

@@ -1,7 +1,6 @@
 import { type Account, createAccount, listAccounts, type Role, ROLES, setPassword, setRole } from '../accounts.ts'
 import type { Sql } from '../database.ts'
 import { isEmail, isText } from '../formats.ts'
-import { runMain } from '../main.ts'
 import { assertMigrated } from '../migrations.ts'
 import { StartupError } from '../startup-error.ts'
 import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
@@ -17,8 +16,9 @@ const USAGE = `Usage: npm run user -- COMMAND
 ROLE is STUDENT, CLUB_HEAD or ADMIN. A token that was issued before keeps its role until it expires.
 create and set-password ask for the password; with --password-stdin they read it from standard input.`
 
-await runMain(async () => {
-  const { command, values } = parseCommandLine({
+/** `npm run user`: adds and changes accounts, whatever their role. */
+export default async function userCommand (args: string[]) {
+  const { command, values } = parseCommandLine(args, {
     email: { type: 'string' },
     role: { type: 'string' },
     'first-name': { type: 'string' },
@@ -59,7 +59,7 @@ await runMain(async () => {
     case 'list': return show(...await onAccounts(listAccounts))
     default: throw new UsageError(command ? `There is no command "${command}"` : 'A command is missing')
   }
-})
+}
 
 function onAccounts<T> (work: (sql: Sql) => Promise<T>) {
   return onDatabase(async ({ sql }) => {

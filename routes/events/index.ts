@@ -37,8 +37,9 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.create,
     config: { failure: 'Error creating event' },
   }, async (request, reply) => {
-    if (!request.body.imageUrl) throw new HttpError(400, 'All fields are required')
-    const event = await insertEvent(app.sql, request.user.id, request.body)
+    const { imageUrl, ...fields } = request.body
+    if (!imageUrl) throw new HttpError(400, 'All fields are required')
+    const event = await insertEvent(app.sql, request.user.id, { ...fields, imageUrl })
     if (!event) throw new HttpError(400, 'You must be a club head to create an event')
     reply.code(201)
     return { event }

@@ -68,12 +68,12 @@ export async function listEventsOfMember (sql: Sql, userId: string) {
 
 /** Adds an event to the user's current club; `undefined` when they are in none. */
 export async function insertEvent (
-  sql: Sql, userId: string, { title, description, imageUrl, data }: Static<typeof create.body>
+  sql: Sql, userId: string, { title, description, imageUrl, data }: Static<typeof create.body> & { imageUrl: string }
 ) {
   const [event] = await sql<Event[]>`
     WITH events AS (
       INSERT INTO events (title, description, image_url, date, club_id)
-      SELECT ${title}, ${description}, ${imageUrl ?? null}, ${toTimestamp(data)}::timestamptz, club_id
+      SELECT ${title}, ${description}, ${imageUrl}, ${toTimestamp(data)}::timestamptz, club_id
       FROM users WHERE id = ${userId} AND club_id IS NOT NULL
       RETURNING *
     )

@@ -6,14 +6,11 @@ import { Message } from '../../lib/schemas.ts'
 
 /** Whether to send requests here: the database answers, its schema is up to date, and the service is not stopping. */
 const readyz: FastifyPluginAsync = async app => {
-  let stopping = false
-  app.addHook('preClose', async () => { stopping = true })
-
   app.get('/', {
     schema: { response: { 200: Message('Ready'), 503: Message('Not ready', 'Stopping') } },
     logLevel: 'warn',
   }, async request => {
-    if (stopping) throw new HttpError(503, 'Stopping')
+    if (app.isClosing()) throw new HttpError(503, 'Stopping')
     try {
       await assertMigrated(app.sql)
     } catch (error) {

@@ -125,7 +125,8 @@ t.test('the embedded database keeps everything, over a stop and over a kill', as
   t.equal(status, 201)
 
   const { port } = new URL(first.url)
-  t.strictSame(await run(t, 'lib/server.ts', { DATA_DIR, PORT: port }).then(({ code, stderr }) => ({ code, stderr })), {
+  const refused = await run(t, 'dist/lib/server.js', { DATA_DIR, PORT: port })
+  t.strictSame({ code: refused.code, stderr: refused.stderr }, {
     code: 1, stderr: `127.0.0.1:${port} is taken: stop what listens there, or set PORT\n`,
   }, 'a second service that cannot listen')
   t.equal((await login(first)).status, 200, 'does the first no harm')
@@ -213,7 +214,7 @@ t.test('what a person can mend is one line', async t => {
   // A few at a time: each is a process.
   while (starts.length > 0) {
     await Promise.all(starts.splice(0, 3).map(async ([what, variables, line]) => {
-      const { code, stderr } = await run(t, 'lib/server.ts', variables)
+      const { code, stderr } = await run(t, 'dist/lib/server.js', variables)
       t.equal(code, 1, what)
       const [first, ...rest] = stderr.split('\n')
       if (typeof line === 'string') t.equal(first, line, what)
@@ -226,7 +227,7 @@ t.test('what a person can mend is one line', async t => {
 t.test('a defect ends the start with all that is known about it', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   await open(t, DATABASE_URL)`CREATE TABLE clubs ()`
-  const { code, stderr } = await run(t, 'lib/server.ts', { DATABASE_URL, MIGRATE_ON_START: 'true' })
+  const { code, stderr } = await run(t, 'dist/lib/server.js', { DATABASE_URL, MIGRATE_ON_START: 'true' })
   t.equal(code, 1)
   t.match(stderr, /relation "clubs" already exists/)
   t.match(stderr, /\n {4}at /)

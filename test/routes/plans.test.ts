@@ -108,11 +108,12 @@ for (const [operation, run] of Object.entries(operations)) {
   t.test(`${operation} reads no more of a big table than it needs`, async t => {
     sent.length = 0
     await run()
-    for (const { query, parameters } of [...sent]) {
+    const statements = sent.filter(({ query }) => !/^(begin|commit)/.test(query))
+    t.not(statements.length, 0)
+    for (const { query, parameters } of statements) {
       const plan = await sql.unsafe(`EXPLAIN ${query}`, parameters as never[])
       const lines = plan.map(line => line['QUERY PLAN'])
-      t.notMatch(lines.join('\n'), /Seq Scan on (?!clubs)/)
+      t.notMatch(lines.join('\n'), /Seq Scan on (?!clubs|row_counts)/)
     }
-    t.not(sent.length, 0)
   })
 }

@@ -23,7 +23,7 @@ t.test('GET /readyz answers 503 as long as a migration is missing', async t => {
   `
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
-  t.match(lines, [{ level: 40, reqId: /./, err: { message: /lacks 1 migrations/ } }], 'the log says why')
+  t.match(lines, [{ level: 40, reqId: /./, err: { message: /lacks 1 migration:/ } }], 'the log says why')
 
   await app.sql`INSERT INTO pgmigrations (name, run_on) VALUES (${last!.name}, ${last!.run_on}::timestamp)`
   t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200, 'ready again')

@@ -5,7 +5,8 @@ import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 
 import { createDatabase } from '../../helper.ts'
-import { dataDir, postgresOf, run, startService } from '../../process.ts'
+import migrateCommand from '../../../lib/commands/migrate.ts'
+import { call, dataDir, postgresOf, run, startService } from '../../process.ts'
 import { RUN_DIR } from '../../run.ts'
 
 t.setTimeout(120_000)
@@ -26,8 +27,9 @@ The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.
 const lines = (state: string, names: string[]) => names.map(name => `${state}  ${name}\n`).join('')
 
 /** Runs `migrate` with these arguments. */
-const migrate = (t: Test, variables: NodeJS.Dict<string>, ...args: string[]) =>
-  run(t, 'lib/commands/migrate.ts', variables, { args })
+const migrate = (t: Test, variables: NodeJS.Dict<string>, ...args: string[]) => variables.DATABASE_URL
+  ? call(migrateCommand, variables, { args })
+  : run(t, 'dist/lib/cli.js', variables, { args: ['migrate', ...args] })
 
 const succeeded = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' })
 const failed = (line: string) => ({ code: 1, signal: null, stdout: '', stderr: `${line}\n` })
@@ -52,7 +54,8 @@ t.test('up, down and status on DATABASE_URL', async t => {
 
 t.test('two ups at once apply each migration once', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
-  const outcomes = await Promise.all([migrate(t, { DATABASE_URL }), migrate(t, { DATABASE_URL }, 'up')])
+  const up = () => run(t, 'dist/lib/cli.js', { DATABASE_URL }, { args: ['migrate', 'up'] })
+  const outcomes = await Promise.all([up(), up()])
   outcomes.sort((a, b) => b.stdout.length - a.stdout.length)
   t.strictSame(outcomes, [succeeded(lines('applied', NAMES)), succeeded('Nothing to do\n')])
 })
@@ -92,7 +95,7 @@ t.test('create writes an empty migration into migrations/', async t => {
   await mkdir(join(project, 'migrations'))
   await writeFile(join(project, 'package.json'), '{}')
 
-  const outcome = await run(t, 'lib/commands/migrate.ts', {}, { args: ['create', 'likes'], prelude })
+  const outcome = await run(t, 'dist/lib/cli.js', {}, { args: ['migrate', 'create', 'likes'], prelude })
   const [file, ...others] = await readdir(join(project, 'migrations'))
   t.match(file, /^\d{17}_likes\.sql$/)
   t.strictSame(others, [])
@@ -110,15 +113,16 @@ t.test('refuses what it does not understand', async t => {
   const count = 'COUNT must be a whole number from 1 (--help tells more)'
   const refusals: [args: string[], line: string][] = [
     [['sideways'], 'There is no command "sideways" (--help tells more)'],
-    [['create'], 'create needs a NAME (--help tells more)'],
+    [['create'], 'create needs a NAME of letters, digits and - (--help tells more)'],
+    [['create', '../elsewhere'], 'create needs a NAME of letters, digits and - (--help tells more)'],
     [['down', '0'], count],
     [['down', '1.5'], count],
     [['down', '01'], count],
     [['down', 'all'], count],
   ]
-  await Promise.all(refusals.map(async ([args, line]) => {
+  for (const [args, line] of refusals) {
     t.strictSame(await migrate(t, { DATABASE_URL }, ...args), failed(line), `migrate ${args.join(' ')}`)
-  }))
+  }
   const { code, stdout, stderr } = await migrate(t, { DATABASE_URL }, '--force')
   t.strictSame({ code, stdout }, { code: 1, stdout: '' })
   t.match(stderr, /^Unknown option '--force'.* \(--help tells more\)\n$/)

@@ -51,6 +51,11 @@ t.test('refuses two that differ', async t => {
   t.notMatch(shown(), /correct|ho[ru]se/)
 })
 
+t.test('Ctrl-C ends the question', async t => {
+  const { streams } = terminal('\x03')
+  await t.rejects(readPassword(false, streams), new StartupError('No password was given'))
+})
+
 t.test('refuses to ask where there is no terminal', async t => {
   const expected = new StartupError('No terminal to ask for the password at: use --password-stdin')
   await t.rejects(readPassword(false, pipe('correct horse\n')), expected)

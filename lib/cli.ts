@@ -1,0 +1,13 @@
+import migrate from './commands/migrate.ts'
+import user from './commands/user.ts'
+import { runMain } from './main.ts'
+import { StartupError } from './startup-error.ts'
+
+const COMMANDS: Record<string, (args: string[]) => Promise<void>> = { migrate, user }
+
+await runMain(async () => {
+  const [name, ...args] = process.argv.slice(2)
+  const command = COMMANDS[name ?? '']
+  if (!command) throw new StartupError(`Name a command: ${Object.keys(COMMANDS).join(' or ')}`)
+  await command(args)
+})
