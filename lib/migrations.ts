@@ -1,9 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 
-import { Migration, runner } from 'node-pg-migrate'
-import pg from 'pg'
-
 import type { Sql } from './database.ts'
 import { StartupError } from './startup-error.ts'
 
@@ -15,6 +12,8 @@ const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#pack
  * several who do it at once, the others wait and then find nothing left. Returns the names of the steps taken.
  */
 export async function migrate (databaseUrl: string, direction: 'up' | 'down' = 'up', count?: number) {
+  // Loaded when needed only: a service whose schema is up to date starts faster without.
+  const [{ runner }, { default: pg }] = await Promise.all([import('node-pg-migrate'), import('pg')])
   // A connection of our own, because node-pg-migrate does not wait for its own to close.
   const dbClient = new pg.Client(databaseUrl)
   await dbClient.connect()
@@ -55,6 +54,7 @@ export async function assertMigrated (sql: Sql) {
 }
 
 /** Writes an empty migration and returns its path. */
-export function createMigration (name: string) {
+export async function createMigration (name: string) {
+  const { Migration } = await import('node-pg-migrate')
   return Migration.create(name, DIRECTORY, { language: 'sql', filenameFormat: 'utc' })
 }

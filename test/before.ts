@@ -1,7 +1,8 @@
 // Runs once before the tests: makes the database that every test file copies, on DATABASE_URL or an embedded server.
-import { execSync } from 'node:child_process'
+import { exec } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
+import { promisify } from 'node:util'
 
 import postgres from 'postgres'
 
@@ -10,7 +11,7 @@ import { migrate } from '../lib/migrations.ts'
 import { type Run, RUN_DIR, RUN_FILE, withDatabase } from './run.ts'
 
 // What the tests run as processes of their own is the compiled code.
-execSync('npm run --silent build', { stdio: 'inherit' })
+const built = promisify(exec)('npm run --silent build')
 
 await mkdir(RUN_DIR, { recursive: true })
 const url = process.env.DATABASE_URL || (await startEmbeddedPostgres(RUN_DIR, console)).url
@@ -26,5 +27,6 @@ await sql`CREATE DATABASE ${sql(template)}`
 await migrate(withDatabase(url, template))
 await writeFile(RUN_FILE, JSON.stringify({ url, template } satisfies Run))
 
+await built
 // Not released: the embedded server runs on until after.ts.
 process.exit()

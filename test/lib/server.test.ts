@@ -253,16 +253,14 @@ t.test('64 clients register and sign in at once: no 5xx, and every 201 is a row'
   const ids: string[] = []
   const statuses: number[] = []
   await Promise.all(Array.from({ length: 64 }, async (_, client) => {
-    for (let round = 0; round < 3; round++) {
-      const account = { ...ADA, email: `client-${client}-${round}@example.org` }
-      const registered = await register(service, account)
-      const signedIn = await login(service, account)
-      const known = await me(service, signedIn.body.token)
-      statuses.push(...[registered, signedIn, known].map(({ status }) => status))
-      ids.push(registered.body.user.id)
-    }
+    const account = { ...ADA, email: `client-${client}@example.org` }
+    const registered = await register(service, account)
+    const signedIn = await login(service, account)
+    const known = await me(service, signedIn.body.token)
+    statuses.push(...[registered, signedIn, known].map(({ status }) => status))
+    ids.push(registered.body.user.id)
   }))
-  t.strictSame(statuses.sort(), [...Array(2 * 192).fill(200), ...Array(192).fill(201)])
+  t.strictSame(statuses.sort(), [...Array(2 * 64).fill(200), ...Array(64).fill(201)])
   const rows = await open(t, DATABASE_URL)`SELECT id FROM users`
   t.strictSame(rows.map(({ id }) => id).sort(), ids.sort())
   t.equal((await stop(service)).code, 0)
