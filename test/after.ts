@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 
 import postgres from 'postgres'
 
-import { startEmbeddedPostgres } from '../lib/embedded-postgres.ts'
+import { startEmbeddedPostgres } from '#lib/embedded-postgres.js'
 import { compareAnswers } from './answers.ts'
 import { currentRun, RUN_DIR, withDatabase } from './run.ts'
 

@@ -5,8 +5,8 @@ import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { FastifyInstance, RouteOptions } from 'fastify'
 
-import { buildApp } from '../lib/app.ts'
-import { loadConfig } from '../lib/config.ts'
+import { buildApp } from '#lib/app.js'
+import { loadConfig } from '#lib/config.js'
 import { RUN_DIR } from './run.ts'
 
 /** What one test file saw, written when its process ends. */

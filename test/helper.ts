@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, FastifyServerOptions, InjectOptions, LightMyRequestResponse } from 'fastify'
 import postgres from 'postgres'
 
-import type { Role } from '../lib/accounts.ts'
-import { buildApp } from '../lib/app.ts'
-import { type Config, loadConfig } from '../lib/config.ts'
+import type { Role } from '#lib/accounts.js'
+import { buildApp } from '#lib/app.js'
+import { type Config, loadConfig } from '#lib/config.js'
 import { recordAnswers } from './answers.ts'
 import { currentRun, withDatabase } from './run.ts'
 

@@ -8,8 +8,8 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
-import { variables } from '../lib/config.ts'
-import { runMain } from '../lib/main.ts'
+import { variables } from '#lib/config.js'
+import { runMain } from '#lib/main.js'
 import { RUN_DIR } from './run.ts'
 
 /** What of a tap test is used here: whatever is started is gone when it ends. */

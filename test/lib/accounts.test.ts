@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import t from 'tap'
 
-import { createAccount, ensureAdmin, listAccounts, setPassword, setRole } from '../../lib/accounts.ts'
-import { verifyPassword } from '../../lib/passwords.ts'
+import { createAccount, ensureAdmin, listAccounts, setPassword, setRole } from '#lib/accounts.js'
+import { verifyPassword } from '#lib/passwords.js'
 import { build, person } from '../helper.ts'
 
 const PASSWORD = 'correct horse'

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 
 import t from 'tap'
 
-import { loadConfig, variables } from '../../lib/config.ts'
-import { StartupError } from '../../lib/startup-error.ts'
+import { loadConfig, variables } from '#lib/config.js'
+import { StartupError } from '#lib/startup-error.js'
 
 /** The configuration of this environment; there is no `.env` file unless one is named. */
 function load (environment: NodeJS.Dict<string> = {}, dotenv = '/dev/null') {

@@ -4,8 +4,8 @@ import { createServer, type AddressInfo } from 'node:net'
 
 import t from 'tap'
 
-import { openDatabase } from '../../lib/database.ts'
-import { StartupError } from '../../lib/startup-error.ts'
+import { openDatabase } from '#lib/database.js'
+import { StartupError } from '#lib/startup-error.js'
 import { createDatabase, testConfig } from '../helper.ts'
 
 // An embedded server is made here.

@@ -9,8 +9,8 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 import t from 'tap'
 
-import { assertReach, findAccount, findBinaries, startEmbeddedPostgres } from '../../lib/embedded-postgres.ts'
-import { StartupError } from '../../lib/startup-error.ts'
+import { assertReach, findAccount, findBinaries, startEmbeddedPostgres } from '#lib/embedded-postgres.js'
+import { StartupError } from '#lib/startup-error.js'
 
 // Servers are made, started, killed and started again.
 t.setTimeout(240_000)

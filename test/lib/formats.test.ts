@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { isEmail, isText, isUrl } from '../../lib/formats.ts'
+import { isEmail, isText, isUrl } from '#lib/formats.js'
 
 const LABEL = 'a'.repeat(63)
 

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 
 import t from 'tap'
 
-import { answerClientError } from '../../lib/framework-errors.ts'
+import { answerClientError } from '#lib/framework-errors.js'
 import { build, inject } from '../helper.ts'
 
 const app = await build(t)

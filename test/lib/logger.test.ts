@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 import Fastify from 'fastify'
 import t from 'tap'
 
-import { loggerOptions } from '../../lib/logger.ts'
+import { loggerOptions } from '#lib/logger.js'
 import { build, inject } from '../helper.ts'
 
 /** A stream that keeps what is written to it: a terminal, or not. */

@@ -4,8 +4,8 @@ import { readdir } from 'node:fs/promises'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
-import { assertMigrated, migrate, migrationStatus } from '../../lib/migrations.ts'
-import { StartupError } from '../../lib/startup-error.ts'
+import { assertMigrated, migrate, migrationStatus } from '#lib/migrations.js'
+import { StartupError } from '#lib/startup-error.js'
 import { build, createDatabase, person } from '../helper.ts'
 
 t.setTimeout(60_000)

@@ -1,7 +1,7 @@
 import argon2 from 'argon2'
 import t from 'tap'
 
-import { hashPassword, PLACEHOLDER, verifyPassword } from '../../lib/passwords.ts'
+import { hashPassword, PLACEHOLDER, verifyPassword } from '#lib/passwords.js'
 
 const PARAMETERS = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/
 

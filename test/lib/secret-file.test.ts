@@ -4,8 +4,8 @@ import { join } from 'node:path'
 
 import t from 'tap'
 
-import { keepSecret } from '../../lib/secret-file.ts'
-import { StartupError } from '../../lib/startup-error.ts'
+import { keepSecret } from '#lib/secret-file.js'
+import { StartupError } from '#lib/startup-error.js'
 
 /** The line with which the start stops. */
 async function refusal (path: string) {

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
-import { migrate } from '../../lib/migrations.ts'
+import { migrate } from '#lib/migrations.js'
 import { createDatabase } from '../helper.ts'
 import { dataDir, freePort, postgresOf, remaining, run, type Service, startService } from '../process.ts'
 

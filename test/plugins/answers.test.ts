@@ -2,8 +2,8 @@ import { Type } from '@sinclair/typebox'
 import type { RouteOptions } from 'fastify'
 import t from 'tap'
 
-import { buildApp } from '../../lib/app.ts'
-import { Answer, Message } from '../../lib/schemas.ts'
+import { buildApp } from '#lib/app.js'
+import { Answer, Message } from '#lib/schemas.js'
 import { createDatabase, testConfig } from '../helper.ts'
 
 const GUARDED = ['Access token required', 'Invalid or expired token']

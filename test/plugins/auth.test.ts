@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 
-import { ROLES } from '../../lib/accounts.ts'
-import { buildApp } from '../../lib/app.ts'
+import { ROLES } from '#lib/accounts.js'
+import { buildApp } from '#lib/app.js'
 import { build, createDatabase, inject, testConfig } from '../helper.ts'
 
 const USER = { id: '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', role: 'STUDENT' } as const

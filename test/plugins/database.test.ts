@@ -3,9 +3,9 @@ import { Writable } from 'node:stream'
 
 import t, { type Test } from 'tap'
 
-import { setPassword } from '../../lib/accounts.ts'
-import { buildApp } from '../../lib/app.ts'
-import { StartupError } from '../../lib/startup-error.ts'
+import { setPassword } from '#lib/accounts.js'
+import { buildApp } from '#lib/app.js'
+import { StartupError } from '#lib/startup-error.js'
 import { build, createDatabase, inject, person, testConfig } from '../helper.ts'
 import { freePort } from '../process.ts'
 

@@ -2,8 +2,8 @@ import { Type } from '@sinclair/typebox'
 import { errorCodes, type InjectOptions } from 'fastify'
 import t from 'tap'
 
-import { buildApp } from '../../lib/app.ts'
-import { HttpError } from '../../lib/http-error.ts'
+import { buildApp } from '#lib/app.js'
+import { HttpError } from '#lib/http-error.js'
 import { createDatabase, inject, testConfig } from '../helper.ts'
 
 interface Line { level: number, reqId: string, err: { message: string, stack: string } }

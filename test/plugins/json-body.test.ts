@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { buildApp } from '../../lib/app.ts'
+import { buildApp } from '#lib/app.js'
 import { createDatabase, testConfig } from '../helper.ts'
 
 const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))

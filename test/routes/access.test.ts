@@ -3,8 +3,8 @@ import { createHmac } from 'node:crypto'
 import type { RouteOptions } from 'fastify'
 import t from 'tap'
 
-import { type Role, ROLES } from '../../lib/accounts.ts'
-import { buildApp } from '../../lib/app.ts'
+import { type Role, ROLES } from '#lib/accounts.js'
+import { buildApp } from '#lib/app.js'
 import { recordAnswers } from '../answers.ts'
 import { createDatabase, inject, type Person, person, testConfig } from '../helper.ts'
 
@@ -19,9 +19,6 @@ const OPERATIONS: Record<string, 'anyone' | readonly Role[]> = {
   'POST /auth/register': 'anyone',
   'POST /auth/login': 'anyone',
   'GET /auth/me': ANY,
-  'POST /auth/google': 'anyone',
-  'GET /auth/google/start': 'anyone',
-  'GET /auth/google/callback': 'anyone',
 
   'GET /blogs': 'anyone',
   'GET /blogs/:id': 'anyone',

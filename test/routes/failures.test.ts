@@ -1,9 +1,9 @@
 import type { FastifyContextConfig } from 'fastify'
 import t from 'tap'
 
-import { type Role, ROLES } from '../../lib/accounts.ts'
-import { buildApp } from '../../lib/app.ts'
-import { loggerOptions } from '../../lib/logger.ts'
+import { type Role, ROLES } from '#lib/accounts.js'
+import { buildApp } from '#lib/app.js'
+import { loggerOptions } from '#lib/logger.js'
 import { recordAnswers } from '../answers.ts'
 import { build, createDatabase, inject, person, testConfig } from '../helper.ts'
 

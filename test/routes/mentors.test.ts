@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
 
-import type { Sql } from '../../lib/database.ts'
+import type { Sql } from '#lib/database.js'
 import { build, inject, person } from '../helper.ts'
 
 const app = await build(t)

@@ -20,7 +20,7 @@ async function holds<Step> (t: Test, step: Arbitrary<Step>, start: () => Promise
       const take = await start()
       for (const each of steps) await take(each)
     }),
-    { numRuns: 20 })
+    { numRuns: 10 })
   t.notOk(failed, `${numRuns} sequences agree with the model`, { seed, counterexample, found: errorInstance })
 }
 

@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 
 import t from 'tap'
 
-import { buildApp } from '../../lib/app.ts'
+import { buildApp } from '#lib/app.js'
 import { recordAnswers } from '../answers.ts'
 import { build, createDatabase, inject, testConfig } from '../helper.ts'
 

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 
 import { createDatabase } from '../../helper.ts'
-import migrateCommand from '../../../lib/commands/migrate.ts'
+import migrateCommand from '#lib/commands/migrate.js'
 import { call, dataDir, postgresOf, run, startService } from '../../process.ts'
 import { RUN_DIR } from '../../run.ts'
 

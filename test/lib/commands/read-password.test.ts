@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import t from 'tap'
 
-import { readPassword } from '../../../lib/commands/read-password.ts'
-import { StartupError } from '../../../lib/startup-error.ts'
+import { readPassword } from '#lib/commands/read-password.js'
+import { StartupError } from '#lib/startup-error.js'
 
 const SHORT = 'The password must have at least 8 characters'
 const NUL = 'The password must not contain the character NUL'

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 
 import { build, createDatabase, inject, person } from '../../helper.ts'
-import userCommand from '../../../lib/commands/user.ts'
+import userCommand from '#lib/commands/user.js'
 import { call, dataDir, postgresOf, run, startService } from '../../process.ts'
 
 t.setTimeout(120_000)
