@@ -63,7 +63,7 @@ t.test('says where it listens, and serves', async t => {
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   t.test(`${signal}: answers what runs, refuses what comes, and ends with 0`, async t => {
     const DATABASE_URL = await createDatabase(t)
-    const service = await startService(t, { DATABASE_URL, DATABASE_TIMEOUT: '60' })
+    const service = await startService(t, { DATABASE_URL, DATABASE_TIMEOUT: '60' }, { covered: true })
     const { hostname, port } = new URL(service.url)
     const sql = open(t, DATABASE_URL)
 
@@ -125,7 +125,7 @@ t.test('the embedded database keeps everything, over a stop and over a kill', as
   t.equal(status, 201)
 
   const { port } = new URL(first.url)
-  const refused = await run(t, 'dist/lib/server.js', { DATA_DIR, PORT: port })
+  const refused = await run(t, 'dist/lib/server.js', { DATA_DIR, PORT: port }, { covered: true })
   t.strictSame({ code: refused.code, stderr: refused.stderr }, {
     code: 1, stderr: `127.0.0.1:${port} is taken: stop what listens there, or set PORT\n`,
   }, 'a second service that cannot listen')
@@ -214,7 +214,7 @@ t.test('what a person can mend is one line', async t => {
   // A few at a time: each is a process.
   while (starts.length > 0) {
     await Promise.all(starts.splice(0, 3).map(async ([what, variables, line]) => {
-      const { code, stderr } = await run(t, 'dist/lib/server.js', variables)
+      const { code, stderr } = await run(t, 'dist/lib/server.js', variables, { covered: true })
       t.equal(code, 1, what)
       const [first, ...rest] = stderr.split('\n')
       if (typeof line === 'string') t.equal(first, line, what)
@@ -239,7 +239,7 @@ t.test('an error that nobody catches is logged, and ends it with 1', async t => 
   const prelude = `process.on('SIGWINCH', () => { throw new Error('provoked') })
     process.on('SIGCONT', () => { Promise.reject(new Error('provoked')) })`
   for (const signal of ['SIGWINCH', 'SIGCONT'] as const) {
-    const service = await startService(t, { DATABASE_URL }, { prelude })
+    const service = await startService(t, { DATABASE_URL }, { prelude, covered: true })
     const { code, stdout } = await stop(service, signal)
     t.equal(code, 1)
     const last = stdout.trim().split('\n').map(line => JSON.parse(line)).find(({ level }) => level === 60)
