@@ -4,7 +4,7 @@ import { parseEnv } from 'node:util'
 import { type Static, Type } from '@sinclair/typebox'
 import { envSchema } from 'env-schema'
 
-import { isEmail } from './formats.ts'
+import { isEmail, isSecureUrl } from './formats.ts'
 import { StartupError } from './startup-error.ts'
 
 /** Every variable that the service reads. `description` completes the sentence "NAME must be …". */
@@ -96,7 +96,7 @@ function validate (given: NodeJS.Dict<string>) {
           .addFormat('email', isEmail)
           .addFormat('postgres', isPostgres)
           .addFormat('origins', areOrigins)
-          .addFormat('issuer', isIssuer)
+          .addFormat('issuer', isSecureUrl)
           .addFormat('web', isWeb),
       },
     })
@@ -151,10 +151,4 @@ function isWeb (value: string) {
 function areOrigins (value: string) {
   // The origin of what has no path, query, fragment or user is the address itself; a closing slash is forgiven.
   return value.split(',').every(url => isWeb(url) && new URL(url).origin === new URL(url).href.replace(/\/$/, ''))
-}
-
-function isIssuer (value: string) {
-  if (!isWeb(value)) return false
-  const { protocol, hostname } = new URL(value)
-  return protocol === 'https:' || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }

@@ -14,6 +14,13 @@ export function isText (value: string) {
   return !value.includes('\0')
 }
 
+/** Whether this is an https address, or an http one on loopback, so that nobody on the way reads what is sent there. */
+export function isSecureUrl (value: string) {
+  if (!URL.canParse(value)) return false
+  const { protocol, hostname } = new URL(value)
+  return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname))
+}
+
 /** Whether `new URL(value)` accepts this, and PostgreSQL can store it. */
 export function isUrl (value: string) {
   return isText(value) && URL.canParse(value)

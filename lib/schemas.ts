@@ -38,5 +38,8 @@ export const Enum = <T extends string>(...words: readonly T[]) => Type.Unsafe<T>
 
 export const Role = Enum(...ROLES)
 
+/** An answer of plain text, for a person in a browser: one of these texts. */
+export const PlainText = (...texts: string[]) => Enum(...texts)
+
 /** An answer `{message}` with one of these texts. */
 export const Message = (...texts: string[]) => Answer({ message: Enum(...texts) })

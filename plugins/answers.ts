@@ -1,6 +1,7 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
 
+import { failureOf } from '../lib/failure.ts'
 import { Answer, Message } from '../lib/schemas.ts'
 import type { Guard } from './auth.ts'
 
@@ -22,8 +23,10 @@ export default fp(async app => {
     }
     if (guard) answers[401] = also(answers[401], 'Access token required', 'Invalid or expired token')
     if (guard && guard.roles.length > 0) answers[403] = also(answers[403], 'Forbidden')
-    const failure = route.config?.failure
-    if (typeof failure === 'string') answers[500] = also(answers[500], failure)
+    if (route.config?.failure && !route.config.plainTextErrors) {
+      const { status, body } = failureOf(route.config)
+      if (body.message) answers[status] = also(answers[status], body.message)
+    }
     route.schema = { ...route.schema, response: answers }
   })
 }, { name: 'answers', dependencies: ['auth', 'errors'] })

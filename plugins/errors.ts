@@ -1,21 +1,15 @@
-import type { FastifyError } from 'fastify'
+import type { FastifyError, FastifyReply } from 'fastify'
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
 import fp from 'fastify-plugin'
 
+import { failureOf } from '../lib/failure.ts'
 import { HttpError } from '../lib/http-error.ts'
-
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** What this operation answers when something unexpected happens: the message of its 500, or another answer. */
-    failure?: string | { status: number, body: object }
-  }
-}
 
 /** Renders every error, in one place, as JSON `{message}`; what is not for the client goes to the log. */
 export default fp(async app => {
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     if (error instanceof HttpError) {
-      return reply.code(error.statusCode).send({ message: error.message })
+      return answer(reply, error.statusCode, { message: error.message, ...error.fields })
     }
     if (error.validation) {
       return reply.code(400).send({ message: 'Validation error', errors: error.validation.map(toIssue) })
@@ -24,16 +18,20 @@ export default fp(async app => {
     if (error.code?.startsWith('FST_') && error.statusCode && error.statusCode < 500) {
       return reply.code(error.statusCode).send({ message: error.message })
     }
-    const { failure = 'Internal server error' } = request.routeOptions.config
-    const { status, body } = typeof failure === 'string' ? { status: 500, body: { message: failure } } : failure
+    const { status, body } = failureOf(request.routeOptions.config)
     request.log.error({ err: error }, 'Unexpected error')
-    return reply.code(status).send(body)
+    return answer(reply, status, body)
   })
 
   app.setNotFoundHandler((_request, reply) => {
     return reply.code(404).send({ message: 'Not found' })
   })
 }, { name: 'errors' })
+
+function answer (reply: FastifyReply, status: number, body: { message?: string }) {
+  const { plainTextErrors } = reply.request.routeOptions.config
+  return reply.code(status).send(plainTextErrors ? body.message : body)
+}
 
 const FORMATS: Record<string, string> = {
   email: 'must be an email address',

@@ -1,12 +1,15 @@
+import { randomBytes } from 'node:crypto'
+
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { createAccount } from '../../lib/accounts.ts'
 import { HttpError } from '../../lib/http-error.ts'
+import { chooseFrontend, decodeState, encodeState } from '../../lib/oauth-state.ts'
 import { verifyPassword } from '../../lib/passwords.ts'
-import { findCredentials, findProfile } from './queries.ts'
+import { findCredentials, findProfile, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** Accounts: registration, sign-in, and who one is. */
+/** Accounts: registration, sign-in with a password or an identity provider, and who one is. */
 const auth: FastifyPluginAsyncTypebox = async app => {
   app.post('/register', {
     schema: schemas.register,
@@ -40,6 +43,71 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     reply.header('cache-control', 'no-store, no-cache, must-revalidate, private')
     reply.header('vary', [reply.getHeader('vary'), 'Authorization, Cookie'].filter(Boolean).join(', '))
     return { user }
+  })
+
+  app.post('/google', {
+    schema: schemas.google,
+    config: { failure: { status: 401, body: { message: 'IdP login failed' } } },
+  }, async request => {
+    const { idToken } = Object(request.body) as { idToken?: unknown }
+    if (!idToken) throw new HttpError(400, 'idToken is required')
+    if (!app.config.IDP_CLIENT_ID) {
+      throw new HttpError(500, 'IdP client not configured', {
+        missingVariable: 'IDP_CLIENT_ID', details: 'Set IDP_CLIENT_ID to the client id given by the identity provider',
+      })
+    }
+    const { email, ...identity } = await app.idp.verifyIdToken(String(idToken))
+    if (!email) throw new HttpError(401, 'Invalid IdP token')
+    const user = await signInWithIdentity(app.sql, { ...identity, email })
+    return { user, token: app.issueToken({ id: user.userId, role: user.role }) }
+  })
+
+  app.get<{ Querystring: { redirect?: unknown } }>('/google/start', {
+    schema: schemas.googleStart,
+    config: { failure: 'Failed to start IdP OAuth' },
+  }, async ({ query, headers }, reply) => {
+    const required = ['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET', 'IDP_REDIRECT_URI'] as const
+    const missingVariables = required.filter(name => !app.config[name])
+    if (missingVariables.length > 0) {
+      throw new HttpError(500, 'IdP OAuth not configured', {
+        missingVariables, details: `Set ${missingVariables.join(', ')} as registered with the identity provider`,
+      })
+    }
+    const nonce = randomBytes(16).toString('base64url')
+    const url = await app.idp.authorizationUrl(encodeState({
+      n: nonce,
+      r: typeof query.redirect === 'string' ? query.redirect : '/',
+      o: chooseFrontend(app.config.FRONTEND_URL, headers.origin, headers.referer),
+    }))
+    reply.setCookie('oauth_state_nonce', nonce, {
+      path: '/', maxAge: 600, sameSite: 'lax', secure: app.config.NODE_ENV === 'production',
+    })
+    return reply.redirect(url)
+  })
+
+  app.get<{ Querystring: { code?: unknown, state?: unknown } }>('/google/callback', {
+    schema: schemas.googleCallback,
+    config: { failure: 'OAuth callback failed', plainTextErrors: true },
+  }, async ({ query: { code, state }, cookies }, reply) => {
+    if (!code || typeof code !== 'string' || !state || typeof state !== 'string') {
+      throw new HttpError(400, 'Missing code/state')
+    }
+    const { n, r = '/', o } = decodeState(state)
+    if (!n || n !== cookies.oauth_state_nonce) throw new HttpError(400, 'Invalid state')
+    const frontend = app.config.FRONTEND_URL.find(origin => origin === o) ?? app.config.FRONTEND_URL[0]
+    if (!frontend) throw new HttpError(500, 'Frontend URL not configured')
+
+    const accessToken = await app.idp.exchangeCode(code)
+    if (!accessToken) throw new HttpError(401, 'No access token')
+    const identity = await app.idp.fetchIdentity(accessToken)
+    if (!identity) throw new HttpError(401, 'Failed to fetch userinfo')
+    const { email } = identity
+    if (!email) throw new HttpError(401, 'No email in profile')
+    const user = await signInWithIdentity(app.sql, { ...identity, email })
+    const token = app.issueToken({ id: user.userId, role: user.role })
+    return reply.redirect(
+      `${frontend}/auth/callback?token=${encodeURIComponent(token)}&to=${encodeURIComponent(r)}`
+    )
   })
 }
 

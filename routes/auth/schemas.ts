@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { Answer, Email, Message, Nullable, Role, Text } from '../../lib/schemas.ts'
+import { Answer, Email, Message, Nullable, PlainText, Role, Text } from '../../lib/schemas.ts'
 
 export const register = {
   body: Type.Object({
@@ -49,5 +49,38 @@ export const me = {
       }),
     }),
     401: Message('Unauthorized'),
+  },
+}
+
+export const google = {
+  response: {
+    200: login.response[200],
+    400: Message('idToken is required'),
+    401: Message('Invalid IdP token'),
+    500: Answer({
+      message: Type.Unsafe<string>({ enum: ['IdP client not configured'] }),
+      missingVariable: Type.String(),
+      details: Type.String(),
+    }),
+  },
+}
+
+export const googleStart = {
+  response: {
+    302: Type.Null(),
+    500: Answer({
+      message: Type.Unsafe<string>({ enum: ['IdP OAuth not configured'] }),
+      missingVariables: Type.Optional(Type.Array(Type.String())),
+      details: Type.Optional(Type.String()),
+    }),
+  },
+}
+
+export const googleCallback = {
+  response: {
+    302: Type.Null(),
+    400: PlainText('Missing code/state', 'Invalid state'),
+    401: PlainText('No access token', 'Failed to fetch userinfo', 'No email in profile'),
+    500: PlainText('Frontend URL not configured', 'OAuth callback failed'),
   },
 }

@@ -1,0 +1,198 @@
+import oauth2 from '@fastify/oauth2'
+import Fastify from 'fastify'
+import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
+
+import type { Config } from './config.ts'
+import { isSecureUrl } from './formats.ts'
+
+/** How long an answer of the provider is waited for, in milliseconds. */
+const TIMEOUT = 5_000
+
+/** How long its discovery document is used before it is fetched again, in milliseconds. */
+const DISCOVERY_LIFETIME = 24 * 60 * 60 * 1000
+
+/** How far its clock may be off, in seconds. */
+const SKEW = 60
+
+const SCOPES = ['openid', 'email', 'profile']
+
+/** What is used of a discovery document (OpenID Connect Discovery 1.0, § 3). */
+interface Metadata {
+  issuer: string
+  authorization_endpoint: string
+  token_endpoint: string
+  userinfo_endpoint: string
+  jwks_uri: string
+}
+
+/** Google's published endpoints, so that its sign-in starts without a request to it. */
+const GOOGLE: Metadata = {
+  issuer: 'https://accounts.google.com',
+  authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
+  token_endpoint: 'https://oauth2.googleapis.com/token',
+  userinfo_endpoint: 'https://openidconnect.googleapis.com/v1/userinfo',
+  jwks_uri: 'https://www.googleapis.com/oauth2/v3/certs',
+}
+
+/** A person as the provider knows them. `email` is absent when it has none, or none that it has verified. */
+export interface Identity {
+  id: string
+  email?: string
+  firstName: string
+  lastName: string
+  avatar: string | null
+}
+
+/** What of the client of @fastify/oauth2 is used; its own types leave it out. */
+interface Client {
+  authorizeURL (parameters: object): string
+  getToken (parameters: object): Promise<{ token: { access_token?: string } }>
+}
+
+/** What follows from one discovery document. */
+interface Provider {
+  metadata: Metadata
+  keys: ReturnType<typeof createRemoteJWKSet>
+  client?: Promise<Client>
+  expires: number
+}
+
+/**
+ * An OpenID Connect provider, by its issuer. Nothing is asked of it before the first use; what is learned is kept, and
+ * asked for again after a failure or a day.
+ */
+export class IdentityProvider {
+  readonly #config: Config
+  #provider: Promise<Provider> | undefined
+
+  constructor (config: Config) {
+    this.#config = config
+  }
+
+  /** Where to send a browser to sign in; it comes back to IDP_REDIRECT_URI with the state and a code. */
+  async authorizationUrl (state: string): Promise<string> {
+    const client = await this.#client()
+    return client.authorizeURL({
+      redirect_uri: this.#config.IDP_REDIRECT_URI,
+      scope: SCOPES,
+      state,
+      access_type: 'offline',
+      prompt: 'consent',
+      include_granted_scopes: 'true',
+    })
+  }
+
+  /** Exchanges a code for an access token; `undefined` when the provider's answer has none. */
+  async exchangeCode (code: string): Promise<string | undefined> {
+    const client = await this.#client()
+    try {
+      const { token } = await client.getToken({ code, redirect_uri: this.#config.IDP_REDIRECT_URI })
+      return token.access_token
+    } catch (error) {
+      // The error itself carries the request, code and client secret included.
+      throw new Error(`The identity provider does not exchange the code: ${(error as Error).message}`)
+    }
+  }
+
+  /** Asks who the holder of an access token is; `undefined` when the provider does not tell. */
+  async fetchIdentity (accessToken: string): Promise<Identity | undefined> {
+    const { metadata } = await this.#discover()
+    try {
+      return toIdentity(await fetchJson(metadata.userinfo_endpoint, { authorization: `Bearer ${accessToken}` }))
+    } catch {
+      return undefined
+    }
+  }
+
+  /**
+   * Verifies an ID token: RS256 or ES256 by a key that the provider publishes, its issuer, our client as its audience,
+   * and its lifetime. A key that is not known yet makes the keys be fetched again, at most every 30 seconds.
+   */
+  async verifyIdToken (idToken: string): Promise<Identity> {
+    const { metadata, keys } = await this.#discover()
+    try {
+      const { payload } = await jwtVerify(idToken, keys, {
+        algorithms: ['RS256', 'ES256'],
+        issuer: metadata === GOOGLE ? [GOOGLE.issuer, 'accounts.google.com'] : metadata.issuer,
+        audience: this.#config.IDP_CLIENT_ID,
+        clockTolerance: SKEW,
+        requiredClaims: ['sub', 'exp'],
+      })
+      return toIdentity(payload)
+    } catch (error) {
+      // The error itself carries the claims.
+      throw new Error(`The ID token does not verify: ${(error as Error).message}`)
+    }
+  }
+
+  async #client () {
+    const provider = await this.#discover()
+    provider.client ??= createClient(provider.metadata, this.#config)
+    return provider.client
+  }
+
+  async #discover (): Promise<Provider> {
+    if (this.#provider && (await this.#provider).expires > Date.now()) return this.#provider
+    this.#provider = discover(this.#config.IDP_ISSUER)
+    this.#provider.catch(() => { this.#provider = undefined })
+    return this.#provider
+  }
+}
+
+async function discover (issuer: string): Promise<Provider> {
+  const metadata = issuer === GOOGLE.issuer
+    ? GOOGLE
+    : await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`) as unknown as Metadata
+  if (metadata.issuer !== issuer) throw new Error(`The discovery document of ${issuer} is that of ${metadata.issuer}`)
+  for (const name of ['authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri'] as const) {
+    if (!isSecureUrl(metadata[name])) throw new Error(`The ${name} of ${issuer} is not an https address`)
+  }
+  return {
+    metadata,
+    keys: createRemoteJWKSet(new URL(metadata.jwks_uri), { timeoutDuration: TIMEOUT }),
+    expires: Date.now() + DISCOVERY_LIFETIME,
+  }
+}
+
+/** @fastify/oauth2 is configured when it is registered, so its client comes from an application made for it alone. */
+async function createClient (metadata: Metadata, config: Config) {
+  const [authorize, token] = [new URL(metadata.authorization_endpoint), new URL(metadata.token_endpoint)]
+  const app = Fastify()
+  app.register(oauth2, {
+    name: 'idp',
+    callbackUri: config.IDP_REDIRECT_URI!,
+    credentials: {
+      client: { id: config.IDP_CLIENT_ID!, secret: config.IDP_CLIENT_SECRET! },
+      auth: {
+        authorizeHost: authorize.origin,
+        authorizePath: authorize.pathname,
+        tokenHost: token.origin,
+        tokenPath: token.pathname,
+      },
+      http: { timeout: TIMEOUT },
+    },
+  })
+  await app.ready()
+  return (app as unknown as { idp: { oauth2: Client } }).idp.oauth2
+}
+
+async function fetchJson (url: string, headers: Record<string, string> = {}) {
+  const response = await fetch(url, {
+    headers: { accept: 'application/json', ...headers }, redirect: 'error', signal: AbortSignal.timeout(TIMEOUT),
+  })
+  if (!response.ok) throw new Error(`${url} answers ${response.status}`)
+  return await response.json() as Record<string, unknown>
+}
+
+/** Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1). */
+function toIdentity (claims: JWTPayload): Identity {
+  const text = (value: unknown) => typeof value === 'string' && value !== '' ? value : undefined
+  const email = claims.email_verified === false ? undefined : text(claims.email)
+  return {
+    id: String(claims.sub),
+    email,
+    firstName: text(claims.given_name) ?? text(claims.name) ?? email?.split('@')[0] ?? '',
+    lastName: text(claims.family_name) ?? '',
+    avatar: text(claims.picture) ?? null,
+  }
+}

@@ -1,0 +1,28 @@
+/** What travels with a person to the identity provider and back, in the `state` parameter. */
+export interface OAuthState {
+  /** The nonce, which must come back beside the same one in the cookie. */
+  n: string
+  /** The destination: a path of the browser app. */
+  r: string
+  /** The origin of the browser app. */
+  o?: string
+}
+
+/** Writes the state as base64url JSON. */
+export function encodeState (state: OAuthState) {
+  return Buffer.from(JSON.stringify(state)).toString('base64url')
+}
+
+/** Reads what `encodeState` wrote. Throws a SyntaxError for what is no JSON. */
+export function decodeState (text: string): Partial<OAuthState> {
+  return Object(JSON.parse(Buffer.from(text, 'base64url').toString()))
+}
+
+/**
+ * Chooses the browser app that a sign-in returns to: of the configured origins the one with the host name of the first
+ * of these addresses that has one, else the first configured.
+ */
+export function chooseFrontend (configured: string[], ...addresses: (string | undefined)[]) {
+  const address = addresses.find(address => address !== undefined && URL.canParse(address) && new URL(address).hostname)
+  return configured.find(origin => address && new URL(origin).hostname === new URL(address).hostname) ?? configured[0]
+}

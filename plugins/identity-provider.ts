@@ -1,0 +1,17 @@
+import cookie from '@fastify/cookie'
+import fp from 'fastify-plugin'
+
+import { IdentityProvider } from '../lib/identity-provider.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** The OpenID Connect provider of IDP_ISSUER. */
+    idp: IdentityProvider
+  }
+}
+
+/** Sign-in through an identity provider, and the cookies that it takes. */
+export default fp(async app => {
+  await app.register(cookie)
+  app.decorate('idp', new IdentityProvider(app.config))
+}, { name: 'identity-provider' })
