@@ -36,14 +36,16 @@ process.once('exit', () => {
 
 /** Notes every answer of the service, and checks it against the schema that its route declares for the status. */
 export function recordAnswers (app: FastifyInstance) {
-  app.addHook('onSend', async ({ method, routeOptions }, { statusCode }, payload) => {
+  app.addHook('onSend', async ({ method, routeOptions }, reply, payload) => {
     if (!routeOptions.url || method === 'HEAD' || method === 'OPTIONS') return payload
-    const body = payload ? JSON.parse(String(payload)) : null
+    const { statusCode } = reply
+    const isText = String(reply.getHeader('content-type')).startsWith('text/plain')
+    const body = isText ? payload : payload ? JSON.parse(String(payload)) : null
     const schema = answersOf(routeOptions)[statusCode]
     const answer = [method, routeOptions.url, statusCode]
     if (!schema) undeclared.add([...answer, 'is not declared:', payload].join(' '))
     else if (!ajv.validate(schema, body)) undeclared.add([...answer, ajv.errorsText(), payload].join(' '))
-    else seen.add([...answer, ...schema.properties?.message?.enum ? [body.message] : []].join(' '))
+    else seen.add([...answer, ...textsOf(schema) ? [isText ? body : body.message] : []].join(' '))
     return payload
   })
 }
@@ -75,10 +77,19 @@ async function declaredAnswers (databaseUrl: string) {
   await app.close()
   return routes.filter(({ method }) => method !== 'HEAD' && method !== 'OPTIONS').flatMap(route =>
     Object.entries(answersOf(route)).flatMap(([status, schema]) =>
-      (schema.properties?.message?.enum ?? ['']).map(text => [route.method, route.url, status, text].join(' ').trim())))
+      (textsOf(schema) ?? ['']).map(text => [route.method, route.url, status, text].join(' ').trim())))
+}
+
+interface Answer {
+  enum?: string[]
+  properties?: { message?: { enum?: string[] } }
 }
 
 function answersOf ({ schema }: Pick<RouteOptions, 'schema'>) {
-  type Answer = { properties?: { message?: { enum?: string[] } } }
   return (schema?.response ?? {}) as { [status: string]: Answer }
+}
+
+/** The texts that an answer `{message}`, or one of plain text, may have. */
+function textsOf (schema: Answer) {
+  return schema.properties?.message?.enum ?? schema.enum
 }
