@@ -20,9 +20,10 @@ export function decodeState (text: string): Partial<OAuthState> {
 
 /**
  * Chooses the browser app that a sign-in returns to: of the configured origins the one with the host name of the first
- * of these addresses that has one, else the first configured.
+ * of these addresses that has such a one, else the first configured.
  */
 export function chooseFrontend (configured: string[], ...addresses: (string | undefined)[]) {
-  const address = addresses.find(address => address !== undefined && URL.canParse(address) && new URL(address).hostname)
-  return configured.find(origin => address && new URL(origin).hostname === new URL(address).hostname) ?? configured[0]
+  const hosts = addresses.flatMap(address => address && URL.canParse(address) ? new URL(address).hostname : [])
+  const chosen = hosts.flatMap(host => configured.filter(origin => new URL(origin).hostname === host))
+  return chosen[0] ?? configured[0]
 }
