@@ -89,8 +89,11 @@ export class IdentityProvider {
       const { token } = await client.getToken({ code, redirect_uri: this.#config.IDP_REDIRECT_URI })
       return token.access_token
     } catch (error) {
-      // The error itself carries the request, code and client secret included.
-      throw new Error(`The identity provider does not exchange the code: ${(error as Error).message}`)
+      // The error itself carries the request, code and client secret included; of an answer that is no JSON the message
+      // quotes a part.
+      const { message, data } = error as Error & { data?: { isResponseError?: boolean, payload?: Buffer } }
+      const reason = data?.payload && !data.isResponseError ? 'Its answer is no JSON' : message
+      throw new Error(`The identity provider does not exchange the code: ${reason}`)
     }
   }
 
@@ -184,12 +187,17 @@ async function fetchJson (url: string, headers: Record<string, string> = {}) {
   return await response.json() as Record<string, unknown>
 }
 
-/** Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1). */
+/**
+ * Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1); throws when they are nobody's. Some
+ * providers send `email_verified` as a text.
+ */
 function toIdentity (claims: JWTPayload): Identity {
   const text = (value: unknown) => typeof value === 'string' && value !== '' ? value : undefined
-  const email = claims.email_verified === false ? undefined : text(claims.email)
+  const id = text(claims.sub)
+  if (!id) throw new Error('There is no subject')
+  const email = String(claims.email_verified) === 'false' ? undefined : text(claims.email)
   return {
-    id: String(claims.sub),
+    id,
     email,
     firstName: text(claims.given_name) ?? text(claims.name) ?? email?.split('@')[0] ?? '',
     lastName: text(claims.family_name) ?? '',
