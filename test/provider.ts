@@ -1,0 +1,203 @@
+// OpenID Connect providers for tests, on loopback: a real one, and one that answers whatever a test wants.
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
+import Provider from 'oidc-provider'
+
+/** What of a tap test is used here: whatever is started is gone when it ends. */
+interface Test {
+  teardown (clean: () => unknown): void
+}
+
+/** The client that the service is at these providers. */
+export const CLIENT = {
+  IDP_CLIENT_ID: 'community platform',
+  IDP_CLIENT_SECRET: 'a client secret: of the tests & odd',
+  IDP_REDIRECT_URI: 'http://localhost:3000/auth/google/callback',
+}
+
+/** Serves on a free port of loopback; `close` may be called before the test ends, too. */
+export async function serve (t: Test, listener: RequestListener, host = '127.0.0.1') {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const close = async () => {
+    server.closeAllConnections()
+    if (server.listening) await new Promise(resolve => server.close(resolve))
+  }
+  t.teardown(close)
+  return { origin: `http://${host}:${(server.address() as AddressInfo).port}`, close }
+}
+
+/** A person as the provider knows them; `password` opens the login page. */
+export interface Account {
+  sub: string
+  password: string
+  email?: string
+  email_verified?: boolean
+  given_name?: string
+  family_name?: string
+  picture?: string
+}
+
+/** Someone new, but for these claims. */
+export const newAccount = (claims: Partial<Account> = {}): Account => ({
+  sub: randomUUID(),
+  password: 'provider password',
+  email: `${randomUUID()}@example.org`,
+  email_verified: true,
+  given_name: 'Ada',
+  family_name: 'Lovelace',
+  picture: 'https://example.org/ada.png',
+  ...claims,
+})
+
+/** Where tokens for the tests themselves are sent; nothing listens there. */
+const OWN_CALLBACK = 'http://localhost:9/'
+
+const PAGE = `<!doctype html><title>Sign in</title>
+<form method="post">
+  <input name="sub" placeholder="Who are you?"><input name="password" type="password"><button>Sign in</button>
+</form>`
+
+/** Starts a real provider, with a login page, whose accounts a test adds to. */
+export async function startProvider (t: Test, redirectUri = CLIENT.IDP_REDIRECT_URI) {
+  const accounts: Account[] = []
+  const listeners: RequestListener[] = []
+  const { origin } = await serve(t, (request, response) => listeners[0]!(request, response))
+  const client = [CLIENT.IDP_CLIENT_ID, CLIENT.IDP_CLIENT_SECRET] as const
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true })
+
+  const provider = new Provider(origin, {
+    clients: [{ client_id: client[0], client_secret: client[1], redirect_uris: [redirectUri, OWN_CALLBACK] }],
+    claims: { email: ['email', 'email_verified'], profile: ['given_name', 'family_name', 'picture'] },
+    // Like Google's, its ID tokens carry the profile.
+    conformIdTokenClaims: false,
+    jwks: { keys: [{ ...await exportJWK(privateKey), alg: 'RS256', use: 'sig' }] },
+    cookies: { keys: ['a cookie secret of the tests'] },
+    features: { devInteractions: { enabled: false } },
+    pkce: { required: () => false },
+    interactions: { url: (_ctx, { uid }) => `/login/${uid}` },
+    findAccount (_ctx, id) {
+      const { password, ...claims } = accounts.find(({ sub }) => sub === id)!
+      return { accountId: id, claims: () => claims }
+    },
+  })
+  provider.on('server_error', (_ctx, error) => { throw error })
+
+  const oidc = provider.callback()
+  listeners.push(async (request, response) => {
+    if (!request.url!.startsWith('/login/')) return oidc(request, response)
+    if (request.method === 'GET') return response.setHeader('content-type', 'text/html').end(PAGE)
+    const form = new URLSearchParams(await text(request))
+    const account = accounts.find(({ sub, password }) => sub === form.get('sub') && password === form.get('password'))
+    if (!account) return response.writeHead(303, { location: request.url }).end()
+    const grant = new provider.Grant({ accountId: account.sub, clientId: client[0] })
+    grant.addOIDCScope('openid email profile')
+    const consent = { grantId: await grant.save() }
+    return provider.interactionFinished(request, response, { login: { accountId: account.sub }, consent })
+  })
+
+  /** Goes where a browser would from an authorization request, fills in the login page; returns where that leads to. */
+  async function signIn (url: string | URL, { sub, password }: Account) {
+    const cookies = new Map<string, string>()
+    const visit = async (url: URL, form?: URLSearchParams): Promise<URL> => {
+      if (url.origin !== origin) return url
+      const headers = { cookie: [...cookies].map(pair => pair.join('=')).join('; ') }
+      const request = form ? { method: 'POST', body: form } : {}
+      const response = await fetch(url, { ...request, headers, redirect: 'manual' })
+      for (const cookie of response.headers.getSetCookie()) {
+        const [name, value] = cookie.split(';', 1)[0]!.split('=') as [string, string]
+        cookies.set(name, value)
+      }
+      await response.arrayBuffer()
+      if (response.status === 200) return visit(url, new URLSearchParams({ sub, password }))
+      return visit(new URL(response.headers.get('location')!, url))
+    }
+    return visit(new URL(url))
+  }
+
+  /** An ID token of this person for our client, as a browser app gets it without the service. */
+  async function idToken (account: Account) {
+    const query = new URLSearchParams({
+      client_id: client[0], response_type: 'code', redirect_uri: OWN_CALLBACK, scope: 'openid email profile',
+    })
+    const { searchParams } = await signIn(`${origin}/auth?${query}`, account)
+    const response = await fetch(`${origin}/token`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${btoa(client.map(encodeURIComponent).join(':'))}` },
+      body: new URLSearchParams({
+        grant_type: 'authorization_code', code: searchParams.get('code')!, redirect_uri: OWN_CALLBACK,
+      }),
+    })
+    return (await response.json() as { id_token: string }).id_token
+  }
+
+  return { issuer: origin, accounts, signIn, idToken }
+}
+
+/** An answer of the fake provider: a value, sent as JSON, or a function that answers as it likes, or not at all. */
+type Answer = object | string | null | ((response: ServerResponse) => void)
+
+const ENDPOINTS = {
+  authorization_endpoint: '/authorize', token_endpoint: '/token', userinfo_endpoint: '/userinfo', jwks_uri: '/keys',
+}
+
+const DISCOVERY = '/.well-known/openid-configuration'
+
+/** Starts a provider that takes any code, and answers well until a test changes one of its `answers`, by path. */
+export async function startFakeProvider (t: Test) {
+  const requests: string[] = []
+  const received: { path: string, authorization: string | undefined, body: string }[] = []
+  const { origin, close } = await serve(t, async (request, response) => {
+    const path = request.url!
+    requests.push(path)
+    received.push({ path, authorization: request.headers.authorization, body: await text(request) })
+    const answer = answers[path]
+    if (typeof answer === 'function') return answer(response)
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(answer))
+  })
+
+  const rsa = await newKey('RS256', 'one')
+  const account = newAccount()
+  const { password, ...claims } = account
+  const endpoints = Object.entries(ENDPOINTS).map(([name, path]) => [name, `${origin}${path}`])
+  const metadata = { issuer: origin, ...Object.fromEntries(endpoints) } as Record<string, unknown>
+  const answers: Record<string, Answer> = {
+    [DISCOVERY]: metadata,
+    '/token': { access_token: randomUUID(), token_type: 'Bearer' },
+    '/userinfo': claims,
+    '/keys': { keys: [rsa.jwk] },
+  }
+
+  /** An ID token that verifies, but for these claims, this header and this key; `undefined` leaves a claim out. */
+  async function idToken (
+    others: Record<string, unknown> = {}, header: Partial<JWTHeaderParameters> = {}, key: SigningKey = rsa.key
+  ) {
+    const now = Math.floor(Date.now() / 1000)
+    const payload = { ...claims, iss: origin, aud: CLIENT.IDP_CLIENT_ID, iat: now, exp: now + 300, ...others }
+    return new SignJWT(payload as JWTPayload).setProtectedHeader({ alg: 'RS256', kid: 'one', ...header })
+      .sign(key as CryptoKey)
+  }
+
+  return { issuer: origin, requests, received, answers, metadata, claims, rsa, idToken, close }
+}
+
+type SigningKey = Parameters<SignJWT['sign']>[0] | Uint8Array
+
+/** A key to sign with, and what a provider publishes of it. */
+export async function newKey (alg: string, kid: string) {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
+  const key: SigningKey = privateKey
+  return { key, publicKey, jwk: { ...await exportJWK(publicKey), kid, alg, use: 'sig' } }
+}
+
+export const html = (response: ServerResponse) => {
+  response.setHeader('content-type', 'text/html').end('<!doctype html><title>Sorry</title>')
+}
+export const fails = (response: ServerResponse) => { response.writeHead(503).end('{}') }
+export const hangsUp = (response: ServerResponse) => { response.destroy() }
+export const never = () => {}
