@@ -78,6 +78,7 @@ export async function startProvider (t: Test, redirectUri = CLIENT.IDP_REDIRECT_
     conformIdTokenClaims: false,
     jwks: { keys: [{ ...await exportJWK(privateKey), alg: 'RS256', use: 'sig' }] },
     cookies: { keys: ['a cookie secret of the tests'] },
+    ttl: { AccessToken: 60, Grant: 60, IdToken: 60, Interaction: 60, Session: 60 },
     features: { devInteractions: { enabled: false } },
     pkce: { required: () => false },
     interactions: { url: (_ctx, { uid }) => `/login/${uid}` },

@@ -1,0 +1,128 @@
+// Sign-in as a person does it: a browser, a browser app on another origin, the service, and a provider with a login
+// page. Not part of `npm test`, because it needs Chromium; `npm run test:browser` runs it.
+import { type BrowserContext, chromium } from 'playwright-core'
+import t, { type Test } from 'tap'
+
+import { build } from '../helper.ts'
+import { freePort } from '../process.ts'
+import { CLIENT, newAccount, serve, startProvider } from '../provider.ts'
+
+const service = `http://localhost:${await freePort()}`
+const IDP_REDIRECT_URI = `${service}/auth/google/callback`
+
+/** The browser app: a page with a link that signs in, and one that is returned to. */
+const PAGES: Record<string, string> = {
+  '/': `<title>Welcome</title><a href="${service}/auth/google/start?redirect=/events%3Fpage=2">Sign in</a>`,
+  '/auth/callback': `<title>Signing in</title><h1></h1><p></p>
+    <script type="module">
+      const query = new URLSearchParams(location.search)
+      const headers = { authorization: 'Bearer ' + query.get('token') }
+      const response = await fetch('${service}/auth/me', { headers })
+      const { user } = await response.json()
+      document.querySelector('p').textContent = query.get('to')
+      document.querySelector('h1').textContent = 'Hello ' + user.firstName + ' ' + user.lastName
+    </script>`,
+}
+
+const serveFrontend = (host: string) => serve(t, (request, response) => {
+  const page = PAGES[request.url!.split('?', 1)[0]!]
+  response.writeHead(page ? 200 : 404, { 'content-type': 'text/html' }).end(`<!doctype html>${page}`)
+}, host)
+
+// Browsers take every name under localhost for this machine.
+const first = await serveFrontend('app.localhost')
+const second = await serveFrontend('second.localhost')
+const provider = await startProvider(t, IDP_REDIRECT_URI)
+const ada = newAccount()
+const grace = newAccount({ given_name: 'Grace', family_name: 'Hopper' })
+provider.accounts.push(ada, grace)
+
+const app = await build(t, {
+  ...CLIENT, IDP_REDIRECT_URI, IDP_ISSUER: provider.issuer, FRONTEND_URL: `${first.origin},${second.origin}`,
+})
+await app.listen({ port: Number(new URL(service).port) })
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM_PATH || '/usr/bin/chromium',
+  args: [
+    '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync',
+    '--no-first-run',
+  ],
+})
+t.teardown(() => browser.close())
+
+/** A browser that has never been anywhere, and its page. */
+async function open (t: Test) {
+  const context = await browser.newContext()
+  t.teardown(() => context.close())
+  return { context, page: await context.newPage() }
+}
+
+type Page = Awaited<ReturnType<BrowserContext['newPage']>>
+
+/** Goes from the browser app to the provider's login page. */
+async function leave (page: Page, frontend: string) {
+  await page.goto(frontend)
+  await page.click('text=Sign in')
+  await page.waitForURL(`${provider.issuer}/login/*`)
+}
+
+/** Fills in the login page. */
+async function fillIn (page: Page, { sub, password }: typeof ada) {
+  await page.fill('input[name=sub]', sub)
+  await page.fill('input[name=password]', password)
+  await page.click('button')
+}
+
+for (const [which, frontend] of Object.entries({ first, second })) {
+  t.test(`A person signs in at the ${which} frontend and comes back to it`, async t => {
+    const { context, page } = await open(t)
+    await leave(page, frontend.origin)
+    t.strictSame(
+      (await context.cookies(service)).map(({ value, expires, ...cookie }) => cookie),
+      [{ name: 'oauth_state_nonce', domain: 'localhost', path: '/', httpOnly: false, secure: false, sameSite: 'Lax' }]
+    )
+    await fillIn(page, ada)
+    await page.waitForURL(`${frontend.origin}/auth/callback?*`)
+    await page.waitForSelector('h1:not(:empty)')
+    t.equal(await page.textContent('h1'), 'Hello Ada Lovelace')
+    t.equal(await page.textContent('p'), '/events?page=2')
+    t.strictSame([...new URL(page.url()).searchParams.keys()], ['token', 'to'])
+    t.strictSame((await context.cookies(service)).map(({ name }) => name), ['oauth_state_nonce'])
+  })
+}
+
+t.test('Who gets the password wrong is asked again, and two people are two accounts', async t => {
+  const { page } = await open(t)
+  await leave(page, first.origin)
+  await fillIn(page, { ...grace, password: 'wrong' })
+  await page.waitForURL(`${provider.issuer}/login/*`)
+  await fillIn(page, grace)
+  await page.waitForURL(`${first.origin}/auth/callback?*`)
+  await page.waitForSelector('h1:not(:empty)')
+  t.equal(await page.textContent('h1'), 'Hello Grace Hopper')
+  t.match(await app.sql`SELECT role FROM users WHERE email = ${grace.email!}`, [{ role: 'STUDENT' }])
+})
+
+t.test('A browser with another cookie than that of the sign-in is turned away', async t => {
+  const { context, page } = await open(t)
+  const newcomer = newAccount()
+  provider.accounts.push(newcomer)
+  await leave(page, first.origin)
+  const [cookie] = await context.cookies(service)
+  await context.addCookies([{ ...cookie!, value: `${cookie!.value}x` }])
+  await fillIn(page, newcomer)
+  await page.waitForURL(`${IDP_REDIRECT_URI}?*`)
+  t.equal(await page.textContent('body'), 'Invalid state')
+  t.strictSame([...await app.sql`SELECT id FROM users WHERE email = ${newcomer.email!}`], [])
+})
+
+t.test('A sign-in that began in another browser ends in none', async t => {
+  const [mallory, victim] = [await open(t), await open(t)]
+  await leave(mallory.page, first.origin)
+  const back = mallory.page.waitForRequest(`${IDP_REDIRECT_URI}?*`)
+  await mallory.page.route(`${IDP_REDIRECT_URI}?*`, route => route.abort())
+  await fillIn(mallory.page, grace)
+  await victim.page.goto((await back).url())
+  t.equal(await victim.page.textContent('body'), 'Invalid state')
+})
