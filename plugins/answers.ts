@@ -31,7 +31,8 @@ export default fp(async app => {
   })
 }, { name: 'answers', dependencies: ['auth', 'errors'] })
 
-/** An answer `{message}` with these texts beside those of the route's own. */
+/** The route's own answer `{message}`, other fields included, with these texts beside its own. */
 function also (answer: TObject | undefined, ...texts: string[]) {
-  return Message(...texts, ...answer?.properties.message?.enum ?? [])
+  const { message, ...fields } = answer?.properties ?? {}
+  return Answer({ ...Message(...texts, ...message?.enum ?? []).properties, ...fields })
 }

@@ -15,7 +15,8 @@ export default fp(async app => {
       return reply.code(400).send({ message: 'Validation error', errors: error.validation.map(toIssue) })
     }
     // What Fastify itself refuses: malformed JSON, too large a body, another media type.
-    if (error.code?.startsWith('FST_') && error.statusCode && error.statusCode < 500) {
+    // A code may be a number: that of a DOMException.
+    if (String(error.code).startsWith('FST_') && error.statusCode && error.statusCode < 500) {
       return reply.code(error.statusCode).send({ message: error.message })
     }
     const { status, body } = failureOf(request.routeOptions.config)
