@@ -1,5 +1,5 @@
 import oauth2 from '@fastify/oauth2'
-import Fastify from 'fastify'
+import Fastify, { type FastifyBaseLogger } from 'fastify'
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 
 import type { Config } from './config.ts'
@@ -63,10 +63,12 @@ interface Provider {
  */
 export class IdentityProvider {
   readonly #config: Config
+  readonly #log: Pick<FastifyBaseLogger, 'warn'>
   #provider: Promise<Provider> | undefined
 
-  constructor (config: Config) {
+  constructor (config: Config, log: Pick<FastifyBaseLogger, 'warn'>) {
     this.#config = config
+    this.#log = log
   }
 
   /** Where to send a browser to sign in; it comes back to IDP_REDIRECT_URI with the state and a code. */
@@ -102,7 +104,8 @@ export class IdentityProvider {
     const { metadata } = await this.#discover()
     try {
       return toIdentity(await fetchJson(metadata.userinfo_endpoint, { authorization: `Bearer ${accessToken}` }))
-    } catch {
+    } catch (error) {
+      this.#log.warn({ err: error }, 'The identity provider does not tell who signed in')
       return undefined
     }
   }

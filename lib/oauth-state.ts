@@ -20,10 +20,14 @@ export function decodeState (text: string): Partial<OAuthState> {
 
 /**
  * Chooses the browser app that a sign-in returns to: of the configured origins the one with the host name of the first
- * of these addresses that has such a one, else the first configured.
+ * of these addresses that has such a one, with its scheme and port too if there are several; else the first configured.
  */
 export function chooseFrontend (configured: string[], ...addresses: (string | undefined)[]) {
-  const hosts = addresses.flatMap(address => address && URL.canParse(address) ? new URL(address).hostname : [])
-  const chosen = hosts.flatMap(host => configured.filter(origin => new URL(origin).hostname === host))
-  return chosen[0] ?? configured[0]
+  for (const address of addresses) {
+    if (!address || !URL.canParse(address)) continue
+    const { hostname, origin } = new URL(address)
+    const candidates = configured.filter(candidate => new URL(candidate).hostname === hostname)
+    if (candidates.length > 0) return candidates.find(candidate => candidate === origin) ?? candidates[0]
+  }
+  return configured[0]
 }

@@ -13,5 +13,5 @@ declare module 'fastify' {
 /** Sign-in through an identity provider, and the cookies that it takes. */
 export default fp(async app => {
   await app.register(cookie)
-  app.decorate('idp', new IdentityProvider(app.config))
+  app.decorate('idp', new IdentityProvider(app.config, app.log))
 }, { name: 'identity-provider' })

@@ -4,7 +4,7 @@ import { inspect } from 'node:util'
 import { exportSPKI, UnsecuredJWT } from 'jose'
 import t, { type Test } from 'tap'
 
-import { IdentityProvider } from '../../lib/identity-provider.ts'
+import { IdentityProvider } from '#lib/identity-provider.js'
 import { testConfig } from '../helper.ts'
 import { CLIENT, fails, hangsUp, html, never, newKey, startFakeProvider } from '../provider.ts'
 
@@ -12,7 +12,8 @@ const DISCOVERY = '/.well-known/openid-configuration'
 const DAY = 24 * 60 * 60 * 1000
 
 /** What the service knows of the provider at this address. */
-const at = (issuer: string) => new IdentityProvider(testConfig({ IDP_ISSUER: issuer, ...CLIENT }))
+const log = { warn () {} }
+const at = (issuer: string) => new IdentityProvider(testConfig({ IDP_ISSUER: issuer, ...CLIENT }), log)
 
 /** A provider and the service's view of it. */
 async function start (t: Test) {
@@ -365,7 +366,7 @@ t.test('A key that is not known makes the keys be fetched again, at most once in
 })
 
 t.test('Google is known without asking, by both names that its ID tokens have', async t => {
-  const google = new IdentityProvider(testConfig(CLIENT))
+  const google = new IdentityProvider(testConfig(CLIENT), log)
   t.match(await google.authorizationUrl('state'), 'https://accounts.google.com/o/oauth2/v2/auth?')
   await t.rejects(google.verifyIdToken('text'), { message: 'The ID token does not verify: Invalid Compact JWS' })
 })

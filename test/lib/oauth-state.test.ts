@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { chooseFrontend, decodeState, encodeState } from '../../lib/oauth-state.ts'
+import { chooseFrontend, decodeState, encodeState } from '#lib/oauth-state.js'
 
 t.test('A state is base64url JSON, and reads as it was written', async t => {
   const state = { n: 'nonce', r: '/événements?q=ÿÿÿ>>>???&to=😀#x', o: 'https://app.example.org' }
@@ -54,4 +54,8 @@ t.test('The frontend is the one with the host name of Origin, else of Referer, e
     t.equal(chooseFrontend(configured, origin, referer), chosen, JSON.stringify([origin, referer]))
   }
   t.equal(chooseFrontend([], second, second), undefined, 'none without configuration')
+
+  const ports = ['http://localhost:4173', 'http://localhost:5173']
+  t.equal(chooseFrontend(ports, ports[1]), ports[1], 'of several with one host name the very origin')
+  t.equal(chooseFrontend(ports, 'http://localhost:9999'), ports[0], 'or else the first of them')
 })

@@ -19,6 +19,9 @@ const OPERATIONS: Record<string, 'anyone' | readonly Role[]> = {
   'POST /auth/register': 'anyone',
   'POST /auth/login': 'anyone',
   'GET /auth/me': ANY,
+  'POST /auth/google': 'anyone',
+  'GET /auth/google/start': 'anyone',
+  'GET /auth/google/callback': 'anyone',
 
   'GET /blogs': 'anyone',
   'GET /blogs/:id': 'anyone',

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { exportSPKI, UnsecuredJWT } from 'jose'
 import t, { type Test } from 'tap'
 
-import { loggerOptions } from '../../lib/logger.ts'
-import { decodeState, encodeState } from '../../lib/oauth-state.ts'
+import { loggerOptions } from '#lib/logger.js'
+import { decodeState, encodeState } from '#lib/oauth-state.js'
 import { build, inject, person } from '../helper.ts'
 import {
   type Account, CLIENT, fails, hangsUp, html, never, newAccount, newKey, startFakeProvider, startProvider,
