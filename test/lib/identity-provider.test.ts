@@ -55,8 +55,9 @@ t.test('Discovery', async t => {
     const { fake, idp } = await start(t)
     const { [DISCOVERY]: metadata } = fake.answers
     fake.answers[DISCOVERY] = fails
+    const idToken = await fake.idToken()
     for (const attempt of [1, 2]) {
-      await t.rejects(Promise.all([idp.authorizationUrl('state'), idp.verifyIdToken(await fake.idToken())]))
+      await t.rejects(Promise.all([idp.authorizationUrl('state'), idp.verifyIdToken(idToken)]))
       t.equal(fake.requests.length, attempt)
     }
     fake.answers[DISCOVERY] = metadata!
