@@ -43,9 +43,14 @@ export async function migrationStatus (sql: Sql) {
   return files.map(file => file.slice(0, -'.sql'.length)).map(name => ({ name, applied: names.has(name) }))
 }
 
+/** Lists the migrations that this database lacks. */
+export async function pendingMigrations (sql: Sql) {
+  return (await migrationStatus(sql)).filter(({ applied }) => !applied)
+}
+
 /** Throws a StartupError unless this database has every migration. */
 export async function assertMigrated (sql: Sql) {
-  const pending = (await migrationStatus(sql)).filter(({ applied }) => !applied)
+  const pending = await pendingMigrations(sql)
   if (pending.length > 0) {
     const migrations = pending.length === 1 ? '1 migration' : `${pending.length} migrations`
     throw new StartupError(`The database lacks ${migrations}: ` +

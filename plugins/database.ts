@@ -2,7 +2,7 @@ import fp from 'fastify-plugin'
 
 import { ensureAdmin } from '../lib/accounts.ts'
 import { openDatabase, type Sql } from '../lib/database.ts'
-import { assertMigrated, migrate } from '../lib/migrations.ts'
+import { assertMigrated, migrate, pendingMigrations } from '../lib/migrations.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -19,7 +19,8 @@ export default fp(async app => {
   app.addHook('onClose', () => database.close())
 
   if (!config.DATABASE_URL || config.MIGRATE_ON_START) {
-    const steps = await migrate(database.url)
+    const pending = await pendingMigrations(database.sql)
+    const steps = pending.length > 0 ? await migrate(database.url) : []
     if (steps.length > 0) log.info(`Database schema brought up to date: ${steps.length} migrations`)
   }
   await assertMigrated(database.sql)
