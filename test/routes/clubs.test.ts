@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 
 import type { LightMyRequestResponse } from 'fastify'
-import t, { type Test } from 'tap'
+import t from 'tap'
 
+import { answers, shown } from '../assertions.ts'
 import { build, inject, person } from '../helper.ts'
 
 const app = await build(t)
@@ -45,15 +46,7 @@ async function standing (id: string, { sql } = app) {
 const club = (clubHeadEmail: string, fields: Record<string, unknown> = {}) =>
   ({ name: randomUUID() as string, description: 'A club', clubHeadEmail, ...fields })
 
-/** The answer is this status with exactly this body. */
-function answers (t: Test, response: LightMyRequestResponse, status: number, body: unknown, name = '') {
-  t.strictSame([response.statusCode, response.json()], [status, body], name)
-}
-
 const statuses = (responses: LightMyRequestResponse[]) => responses.map(({ statusCode }) => statusCode).sort()
-
-/** A value short enough to name a test. */
-const shown = (value: unknown) => `${JSON.stringify(value)}`.slice(0, 40)
 
 const byId = (a: { id: string }, b: { id: string }) => a.id < b.id ? -1 : 1
 

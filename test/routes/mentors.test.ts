@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 
-import type { LightMyRequestResponse } from 'fastify'
-import t, { type Test } from 'tap'
+import t from 'tap'
 
 import type { Sql } from '#lib/database.js'
+import { answers, invalid, shown } from '../assertions.ts'
 import { build, inject, person } from '../helper.ts'
 
 const app = await build(t)
@@ -54,25 +54,6 @@ async function stored (id: string) {
 const people = (count: number) => Promise.all(Array.from({ length: count }, () => person(app)))
 
 const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i)
-
-/** The answer is this status with exactly this body. */
-function answers (t: Test, response: LightMyRequestResponse, status: number, body: unknown, name = '') {
-  t.strictSame([response.statusCode, response.json()], [status, body], name)
-}
-
-/** The answer is the validation error, with one issue for each of these paths. */
-function invalid (t: Test, response: LightMyRequestResponse, paths: string[], name = '') {
-  const { errors, ...body } = response.json()
-  const issues = errors?.map((issue: { message: string }) => ({ ...issue, message: typeof issue.message }))
-  t.strictSame([response.statusCode, body], [400, { message: 'Validation error' }], name)
-  t.strictSame(
-    issues?.sort((a: { path: string }, b: { path: string }) => a.path < b.path ? -1 : 1),
-    paths.sort().map(path => ({ path, message: 'string' })), name
-  )
-}
-
-/** A value short enough to name a test. */
-const shown = (value: unknown) => `${JSON.stringify(value)}`.slice(0, 40)
 
 t.test('GET /mentors without a mentor is an empty list', async t => {
   const fresh = await build(t)

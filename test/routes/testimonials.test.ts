@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
-import type { LightMyRequestResponse } from 'fastify'
-import t, { type Test } from 'tap'
+import t from 'tap'
 
+import { answers, invalid, shown } from '../assertions.ts'
 import { build, inject, person } from '../helper.ts'
 
 const app = await build(t)
@@ -28,25 +28,6 @@ async function stored (id: string) {
   const [testimonial] = await app.sql`SELECT * FROM testimonials WHERE id = ${id}`
   return testimonial
 }
-
-/** The answer is this status with exactly this body. */
-function answers (t: Test, response: LightMyRequestResponse, status: number, body: unknown, name = '') {
-  t.strictSame([response.statusCode, response.json()], [status, body], name)
-}
-
-/** The answer is the validation error, with one issue for each of these paths. */
-function invalid (t: Test, response: LightMyRequestResponse, paths: string[], name = '') {
-  const { errors, ...body } = response.json()
-  const issues = errors?.map((issue: { message: string }) => ({ ...issue, message: typeof issue.message }))
-  t.strictSame([response.statusCode, body], [400, { message: 'Validation error' }], name)
-  t.strictSame(
-    issues?.sort((a: { path: string }, b: { path: string }) => a.path < b.path ? -1 : 1),
-    paths.sort().map(path => ({ path, message: 'string' })), name
-  )
-}
-
-/** A value short enough to name a test. */
-const shown = (value: unknown) => `${JSON.stringify(value)}`.slice(0, 40)
 
 t.test('GET /testimonials without a testimonial is an empty first page', async t => {
   const fresh = await build(t)
