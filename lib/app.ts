@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 
 import autoload from '@fastify/autoload'
@@ -20,9 +21,12 @@ declare module 'fastify' {
  * throw a StartupError when that fails, and gives it back on `close`.
  */
 export function buildApp (config: Config, logger: FastifyServerOptions['logger'] = false): FastifyInstance {
-  const app = Fastify({
+  const app: FastifyInstance = Fastify({
     logger,
     genReqId: () => randomUUID(),
+    serverFactory: handler => createServer({ keepAliveTimeout: 72_000, requestTimeout: 0 }, (request, response) => {
+      app.repeatResponse(request, response, handler)
+    }),
     routerOptions: {
       ignoreTrailingSlash: true,
       // Any text may stand where an id belongs, and is then an unknown id; Node bounds the whole request line.

@@ -12,6 +12,8 @@ export type Sql = postgres.Sql
 export interface Database {
   url: string
   sql: Sql
+  /** A connection of its own, for short questions that must not wait for one among long statements. */
+  sqlProbe: Sql
   close (): Promise<void>
 }
 
@@ -37,12 +39,14 @@ export async function openDatabase (config: Config, log: Pick<FastifyBaseLogger,
   const server = config.DATABASE_URL
     ? { url: config.DATABASE_URL, release: async () => {} }
     : await startEmbeddedPostgres(config.DATA_DIR, log)
-  const sql = connect(server.url, config)
+  const sql = connect(server.url, config, config.DATABASE_POOL_SIZE)
+  const sqlProbe = connect(server.url, config, 1)
   const database = {
     url: server.url,
     sql,
+    sqlProbe,
     async close () {
-      await sql.end({ timeout: config.DATABASE_TIMEOUT })
+      await Promise.all([sql, sqlProbe].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
       await server.release()
     },
   }
@@ -56,9 +60,9 @@ export async function openDatabase (config: Config, log: Pick<FastifyBaseLogger,
   }
 }
 
-function connect (url: string, config: Config): Sql {
+function connect (url: string, config: Config, max: number): Sql {
   return postgres(url, {
-    max: config.DATABASE_POOL_SIZE,
+    max,
     prepare: config.DATABASE_PREPARE,
     fetch_types: false,
     connect_timeout: config.DATABASE_TIMEOUT,

@@ -8,6 +8,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Runs a statement on the pool: app.sql`SELECT …`. */
     sql: Sql
+    /** Runs a short statement on a connection apart from the pool. */
+    sqlProbe: Sql
   }
 }
 
@@ -16,6 +18,7 @@ export default fp(async app => {
   const { config, log } = app
   const database = await openDatabase(config, log)
   app.decorate('sql', database.sql)
+  app.decorate('sqlProbe', database.sqlProbe)
   app.addHook('onClose', () => database.close())
 
   if (!config.DATABASE_URL || config.MIGRATE_ON_START) {

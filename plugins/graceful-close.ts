@@ -13,7 +13,8 @@ export default fp(async app => {
   app.addHook('preClose', async () => { closing = true })
   app.decorate('isClosing', () => closing)
 
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', (_request, reply, _payload, done) => {
     if (closing) reply.header('connection', 'close')
+    done()
   })
 }, { name: 'graceful-close' })

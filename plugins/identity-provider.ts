@@ -1,4 +1,3 @@
-import cookie from '@fastify/cookie'
 import fp from 'fastify-plugin'
 
 import { IdentityProvider } from '../lib/identity-provider.ts'
@@ -10,8 +9,7 @@ declare module 'fastify' {
   }
 }
 
-/** Sign-in through an identity provider, and the cookies that it takes. */
+/** Sign-in through an identity provider. */
 export default fp(async app => {
-  await app.register(cookie)
   app.decorate('idp', new IdentityProvider(app.config, app.log))
 }, { name: 'identity-provider' })

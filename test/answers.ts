@@ -39,6 +39,8 @@ export function recordAnswers (app: FastifyInstance) {
   app.addHook('onSend', async ({ method, routeOptions }, reply, payload) => {
     if (!routeOptions.url || method === 'HEAD' || method === 'OPTIONS') return payload
     const { statusCode } = reply
+    // What the route declares was received before, or comes packed.
+    if (statusCode === 304 || reply.hasHeader('content-encoding')) return payload
     const isText = String(reply.getHeader('content-type')).startsWith('text/plain')
     const body = isText ? payload : payload ? JSON.parse(String(payload)) : null
     const schema = answersOf(routeOptions)[statusCode]

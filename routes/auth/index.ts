@@ -1,16 +1,19 @@
 import { randomBytes } from 'node:crypto'
 
+import cookie from '@fastify/cookie'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { createAccount } from '../../lib/accounts.ts'
 import { HttpError } from '../../lib/http-error.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/oauth-state.ts'
 import { verifyPassword } from '../../lib/passwords.ts'
-import { findCredentials, findProfile, signInWithIdentity } from './queries.ts'
+import { findCredentials, readProfile, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Accounts: registration, sign-in with a password or an identity provider, and who one is. */
 const auth: FastifyPluginAsyncTypebox = async app => {
+  await app.register(cookie)
+
   app.post('/register', {
     schema: schemas.register,
     config: { failure: 'Registration failed' },
@@ -36,13 +39,12 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   app.get('/me', {
     onRequest: app.authenticate,
     schema: schemas.me,
-    config: { failure: 'Internal server error' },
+    config: { failure: 'Internal server error', cacheControl: 'no-store, no-cache, must-revalidate, private' },
   }, async (request, reply) => {
-    const user = await findProfile(app.sql, request.user.id)
-    if (!user) throw new HttpError(401, 'Unauthorized')
-    reply.header('cache-control', 'no-store, no-cache, must-revalidate, private')
     reply.header('vary', [reply.getHeader('vary'), 'Authorization, Cookie'].filter(Boolean).join(', '))
-    return { user }
+    const sent = await reply.sendKept(readProfile, request.user.id)
+    if (!sent) throw new HttpError(401, 'Unauthorized')
+    return sent
   })
 
   app.post('/google', {

@@ -18,28 +18,20 @@ export async function findCredentials (sql: Sql, email: string) {
   return account
 }
 
-interface Profile {
-  id: string
-  firstName: string
-  lastName: string
-  email: string
-  avatar: string | null
-  role: Role
-  club: { id: string, name: string, imageUrl: string | null } | null
-}
-
-/** A user as they see themselves, with their club; `undefined` when there is no such user. */
-export async function findProfile (sql: Sql, id: string) {
-  const [profile] = await sql<Profile[]>`
-    SELECT
-      users.id, first_name AS "firstName", last_name AS "lastName", email, avatar, role,
-      CASE WHEN clubs.id IS NOT NULL
-        THEN json_build_object('id', clubs.id, 'name', clubs.name, 'imageUrl', clubs.image_url)
-      END AS club
-    FROM users LEFT JOIN clubs ON clubs.id = users.club_id
-    WHERE users.id = ${id}
+/** A user as they see themselves, with their club; no row when there is no such user. */
+export function readProfile (sql: Sql, id: string) {
+  return sql`
+    SELECT json_build_object('user', profile)
+    FROM (
+      SELECT
+        users.id, first_name AS "firstName", last_name AS "lastName", email, avatar, role,
+        CASE WHEN clubs.id IS NOT NULL
+          THEN json_build_object('id', clubs.id, 'name', clubs.name, 'imageUrl', clubs.image_url)
+        END AS club
+      FROM users LEFT JOIN clubs ON clubs.id = users.club_id
+      WHERE users.id = ${id}
+    ) AS profile
   `
-  return profile
 }
 
 /**

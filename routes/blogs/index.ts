@@ -4,7 +4,8 @@ import type { FastifyRequest } from 'fastify'
 import { HttpError } from '../../lib/http-error.ts'
 import { userIdOf } from '../../lib/user-id.ts'
 import {
-  deleteBlog, findBlog, insertBlog, listAllBlogs, listBlogsOf, listPublishedBlogs, setBlogStatus, updateBlog,
+  deleteBlog, findBlog, insertBlog, listAllBlogs, listBlogsOf, listPublishedBlogs, readPublishedBlog, setBlogStatus,
+  updateBlog,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -12,18 +13,17 @@ import * as schemas from './schemas.ts'
 const blogs: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.listPublished,
-    config: { failure: 'Failed to fetch blogs' },
-  }, async (_request, reply) => {
-    const blogs = await listPublishedBlogs(app.sql)
-    reply.header('cache-control', 'public, s-maxage=120, stale-while-revalidate=300')
-    return { blogs }
-  })
+    config: { failure: 'Failed to fetch blogs', cacheControl: 'public, s-maxage=120, stale-while-revalidate=300' },
+  }, (_request, reply) => reply.sendKept(listPublishedBlogs))
 
   app.get<{ Params: { id: string } }>('/:id', {
     schema: schemas.read,
     config: { failure: 'Failed to fetch blog' },
-  }, async request => {
-    const blog = await findBlog(app.sql, request.params.id)
+  }, async (request, reply) => {
+    const { id } = request.params
+    const sent = await reply.sendKept(readPublishedBlog, id)
+    if (sent) return sent
+    const blog = await findBlog(app.sql, id)
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
       const user = bearer(request)
@@ -49,17 +49,15 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.requireRole('STUDENT', 'CLUB_HEAD', 'ADMIN'),
     schema: schemas.listMine,
     config: { failure: 'Failed to fetch your blogs' },
-  }, async request => {
-    return { blogs: await listBlogsOf(app.sql, userIdOf(request, 'Unauthorized')) }
+  }, async (request, reply) => {
+    return reply.sendKept(listBlogsOf, userIdOf(request, 'Unauthorized'))
   })
 
   app.get('/admin', {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.listAll,
     config: { failure: 'Failed to fetch blogs' },
-  }, async () => {
-    return { blogs: await listAllBlogs(app.sql) }
-  })
+  }, (_request, reply) => reply.sendKept(listAllBlogs))
 
   app.post('/', {
     onRequest: app.requireRole('ADMIN'),

@@ -17,12 +17,30 @@ const author = (sql: Sql) => sql`
   json_build_object('firstName', first_name, 'lastName', last_name, 'avatar', avatar) AS author
 `
 
+const authorName = (sql: Sql) => sql`
+  json_build_object('firstName', first_name, 'lastName', last_name) AS author
+`
+
 export function listPublishedBlogs (sql: Sql) {
-  return sql<BlogWithAuthor[]>`
-    SELECT ${scalars(sql)}, ${author(sql)}
-    FROM blogs JOIN users ON users.id = author_id
-    WHERE status = 'PUBLISHED'
-    ORDER BY blogs.created_at DESC, blogs.id
+  return sql`
+    SELECT json_build_object('blogs', coalesce(json_agg(blog), '[]'))
+    FROM (
+      SELECT ${scalars(sql)}, ${author(sql)}
+      FROM blogs JOIN users ON users.id = author_id
+      WHERE status = 'PUBLISHED'
+      ORDER BY blogs.created_at DESC, blogs.id
+    ) AS blog
+  `
+}
+
+export function readPublishedBlog (sql: Sql, id: string) {
+  return sql`
+    SELECT json_build_object('blog', blog)
+    FROM (
+      SELECT ${scalars(sql)}, ${author(sql)}
+      FROM blogs JOIN users ON users.id = author_id
+      WHERE blogs.id = ${id} AND status = 'PUBLISHED'
+    ) AS blog
   `
 }
 
@@ -36,16 +54,22 @@ export async function findBlog (sql: Sql, id: string) {
 }
 
 export function listBlogsOf (sql: Sql, authorId: string) {
-  return sql<Blog[]>`
-    SELECT ${scalars(sql)} FROM blogs WHERE author_id = ${authorId} ORDER BY created_at DESC, id
+  return sql`
+    SELECT json_build_object('blogs', coalesce(json_agg(blog), '[]'))
+    FROM (
+      SELECT ${scalars(sql)} FROM blogs WHERE author_id = ${authorId} ORDER BY created_at DESC, id
+    ) AS blog
   `
 }
 
 export function listAllBlogs (sql: Sql) {
-  return sql<BlogWithAuthor[]>`
-    SELECT ${scalars(sql)}, ${author(sql)}
-    FROM blogs JOIN users ON users.id = author_id
-    ORDER BY blogs.created_at DESC, blogs.id
+  return sql`
+    SELECT json_build_object('blogs', coalesce(json_agg(blog), '[]'))
+    FROM (
+      SELECT ${scalars(sql)}, ${authorName(sql)}
+      FROM blogs JOIN users ON users.id = author_id
+      ORDER BY blogs.created_at DESC, blogs.id
+    ) AS blog
   `
 }
 

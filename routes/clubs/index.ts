@@ -9,9 +9,7 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
     config: { failure: 'Error fetching clubs' },
-  }, async () => {
-    return { clubs: await listClubs(app.sql) }
-  })
+  }, (_request, reply) => reply.sendKept(listClubs))
 
   app.post('/', {
     onRequest: app.requireRole('ADMIN'),

@@ -1,9 +1,8 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Sql } from '../../lib/database.ts'
-import type { create, list } from './schemas.ts'
+import type { create } from './schemas.ts'
 
-type ListedClub = Static<typeof list.response[200]>['clubs'][number]
 type NewClub = Static<typeof create.response[201]>['club']
 
 const scalars = (sql: Sql) => sql`
@@ -11,23 +10,26 @@ const scalars = (sql: Sql) => sql`
 `
 
 export function listClubs (sql: Sql) {
-  return sql<ListedClub[]>`
-    SELECT
-      ${scalars(sql)},
-      (
-        SELECT coalesce(json_agg(json_build_object(
-          'id', id, 'firstName', first_name, 'lastName', last_name, 'email', email, 'role', role
-        ) ORDER BY id), '[]')
-        FROM users WHERE club_id = clubs.id
-      ) AS members,
-      (
-        SELECT coalesce(json_agg(json_build_object(
-          'id', id, 'title', title, 'date', iso8601(date)
-        ) ORDER BY date DESC, id), '[]')
-        FROM events WHERE club_id = clubs.id
-      ) AS events
-    FROM clubs
-    ORDER BY clubs.id
+  return sql`
+    SELECT json_build_object('clubs', coalesce(json_agg(club), '[]'))
+    FROM (
+      SELECT
+        ${scalars(sql)},
+        (
+          SELECT coalesce(json_agg(json_build_object(
+            'id', id, 'firstName', first_name, 'lastName', last_name, 'email', email, 'role', role
+          ) ORDER BY id), '[]')
+          FROM users WHERE club_id = clubs.id
+        ) AS members,
+        (
+          SELECT coalesce(json_agg(json_build_object(
+            'id', id, 'title', title, 'date', iso8601(date)
+          ) ORDER BY date DESC, id), '[]')
+          FROM events WHERE club_id = clubs.id
+        ) AS events
+      FROM clubs
+      ORDER BY clubs.id
+    ) AS club
   `
 }
 

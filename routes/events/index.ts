@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { HttpError } from '../../lib/http-error.ts'
 import {
-  deleteEvent, insertEvent, insertRegistration, listEvents, listEventsOfMember, listRegistrationsOfEvent,
+  deleteEvent, hasEvent, insertEvent, insertRegistration, listEvents, listEventsOfMember, listRegistrationsOfEvent,
   listRegistrationsOfUser, updateEvent,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -11,25 +11,23 @@ import * as schemas from './schemas.ts'
 const events: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
-    config: { failure: 'Error fetching events' },
+    config: { failure: 'Error fetching events', cacheControl: 'public, s-maxage=60, stale-while-revalidate=120' },
   }, async (request, reply) => {
     const { sort = 'desc' } = request.query
     // No radix: `0x10` is 16. What PostgreSQL takes for no number of rows, such as a negative one, is the failure.
     const page = parseInt(request.query.page ?? '') || 1
     const limit = parseInt(request.query.limit ?? '') || 12
-    const { events, total } = await listEvents(app.sql, page, limit, sort)
-    reply.header('cache-control', 'public, s-maxage=60, stale-while-revalidate=120')
-    return { events, pagination: { page, pages: Math.ceil(total / limit), total, limit } }
+    return reply.sendKept(listEvents, page, limit, sort)
   })
 
   app.get('/mine', {
     onRequest: app.requireRole('CLUB_HEAD', 'ADMIN'),
     schema: schemas.listMine,
     config: { failure: 'Error fetching club events' },
-  }, async request => {
-    const events = await listEventsOfMember(app.sql, request.user.id)
-    if (!events) throw new HttpError(400, 'You are not associated with any club')
-    return { events }
+  }, async (request, reply) => {
+    const sent = await reply.sendKept(listEventsOfMember, request.user.id)
+    if (!sent) throw new HttpError(400, 'You are not associated with any club')
+    return sent
   })
 
   app.post('/', {
@@ -82,21 +80,19 @@ const events: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.authenticate,
     schema: schemas.listRegistered,
     config: { failure: 'Error fetching registered events' },
-  }, async request => {
-    return { registrations: await listRegistrationsOfUser(app.sql, request.user.id) }
-  })
+  }, (request, reply) => reply.sendKept(listRegistrationsOfUser, request.user.id))
 
   app.get<{ Params: { id: string } }>('/:id/registrations', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
     schema: schemas.listRegistrations,
     config: { failure: 'Error fetching event registrations' },
-  }, async request => {
+  }, async (request, reply) => {
     const { id } = request.params
     if (!id) throw new HttpError(400, 'Event ID is required')
-    const outcome = await listRegistrationsOfEvent(app.sql, request.user, id)
-    if (!outcome) throw new HttpError(404, 'Event not found')
-    if (!outcome.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
-    return outcome
+    const sent = await reply.sendKept(listRegistrationsOfEvent, request.user, id)
+    if (sent) return sent
+    if (!await hasEvent(app.sql, id)) throw new HttpError(404, 'Event not found')
+    throw new HttpError(403, 'Not allowed to view registrations for this event')
   })
 }
 

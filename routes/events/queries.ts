@@ -3,16 +3,15 @@ import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../../lib/database.ts'
-import { only } from '../../lib/rows.ts'
-import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
+import type { create, register, update } from './schemas.ts'
 
 type User = FastifyJWT['user']
 type Event = Static<typeof create.response[201]>['event']
-type ListedEvent = Static<typeof list.response[200]>['events'][number]
-type OwnEvent = Static<typeof listMine.response[200]>['events'][number]
 type Registration = Static<typeof register.response[201]>['registration']
-type RegisteredEvent = Static<typeof listRegistered.response[200]>['registrations'][number]
-type Registrations = Static<typeof listRegistrations.response[200]>
+
+/** What `trim` takes away in JavaScript. */
+const WHITESPACE = '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a' +
+  '\u2028\u2029\u202f\u205f\u3000\ufeff'
 
 const record = (sql: Sql) => sql`
   events.id, title, events.description, events.image_url AS "imageUrl", iso8601(date) AS date, club_id AS "clubId",
@@ -24,10 +23,10 @@ const managedBy = (sql: Sql | TransactionSql, { id, role }: User) => sql`
   (${role === 'ADMIN'} OR events.club_id = (SELECT users.club_id FROM users WHERE users.id = ${id})) IS TRUE
 `
 
-export async function listEvents (sql: Sql, page: number, limit: number, sort: 'asc' | 'desc') {
-  return only(await sql<{ events: ListedEvent[], total: number }[]>`
-    SELECT
-      (
+export function listEvents (sql: Sql, page: number, limit: number, sort: 'asc' | 'desc') {
+  return sql`
+    SELECT json_build_object(
+      'events', (
         SELECT coalesce(json_agg(event), '[]')
         FROM (
           SELECT
@@ -39,15 +38,19 @@ export async function listEvents (sql: Sql, page: number, limit: number, sort: '
           ORDER BY events.date ${sort === 'asc' ? sql`ASC` : sql`DESC`}, events.id
           LIMIT ${limit} OFFSET ${(page - 1) * limit}
         ) AS event
-      ) AS events,
-      (SELECT coalesce(sum(count), 0)::int FROM row_counts WHERE relation = 'events') AS total
-  `)
+      ),
+      'pagination', json_build_object(
+        'page', ${page}::bigint, 'pages', ceil(total / ${limit}::bigint), 'total', total, 'limit', ${limit}::bigint
+      )
+    )
+    FROM (SELECT coalesce(sum(count), 0) AS total FROM row_counts WHERE relation = 'events') AS counted
+  `
 }
 
-/** The events of the user's current club; `undefined` when they are in none. */
-export async function listEventsOfMember (sql: Sql, userId: string) {
-  const [member] = await sql<{ events: OwnEvent[] }[]>`
-    SELECT (
+/** The events of the user's current club; no row when they are in none. */
+export function listEventsOfMember (sql: Sql, userId: string) {
+  return sql`
+    SELECT json_build_object('events', (
       SELECT coalesce(json_agg(event), '[]')
       FROM (
         SELECT
@@ -60,10 +63,9 @@ export async function listEventsOfMember (sql: Sql, userId: string) {
         WHERE club_id = users.club_id
         ORDER BY events.date DESC, events.id
       ) AS event
-    ) AS events
+    ))
     FROM users WHERE id = ${userId} AND club_id IS NOT NULL
   `
-  return member?.events
 }
 
 /** Adds an event to the user's current club; `undefined` when they are in none. */
@@ -151,39 +153,46 @@ export async function insertRegistration (sql: Sql, userId: string, eventId: str
 }
 
 export function listRegistrationsOfUser (sql: Sql, userId: string) {
-  return sql<RegisteredEvent[]>`
-    SELECT
-      registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
-      (SELECT row_to_json(event) FROM (SELECT ${record(sql)}) AS event) AS event
-    FROM event_registrations AS registrations
-      JOIN events ON events.id = event_id
-      JOIN clubs ON clubs.id = club_id
-    WHERE user_id = ${userId}
-    ORDER BY events.date DESC, registrations.id
+  return sql`
+    SELECT json_build_object('registrations', coalesce(json_agg(registration), '[]'))
+    FROM (
+      SELECT
+        registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
+        (SELECT row_to_json(event) FROM (SELECT ${record(sql)}) AS event) AS event
+      FROM event_registrations AS registrations
+        JOIN events ON events.id = event_id
+        JOIN clubs ON clubs.id = club_id
+      WHERE user_id = ${userId}
+      ORDER BY events.date DESC, registrations.id
+    ) AS registration
   `
 }
 
-/** Who registered for the event. Tells whether the user may know; `undefined` when there is no such event. */
-export async function listRegistrationsOfEvent (sql: Sql, user: User, id: string) {
-  const [outcome] = await sql<(Registrations & { allowed: boolean })[]>`
-    SELECT
-      allowed,
-      json_build_object('id', id, 'title', title, 'date', iso8601(date)) AS event,
-      (
+/** Who registered for the event; no row when there is no such event that the user may manage. */
+export function listRegistrationsOfEvent (sql: Sql, user: User, id: string) {
+  return sql`
+    SELECT json_build_object(
+      'event', json_build_object('id', events.id, 'title', title, 'date', iso8601(date)),
+      'registrations', (
         SELECT coalesce(json_agg(registration), '[]')
         FROM (
           SELECT
-            registrations.id, user_id AS "userId", concat(first_name, ' ', last_name) AS name, email,
-            iso8601(registered_at) AS "registeredAt"
+            registrations.id, user_id AS "userId", btrim(concat(first_name, ' ', last_name), ${WHITESPACE}) AS name,
+            email, iso8601(registered_at) AS "registeredAt"
           FROM event_registrations AS registrations JOIN users ON users.id = user_id
-          WHERE event_id = target.id AND allowed
+          WHERE event_id = events.id
           ORDER BY registered_at DESC, registrations.id
         ) AS registration
-      ) AS registrations
-    FROM (SELECT *, ${managedBy(sql, user)} AS allowed FROM events WHERE id = ${id}) AS target
+      )
+    )
+    FROM events
+    WHERE events.id = ${id} AND ${managedBy(sql, user)}
   `
-  outcome?.registrations.forEach(registration => { registration.name = registration.name.trim() })
-  return outcome
+}
+
+export async function hasEvent (sql: Sql, id: string) {
+  const { count } = await sql`SELECT FROM events WHERE id = ${id}`
+  return count > 0
 }
 
 /** Reads a date as JavaScript does. What it cannot read becomes null, which no event's date may be. */

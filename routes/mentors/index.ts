@@ -11,12 +11,10 @@ import * as schemas from './schemas.ts'
 const mentors: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
-    config: { failure: { status: 200, body: { mentors: [] } } },
-  }, async (_request, reply) => {
-    const mentors = await listMentors(app.sql)
-    reply.header('cache-control', 'public, s-maxage=300, stale-while-revalidate=600')
-    return { mentors }
-  })
+    config: {
+      failure: { status: 200, body: { mentors: [] } }, cacheControl: 'public, s-maxage=300, stale-while-revalidate=600',
+    },
+  }, (_request, reply) => reply.sendKept(listMentors))
 
   app.post<{ Params: { mentorId: string } }>('/:mentorId/like', {
     onRequest: app.authenticate,
@@ -38,8 +36,8 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.authenticate,
     schema: schemas.listLiked,
     config: { failure: 'Error fetching liked mentors' },
-  }, async request => {
-    return { likedMentors: await listLikedMentors(app.sql, userIdOf(request, 'Authentication required')) }
+  }, async (request, reply) => {
+    return reply.sendKept(listLikedMentors, userIdOf(request, 'Authentication required'))
   })
 
   app.post('/', {

@@ -2,14 +2,21 @@ import type { Static } from '@sinclair/typebox'
 
 import type { Sql } from '../../lib/database.ts'
 import { only } from '../../lib/rows.ts'
-import type { create, list, update } from './schemas.ts'
+import type { create, update } from './schemas.ts'
 
-type Profile = Static<typeof list.response[200]>['mentors'][number]
 type Mentor = Static<typeof create.response[201]>['mentor']
 
 const scalars = (sql: Sql) => sql`
   mentors.id, mentors.name, expertise, mentors.image_url AS "imageUrl", network_url AS "networkUrl",
-  club_id AS "clubId", json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
+  club_id AS "clubId"
+`
+
+const club = (sql: Sql) => sql`
+  json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
+`
+
+const clubName = (sql: Sql) => sql`
+  json_build_object('name', clubs.name) AS club
 `
 
 const likeCount = (sql: Sql) => sql`
@@ -17,21 +24,27 @@ const likeCount = (sql: Sql) => sql`
 `
 
 export function listMentors (sql: Sql) {
-  return sql<Profile[]>`
-    SELECT ${scalars(sql)}, ${likeCount(sql)}
-    FROM mentors JOIN clubs ON clubs.id = club_id
-    ORDER BY mentors.name, mentors.id
+  return sql`
+    SELECT json_build_object('mentors', coalesce(json_agg(mentor), '[]'))
+    FROM (
+      SELECT ${scalars(sql)}, ${club(sql)}, ${likeCount(sql)}
+      FROM mentors JOIN clubs ON clubs.id = club_id
+      ORDER BY mentors.name, mentors.id
+    ) AS mentor
   `
 }
 
 export function listLikedMentors (sql: Sql, userId: string) {
-  return sql<Profile[]>`
-    SELECT ${scalars(sql)}, ${likeCount(sql)}
-    FROM mentor_likes AS liked
-      JOIN mentors ON mentors.id = liked.mentor_id
-      JOIN clubs ON clubs.id = club_id
-    WHERE liked.user_id = ${userId}
-    ORDER BY mentors.name, mentors.id
+  return sql`
+    SELECT json_build_object('likedMentors', coalesce(json_agg(mentor), '[]'))
+    FROM (
+      SELECT ${scalars(sql)}, ${club(sql)}, ${likeCount(sql)}
+      FROM mentor_likes AS liked
+        JOIN mentors ON mentors.id = liked.mentor_id
+        JOIN clubs ON clubs.id = club_id
+      WHERE liked.user_id = ${userId}
+      ORDER BY mentors.name, mentors.id
+    ) AS mentor
   `
 }
 
@@ -76,7 +89,7 @@ export async function insertMentor (
       VALUES (${name}, ${expertise}, ${imageUrl}, ${networkUrl ?? ''}, ${clubId})
       RETURNING *
     )
-    SELECT ${scalars(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
+    SELECT ${scalars(sql)}, ${clubName(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
   `)
 }
 
@@ -95,7 +108,7 @@ export async function updateMentor (
       WHERE id = ${id}
       RETURNING *
     )
-    SELECT ${scalars(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
+    SELECT ${scalars(sql)}, ${clubName(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
   `)
 }
 

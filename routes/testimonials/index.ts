@@ -8,12 +8,11 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
     config: { failure: 'Failed to fetch testimonials' },
-  }, async request => {
+  }, async (request, reply) => {
     // NaN passes through and is refused by PostgreSQL, as the contract has it.
     const page = Math.max(1, parseInt(request.query.page || '1', 10))
     const limit = Math.min(100, Math.max(1, parseInt(request.query.limit || '12', 10)))
-    const { items, total } = await listTestimonials(app.sql, page, limit)
-    return { items, page, limit, total }
+    return reply.sendKept(listTestimonials, page, limit)
   })
 
   app.post('/', {

@@ -2,28 +2,30 @@ import type { Static } from '@sinclair/typebox'
 
 import type { Sql } from '../../lib/database.ts'
 import { only } from '../../lib/rows.ts'
-import type { create, list, update } from './schemas.ts'
+import type { create, update } from './schemas.ts'
 
-type Page = Static<typeof list.response[200]>
-type Testimonial = Page['items'][number]
+type Testimonial = Static<typeof create.response[201]>['testimonial']
 
 const scalars = (sql: Sql) => sql`
   id, name, image_url AS "imageUrl", batch_year AS "batchYear", content, iso8601(created_at) AS "createdAt"
 `
 
-export async function listTestimonials (sql: Sql, page: number, limit: number) {
-  return only(await sql<Pick<Page, 'items' | 'total'>[]>`
-    SELECT
-      (
+export function listTestimonials (sql: Sql, page: number, limit: number) {
+  return sql`
+    SELECT json_build_object(
+      'items', (
         SELECT coalesce(json_agg(item), '[]')
         FROM (
           SELECT ${scalars(sql)} FROM testimonials
           ORDER BY created_at DESC, id
           LIMIT ${limit} OFFSET ${(page - 1) * limit}
         ) AS item
-      ) AS items,
-      (SELECT coalesce(sum(count), 0)::int FROM row_counts WHERE relation = 'testimonials') AS total
-  `)
+      ),
+      'page', ${page}::bigint,
+      'limit', ${limit}::bigint,
+      'total', (SELECT coalesce(sum(count), 0) FROM row_counts WHERE relation = 'testimonials')
+    )
+  `
 }
 
 export async function insertTestimonial (

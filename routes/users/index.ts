@@ -10,17 +10,13 @@ const users: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.list,
     config: { failure: 'Error fetching users' },
-  }, async () => {
-    return { users: await listUsers(app.sql) }
-  })
+  }, (_request, reply) => reply.sendKept(listUsers))
 
   app.get('/analytics', {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.analytics,
     config: { failure: 'Error fetching platform analytics' },
-  }, async () => {
-    return { analytics: await readAnalytics(app.sql) }
-  })
+  }, (_request, reply) => reply.sendKept(readAnalytics))
 
   app.put('/:id', {
     onRequest: app.requireRole('ADMIN'),

@@ -3,10 +3,8 @@ import type { Static } from '@sinclair/typebox'
 import type { Role } from '../../lib/accounts.ts'
 import type { Sql } from '../../lib/database.ts'
 import { only } from '../../lib/rows.ts'
-import type { analytics, assignClub, changeRole, list, update } from './schemas.ts'
+import type { assignClub, changeRole, update } from './schemas.ts'
 
-type ListedUser = Static<typeof list.response[200]>['users'][number]
-type Analytics = Static<typeof analytics.response[200]>['analytics']
 type FullUser = Static<typeof assignClub.response[200]>['user']
 type UserWithRole = Static<typeof changeRole.response[200]>['user']
 
@@ -20,49 +18,55 @@ const everything = (sql: Sql) => sql`
 `
 
 export function listUsers (sql: Sql) {
-  return sql<ListedUser[]>`
-    SELECT
-      users.id, email, first_name AS "firstName", last_name AS "lastName", role, club_id AS "clubId",
-      iso8601(created_at) AS "createdAt", ${club(sql)},
-      json_build_object(
-        'eventRegistrations', coalesce(registrations.count, 0), 'blogs', coalesce(blogs.count, 0)
-      ) AS "_count"
-    FROM users
-      LEFT JOIN clubs ON clubs.id = club_id
-      LEFT JOIN (SELECT user_id, count(*) FROM event_registrations GROUP BY user_id) AS registrations
-        ON registrations.user_id = users.id
-      LEFT JOIN (SELECT author_id, count(*) FROM blogs GROUP BY author_id) AS blogs ON blogs.author_id = users.id
-    ORDER BY created_at DESC, users.id
+  return sql`
+    SELECT json_build_object('users', coalesce(json_agg("user"), '[]'))
+    FROM (
+      SELECT
+        users.id, email, first_name AS "firstName", last_name AS "lastName", role, club_id AS "clubId",
+        iso8601(created_at) AS "createdAt", ${club(sql)},
+        json_build_object(
+          'eventRegistrations', coalesce(registrations.count, 0), 'blogs', coalesce(blogs.count, 0)
+        ) AS "_count"
+      FROM users
+        LEFT JOIN clubs ON clubs.id = club_id
+        LEFT JOIN (SELECT user_id, count(*) FROM event_registrations GROUP BY user_id) AS registrations
+          ON registrations.user_id = users.id
+        LEFT JOIN (SELECT author_id, count(*) FROM blogs GROUP BY author_id) AS blogs ON blogs.author_id = users.id
+      ORDER BY created_at DESC, users.id
+    ) AS "user"
   `
 }
 
-export async function readAnalytics (sql: Sql) {
-  return only(await sql<Analytics[]>`
-    SELECT
-      (SELECT count(*)::int FROM users) AS "totalUsers",
-      (SELECT count(*)::int FROM clubs) AS "totalClubs",
-      (SELECT count(*)::int FROM events) AS "totalEvents",
-      (SELECT count(*)::int FROM blogs) AS "totalBlogs",
-      (SELECT count(*)::int FROM mentors) AS "totalMentors",
-      (
-        SELECT coalesce(json_agg(json_build_object('role', role, '_count', json_build_object('role', count))), '[]')
-        FROM (SELECT role, count(*) FROM users GROUP BY role) AS roles
-      ) AS "roleCounts",
-      (
-        SELECT coalesce(json_agg(recent), '[]')
-        FROM (
-          SELECT
-            registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
-            json_build_object('title', title) AS event,
-            json_build_object('firstName', first_name, 'lastName', last_name) AS user
-          FROM event_registrations AS registrations
-            JOIN events ON events.id = event_id
-            JOIN users ON users.id = user_id
-          ORDER BY registered_at DESC, registrations.id
-          LIMIT 10
-        ) AS recent
-      ) AS "recentRegistrations"
-  `)
+export function readAnalytics (sql: Sql) {
+  return sql`
+    SELECT json_build_object('analytics', analytics)
+    FROM (
+      SELECT
+        (SELECT count(*)::int FROM users) AS "totalUsers",
+        (SELECT count(*)::int FROM clubs) AS "totalClubs",
+        (SELECT count(*)::int FROM events) AS "totalEvents",
+        (SELECT count(*)::int FROM blogs) AS "totalBlogs",
+        (SELECT count(*)::int FROM mentors) AS "totalMentors",
+        (
+          SELECT coalesce(json_agg(json_build_object('role', role, '_count', json_build_object('role', count))), '[]')
+          FROM (SELECT role, count(*) FROM users GROUP BY role) AS roles
+        ) AS "roleCounts",
+        (
+          SELECT coalesce(json_agg(recent), '[]')
+          FROM (
+            SELECT
+              registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
+              json_build_object('title', title) AS event,
+              json_build_object('firstName', first_name, 'lastName', last_name) AS user
+            FROM event_registrations AS registrations
+              JOIN events ON events.id = event_id
+              JOIN users ON users.id = user_id
+            ORDER BY registered_at DESC, registrations.id
+            LIMIT 10
+          ) AS recent
+        ) AS "recentRegistrations"
+    ) AS analytics
+  `
 }
 
 /** Changes the fields that are given; a given `clubId` of null ends the membership. */

@@ -71,10 +71,11 @@ const event = { title: 'An event', description: 'Its description', data: '2026-0
 /** Every operation that reads or writes single rows, or one page of them. */
 const operations: Record<string, () => Promise<unknown>> = {
   findCredentials: () => auth.findCredentials(sql, email),
-  findProfile: () => auth.findProfile(sql, id.user),
+  readProfile: () => auth.readProfile(sql, id.user),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
   setPassword: () => accounts.setPassword(sql, email, 'correct horse'),
+  readPublishedBlog: () => blogs.readPublishedBlog(sql, id.blog),
   findBlog: () => blogs.findBlog(sql, id.blog),
   listBlogsOf: () => blogs.listBlogsOf(sql, id.user),
   insertBlog: () => blogs.insertBlog(sql, { title: 'A blog', content: 'Its content', authorId: id.user }),
@@ -105,7 +106,8 @@ const operations: Record<string, () => Promise<unknown>> = {
   updateEvent: () => events.updateEvent(sql, head, id.event, event),
   insertRegistration: () => events.insertRegistration(sql, id.user, id.event),
   listRegistrationsOfUser: () => events.listRegistrationsOfUser(sql, id.user),
-  listRegistrationsOfEvent: () => events.listRegistrationsOfEvent(sql, head, id.event),
+  listRegistrationsOfEvent: () => events.listRegistrationsOfEvent(sql, { id: id.user, role: 'ADMIN' }, id.event),
+  hasEvent: () => events.hasEvent(sql, id.event),
   deleteEvent: () => events.deleteEvent(sql, head, id.event),
 }
 

@@ -1,0 +1,55 @@
+import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http'
+
+import fresh from 'fresh'
+import { LRUCache } from 'lru-cache'
+
+import { type DatabaseState, isSameState } from './kept-answers.ts'
+
+/** A whole response, and the state of the database in which it is the one to send. */
+export interface KeptResponse {
+  headers: OutgoingHttpHeaders & { etag: string }
+  bytes: Buffer
+  state: DatabaseState
+}
+
+/** What a response takes besides its address and its bytes, roughly: above all its headers. */
+const OVERHEAD = 2000
+
+/**
+ * Answers a request that came before in the same words, before it is routed: with the very response that was sent then,
+ * if the state of the database is still the same (see lib/kept-answers.ts). Everything else goes the ordinary way.
+ */
+export function repeatResponses (readState: () => Promise<DatabaseState>, maxBytes: number) {
+  const kept = new LRUCache<string, KeptResponse>({
+    maxSize: maxBytes,
+    sizeCalculation: ({ bytes }, key) => OVERHEAD + key.length + bytes.length,
+  })
+
+  return { keep, handle }
+
+  /** Keeps the response, of status 200, to a request like this. */
+  function keep (request: IncomingMessage, response: KeptResponse) {
+    kept.set(keyOf(request), response)
+  }
+
+  function handle (request: IncomingMessage, response: ServerResponse, next: RequestListener) {
+    const key = keyOf(request)
+    if (request.method !== 'GET' || !kept.has(key)) return next(request, response)
+    readState().then(state => {
+      const known = kept.get(key)
+      if (known && isSameState(known.state, state)) send(request, response, known)
+      else next(request, response)
+    }, () => next(request, response))
+  }
+}
+
+function send (request: IncomingMessage, response: ServerResponse, { headers, bytes }: KeptResponse) {
+  if (!fresh(request.headers, headers)) return response.writeHead(200, headers).end(bytes)
+  const { 'content-type': _type, 'content-length': _length, 'content-encoding': _coding, ...rest } = headers
+  response.writeHead(304, rest).end()
+}
+
+/** The address and the two request headers that a response may depend on, which is what its `Vary` says. */
+function keyOf ({ url, headers: { origin = '', 'accept-encoding': coding = '' } }: IncomingMessage) {
+  return `${url} ${origin} ${coding}`
+}

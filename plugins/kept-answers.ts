@@ -1,0 +1,84 @@
+import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http'
+
+import { Negotiator } from '@fastify/accept-negotiator'
+import fp from 'fastify-plugin'
+import fresh from 'fresh'
+
+import type { Sql } from '../lib/database.ts'
+import { type AnswerQuery, keepAnswers } from '../lib/kept-answers.ts'
+import { repeatResponses } from '../lib/repeated-requests.ts'
+import { CODINGS } from '../lib/shared-body.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Answers a request that came before, where that is sure to be right; hands any other to `next`. */
+    repeatResponse (request: IncomingMessage, response: ServerResponse, next: RequestListener): void
+  }
+
+  interface FastifyReply {
+    /**
+     * Sends what a query answers now, mostly without running it; see lib/kept-answers.ts. The function that makes the
+     * query must be the same for every request. Resolves to what the handler then returns; to `undefined`, with nothing
+     * sent, when there is no row.
+     */
+    sendKept<Args extends unknown[]> (query: (sql: Sql, ...args: Args) => AnswerQuery, ...args: Args): Promise<any>
+  }
+
+  interface FastifyContextConfig {
+    /** The header `Cache-Control` of what `sendKept` sends. */
+    cacheControl?: string
+  }
+}
+
+/** Shorter bodies fit into a packet as they are, in bytes. */
+const WORTH_COMPRESSING = 1024
+
+/** Answers that are kept for as long as they are right. The public ones have an entity tag, and are compressed once. */
+export default fp(async app => {
+  const { KEPT_ANSWERS_SIZE, LOG_LEVEL } = app.config
+  const bytes = KEPT_ANSWERS_SIZE * 2 ** 20
+  const answers = keepAnswers(app.sql, app.sqlProbe, bytes * 7 / 8)
+  const responses = repeatResponses(answers.readState, bytes / 8)
+  // What is not routed is not logged either.
+  const isLogged = ['info', 'debug', 'trace'].includes(LOG_LEVEL)
+  const negotiator = new Negotiator({ supportedValues: CODINGS })
+  const ids = new WeakMap<object, number>()
+  let lastId = 0
+
+  app.decorate('repeatResponse', (request, response, next) => {
+    if (app.isClosing()) next(request, response)
+    else responses.handle(request, response, next)
+  })
+
+  app.decorateReply('sendKept', async function (query, ...args) {
+    const { request } = this
+    const { body, state } = await answers.answer(keyOf(query, args), sql => query(sql, ...args))
+    if (!body) return
+    const { cacheControl } = request.routeOptions.config
+    if (cacheControl) this.header('cache-control', cacheControl)
+    this.type('application/json; charset=utf-8')
+    // What only this person may see is stored by nobody, and its length tells nothing.
+    if (request.user) return this.send(body.bytes)
+
+    const { 'accept-encoding': accepted } = request.headers
+    const coding = accepted && body.bytes.length > WORTH_COMPRESSING && negotiator.negotiate(accepted)
+    const bytes = coding ? await body.encode(coding) : body.bytes
+    const etag = coding ? `"${body.hash}-${coding}"` : `"${body.hash}"`
+    const vary = this.getHeader('vary')
+    this.headers({ etag, vary: vary ? `${vary}, Accept-Encoding` : 'Accept-Encoding' })
+    if (coding) this.header('content-encoding', coding)
+    if (!isLogged) {
+      const headers = { ...this.getHeaders() as OutgoingHttpHeaders, 'content-length': bytes.length, etag }
+      responses.keep(request.raw, { headers, bytes, state })
+    }
+    if (!fresh(request.headers, { etag })) return this.send(bytes)
+    return this.removeHeader('content-type').removeHeader('content-encoding').code(304).send()
+  })
+
+  /** Functions have no names of their own. */
+  function keyOf (query: object, args: unknown[]) {
+    let id = ids.get(query)
+    if (!id) ids.set(query, id = ++lastId)
+    return `${id}${JSON.stringify(args)}`
+  }
+}, { name: 'kept-answers', dependencies: ['database', 'auth', 'graceful-close'] })
