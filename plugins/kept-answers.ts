@@ -17,15 +17,14 @@ declare module 'fastify' {
 
   interface FastifyReply {
     /**
-     * Sends what a query answers now, mostly without running it; see lib/kept-answers.ts. The function that makes the
-     * query must be the same for every request. Resolves to what the handler then returns; to `undefined`, with nothing
-     * sent, when there is no row.
+     * What a query answers now, mostly without running it (see lib/kept-answers.ts), for the handler to return; with it
+     * come its headers. The function that makes the query must be the same for every request. No row gives null.
      */
-    sendKept<Args extends unknown[]> (query: (sql: Sql, ...args: Args) => AnswerQuery, ...args: Args): Promise<any>
+    keptAnswer<Args extends unknown[]> (query: (sql: Sql, ...args: Args) => AnswerQuery, ...args: Args): Promise<any>
   }
 
   interface FastifyContextConfig {
-    /** The header `Cache-Control` of what `sendKept` sends. */
+    /** The header `Cache-Control` of a kept answer. */
     cacheControl?: string
   }
 }
@@ -50,15 +49,15 @@ export default fp(async app => {
     else responses.handle(request, response, next)
   })
 
-  app.decorateReply('sendKept', async function (query, ...args) {
+  app.decorateReply('keptAnswer', async function (query, ...args) {
     const { request } = this
     const { body, state } = await answers.answer(keyOf(query, args), sql => query(sql, ...args))
-    if (!body) return
+    if (!body) return null
     const { cacheControl } = request.routeOptions.config
     if (cacheControl) this.header('cache-control', cacheControl)
     this.type('application/json; charset=utf-8')
     // What only this person may see is stored by nobody, and its length tells nothing.
-    if (request.user) return this.send(body.bytes)
+    if (request.user) return body.bytes
 
     const { 'accept-encoding': accepted } = request.headers
     const coding = accepted && body.bytes.length > WORTH_COMPRESSING && negotiator.negotiate(accepted)
@@ -71,7 +70,7 @@ export default fp(async app => {
       const headers = { ...this.getHeaders() as OutgoingHttpHeaders, 'content-length': bytes.length, etag }
       responses.keep(request.raw, { headers, bytes, state })
     }
-    if (!fresh(request.headers, { etag })) return this.send(bytes)
+    if (!fresh(request.headers, { etag })) return bytes
     return this.removeHeader('content-type').removeHeader('content-encoding').code(304).send()
   })
 

@@ -42,9 +42,9 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Internal server error', cacheControl: 'no-store, no-cache, must-revalidate, private' },
   }, async (request, reply) => {
     reply.header('vary', [reply.getHeader('vary'), 'Authorization, Cookie'].filter(Boolean).join(', '))
-    const sent = await reply.sendKept(readProfile, request.user.id)
-    if (!sent) throw new HttpError(401, 'Unauthorized')
-    return sent
+    const answer = await reply.keptAnswer(readProfile, request.user.id)
+    if (answer === null) throw new HttpError(401, 'Unauthorized')
+    return answer
   })
 
   app.post('/google', {

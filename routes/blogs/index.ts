@@ -14,15 +14,15 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.listPublished,
     config: { failure: 'Failed to fetch blogs', cacheControl: 'public, s-maxage=120, stale-while-revalidate=300' },
-  }, (_request, reply) => reply.sendKept(listPublishedBlogs))
+  }, (_request, reply) => reply.keptAnswer(listPublishedBlogs))
 
   app.get<{ Params: { id: string } }>('/:id', {
     schema: schemas.read,
     config: { failure: 'Failed to fetch blog' },
   }, async (request, reply) => {
     const { id } = request.params
-    const sent = await reply.sendKept(readPublishedBlog, id)
-    if (sent) return sent
+    const answer = await reply.keptAnswer(readPublishedBlog, id)
+    if (answer !== null) return answer
     const blog = await findBlog(app.sql, id)
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
@@ -50,14 +50,14 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listMine,
     config: { failure: 'Failed to fetch your blogs' },
   }, async (request, reply) => {
-    return reply.sendKept(listBlogsOf, userIdOf(request, 'Unauthorized'))
+    return reply.keptAnswer(listBlogsOf, userIdOf(request, 'Unauthorized'))
   })
 
   app.get('/admin', {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.listAll,
     config: { failure: 'Failed to fetch blogs' },
-  }, (_request, reply) => reply.sendKept(listAllBlogs))
+  }, (_request, reply) => reply.keptAnswer(listAllBlogs))
 
   app.post('/', {
     onRequest: app.requireRole('ADMIN'),

@@ -9,7 +9,7 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
     config: { failure: 'Error fetching clubs' },
-  }, (_request, reply) => reply.sendKept(listClubs))
+  }, (_request, reply) => reply.keptAnswer(listClubs))
 
   app.post('/', {
     onRequest: app.requireRole('ADMIN'),

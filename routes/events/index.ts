@@ -17,7 +17,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     // No radix: `0x10` is 16. What PostgreSQL takes for no number of rows, such as a negative one, is the failure.
     const page = parseInt(request.query.page ?? '') || 1
     const limit = parseInt(request.query.limit ?? '') || 12
-    return reply.sendKept(listEvents, page, limit, sort)
+    return reply.keptAnswer(listEvents, page, limit, sort)
   })
 
   app.get('/mine', {
@@ -25,9 +25,9 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listMine,
     config: { failure: 'Error fetching club events' },
   }, async (request, reply) => {
-    const sent = await reply.sendKept(listEventsOfMember, request.user.id)
-    if (!sent) throw new HttpError(400, 'You are not associated with any club')
-    return sent
+    const answer = await reply.keptAnswer(listEventsOfMember, request.user.id)
+    if (answer === null) throw new HttpError(400, 'You are not associated with any club')
+    return answer
   })
 
   app.post('/', {
@@ -80,7 +80,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.authenticate,
     schema: schemas.listRegistered,
     config: { failure: 'Error fetching registered events' },
-  }, (request, reply) => reply.sendKept(listRegistrationsOfUser, request.user.id))
+  }, (request, reply) => reply.keptAnswer(listRegistrationsOfUser, request.user.id))
 
   app.get<{ Params: { id: string } }>('/:id/registrations', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
@@ -89,8 +89,8 @@ const events: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { id } = request.params
     if (!id) throw new HttpError(400, 'Event ID is required')
-    const sent = await reply.sendKept(listRegistrationsOfEvent, request.user, id)
-    if (sent) return sent
+    const answer = await reply.keptAnswer(listRegistrationsOfEvent, request.user, id)
+    if (answer !== null) return answer
     if (!await hasEvent(app.sql, id)) throw new HttpError(404, 'Event not found')
     throw new HttpError(403, 'Not allowed to view registrations for this event')
   })

@@ -14,7 +14,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
     config: {
       failure: { status: 200, body: { mentors: [] } }, cacheControl: 'public, s-maxage=300, stale-while-revalidate=600',
     },
-  }, (_request, reply) => reply.sendKept(listMentors))
+  }, (_request, reply) => reply.keptAnswer(listMentors))
 
   app.post<{ Params: { mentorId: string } }>('/:mentorId/like', {
     onRequest: app.authenticate,
@@ -37,7 +37,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listLiked,
     config: { failure: 'Error fetching liked mentors' },
   }, async (request, reply) => {
-    return reply.sendKept(listLikedMentors, userIdOf(request, 'Authentication required'))
+    return reply.keptAnswer(listLikedMentors, userIdOf(request, 'Authentication required'))
   })
 
   app.post('/', {

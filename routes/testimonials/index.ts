@@ -12,7 +12,7 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
     // NaN passes through and is refused by PostgreSQL, as the contract has it.
     const page = Math.max(1, parseInt(request.query.page || '1', 10))
     const limit = Math.min(100, Math.max(1, parseInt(request.query.limit || '12', 10)))
-    return reply.sendKept(listTestimonials, page, limit)
+    return reply.keptAnswer(listTestimonials, page, limit)
   })
 
   app.post('/', {

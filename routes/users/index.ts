@@ -10,13 +10,13 @@ const users: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.list,
     config: { failure: 'Error fetching users' },
-  }, (_request, reply) => reply.sendKept(listUsers))
+  }, (_request, reply) => reply.keptAnswer(listUsers))
 
   app.get('/analytics', {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.analytics,
     config: { failure: 'Error fetching platform analytics' },
-  }, (_request, reply) => reply.sendKept(readAnalytics))
+  }, (_request, reply) => reply.keptAnswer(readAnalytics))
 
   app.put('/:id', {
     onRequest: app.requireRole('ADMIN'),
