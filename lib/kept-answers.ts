@@ -3,16 +3,21 @@ import type { PendingQuery, Row } from 'postgres'
 
 import type { Sql } from './database.ts'
 import { joinReads } from './joined-reads.ts'
-import { type SharedBody, shareBody } from './shared-body.ts'
+import { collectBlocks, hashBlocks, SharedBody } from './shared-body.ts'
 
-/** A query for one column of at most one row: the whole body of an answer, as JSON. It depends on tables alone. */
-export type AnswerQuery = PendingQuery<Row[]>
+/** What reads the body of an answer, a JSON object. It depends on what the tables hold, and on nothing else. */
+export interface AnswerQuery {
+  /** A field that is a list, and the query for what is in it: each row becomes an object. */
+  list?: [field: string, rows: PendingQuery<Row[]>]
+  /** The query for the other fields: the columns of its one row. Without a row there is no answer. */
+  fields?: PendingQuery<Row[]>
+}
 
 /** A state of the database: equal at two times when nothing was committed in between. Null is like no other. */
 export type DatabaseState = string | null
 
 export interface KeptAnswer {
-  /** The JSON as PostgreSQL wrote it; `undefined` when there was no row. */
+  /** The JSON as PostgreSQL wrote it; `undefined` when there is no answer. */
   body: SharedBody | undefined
   /** The state that it was read in. */
   state: DatabaseState
@@ -33,6 +38,11 @@ const state = (sql: Sql) => sql`
     CASE WHEN current_setting('server_version_num')::int >= 150000 THEN pg_stat_get_bgwriter_stat_reset_time() END
   ) END
 `
+
+/** The text of a row's columns: the state and the other fields, in the first row, and an item of the list. */
+type Columns = [state: Buffer | null, fields: Buffer | null, item: Buffer | null]
+
+const COMMA = Buffer.from(',')
 
 /** What an answer takes besides its bytes, roughly. */
 const OVERHEAD = 500
@@ -60,7 +70,7 @@ export const isSameState = (one: DatabaseState, other: DatabaseState) => one ===
 export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number) {
   const kept = new LRUCache<string, KeptAnswer>({
     maxSize: maxBytes,
-    sizeCalculation: ({ body }, key) => OVERHEAD + key.length + FORMS * (body?.bytes.length ?? 0),
+    sizeCalculation: ({ body }, key) => OVERHEAD + key.length + FORMS * (body?.length ?? 0),
   })
   const joinProbe = joinReads<DatabaseState>()
   const joinRead = joinReads<KeptAnswer>()
@@ -84,14 +94,45 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number) {
   }
 
   async function read (key: string, query: AnswerQuery) {
-    const [row] = await sql`SELECT ${state(sql)}, (${query})`.raw() as unknown as [[Buffer | null, Buffer | null]]
-    const [stateThen, bytes] = row
-    // What changed elsewhere leaves the bytes as they are, and so what was made of them.
+    const { blocks, state } = await readBlocks(sql, query)
     const known = kept.get(key)?.body
-    // A copy, since the original is a part of all that the socket read with it.
-    const body = bytes ? known?.bytes.equals(bytes) ? known : await shareBody(Buffer.from(bytes)) : undefined
-    const answer = { body, state: stateThen && String(stateThen) }
-    kept.set(key, answer)
-    return answer
+    const hash = blocks && await hashBlocks(blocks)
+    // What changed elsewhere leaves the bytes as they are, and with them what was made of them.
+    const body = blocks && hash ? known?.hash === hash ? known : new SharedBody(blocks, hash) : undefined
+    kept.set(key, { body, state })
+    return { body, state }
   }
+}
+
+/**
+ * Reads a body, and the state of the database with it, in one statement. Rows are put together as they come and as they
+ * are, so that others are served in between, however many there are. There are no blocks where there is no answer.
+ */
+async function readBlocks (sql: Sql, { list, fields }: AnswerQuery) {
+  const [name, rows] = list ?? []
+  const isFirst = sql`row_number() OVER () = 1`
+  const statement = sql`
+    SELECT
+      CASE WHEN ${isFirst} THEN ${state(sql)} END,
+      CASE WHEN ${isFirst} THEN (SELECT row_to_json(fields) FROM (${fields ?? sql`SELECT`}) AS fields) END,
+      item
+    FROM (SELECT) AS one
+      LEFT JOIN (SELECT row_to_json(item) AS item FROM (${rows ?? sql`SELECT WHERE false`}) AS item) AS items ON true
+  `.raw() as unknown as PendingQuery<Columns[]>
+
+  const { add, end } = collectBlocks()
+  let first: Columns | undefined
+  if (name) add(Buffer.from(`{"${name}":[`))
+  await statement.forEach(columns => {
+    if (first) add(COMMA)
+    first ??= columns
+    const [, , item] = columns
+    if (item) add(item)
+  })
+  const [stateThen, others] = first!
+  if (others) {
+    if (name) add(Buffer.from(others.length > '{}'.length ? '],' : ']'))
+    add(name ? others.subarray('{'.length) : others)
+  }
+  return { state: stateThen && String(stateThen), blocks: others ? end() : undefined }
 }

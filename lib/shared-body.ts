@@ -1,46 +1,84 @@
 import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
-import { promisify } from 'node:util'
-import { brotliCompress, constants, gzip } from 'node:zlib'
+import { constants, createBrotliCompress, createGzip } from 'node:zlib'
 
-/** What may be done at a stretch without holding up other requests for more than some milliseconds, in bytes. */
-const SLICE = 1024 * 1024
+/** Bytes in blocks, so that nobody waits while many are copied, hashed or sent at a stretch. */
+export type Blocks = Buffer[]
 
-const CODERS: { [coding: string]: (bytes: Buffer) => Promise<Buffer> } = {
-  br: bytes => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
-  gzip: promisify<Buffer, Buffer>(gzip),
+/** About as long a block is made, in bytes. */
+const BLOCK = 256 * 1024
+
+const ENCODERS: { [coding: string]: () => NodeJS.ReadWriteStream } = {
+  br: () => createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+  gzip: () => createGzip(),
 }
 
-/** All content codings, the best one first. */
-export const CODINGS = Object.keys(CODERS)
+/** The content codings that a body may have, the best one first. */
+export const CODINGS = Object.keys(ENCODERS)
 
-/** A body that is sent many times: what costs something is done once. */
-export interface SharedBody {
-  bytes: Buffer
-  /** Equal for equal bytes, in every instance. */
-  hash: string
-  /** The bytes in one of the codings: the same promise for all who ask. */
-  encode (coding: string): Promise<Buffer>
-}
+/** Puts pieces together to blocks, which are copies: a piece may be a small part of something big. */
+export function collectBlocks () {
+  const blocks: Blocks = []
+  let pieces: Buffer[] = []
+  let length = 0
 
-/** Prepares a body for being sent many times. */
-export async function shareBody (bytes: Buffer): Promise<SharedBody> {
-  const encoded: { [coding: string]: Promise<Buffer> } = {}
   return {
-    bytes,
-    hash: await hash(bytes),
-    encode (coding) {
-      encoded[coding] ??= CODERS[coding]!(bytes)
-      return encoded[coding]
+    add (piece: Buffer) {
+      pieces.push(piece)
+      length += piece.length
+      if (length >= BLOCK) flush()
+    },
+    end () {
+      if (length > 0 || blocks.length === 0) flush()
+      return blocks
     },
   }
+
+  function flush () {
+    blocks.push(Buffer.concat(pieces, length))
+    pieces = []
+    length = 0
+  }
 }
 
-async function hash (bytes: Buffer) {
-  const hash = createHash('sha1')
-  for (let start = 0; start < bytes.length; start += SLICE) {
-    hash.update(bytes.subarray(start, start + SLICE))
-    if (bytes.length > SLICE) await setImmediate()
+/** A body that is sent many times. What costs something is done once. */
+export class SharedBody {
+  readonly blocks: Blocks
+  readonly length: number
+  /** Equal for equal bytes, in every instance, and for no others. */
+  readonly hash: string
+  readonly #encoded: { [coding: string]: Promise<Blocks> } = {}
+
+  constructor (blocks: Blocks, hash: string) {
+    this.blocks = blocks
+    this.length = lengthOf(blocks)
+    this.hash = hash
+  }
+
+  /** The body in one of the codings. */
+  encode (coding: string): Promise<Blocks> {
+    this.#encoded[coding] ??= encode(this.blocks, coding)
+    return this.#encoded[coding]
+  }
+}
+
+async function encode (blocks: Blocks, coding: string) {
+  const { add, end } = collectBlocks()
+  for await (const chunk of Readable.from(blocks).pipe(ENCODERS[coding]!())) add(chunk as Buffer)
+  return end()
+}
+
+/** The SHA-256 of the bytes. */
+export async function hashBlocks (blocks: Blocks) {
+  const hash = createHash('sha256')
+  for (const block of blocks) {
+    hash.update(block)
+    if (blocks.length > 1) await setImmediate()
   }
   return hash.digest('base64url')
+}
+
+export function lengthOf (blocks: Blocks) {
+  return blocks.reduce((sum, { length }) => sum + length, 0)
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 
 import { Negotiator } from '@fastify/accept-negotiator'
 import fp from 'fastify-plugin'
@@ -7,7 +8,7 @@ import fresh from 'fresh'
 import type { Sql } from '../lib/database.ts'
 import { type AnswerQuery, keepAnswers } from '../lib/kept-answers.ts'
 import { repeatResponses } from '../lib/repeated-requests.ts'
-import { CODINGS } from '../lib/shared-body.ts'
+import { type Blocks, CODINGS, lengthOf } from '../lib/shared-body.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -31,6 +32,9 @@ declare module 'fastify' {
 
 /** Shorter bodies fit into a packet as they are, in bytes. */
 const WORTH_COMPRESSING = 1024
+
+/** A body is sent at a stretch when it is one block, and otherwise as fast as the client takes it. */
+const payload = (blocks: Blocks) => blocks.length === 1 ? blocks[0] : Readable.from(blocks)
 
 /** Answers that are kept for as long as they are right. The public ones have an entity tag, and are compressed once. */
 export default fp(async app => {
@@ -57,21 +61,25 @@ export default fp(async app => {
     if (cacheControl) this.header('cache-control', cacheControl)
     this.type('application/json; charset=utf-8')
     // What only this person may see is stored by nobody, and its length tells nothing.
-    if (request.user) return body.bytes
+    if (request.user) {
+      this.header('content-length', body.length)
+      return payload(body.blocks)
+    }
 
     const { 'accept-encoding': accepted } = request.headers
-    const coding = accepted && body.bytes.length > WORTH_COMPRESSING && negotiator.negotiate(accepted)
-    const bytes = coding ? await body.encode(coding) : body.bytes
+    const coding = accepted && body.length > WORTH_COMPRESSING && negotiator.negotiate(accepted)
+    const blocks = coding ? await body.encode(coding) : body.blocks
     const etag = coding ? `"${body.hash}-${coding}"` : `"${body.hash}"`
     const vary = this.getHeader('vary')
     this.headers({ etag, vary: vary ? `${vary}, Accept-Encoding` : 'Accept-Encoding' })
-    if (coding) this.header('content-encoding', coding)
-    if (!isLogged) {
-      const headers = { ...this.getHeaders() as OutgoingHttpHeaders, 'content-length': bytes.length, etag }
-      responses.keep(request.raw, { headers, bytes, state })
+    const length = { 'content-length': lengthOf(blocks), ...coding && { 'content-encoding': coding } }
+    if (!isLogged && blocks.length === 1) {
+      const headers = { ...this.getHeaders() as OutgoingHttpHeaders, ...length, etag }
+      responses.keep(request.raw, { headers, bytes: blocks[0]!, state })
     }
-    if (!fresh(request.headers, { etag })) return bytes
-    return this.removeHeader('content-type').removeHeader('content-encoding').code(304).send()
+    if (fresh(request.headers, { etag })) return this.removeHeader('content-type').code(304).send()
+    this.headers(length)
+    return payload(blocks)
   })
 
   /** Functions have no names of their own. */

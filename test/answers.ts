@@ -1,5 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
 
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
@@ -36,8 +38,9 @@ process.once('exit', () => {
 
 /** Notes every answer of the service, and checks it against the schema that its route declares for the status. */
 export function recordAnswers (app: FastifyInstance) {
-  app.addHook('onSend', async ({ method, routeOptions }, reply, payload) => {
-    if (!routeOptions.url || method === 'HEAD' || method === 'OPTIONS') return payload
+  app.addHook('onSend', async ({ method, routeOptions }, reply, sent) => {
+    if (!routeOptions.url || method === 'HEAD' || method === 'OPTIONS') return sent
+    const payload = sent instanceof Readable ? await buffer(sent) : sent
     const { statusCode } = reply
     // What the route declares was received before, or comes packed.
     if (statusCode === 304 || reply.hasHeader('content-encoding')) return payload

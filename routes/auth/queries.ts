@@ -1,5 +1,6 @@
 import type { Role } from '../../lib/accounts.ts'
 import type { Sql } from '../../lib/database.ts'
+import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import type { Identity } from '../../lib/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/passwords.ts'
 
@@ -18,10 +19,10 @@ export async function findCredentials (sql: Sql, email: string) {
   return account
 }
 
-/** A user as they see themselves, with their club; no row when there is no such user. */
-export function readProfile (sql: Sql, id: string) {
-  return sql`
-    SELECT json_build_object('user', profile)
+/** A user as they see themselves, with their club; no answer when there is no such user. */
+export const readProfile = (sql: Sql, id: string): AnswerQuery => ({
+  fields: sql`
+    SELECT profile AS user
     FROM (
       SELECT
         users.id, first_name AS "firstName", last_name AS "lastName", email, avatar, role,
@@ -31,8 +32,8 @@ export function readProfile (sql: Sql, id: string) {
       FROM users LEFT JOIN clubs ON clubs.id = users.club_id
       WHERE users.id = ${id}
     ) AS profile
-  `
-}
+  `,
+})
 
 /**
  * The account of a person whom the identity provider knows by this email: a new one, an existing one that is linked and

@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Sql } from '../../lib/database.ts'
+import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import { only } from '../../lib/rows.ts'
 import type { create, listMine, read, update } from './schemas.ts'
 
@@ -21,28 +22,26 @@ const authorName = (sql: Sql) => sql`
   json_build_object('firstName', first_name, 'lastName', last_name) AS author
 `
 
-export function listPublishedBlogs (sql: Sql) {
-  return sql`
-    SELECT json_build_object('blogs', coalesce(json_agg(blog), '[]'))
-    FROM (
-      SELECT ${scalars(sql)}, ${author(sql)}
-      FROM blogs JOIN users ON users.id = author_id
-      WHERE status = 'PUBLISHED'
-      ORDER BY blogs.created_at DESC, blogs.id
-    ) AS blog
-  `
-}
+export const listPublishedBlogs = (sql: Sql): AnswerQuery => ({
+  list: ['blogs', sql`
+    SELECT ${scalars(sql)}, ${author(sql)}
+    FROM blogs JOIN users ON users.id = author_id
+    WHERE status = 'PUBLISHED'
+    ORDER BY blogs.created_at DESC, blogs.id
+  `],
+})
 
-export function readPublishedBlog (sql: Sql, id: string) {
-  return sql`
-    SELECT json_build_object('blog', blog)
+/** The blog, if it is published. */
+export const readPublishedBlog = (sql: Sql, id: string): AnswerQuery => ({
+  fields: sql`
+    SELECT blog
     FROM (
       SELECT ${scalars(sql)}, ${author(sql)}
       FROM blogs JOIN users ON users.id = author_id
       WHERE blogs.id = ${id} AND status = 'PUBLISHED'
     ) AS blog
-  `
-}
+  `,
+})
 
 export async function findBlog (sql: Sql, id: string) {
   const [blog] = await sql<BlogWithAuthor[]>`
@@ -53,25 +52,19 @@ export async function findBlog (sql: Sql, id: string) {
   return blog
 }
 
-export function listBlogsOf (sql: Sql, authorId: string) {
-  return sql`
-    SELECT json_build_object('blogs', coalesce(json_agg(blog), '[]'))
-    FROM (
-      SELECT ${scalars(sql)} FROM blogs WHERE author_id = ${authorId} ORDER BY created_at DESC, id
-    ) AS blog
-  `
-}
+export const listBlogsOf = (sql: Sql, authorId: string): AnswerQuery => ({
+  list: ['blogs', sql`
+    SELECT ${scalars(sql)} FROM blogs WHERE author_id = ${authorId} ORDER BY created_at DESC, id
+  `],
+})
 
-export function listAllBlogs (sql: Sql) {
-  return sql`
-    SELECT json_build_object('blogs', coalesce(json_agg(blog), '[]'))
-    FROM (
-      SELECT ${scalars(sql)}, ${authorName(sql)}
-      FROM blogs JOIN users ON users.id = author_id
-      ORDER BY blogs.created_at DESC, blogs.id
-    ) AS blog
-  `
-}
+export const listAllBlogs = (sql: Sql): AnswerQuery => ({
+  list: ['blogs', sql`
+    SELECT ${scalars(sql)}, ${authorName(sql)}
+    FROM blogs JOIN users ON users.id = author_id
+    ORDER BY blogs.created_at DESC, blogs.id
+  `],
+})
 
 export async function insertBlog (sql: Sql, { title, content, imageUrl, status, authorId }: NewBlog) {
   return only(await sql<BlogWithAuthor[]>`

@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Sql } from '../../lib/database.ts'
+import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import type { create } from './schemas.ts'
 
 type NewClub = Static<typeof create.response[201]>['club']
@@ -9,29 +10,26 @@ const scalars = (sql: Sql) => sql`
   clubs.id, name, description, image_url AS "imageUrl", club_head_id AS "clubHeadId"
 `
 
-export function listClubs (sql: Sql) {
-  return sql`
-    SELECT json_build_object('clubs', coalesce(json_agg(club), '[]'))
-    FROM (
-      SELECT
-        ${scalars(sql)},
-        (
-          SELECT coalesce(json_agg(json_build_object(
-            'id', id, 'firstName', first_name, 'lastName', last_name, 'email', email, 'role', role
-          ) ORDER BY id), '[]')
-          FROM users WHERE club_id = clubs.id
-        ) AS members,
-        (
-          SELECT coalesce(json_agg(json_build_object(
-            'id', id, 'title', title, 'date', iso8601(date)
-          ) ORDER BY date DESC, id), '[]')
-          FROM events WHERE club_id = clubs.id
-        ) AS events
-      FROM clubs
-      ORDER BY clubs.id
-    ) AS club
-  `
-}
+export const listClubs = (sql: Sql): AnswerQuery => ({
+  list: ['clubs', sql`
+    SELECT
+      ${scalars(sql)},
+      (
+        SELECT coalesce(json_agg(json_build_object(
+          'id', id, 'firstName', first_name, 'lastName', last_name, 'email', email, 'role', role
+        ) ORDER BY id), '[]')
+        FROM users WHERE club_id = clubs.id
+      ) AS members,
+      (
+        SELECT coalesce(json_agg(json_build_object(
+          'id', id, 'title', title, 'date', iso8601(date)
+        ) ORDER BY date DESC, id), '[]')
+        FROM events WHERE club_id = clubs.id
+      ) AS events
+    FROM clubs
+    ORDER BY clubs.id
+  `],
+})
 
 /**
  * Adds a club and makes the user with this email its head and member; `undefined` when there is no such user.

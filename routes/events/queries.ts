@@ -3,6 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../../lib/database.ts'
+import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import type { create, register, update } from './schemas.ts'
 
 type User = FastifyJWT['user']
@@ -23,50 +24,39 @@ const managedBy = (sql: Sql | TransactionSql, { id, role }: User) => sql`
   (${role === 'ADMIN'} OR events.club_id = (SELECT users.club_id FROM users WHERE users.id = ${id})) IS TRUE
 `
 
-export function listEvents (sql: Sql, page: number, limit: number, sort: 'asc' | 'desc') {
-  return sql`
-    SELECT json_build_object(
-      'events', (
-        SELECT coalesce(json_agg(event), '[]')
-        FROM (
-          SELECT
-            ${record(sql)},
-            (
-              SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id
-            ) AS "registrationCount"
-          FROM events JOIN clubs ON clubs.id = club_id
-          ORDER BY events.date ${sort === 'asc' ? sql`ASC` : sql`DESC`}, events.id
-          LIMIT ${limit} OFFSET ${(page - 1) * limit}
-        ) AS event
-      ),
-      'pagination', json_build_object(
-        'page', ${page}::bigint, 'pages', ceil(total / ${limit}::bigint), 'total', total, 'limit', ${limit}::bigint
-      )
-    )
-    FROM (SELECT coalesce(sum(count), 0) AS total FROM row_counts WHERE relation = 'events') AS counted
-  `
-}
+export const listEvents = (sql: Sql, page: number, limit: number, sort: 'asc' | 'desc'): AnswerQuery => ({
+  list: ['events', sql`
+    SELECT
+      ${record(sql)},
+      (SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id) AS "registrationCount"
+    FROM events JOIN clubs ON clubs.id = club_id
+    ORDER BY events.date ${sort === 'asc' ? sql`ASC` : sql`DESC`}, events.id
+    LIMIT ${limit} OFFSET ${(page - 1) * limit}
+  `],
+  fields: sql`
+    SELECT pagination
+    FROM (
+      SELECT ${page}::bigint AS page, ceil(total / ${limit}::bigint) AS pages, total, ${limit}::bigint AS limit
+      FROM (SELECT coalesce(sum(count), 0) AS total FROM row_counts WHERE relation = 'events') AS counted
+    ) AS pagination
+  `,
+})
 
-/** The events of the user's current club; no row when they are in none. */
-export function listEventsOfMember (sql: Sql, userId: string) {
-  return sql`
-    SELECT json_build_object('events', (
-      SELECT coalesce(json_agg(event), '[]')
-      FROM (
-        SELECT
-          ${record(sql)},
-          (
-            SELECT coalesce(json_agg(json_build_object('id', id) ORDER BY registered_at DESC, id), '[]')
-            FROM event_registrations WHERE event_id = events.id
-          ) AS registrations
-        FROM events JOIN clubs ON clubs.id = club_id
-        WHERE club_id = users.club_id
-        ORDER BY events.date DESC, events.id
-      ) AS event
-    ))
-    FROM users WHERE id = ${userId} AND club_id IS NOT NULL
-  `
-}
+/** The events of the user's current club; no answer when they are in none. */
+export const listEventsOfMember = (sql: Sql, userId: string): AnswerQuery => ({
+  list: ['events', sql`
+    SELECT
+      ${record(sql)},
+      (
+        SELECT coalesce(json_agg(json_build_object('id', id) ORDER BY registered_at DESC, id), '[]')
+        FROM event_registrations WHERE event_id = events.id
+      ) AS registrations
+    FROM events JOIN clubs ON clubs.id = club_id
+    WHERE club_id = (SELECT club_id FROM users WHERE id = ${userId})
+    ORDER BY events.date DESC, events.id
+  `],
+  fields: sql`SELECT FROM users WHERE id = ${userId} AND club_id IS NOT NULL`,
+})
 
 /** Adds an event to the user's current club; `undefined` when they are in none. */
 export async function insertEvent (
@@ -152,43 +142,38 @@ export async function insertRegistration (sql: Sql, userId: string, eventId: str
   return registration
 }
 
-export function listRegistrationsOfUser (sql: Sql, userId: string) {
-  return sql`
-    SELECT json_build_object('registrations', coalesce(json_agg(registration), '[]'))
-    FROM (
-      SELECT
-        registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
-        (SELECT row_to_json(event) FROM (SELECT ${record(sql)}) AS event) AS event
-      FROM event_registrations AS registrations
-        JOIN events ON events.id = event_id
-        JOIN clubs ON clubs.id = club_id
-      WHERE user_id = ${userId}
-      ORDER BY events.date DESC, registrations.id
-    ) AS registration
-  `
-}
+export const listRegistrationsOfUser = (sql: Sql, userId: string): AnswerQuery => ({
+  list: ['registrations', sql`
+    SELECT
+      registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
+      (SELECT row_to_json(event) FROM (SELECT ${record(sql)}) AS event) AS event
+    FROM event_registrations AS registrations
+      JOIN events ON events.id = event_id
+      JOIN clubs ON clubs.id = club_id
+    WHERE user_id = ${userId}
+    ORDER BY events.date DESC, registrations.id
+  `],
+})
 
-/** Who registered for the event; no row when there is no such event that the user may manage. */
-export function listRegistrationsOfEvent (sql: Sql, user: User, id: string) {
-  return sql`
-    SELECT json_build_object(
-      'event', json_build_object('id', events.id, 'title', title, 'date', iso8601(date)),
-      'registrations', (
-        SELECT coalesce(json_agg(registration), '[]')
-        FROM (
-          SELECT
-            registrations.id, user_id AS "userId", btrim(concat(first_name, ' ', last_name), ${WHITESPACE}) AS name,
-            email, iso8601(registered_at) AS "registeredAt"
-          FROM event_registrations AS registrations JOIN users ON users.id = user_id
-          WHERE event_id = events.id
-          ORDER BY registered_at DESC, registrations.id
-        ) AS registration
-      )
-    )
-    FROM events
-    WHERE events.id = ${id} AND ${managedBy(sql, user)}
-  `
-}
+/** Who registered for the event; no answer when there is no such event that the user may manage. */
+export const listRegistrationsOfEvent = (sql: Sql, user: User, id: string): AnswerQuery => ({
+  list: ['registrations', sql`
+    SELECT
+      registrations.id, user_id AS "userId", btrim(concat(first_name, ' ', last_name), ${WHITESPACE}) AS name, email,
+      iso8601(registered_at) AS "registeredAt"
+    FROM event_registrations AS registrations
+      JOIN events ON events.id = event_id
+      JOIN users ON users.id = user_id
+    WHERE event_id = ${id} AND ${managedBy(sql, user)}
+    ORDER BY registered_at DESC, registrations.id
+  `],
+  fields: sql`
+    SELECT event
+    FROM (
+      SELECT id, title, iso8601(date) AS date FROM events WHERE id = ${id} AND ${managedBy(sql, user)}
+    ) AS event
+  `,
+})
 
 export async function hasEvent (sql: Sql, id: string) {
   const { count } = await sql`SELECT FROM events WHERE id = ${id}`

@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Sql } from '../../lib/database.ts'
+import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import { only } from '../../lib/rows.ts'
 import type { create, update } from './schemas.ts'
 
@@ -23,30 +24,24 @@ const likeCount = (sql: Sql) => sql`
   (SELECT coalesce(sum(count), 0)::int FROM mentor_like_counts WHERE mentor_id = mentors.id) AS "likeCount"
 `
 
-export function listMentors (sql: Sql) {
-  return sql`
-    SELECT json_build_object('mentors', coalesce(json_agg(mentor), '[]'))
-    FROM (
-      SELECT ${scalars(sql)}, ${club(sql)}, ${likeCount(sql)}
-      FROM mentors JOIN clubs ON clubs.id = club_id
-      ORDER BY mentors.name, mentors.id
-    ) AS mentor
-  `
-}
+export const listMentors = (sql: Sql): AnswerQuery => ({
+  list: ['mentors', sql`
+    SELECT ${scalars(sql)}, ${club(sql)}, ${likeCount(sql)}
+    FROM mentors JOIN clubs ON clubs.id = club_id
+    ORDER BY mentors.name, mentors.id
+  `],
+})
 
-export function listLikedMentors (sql: Sql, userId: string) {
-  return sql`
-    SELECT json_build_object('likedMentors', coalesce(json_agg(mentor), '[]'))
-    FROM (
-      SELECT ${scalars(sql)}, ${club(sql)}, ${likeCount(sql)}
-      FROM mentor_likes AS liked
-        JOIN mentors ON mentors.id = liked.mentor_id
-        JOIN clubs ON clubs.id = club_id
-      WHERE liked.user_id = ${userId}
-      ORDER BY mentors.name, mentors.id
-    ) AS mentor
-  `
-}
+export const listLikedMentors = (sql: Sql, userId: string): AnswerQuery => ({
+  list: ['likedMentors', sql`
+    SELECT ${scalars(sql)}, ${club(sql)}, ${likeCount(sql)}
+    FROM mentor_likes AS liked
+      JOIN mentors ON mentors.id = liked.mentor_id
+      JOIN clubs ON clubs.id = club_id
+    WHERE liked.user_id = ${userId}
+    ORDER BY mentors.name, mentors.id
+  `],
+})
 
 /**
  * Turns a user's like of a mentor on or off; tells which, `undefined` when there is no such mentor.

@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Sql } from '../../lib/database.ts'
+import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import { only } from '../../lib/rows.ts'
 import type { create, update } from './schemas.ts'
 
@@ -10,23 +11,17 @@ const scalars = (sql: Sql) => sql`
   id, name, image_url AS "imageUrl", batch_year AS "batchYear", content, iso8601(created_at) AS "createdAt"
 `
 
-export function listTestimonials (sql: Sql, page: number, limit: number) {
-  return sql`
-    SELECT json_build_object(
-      'items', (
-        SELECT coalesce(json_agg(item), '[]')
-        FROM (
-          SELECT ${scalars(sql)} FROM testimonials
-          ORDER BY created_at DESC, id
-          LIMIT ${limit} OFFSET ${(page - 1) * limit}
-        ) AS item
-      ),
-      'page', ${page}::bigint,
-      'limit', ${limit}::bigint,
-      'total', (SELECT coalesce(sum(count), 0) FROM row_counts WHERE relation = 'testimonials')
-    )
-  `
-}
+export const listTestimonials = (sql: Sql, page: number, limit: number): AnswerQuery => ({
+  list: ['items', sql`
+    SELECT ${scalars(sql)} FROM testimonials
+    ORDER BY created_at DESC, id
+    LIMIT ${limit} OFFSET ${(page - 1) * limit}
+  `],
+  fields: sql`
+    SELECT ${page}::bigint AS page, ${limit}::bigint AS limit, coalesce(sum(count), 0) AS total
+    FROM row_counts WHERE relation = 'testimonials'
+  `,
+})
 
 export async function insertTestimonial (
   sql: Sql, { name, content, batchYear, imageUrl }: Static<typeof create.body>

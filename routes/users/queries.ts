@@ -2,6 +2,7 @@ import type { Static } from '@sinclair/typebox'
 
 import type { Role } from '../../lib/accounts.ts'
 import type { Sql } from '../../lib/database.ts'
+import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import { only } from '../../lib/rows.ts'
 import type { assignClub, changeRole, update } from './schemas.ts'
 
@@ -17,29 +18,26 @@ const everything = (sql: Sql) => sql`
   club_id AS "clubId", iso8601(created_at) AS "createdAt", iso8601(updated_at) AS "updatedAt", ${club(sql)}
 `
 
-export function listUsers (sql: Sql) {
-  return sql`
-    SELECT json_build_object('users', coalesce(json_agg("user"), '[]'))
-    FROM (
-      SELECT
-        users.id, email, first_name AS "firstName", last_name AS "lastName", role, club_id AS "clubId",
-        iso8601(created_at) AS "createdAt", ${club(sql)},
-        json_build_object(
-          'eventRegistrations', coalesce(registrations.count, 0), 'blogs', coalesce(blogs.count, 0)
-        ) AS "_count"
-      FROM users
-        LEFT JOIN clubs ON clubs.id = club_id
-        LEFT JOIN (SELECT user_id, count(*) FROM event_registrations GROUP BY user_id) AS registrations
-          ON registrations.user_id = users.id
-        LEFT JOIN (SELECT author_id, count(*) FROM blogs GROUP BY author_id) AS blogs ON blogs.author_id = users.id
-      ORDER BY created_at DESC, users.id
-    ) AS "user"
-  `
-}
+export const listUsers = (sql: Sql): AnswerQuery => ({
+  list: ['users', sql`
+    SELECT
+      users.id, email, first_name AS "firstName", last_name AS "lastName", role, club_id AS "clubId",
+      iso8601(created_at) AS "createdAt", ${club(sql)},
+      json_build_object(
+        'eventRegistrations', coalesce(registrations.count, 0), 'blogs', coalesce(blogs.count, 0)
+      ) AS "_count"
+    FROM users
+      LEFT JOIN clubs ON clubs.id = club_id
+      LEFT JOIN (SELECT user_id, count(*) FROM event_registrations GROUP BY user_id) AS registrations
+        ON registrations.user_id = users.id
+      LEFT JOIN (SELECT author_id, count(*) FROM blogs GROUP BY author_id) AS blogs ON blogs.author_id = users.id
+    ORDER BY created_at DESC, users.id
+  `],
+})
 
-export function readAnalytics (sql: Sql) {
-  return sql`
-    SELECT json_build_object('analytics', analytics)
+export const readAnalytics = (sql: Sql): AnswerQuery => ({
+  fields: sql`
+    SELECT analytics
     FROM (
       SELECT
         (SELECT count(*)::int FROM users) AS "totalUsers",
@@ -66,8 +64,8 @@ export function readAnalytics (sql: Sql) {
           ) AS recent
         ) AS "recentRegistrations"
     ) AS analytics
-  `
-}
+  `,
+})
 
 /** Changes the fields that are given; a given `clubId` of null ends the membership. */
 export async function updateUser (
