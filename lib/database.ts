@@ -31,15 +31,22 @@ const uuid = {
   parse: (value: string) => value,
 }
 
+/** What may differ from the configuration: how many seconds a statement may take, 0 for any number. */
+export interface Limits {
+  statementTimeout?: number
+}
+
 /**
  * Opens the database of the configuration: the one at `DATABASE_URL`, or the embedded PostgreSQL under `DATA_DIR`,
  * which is started, or joined where it runs already. Throws a StartupError when it cannot be reached.
  */
-export async function openDatabase (config: Config, log: Pick<FastifyBaseLogger, 'info'>): Promise<Database> {
+export async function openDatabase (
+  config: Config, log: Pick<FastifyBaseLogger, 'info'>, { statementTimeout }: Limits = {}
+): Promise<Database> {
   const server = config.DATABASE_URL
     ? { url: config.DATABASE_URL, release: async () => {} }
     : await startEmbeddedPostgres(config.DATA_DIR, log)
-  const sql = connect(server.url, config, config.DATABASE_POOL_SIZE)
+  const sql = connect(server.url, config, config.DATABASE_POOL_SIZE, statementTimeout)
   const sqlProbe = connect(server.url, config, 1)
   const database = {
     url: server.url,
@@ -60,7 +67,7 @@ export async function openDatabase (config: Config, log: Pick<FastifyBaseLogger,
   }
 }
 
-function connect (url: string, config: Config, max: number): Sql {
+function connect (url: string, config: Config, max: number, statementTimeout = config.DATABASE_TIMEOUT): Sql {
   return postgres(url, {
     max,
     prepare: config.DATABASE_PREPARE,
@@ -68,7 +75,7 @@ function connect (url: string, config: Config, max: number): Sql {
     connect_timeout: config.DATABASE_TIMEOUT,
     connection: {
       application_name: 'community-platform',
-      statement_timeout: config.DATABASE_TIMEOUT * 1000,
+      statement_timeout: statementTimeout * 1000,
     },
     types: { uuid },
   })

@@ -1,7 +1,10 @@
 import { readdir } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 
-import type { Sql } from './database.ts'
+import type { FastifyBaseLogger } from 'fastify'
+
+import type { Config } from './config.ts'
+import type { Database, Sql } from './database.ts'
 import { StartupError } from './startup-error.ts'
 
 /** The folder of the SQL files: beside package.json, wherever this file was compiled to. */
@@ -56,6 +59,19 @@ export async function assertMigrated (sql: Sql) {
     throw new StartupError(`The database lacks ${migrations}: ` +
       'run "npm run migrate" or start with MIGRATE_ON_START=true')
   }
+}
+
+/**
+ * Brings the schema up to date where that is for whoever opens the database: on the embedded one, and elsewhere with
+ * MIGRATE_ON_START. Throws a StartupError when the database lacks a migration after that.
+ */
+export async function prepareSchema ({ sql, url }: Database, config: Config, log: Pick<FastifyBaseLogger, 'info'>) {
+  if (!config.DATABASE_URL || config.MIGRATE_ON_START) {
+    const pending = await pendingMigrations(sql)
+    const steps = pending.length > 0 ? await migrate(url) : []
+    if (steps.length > 0) log.info(`Database schema brought up to date: ${steps.length} migrations`)
+  }
+  await assertMigrated(sql)
 }
 
 /** Writes an empty migration and returns its path. */

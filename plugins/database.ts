@@ -2,7 +2,7 @@ import fp from 'fastify-plugin'
 
 import { ensureAdmin } from '../lib/accounts.ts'
 import { openDatabase, type Sql } from '../lib/database.ts'
-import { assertMigrated, migrate, pendingMigrations } from '../lib/migrations.ts'
+import { prepareSchema } from '../lib/migrations.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -21,13 +21,7 @@ export default fp(async app => {
   app.decorate('sqlProbe', database.sqlProbe)
   app.addHook('onClose', () => database.close())
 
-  if (!config.DATABASE_URL || config.MIGRATE_ON_START) {
-    const pending = await pendingMigrations(database.sql)
-    const steps = pending.length > 0 ? await migrate(database.url) : []
-    if (steps.length > 0) log.info(`Database schema brought up to date: ${steps.length} migrations`)
-  }
-  await assertMigrated(database.sql)
-
+  await prepareSchema(database, config, log)
   if (config.ADMIN_EMAIL && config.ADMIN_PASSWORD) {
     const outcome = await ensureAdmin(database.sql, config.ADMIN_EMAIL, config.ADMIN_PASSWORD)
     if (outcome === 'created') log.info('Admin account created from ADMIN_EMAIL')

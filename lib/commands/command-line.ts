@@ -1,7 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
-import { loadConfig } from '../config.ts'
-import { type Database, openDatabase } from '../database.ts'
+import { type Config, loadConfig } from '../config.ts'
+import { type Database, type Limits, openDatabase } from '../database.ts'
 import { StartupError } from '../startup-error.ts'
 
 /** A command line that cannot be understood; the message says what is wrong with it. */
@@ -22,8 +22,10 @@ export function parseCommandLine<T extends NonNullable<ParseArgsConfig['options'
 }
 
 /** Does some work on the database of the configuration, beside the service or without it, and closes it. */
-export async function onDatabase<T> (work: (database: Database) => Promise<T>): Promise<T> {
-  const database = await openDatabase(loadConfig(), { info: console.error })
+export async function onDatabase<T> (
+  work: (database: Database) => Promise<T>, config: Config = loadConfig(), limits?: Limits
+): Promise<T> {
+  const database = await openDatabase(config, { info: console.error }, limits)
   try {
     return await work(database)
   } finally {
