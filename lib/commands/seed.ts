@@ -6,17 +6,20 @@ import { prepareSchema } from '../migrations.ts'
 import { hashPassword } from '../passwords.ts'
 import { StartupError } from '../startup-error.ts'
 import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
-import { findEdition, PASSWORD, SIGN_INS } from './seed/edition.ts'
-import { type Amounts, clubName, KINDS, seedMany } from './seed/many.ts'
+import { seedDemo } from './seed/demo.ts'
+import { seedMany } from './seed/many.ts'
+import { type Amounts, KINDS, PASSWORD, SIGN_INS } from './seed/seeding.ts'
 
-const USAGE = `Usage: npm run seed -- --KIND NUMBER … [--force] [--json]
+const USAGE = `Usage: npm run seed [-- [--KIND NUMBER …] [--force] [--json]]
 
-KIND is users, clubs, events, registrations, blogs, mentors, likes or testimonials; none of those that are not named are
-added. All or nothing is added. At the end it tells whom to sign in as; --json tells it to programs.
+Adds a small demo community to look around in or, where numbers are given, that many rows to measure with: KIND is
+users, clubs, events, registrations, blogs, mentors, likes or testimonials, and of a kind without a number there are
+none. Either all of it is added or nothing. It ends with the accounts to sign in as; --json tells of them to programs.
 
-A database that anybody has put something into is refused, and so is NODE_ENV=production, because everybody can know the
-password of these accounts. With --force their data are added to what is there, under addresses and club names of their
-own.`
+--force   add to a database that somebody has put something into already, beside what is there, with addresses and club
+          names of their own; and in production, where everybody could sign in with the password that is shown here
+
+The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
 
 /** `npm run seed`: fills the database with a community to look around in, or with a lot of rows to measure with. */
 export default async function seedCommand (args: string[]) {
@@ -35,33 +38,29 @@ export default async function seedCommand (args: string[]) {
   })
   if (help) return console.log(USAGE)
   if (command !== undefined) throw new UsageError(`There is no command "${command}"`)
-  if (Object.keys(given).length === 0) throw new UsageError('Say what to add')
-  const amounts = toAmounts(given)
+  const amounts = Object.keys(given).length > 0 ? toAmounts(given) : undefined
   const config = loadConfig()
   if (config.NODE_ENV === 'production' && !force) {
-    throw new StartupError('In production everybody could sign in with the passwords of a demo, as an admin too: ' +
-      'if that is what you want, use --force')
+    throw new StartupError('In production everybody could sign in with the password of the demo accounts, as an ' +
+      'admin too: if that is wanted, npm run seed -- --force')
   }
 
-  const domain = await onDatabase(async database => {
+  const { added, domain } = await onDatabase(async database => {
     await prepareSchema(database, config, { info: console.error })
-    const domain = await database.sql.begin(async sql => {
+    const outcome = await interruptible(report => database.sql.begin(async sql => {
       if (!force) await assertEmpty(sql, config)
-      const edition = await findEdition(sql, Array.from({ length: amounts.clubs }, (_, number) => clubName(number)))
-      await seedMany(sql, amounts, edition, await hashPassword(PASSWORD), line => console.error(line))
-      return edition.domain
-    })
-    console.error('tidying up')
-    await tidyUp(database)
-    return domain
+      const password = await hashPassword(PASSWORD)
+      return amounts ? seedMany(sql, amounts, password, report) : seedDemo(sql, password)
+    })).catch(explain('Nothing was added'))
+    await tidyUp(database).catch(explain('All was added, but VACUUM ANALYZE failed'))
+    return outcome
   }, config, { statementTimeout: 0 })
 
-  const signIns = amounts.users > 0 ? SIGN_INS.map(({ role, name }) => ({ role, email: `${name}@${domain}` })) : []
-  if (json) return console.log(JSON.stringify({ added: amounts, password: PASSWORD, signIns }))
-  console.log(`Added ${KINDS.map(kind => `${amounts[kind].toLocaleString('en')} ${kind}`).join(', ')}`)
-  if (signIns.length === 0) return
-  console.log(`\nSign in with the password ${PASSWORD} as`)
-  for (const { role, email } of signIns) console.log(`  ${role.padEnd(9)}  ${email}`)
+  const signIns = added.users > 0 ? SIGN_INS.map(({ role, name }) => ({ role, email: `${name}@${domain}` })) : []
+  if (json) return console.log(JSON.stringify({ added, password: PASSWORD, signIns }))
+  console.log(`Added ${KINDS.map(kind => `${added[kind].toLocaleString('en')} ${kind}`).join(', ')}`)
+  if (signIns.length > 0) console.log(`Sign in with the password ${PASSWORD} as`)
+  for (const { role, email } of signIns) console.log(`${role.padEnd(9)}  ${email}`)
 }
 
 /** Reads how many of each kind there shall be, none where nothing is said. Throws a UsageError when that cannot be. */
@@ -99,6 +98,31 @@ async function assertEmpty (sql: TransactionSql, { ADMIN_EMAIL = '' }: Config) {
   `
   if (found) {
     throw new StartupError(`The database has ${found.what} already: to add to them, use npm run seed -- --force`)
+  }
+}
+
+/**
+ * Does work that reports its progress, line by line. After Ctrl-C the next line stops it, so that it can take back what
+ * it did and close what it opened; a second Ctrl-C ends the process at once.
+ */
+async function interruptible<T> (work: (report: (line: string) => void) => Promise<T>) {
+  const interruption = new AbortController()
+  const interrupt = () => interruption.abort(new StartupError('Interrupted: nothing was added'))
+  process.once('SIGINT', interrupt)
+  try {
+    return await work(line => {
+      interruption.signal.throwIfAborted()
+      console.error(line)
+    })
+  } finally {
+    process.off('SIGINT', interrupt)
+  }
+}
+
+/** Turns what the database or the connection to it reports into a line; what else goes wrong is a defect. */
+function explain (consequence: string) {
+  return (error: Error & { code?: string }) => {
+    throw error.code ? new StartupError(`${consequence}: ${error.message}`) : error
   }
 }
 

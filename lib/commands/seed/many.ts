@@ -1,14 +1,6 @@
 import type { Fragment, TransactionSql } from 'postgres'
 
-import type { Edition } from './edition.ts'
-
-/** What there is to add, in an order in which it can be. */
-export const KINDS = [
-  'clubs', 'users', 'events', 'registrations', 'blogs', 'mentors', 'likes', 'testimonials',
-] as const
-
-/** How many of each kind to add. */
-export type Amounts = Record<typeof KINDS[number], number>
+import { type Amounts, findEdition, type Seeded } from './seeding.ts'
 
 /** Rows of one statement: few enough that progress shows every few seconds. */
 const BATCH = 100_000
@@ -33,9 +25,6 @@ const SENTENCES = [
   'Next term we do it again, with more time to prepare and fewer slides.',
 ]
 
-/** The name of the club with this number. */
-export const clubName = (number: number) => `Club ${number + 1}`
-
 /**
  * Adds as many rows as asked for, the same every time but for ids and times. Rows are numbered from 0, and a number
  * tells all about its row: nothing is drawn, and nothing sorted. Users 0, 1 and 2 are the admin, the head and the
@@ -47,9 +36,11 @@ export const clubName = (number: number) => `Club ${number + 1}`
  * anything, and register before the event.
  */
 export async function seedMany (
-  sql: TransactionSql, amounts: Amounts, { domain, suffix }: Edition, password: string, report: (line: string) => void
-) {
+  sql: TransactionSql, amounts: Amounts, password: string, report: (line: string) => void
+): Promise<Seeded> {
   const { users, clubs, events, registrations, blogs, mentors, likes, testimonials } = amounts
+  const clubNames = Array.from({ length: clubs }, (_, n) => `Club ${n + 1}`)
+  const { domain, suffix } = await findEdition(sql, clubNames)
 
   async function add (kind: keyof Amounts, insert: (from: number, to: number) => Promise<unknown>) {
     const total = amounts[kind]
@@ -164,4 +155,6 @@ export async function seedMany (
       ${paragraph}, now() - interval '1 year' * (n / ${testimonials}::float)
     FROM ${numbers(from, to)}
   `)
+
+  return { added: amounts, domain }
 }

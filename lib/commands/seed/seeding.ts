@@ -12,8 +12,22 @@ export const SIGN_INS: { role: Role, name: string }[] = [
   { role: 'STUDENT', name: 'student' },
 ]
 
+/** What there is to add, in an order in which it can be. */
+export const KINDS = [
+  'clubs', 'users', 'events', 'registrations', 'blogs', 'mentors', 'likes', 'testimonials',
+] as const
+
+/** How many of each kind. */
+export type Amounts = Record<typeof KINDS[number], number>
+
+/** What was added, and the domain of its addresses. */
+export interface Seeded {
+  added: Amounts
+  domain: string
+}
+
 /** What keeps apart what is added one time and another: the domain of the addresses, and what follows a club's name. */
-export interface Edition {
+interface Edition {
   domain: string
   suffix: string
 }
@@ -28,7 +42,7 @@ export async function findEdition (sql: TransactionSql, clubNames: string[]): Pr
     const taken = await sql`
       SELECT FROM users WHERE email LIKE ${`%@${edition.domain}`}
       UNION ALL
-      SELECT FROM clubs WHERE name IN (SELECT json_array_elements_text(${JSON.stringify(names)}::text::json))
+      SELECT FROM clubs WHERE name IN (SELECT jsonb_array_elements_text(${sql.json(names)}))
       LIMIT 1
     `
     if (taken.length === 0) return edition

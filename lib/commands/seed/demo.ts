@@ -1,0 +1,96 @@
+import type { TransactionSql } from 'postgres'
+
+import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-texts.ts'
+import { findEdition, type Seeded } from './seeding.ts'
+
+/** Adds the demo community, as of today. The password comes hashed. */
+export async function seedDemo (sql: TransactionSql, password: string): Promise<Seeded> {
+  const { domain, suffix } = await findEdition(sql, CLUBS.map(({ name }) => name))
+
+  const clubs = await sql`
+    INSERT INTO clubs (name, description, image_url)
+    SELECT name || ${suffix}, description, "imageUrl"
+    FROM jsonb_to_recordset(${sql.json(CLUBS)}) AS club (name text, description text, "imageUrl" text)
+  `
+
+  const users = await sql`
+    INSERT INTO users (email, password, first_name, last_name, role, avatar, club_id, created_at)
+    SELECT
+      person.name || '@' || ${domain}, ${password}, "firstName", "lastName", role, avatar, clubs.id,
+      now() - interval '1 year' + random() * interval '200 days'
+    FROM jsonb_to_recordset(${sql.json(PEOPLE)})
+      AS person (name text, "firstName" text, "lastName" text, role text, avatar text, club text)
+      LEFT JOIN clubs ON clubs.name = person.club || ${suffix}
+  `
+  await sql`
+    UPDATE clubs SET club_head_id = users.id
+    FROM jsonb_to_recordset(${sql.json(CLUBS)}) AS club (name text, head text)
+      JOIN users ON users.email = head || '@' || ${domain}
+    WHERE clubs.name = club.name || ${suffix}
+  `
+
+  const blogs = await sql`
+    INSERT INTO blogs (title, content, image_url, status, author_id, created_at)
+    SELECT title, content, "imageUrl", status, users.id, now() - "daysAgo" * interval '1 day'
+    FROM jsonb_to_recordset(${sql.json(BLOGS)})
+      AS blog (title text, content text, "imageUrl" text, status text, author text, "daysAgo" int)
+      JOIN users ON users.email = author || '@' || ${domain}
+  `
+
+  const mentors = await sql`
+    INSERT INTO mentors (name, expertise, image_url, network_url, club_id)
+    SELECT mentor.name, expertise, "imageUrl", coalesce("networkUrl", ''), clubs.id
+    FROM jsonb_to_recordset(${sql.json(MENTORS)})
+      AS mentor (name text, expertise text, "imageUrl" text, "networkUrl" text, club text)
+      JOIN clubs ON clubs.name = club || ${suffix}
+  `
+  const likes = await sql`
+    INSERT INTO mentor_likes (user_id, mentor_id)
+    SELECT users.id, mentors.id
+    FROM jsonb_to_recordset(${sql.json(MENTORS)}) AS mentor (name text, club text, "likedBy" jsonb)
+      JOIN clubs ON clubs.name = club || ${suffix}
+      JOIN mentors ON mentors.club_id = clubs.id AND mentors.name = mentor.name
+      CROSS JOIN jsonb_array_elements_text("likedBy") AS person
+      JOIN users ON users.email = person || '@' || ${domain}
+  `
+
+  const testimonials = await sql`
+    INSERT INTO testimonials (name, image_url, batch_year, content, created_at)
+    SELECT name, "imageUrl", extract(year FROM now()) - "yearsAgo", content, now() - "yearsAgo" * interval '30 days'
+    FROM jsonb_to_recordset(${sql.json(TESTIMONIALS)})
+      AS testimonial (name text, "imageUrl" text, "yearsAgo" int, content text)
+  `
+
+  const events = await sql`
+    INSERT INTO events (title, description, image_url, date, club_id, created_at)
+    SELECT
+      title, event.description, "imageUrl",
+      date_trunc('day', now(), 'UTC') + "inDays" * interval '1 day' + hour * interval '1 hour',
+      clubs.id, now() + least("inDays", 0) * interval '1 day' - interval '30 days'
+    FROM jsonb_to_recordset(${sql.json(EVENTS)})
+      AS event (title text, description text, "imageUrl" text, "inDays" int, hour int, club text)
+      JOIN clubs ON clubs.name = club || ${suffix}
+  `
+  // One a day, the last of them the day before the event, or before today.
+  const registrations = await sql`
+    INSERT INTO event_registrations (user_id, event_id, registered_at)
+    SELECT users.id, events.id, least(date, now()) - place * interval '1 day'
+    FROM jsonb_to_recordset(${sql.json(EVENTS)}) AS event (title text, club text, registered jsonb)
+      JOIN clubs ON clubs.name = club || ${suffix}
+      JOIN events ON events.club_id = clubs.id AND events.title = event.title
+      CROSS JOIN jsonb_array_elements_text(registered) WITH ORDINALITY AS person (name, place)
+      JOIN users ON users.email = person.name || '@' || ${domain}
+  `
+
+  const added = {
+    clubs: clubs.count,
+    users: users.count,
+    events: events.count,
+    registrations: registrations.count,
+    blogs: blogs.count,
+    mentors: mentors.count,
+    likes: likes.count,
+    testimonials: testimonials.count,
+  }
+  return { added, domain }
+}
