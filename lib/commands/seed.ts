@@ -37,7 +37,7 @@ export default async function seedCommand (args: string[]) {
     help: { type: 'boolean' },
   })
   if (help) return console.log(USAGE)
-  if (command !== undefined) throw new UsageError(`There is no command "${command}"`)
+  if (command !== undefined) throw new UsageError('Only options may follow: npm run seed -- --users 1000')
   const amounts = Object.keys(given).length > 0 ? toAmounts(given) : undefined
   const config = loadConfig()
   if (config.NODE_ENV === 'production' && !force) {
