@@ -9,7 +9,7 @@ import { HttpError } from '../lib/http-error.ts'
 export default fp(async app => {
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     if (error instanceof HttpError) {
-      return answer(reply, error.statusCode, { message: error.message, ...error.fields })
+      return answer(reply.headers(error.headers), error.statusCode, { message: error.message, ...error.fields })
     }
     if (error.validation) {
       return reply.code(400).send({ message: 'Validation error', errors: error.validation.map(toIssue) })

@@ -169,6 +169,13 @@ t.test('What is thrown', async t => {
     }
   })
 
+  t.test('an HttpError brings its fields and its headers along', async t => {
+    thrown = new HttpError(503, 'Busy', { queue: 'full' }, { 'retry-after': 7, 'x-reason': 'hashing' })
+    const response = await inject(app, 'GET', '/failure')
+    t.strictSame([response.statusCode, response.json()], [503, { message: 'Busy', queue: 'full' }])
+    t.match(response.headers, { 'retry-after': '7', 'x-reason': 'hashing' })
+  })
+
   t.test('any other error is the failure of the route, and logged with its cause', async t => {
     const { answers, lines } = await letThrow(new Error('relation "users" of /var/lib'))
     t.strictSame(answers, FAILED)
