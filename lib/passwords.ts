@@ -1,6 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { availableParallelism } from 'node:os'
 
 import argon2 from 'argon2'
+import pLimit from 'p-limit'
+
+import { HttpError } from './http-error.ts'
 
 /** argon2id as OWASP's Password Storage Cheat Sheet has it: 19 MiB of memory, two passes, one lane. */
 const ARGON2ID = { type: argon2.argon2id, memoryCost: 19 * 1024, timeCost: 2, parallelism: 1 }
@@ -11,17 +15,36 @@ export const PLACEHOLDER = '!'
 /** Verified against where there is no hash, so that a stranger's sign-in takes as long as a wrong password. */
 const decoy = argon2.hash(randomBytes(32), ARGON2ID)
 
-/** Hashes a password with argon2id, on the thread pool; the result is a PHC string that carries its parameters. */
+/** The threads of Node's pool, one of which is left to everything else that uses it. */
+const THREADS = Number(process.env.UV_THREADPOOL_SIZE) || 4
+
+/** How many hashes may wait for their turn. At some 50 ms each on two cores, the last one waits for 2.5 s. */
+const QUEUE_LENGTH = 100
+
+const limit = pLimit(Math.max(1, Math.min(availableParallelism(), THREADS - 1)))
+
+/** What a sign-in or a registration answers when too many wait already. */
+export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
+
+/** Does the work as soon as a core is free for it. Rejects with a 503 when too much waits already. */
+async function enqueue<T> (work: () => Promise<T>): Promise<T> {
+  if (limit.pendingCount >= QUEUE_LENGTH) throw new HttpError(503, BUSY, {}, { 'retry-after': 5 })
+  return limit(work)
+}
+
+/**
+ * Hashes a password with argon2id, on the thread pool; the result is a PHC string that carries its parameters. Rejects
+ * with a 503 when too many hashes wait already.
+ */
 export function hashPassword (password: string): Promise<string> {
-  return argon2.hash(password, ARGON2ID)
+  return enqueue(() => argon2.hash(password, ARGON2ID))
 }
 
 /**
  * Tells whether the password is the one that was hashed. Without a hash, and for the placeholder, the answer is `false`
- * after the same work.
+ * after the same work. Rejects with a 503 when too many hashes wait already.
  */
 export async function verifyPassword (hash: string = PLACEHOLDER, password: string): Promise<boolean> {
-  if (hash !== PLACEHOLDER) return argon2.verify(hash, password)
-  await argon2.verify(await decoy, password)
-  return false
+  const known = hash === PLACEHOLDER ? await decoy : hash
+  return await enqueue(() => argon2.verify(known, password)) && hash !== PLACEHOLDER
 }

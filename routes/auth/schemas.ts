@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
+import { BUSY } from '../../lib/passwords.ts'
 import { Answer, Email, Message, Nullable, PlainText, Role, Text } from '../../lib/schemas.ts'
 
 export const register = {
@@ -17,6 +18,7 @@ export const register = {
       token: Type.String(),
     }),
     409: Message('User already exists'),
+    503: Message(BUSY),
   },
 }
 
@@ -32,6 +34,7 @@ export const login = {
     }),
     400: Message('All fields are required'),
     401: Message('Invalid credentials'),
+    503: Message(BUSY),
   },
 }
 

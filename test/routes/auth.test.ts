@@ -420,3 +420,26 @@ t.test('GET /auth/me varies by origin too when there are frontends', async t => 
   const { headers } = await (await person(app)).inject('GET', '/auth/me')
   t.strictSame(String(headers.vary).split(', ').sort(), ['Authorization', 'Cookie', 'Origin'])
 })
+
+t.test('Past what can be hashed in time, sign-ins and registrations are refused, and nothing else is', async t => {
+  let release!: (verified: boolean) => void
+  const released = new Promise<boolean>(resolve => { release = resolve })
+  t.intercept(argon2, 'verify', { value: () => released })
+  const waiting = Array.from({ length: 130 }, () => login({ email: newEmail(), password: PASSWORD }))
+  const refused = await Promise.any(waiting)
+  t.equal(refused.statusCode, 503)
+  t.equal(refused.headers['retry-after'], '5')
+  for (const response of [refused, await register(account())]) {
+    t.strictSame(
+      [response.statusCode, response.json()],
+      [503, { message: 'Too many people sign in at this moment, please try again in a few seconds' }]
+    )
+  }
+  t.equal((await inject(app, 'GET', '/events')).statusCode, 200)
+
+  release(false)
+  const statuses = (await Promise.all(waiting)).map(({ statusCode }) => statusCode)
+  t.ok(statuses.filter(status => status === 401).length > 100)
+  t.strictSame([...new Set(statuses)].sort(), [401, 503])
+  t.equal((await register(account())).statusCode, 201, 'and then all goes on')
+})
