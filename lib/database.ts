@@ -3,6 +3,7 @@ import postgres from 'postgres'
 
 import type { Config } from './config.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
+import { withDeadline } from './query-deadline.ts'
 import { StartupError } from './startup-error.ts'
 
 /** The pool of connections, and the tag that runs a statement on it. */
@@ -67,18 +68,19 @@ export async function openDatabase (
   }
 }
 
-function connect (url: string, config: Config, max: number, statementTimeout = config.DATABASE_TIMEOUT): Sql {
-  return postgres(url, {
+function connect (url: string, config: Config, max: number, timeout = config.DATABASE_TIMEOUT): Sql {
+  const sql = postgres(url, {
     max,
     prepare: config.DATABASE_PREPARE,
     fetch_types: false,
     connect_timeout: config.DATABASE_TIMEOUT,
     connection: {
       application_name: 'community-platform',
-      statement_timeout: statementTimeout * 1000,
+      statement_timeout: timeout * 1000,
     },
     types: { uuid },
   })
+  return timeout > 0 ? withDeadline(sql, timeout) : sql
 }
 
 /** The address without what is secret in it: user, password and options. */

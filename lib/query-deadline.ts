@@ -1,0 +1,76 @@
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
+
+import type { Sql } from './database.ts'
+
+/** A query, or a transaction, that took longer than it may. */
+export class DeadlineError extends Error {
+  override name = 'DeadlineError'
+
+  constructor (seconds: number) {
+    super(`The database did not answer within ${seconds} s`)
+  }
+}
+
+/**
+ * Makes queries and transactions that fail after so many seconds: postgres.js would wait without limit for a free
+ * connection, or for a server that is silent. What has not begun by then is never run; what was sent may take effect.
+ */
+export function withDeadline (sql: Sql, seconds: number): Sql {
+  return new Proxy(sql, {
+    apply (target, self, args) {
+      const query: unknown = Reflect.apply(target, self, args)
+      return query instanceof Promise ? limitQuery(query as LimitedQuery, seconds) : query
+    },
+    get (target, name) {
+      if (name !== 'begin') return Reflect.get(target, name)
+      return (work: (sql: TransactionSql) => Promise<unknown>) => limitTransaction(target, work, seconds)
+    },
+  })
+}
+
+/** With what the types do not tell. */
+type LimitedQuery = PendingQuery<Row[]> & {
+  /** Null until the query is sent. */
+  state: object | null
+  reject (error: Error): void
+}
+
+/** A query is run when somebody waits for it; a fragment of another never is. */
+function limitQuery (query: LimitedQuery, seconds: number) {
+  const then = query.then.bind(query) as typeof query.then
+  let timer: NodeJS.Timeout | undefined
+  query.then = ((...handlers: Parameters<typeof then>) => {
+    timer ??= setTimeout(() => {
+      query.reject(new DeadlineError(seconds))
+      // One that was sent has the server's own limit; to cancel it would take another connection.
+      if (!query.state) query.cancel()
+    }, seconds * 1000)
+    const stop = () => clearTimeout(timer)
+    then(stop, stop)
+    return then(...handlers)
+  }) as typeof then
+  return query
+}
+
+async function limitTransaction (
+  sql: Sql, work: (sql: TransactionSql) => Promise<unknown>, seconds: number
+) {
+  let timer: NodeJS.Timeout | undefined
+  let late: DeadlineError | undefined
+  const transaction = sql.begin(sql => {
+    // It got a connection when nobody waits for it any more.
+    if (late) throw late
+    return work(sql)
+  })
+  const deadline = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      late = new DeadlineError(seconds)
+      reject(late)
+    }, seconds * 1000)
+  })
+  try {
+    return await Promise.race([transaction, deadline])
+  } finally {
+    clearTimeout(timer)
+  }
+}
