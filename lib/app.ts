@@ -21,9 +21,12 @@ declare module 'fastify' {
  * throw a StartupError when that fails, and gives it back on `close`.
  */
 export function buildApp (config: Config, logger: FastifyServerOptions['logger'] = false): FastifyInstance {
+  const { TRUST_PROXY } = config
   const app: FastifyInstance = Fastify({
     logger,
     genReqId: () => randomUUID(),
+    // Given a number, Fastify trusts nobody.
+    trustProxy: typeof TRUST_PROXY === 'number' ? (_address, hop) => hop < TRUST_PROXY : TRUST_PROXY,
     serverFactory: handler => createServer({ keepAliveTimeout: 72_000, requestTimeout: 0 }, (request, response) => {
       app.repeatResponse(request, response, handler)
     }),

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { parseEnv } from 'node:util'
 
 import { type Static, Type } from '@sinclair/typebox'
@@ -17,6 +18,12 @@ export const variables = Type.Object({
     enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
     default: 'info',
     description: 'fatal, error, warn, info, debug, trace or silent',
+  }),
+  TRUST_PROXY: Type.String({
+    default: 'false',
+    format: 'proxies',
+    description: 'false, a number of proxies from 1 to 99, or a comma-separated list of their addresses and networks ' +
+      'such as 10.0.0.0/8',
   }),
 
   DATABASE_URL: Type.Optional(Type.String({
@@ -59,7 +66,9 @@ export const variables = Type.Object({
 })
 
 /** The configuration after `loadConfig`: one field a variable, under the variable's own name. */
-export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL'> & {
+export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'TRUST_PROXY'> & {
+  /** The proxies whose forwarding headers count: how many the last hops are, or where; `false` for none. */
+  TRUST_PROXY: false | number | string[]
   /** The origins of the browser apps, in the order given; empty when the variable is unset. */
   FRONTEND_URL: string[]
 }
@@ -85,7 +94,11 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
       throw new StartupError('DATABASE_URL must be set in production (or DATA_DIR, to keep an embedded database there)')
     }
   }
-  return { ...config, FRONTEND_URL: config.FRONTEND_URL?.split(',').map(url => new URL(url).origin) ?? [] }
+  return {
+    ...config,
+    TRUST_PROXY: readProxies(config.TRUST_PROXY),
+    FRONTEND_URL: config.FRONTEND_URL?.split(',').map(url => new URL(url).origin) ?? [],
+  }
 }
 
 function validate (given: NodeJS.Dict<string>) {
@@ -97,6 +110,7 @@ function validate (given: NodeJS.Dict<string>) {
       ajv: {
         customOptions: ajv => ajv
           .addFormat('email', isEmail)
+          .addFormat('proxies', areProxies)
           .addFormat('postgres', isPostgres)
           .addFormat('origins', areOrigins)
           .addFormat('issuer', isSecureUrl)
@@ -133,6 +147,22 @@ function readMounted (given: NodeJS.Dict<string>, name: typeof MOUNTED[number]) 
 
 function withoutEmpty (given: NodeJS.Dict<string>) {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
+}
+
+function areProxies (value: string) {
+  return /^(false|[1-9]\d?)$/.test(value) || value.split(',').every(entry => isNetwork(entry.trim()))
+}
+
+/** Whether this is an address, or a network in CIDR notation. The one of all addresses is refused: anyone is in it. */
+function isNetwork (value: string) {
+  const [, address = '', length] = /^([\da-f:.]+)(?:\/([1-9]\d*))?$/i.exec(value) ?? []
+  const version = isIP(address)
+  return version !== 0 && (!length || Number(length) <= (version === 4 ? 32 : 128))
+}
+
+function readProxies (value: string) {
+  if (value === 'false') return false
+  return /^\d+$/.test(value) ? Number(value) : value.split(',').map(entry => entry.trim())
 }
 
 function isPostgres (value: string) {

@@ -26,6 +26,8 @@ const SECRET = 'x'.repeat(32)
 const MUST = {
   PORT: 'PORT must be a port number from 0 to 65535',
   LOG_LEVEL: 'LOG_LEVEL must be fatal, error, warn, info, debug, trace or silent',
+  TRUST_PROXY: 'TRUST_PROXY must be false, a number of proxies from 1 to 99, or a comma-separated list of their ' +
+    'addresses and networks such as 10.0.0.0/8',
   DATABASE_URL: 'DATABASE_URL must be a PostgreSQL address such as postgres://user:password@host:5432/name',
   DATABASE_POOL_SIZE: 'DATABASE_POOL_SIZE must be a number of connections from 1 to 1000',
   DATABASE_PREPARE: 'DATABASE_PREPARE must be true or false',
@@ -46,6 +48,7 @@ const DEFAULTS = {
   HOST: '127.0.0.1',
   PORT: 3000,
   LOG_LEVEL: 'info',
+  TRUST_PROXY: false,
   DATABASE_POOL_SIZE: 10,
   DATABASE_PREPARE: true,
   DATABASE_TIMEOUT: 5,
@@ -86,6 +89,7 @@ t.test('Every variable arrives under its own name', async t => {
   t.strictSame(load({
     ...texts,
     PORT: '8080',
+    TRUST_PROXY: '10.0.0.1',
     DATABASE_POOL_SIZE: '20',
     DATABASE_PREPARE: 'false',
     DATABASE_TIMEOUT: '30',
@@ -95,6 +99,7 @@ t.test('Every variable arrives under its own name', async t => {
   }), {
     ...texts,
     PORT: 8080,
+    TRUST_PROXY: ['10.0.0.1'],
     DATABASE_POOL_SIZE: 20,
     DATABASE_PREPARE: false,
     DATABASE_TIMEOUT: 30,
@@ -108,6 +113,8 @@ t.test('A good value is taken', async t => {
   const good: Record<string, string[]> = {
     PORT: ['0', '65535'],
     LOG_LEVEL: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
+    TRUST_PROXY: ['false', '1', '99', '192.0.2.1', '10.0.0.0/8', '0.0.0.0/1', '::1', '2001:DB8::/32',
+      '::ffff:10.0.0.1/128', '127.0.0.1,::1,172.16.0.0/12'],
     DATABASE_URL: ['postgres://localhost', 'postgresql://a:b@[::1]:5433/c'],
     DATABASE_POOL_SIZE: ['1', '1000'],
     DATABASE_TIMEOUT: ['1', '3600'],
@@ -132,6 +139,9 @@ t.test('A bad value stops the start with one line that names the variable and wh
   const bad: Record<keyof typeof MUST, string[]> = {
     PORT: ['-1', '65536', '80.5', 'http', '3000x'],
     LOG_LEVEL: ['INFO', 'verbose'],
+    TRUST_PROXY: ['true', 'FALSE', 'all', '*', '0', '-1', '1.5', '100', '01', '10.0.0', '10.0.0.256', '10.0.0.0/0',
+      '10.0.0.0/33', '::/0', '::/129', '10.0.0.0/255.0.0.0', '10.0.0.1/', '/8', 'proxy.example.org', '10.0.0.1,', ',',
+      '10.0.0.1 ::1', '10.0.0.1,1', '10.0.0.1:80', '[::1]', 'fe80::1%eth0'],
     DATABASE_URL: ['mysql://localhost/x', 'localhost:5432', '/var/run/postgresql', 'postgres://ada:secret@db:99999/x',
       'postgres://ada:100%@db/x'],
     DATABASE_POOL_SIZE: ['0', '1001', '1.5', 'ten'],
@@ -174,6 +184,12 @@ t.test('FRONTEND_URL is a list of origins', async t => {
     ['https://APP.example.org:443', ['https://app.example.org']],
   ]
   for (const [value, origins] of lists) t.strictSame(load({ FRONTEND_URL: value }).FRONTEND_URL, origins, value)
+})
+
+t.test('TRUST_PROXY is nobody, a number, or a list', async t => {
+  t.equal(load({ TRUST_PROXY: 'false' }).TRUST_PROXY, false)
+  t.equal(load({ TRUST_PROXY: '2' }).TRUST_PROXY, 2)
+  t.strictSame(load({ TRUST_PROXY: '10.0.0.0/8, ::1' }).TRUST_PROXY, ['10.0.0.0/8', '::1'])
 })
 
 t.test('ADMIN_EMAIL and ADMIN_PASSWORD must be set together', async t => {

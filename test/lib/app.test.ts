@@ -1,0 +1,40 @@
+import t from 'tap'
+
+import { buildApp } from '#lib/app.js'
+import { createDatabase, testConfig } from '../helper.ts'
+
+t.test('TRUST_PROXY says whose X-Forwarded-For tells where a request comes from', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  const [CLIENT, PROXY, OUTER] = ['192.0.2.7', '10.0.0.1', '10.1.0.1']
+  const table: [trusted: string | undefined, peer: string, forwarded: string | undefined, ip: string][] = [
+    [undefined, PROXY, CLIENT, PROXY],
+    ['false', PROXY, CLIENT, PROXY],
+
+    [PROXY, PROXY, CLIENT, CLIENT],
+    [PROXY, PROXY, undefined, PROXY],
+    [PROXY, CLIENT, '192.0.2.8', CLIENT],
+    [PROXY, PROXY, `192.0.2.8, ${CLIENT}`, CLIENT],
+    [PROXY, PROXY, `${CLIENT}, ${OUTER}`, OUTER],
+    ['10.0.0.0/8', PROXY, `192.0.2.8, ${CLIENT}, ${OUTER}`, CLIENT],
+    [`::1, ${PROXY}`, '::1', CLIENT, CLIENT],
+    [PROXY, `::ffff:${PROXY}`, CLIENT, CLIENT],
+    [`::ffff:${PROXY}`, PROXY, CLIENT, CLIENT],
+    [`::ffff:${PROXY}/128`, PROXY, CLIENT, CLIENT],
+    ['2001:db8::/32', '2001:db8::5', '2001:db9::1', '2001:db9::1'],
+
+    ['1', PROXY, CLIENT, CLIENT],
+    ['1', PROXY, `192.0.2.8, ${CLIENT}`, CLIENT],
+    ['2', PROXY, `192.0.2.8, ${CLIENT}, ${OUTER}`, CLIENT],
+    ['2', PROXY, undefined, PROXY],
+  ]
+  for (const TRUST_PROXY of new Set(table.map(([trusted]) => trusted))) {
+    const app = buildApp(testConfig({ DATABASE_URL, TRUST_PROXY }))
+    app.get('/ip', async request => request.ip)
+    for (const [, remoteAddress, forwarded, ip] of table.filter(([trusted]) => trusted === TRUST_PROXY)) {
+      const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
+      const response = await app.inject({ url: '/ip', remoteAddress, headers })
+      t.equal(response.body, ip, `TRUST_PROXY=${TRUST_PROXY}, ${forwarded} by ${remoteAddress}`)
+    }
+    await app.close()
+  }
+})
