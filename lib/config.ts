@@ -47,6 +47,12 @@ export const variables = Type.Object({
   JWT_EXPIRES_IN: Type.String({
     default: '7d', pattern: '^[1-9][0-9]{0,4}(s|m|h|d|w)$', description: 'a lifetime such as 15m, 12h or 7d',
   }),
+  SIGN_IN_ATTEMPTS: Type.Integer({
+    default: 20, minimum: 0, maximum: 1000, description: 'a number of failures from 1 to 1000, or 0 for no limit',
+  }),
+  SIGN_IN_WINDOW: Type.Integer({
+    default: 900, minimum: 1, maximum: 86_400, description: 'a number of seconds from 1 to 86400',
+  }),
   ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', description: 'an email address' })),
   ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, description: 'a password of at least 8 characters' })),
 

@@ -4,15 +4,19 @@ import cookie from '@fastify/cookie'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { createAccount } from '../../lib/accounts.ts'
+import { clientNetwork } from '../../lib/client-network.ts'
 import { HttpError } from '../../lib/http-error.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/oauth-state.ts'
 import { verifyPassword } from '../../lib/passwords.ts'
-import { findCredentials, readProfile, signInWithIdentity } from './queries.ts'
+import {
+  countSignIn, findCredentials, forgetFailures, readProfile, removePastFailures, signInWithIdentity,
+} from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Accounts: registration, sign-in with a password or an identity provider, and who one is. */
 const auth: FastifyPluginAsyncTypebox = async app => {
   await app.register(cookie)
+  const guessLimit = { attempts: app.config.SIGN_IN_ATTEMPTS, window: app.config.SIGN_IN_WINDOW }
 
   app.post('/register', {
     schema: schemas.register,
@@ -30,9 +34,18 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
+    const guesser = { email, network: clientNetwork(request.ip) }
+    const wait = guessLimit.attempts && await countSignIn(app.sql, guesser, guessLimit)
+    if (wait) {
+      throw new HttpError(429, 'Too many failed sign-ins, please try again later', {}, { 'retry-after': wait })
+    }
     const user = await findCredentials(app.sql, email)
     const verified = await verifyPassword(user?.password, password)
-    if (!user || !verified) throw new HttpError(401, 'Invalid credentials')
+    if (!user || !verified) {
+      await removePastFailures(app.sql, guessLimit)
+      throw new HttpError(401, 'Invalid credentials')
+    }
+    await forgetFailures(app.sql, guesser)
     return { user, token: app.issueToken({ id: user.userId, role: user.role }) }
   })
 

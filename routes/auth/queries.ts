@@ -19,6 +19,66 @@ export async function findCredentials (sql: Sql, email: string) {
   return account
 }
 
+/** Whose guesses are counted together: those of an account, whether it exists or not, from one network. */
+interface Guesser {
+  email: string
+  network: string
+}
+
+/** How many failures in how many seconds make a guesser wait. */
+interface GuessLimit {
+  attempts: number
+  window: number
+}
+
+/**
+ * Counts a sign-in as a failure, before its password is looked at, so that of many at once no more than the limit get
+ * through; after a success `forgetFailures` takes that back. Returns 0, or the seconds to wait where the last failures
+ * reach the limit: then nothing is counted, nor written.
+ */
+export async function countSignIn (sql: Sql, guesser: Guesser, limit: GuessLimit): Promise<number> {
+  const { email, network } = guesser
+  const { attempts, window } = limit
+  const [row] = await sql<{ wait: number }[]>`
+    WITH waiting AS (
+      SELECT ceil(extract(epoch FROM times[${attempts}] - ${since(sql, window)}))::integer AS wait
+      FROM sign_in_failures
+      WHERE email = ${email} AND network = ${network} AND times[${attempts}] > ${since(sql, window)}
+    ), counted AS (
+      INSERT INTO sign_in_failures AS known (email, network, times)
+      SELECT ${email}, ${network}, ARRAY[now()] WHERE NOT EXISTS (SELECT FROM waiting)
+      ON CONFLICT (email, network) DO UPDATE SET times = (now() || known.times)[:${attempts}]
+        WHERE (known.times[${attempts}] > ${since(sql, window)}) IS NOT TRUE
+      RETURNING 0 AS wait
+    )
+    SELECT wait FROM waiting UNION ALL SELECT wait FROM counted
+  `
+  // Others at the same time were faster and reached the limit: it is there to be found now.
+  return row ? row.wait : countSignIn(sql, guesser, limit)
+}
+
+/** Forgets the failures of a guesser who turned out to know the password. */
+export async function forgetFailures (sql: Sql, { email, network }: Guesser) {
+  await sql`DELETE FROM sign_in_failures WHERE email = ${email} AND network = ${network}`
+}
+
+/**
+ * Removes some guessers whose last failure is past the window. A failure leaves at most one row behind and removes up
+ * to ten, so they do not pile up. It waits for nobody: what another sign-in is about to change is left alone.
+ */
+export async function removePastFailures (sql: Sql, { window }: GuessLimit) {
+  await sql`
+    DELETE FROM sign_in_failures WHERE (email, network) IN (
+      SELECT email, network FROM sign_in_failures
+      WHERE times[1] <= ${since(sql, window)} ORDER BY times[1] LIMIT 10
+      FOR UPDATE SKIP LOCKED
+    )
+  `
+}
+
+/** When the window began, by the clock of the database. */
+const since = (sql: Sql, window: number) => sql`(now() - make_interval(secs => ${window}))`
+
 /** A user as they see themselves, with their club; no answer when there is no such user. */
 export const readProfile = (sql: Sql, id: string): AnswerQuery => ({
   fields: sql`

@@ -34,6 +34,7 @@ export const login = {
     }),
     400: Message('All fields are required'),
     401: Message('Invalid credentials'),
+    429: Message('Too many failed sign-ins, please try again later'),
     503: Message(BUSY),
   },
 }

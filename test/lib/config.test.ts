@@ -36,6 +36,8 @@ const MUST = {
   MIGRATE_ON_START: 'MIGRATE_ON_START must be true or false',
   JWT_SECRET: 'JWT_SECRET must be a secret of at least 32 characters',
   JWT_EXPIRES_IN: 'JWT_EXPIRES_IN must be a lifetime such as 15m, 12h or 7d',
+  SIGN_IN_ATTEMPTS: 'SIGN_IN_ATTEMPTS must be a number of failures from 1 to 1000, or 0 for no limit',
+  SIGN_IN_WINDOW: 'SIGN_IN_WINDOW must be a number of seconds from 1 to 86400',
   ADMIN_EMAIL: 'ADMIN_EMAIL must be an email address',
   ADMIN_PASSWORD: 'ADMIN_PASSWORD must be a password of at least 8 characters',
   FRONTEND_URL: 'FRONTEND_URL must be a comma-separated list of origins such as https://app.example.org',
@@ -56,6 +58,8 @@ const DEFAULTS = {
   DATA_DIR: '.data',
   MIGRATE_ON_START: false,
   JWT_EXPIRES_IN: '7d',
+  SIGN_IN_ATTEMPTS: 20,
+  SIGN_IN_WINDOW: 900,
   IDP_ISSUER: 'https://accounts.google.com',
   FRONTEND_URL: [],
 }
@@ -95,6 +99,8 @@ t.test('Every variable arrives under its own name', async t => {
     DATABASE_TIMEOUT: '30',
     KEPT_ANSWERS_SIZE: '8',
     MIGRATE_ON_START: 'true',
+    SIGN_IN_ATTEMPTS: '5',
+    SIGN_IN_WINDOW: '60',
     FRONTEND_URL: 'https://app.example.org',
   }), {
     ...texts,
@@ -105,6 +111,8 @@ t.test('Every variable arrives under its own name', async t => {
     DATABASE_TIMEOUT: 30,
     KEPT_ANSWERS_SIZE: 8,
     MIGRATE_ON_START: true,
+    SIGN_IN_ATTEMPTS: 5,
+    SIGN_IN_WINDOW: 60,
     FRONTEND_URL: ['https://app.example.org'],
   })
 })
@@ -120,6 +128,8 @@ t.test('A good value is taken', async t => {
     DATABASE_TIMEOUT: ['1', '3600'],
     KEPT_ANSWERS_SIZE: ['1', '65536'],
     JWT_SECRET: [SECRET],
+    SIGN_IN_ATTEMPTS: ['0', '1', '1000'],
+    SIGN_IN_WINDOW: ['1', '86400'],
     JWT_EXPIRES_IN: ['1s', '15m', '12h', '7d', '99999w'],
     IDP_ISSUER: ['https://id.example.org', 'http://localhost:9000', 'http://127.0.0.1', 'http://127.1.2.3:80/realm',
       'http://[::1]:9000'],
@@ -151,6 +161,8 @@ t.test('A bad value stops the start with one line that names the variable and wh
     MIGRATE_ON_START: ['on', 'no'],
     JWT_SECRET: ['x'.repeat(31)],
     JWT_EXPIRES_IN: ['0d', '7', 'd', '7 days', '-1h', '100000s', '7y'],
+    SIGN_IN_ATTEMPTS: ['-1', '1001', '2.5', 'off'],
+    SIGN_IN_WINDOW: ['0', '86401', '15m'],
     ADMIN_EMAIL: ['admin', 'admin@localhost', 'a@b@c.org'],
     ADMIN_PASSWORD: ['1234567'],
     FRONTEND_URL: ['app.example.org', '*', 'null', 'ftp://app.example.org', 'https://app.example.org/app',

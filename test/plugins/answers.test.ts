@@ -108,6 +108,7 @@ t.test('Answers that a route declares twice are told apart by nothing but their 
     200: (routes.get('POST /auth/login')!.schema!.response as Record<number, unknown>)[200],
     400: ['All fields are required', 'Validation error'],
     401: ['Invalid credentials'],
+    429: ['Too many failed sign-ins, please try again later'],
     500: ['Login failed'],
   })
 })

@@ -50,6 +50,7 @@ await sql.unsafe(`
       JOIN (SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM events) AS e USING (n);
   INSERT INTO event_registration_counts SELECT event_id, 0, 1 FROM event_registrations;
   INSERT INTO mentor_like_counts SELECT mentor_id, 0, 1 FROM mentor_likes;
+  INSERT INTO sign_in_failures SELECT email, '192.0.2.1', ARRAY[now() - random() * interval '1 hour'] FROM users;
   SET session_replication_role = origin;
 `)
 await sql.unsafe('VACUUM ANALYZE')
@@ -66,6 +67,8 @@ const [row] = await sql`
 const id = row as Record<'user' | 'club' | 'blog' | 'mentor' | 'testimonial' | 'event', string>
 const head = { id: id.user, role: 'CLUB_HEAD' } as const
 const email = 'user1@example.org'
+const guesser = { email, network: '192.0.2.1' }
+const guessLimit = { attempts: 20, window: 900 }
 const name = { firstName: 'Grace', lastName: 'Hopper' }
 const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
 
@@ -76,6 +79,9 @@ const read = (query: AnswerQuery) => answer('', () => query)
 /** Every operation that reads or writes single rows, or one page of them. */
 const operations: Record<string, () => Promise<unknown>> = {
   findCredentials: () => auth.findCredentials(sql, email),
+  countSignIn: () => auth.countSignIn(sql, guesser, guessLimit),
+  forgetFailures: () => auth.forgetFailures(sql, guesser),
+  removePastFailures: () => auth.removePastFailures(sql, guessLimit),
   readProfile: () => read(auth.readProfile(sql, id.user)),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
