@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
 
 import autoload from '@fastify/autoload'
@@ -8,6 +7,7 @@ import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastif
 import type { Config } from './config.ts'
 import { isEmail, isText, isUrl } from './formats.ts'
 import { answerClientError, answerFrameworkError } from './framework-errors.ts'
+import { createHttpServer } from './http-server.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -27,13 +27,14 @@ export function buildApp (config: Config, logger: FastifyServerOptions['logger']
     genReqId: () => randomUUID(),
     // Given a number, Fastify trusts nobody.
     trustProxy: typeof TRUST_PROXY === 'number' ? (_address, hop) => hop < TRUST_PROXY : TRUST_PROXY,
-    serverFactory: handler => createServer({ keepAliveTimeout: 72_000, requestTimeout: 0 }, (request, response) => {
+    serverFactory: handler => createHttpServer(config, (request, response) => {
       app.repeatResponse(request, response, handler)
     }),
+    bodyLimit: config.MAX_BODY_BYTES,
     routerOptions: {
       ignoreTrailingSlash: true,
-      // Any text may stand where an id belongs, and is then an unknown id; Node bounds the whole request line.
-      maxParamLength: 16_384,
+      // Any text may stand where an id belongs, and is then an unknown id.
+      maxParamLength: config.MAX_HEADER_BYTES,
     },
     ajv: {
       // A request is checked and left as it came; every issue is reported.

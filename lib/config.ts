@@ -26,6 +26,25 @@ export const variables = Type.Object({
       'such as 10.0.0.0/8',
   }),
 
+  MAX_REQUESTS: Type.Integer({
+    default: 1000, minimum: 1, maximum: 1_000_000, description: 'a number of requests from 1 to 1000000',
+  }),
+  MAX_BODY_BYTES: Type.Integer({
+    default: 1_048_576, minimum: 1024, maximum: 1_073_741_824, description: 'a number of bytes from 1024 to 1073741824',
+  }),
+  MAX_HEADER_BYTES: Type.Integer({
+    default: 16_384, minimum: 1024, maximum: 1_048_576, description: 'a number of bytes from 1024 to 1048576',
+  }),
+  MAX_JSON_DEPTH: Type.Integer({
+    default: 32, minimum: 1, maximum: 1000, description: 'a number of levels from 1 to 1000',
+  }),
+  REQUEST_TIMEOUT: Type.Integer({
+    default: 30, minimum: 1, maximum: 3600, description: 'a number of seconds from 1 to 3600',
+  }),
+  IDLE_TIMEOUT: Type.Integer({
+    default: 72, minimum: 1, maximum: 3600, description: 'a number of seconds from 1 to 3600',
+  }),
+
   DATABASE_URL: Type.Optional(Type.String({
     format: 'postgres',
     description: 'a PostgreSQL address such as postgres://user:password@host:5432/name',

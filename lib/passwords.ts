@@ -26,9 +26,14 @@ const limit = pLimit(Math.max(1, Math.min(availableParallelism(), THREADS - 1)))
 /** What a sign-in or a registration answers when too many wait already. */
 export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
 
+/** Throws a 503 when so many hashes wait that another would have to wait too long. */
+export function assertNotBusy () {
+  if (limit.pendingCount >= QUEUE_LENGTH) throw new HttpError(503, BUSY, {}, { 'retry-after': 5 })
+}
+
 /** Does the work as soon as a core is free for it. Rejects with a 503 when too much waits already. */
 async function enqueue<T> (work: () => Promise<T>): Promise<T> {
-  if (limit.pendingCount >= QUEUE_LENGTH) throw new HttpError(503, BUSY, {}, { 'retry-after': 5 })
+  assertNotBusy()
   return limit(work)
 }
 

@@ -7,7 +7,7 @@ import { createAccount } from '../../lib/accounts.ts'
 import { clientNetwork } from '../../lib/client-network.ts'
 import { HttpError } from '../../lib/http-error.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/oauth-state.ts'
-import { verifyPassword } from '../../lib/passwords.ts'
+import { assertNotBusy, verifyPassword } from '../../lib/passwords.ts'
 import {
   countSignIn, findCredentials, forgetFailures, readProfile, removePastFailures, signInWithIdentity,
 } from './queries.ts'
@@ -34,6 +34,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
+    assertNotBusy()
     const guesser = { email, network: clientNetwork(request.ip) }
     const wait = guessLimit.attempts && await countSignIn(app.sql, guesser, guessLimit)
     if (wait) {

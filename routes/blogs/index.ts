@@ -18,7 +18,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
 
   app.get<{ Params: { id: string } }>('/:id', {
     schema: schemas.read,
-    config: { failure: 'Failed to fetch blog' },
+    config: { failure: 'Failed to fetch blog', cacheControl: 'no-cache' },
   }, async (request, reply) => {
     const { id } = request.params
     const answer = await reply.keptAnswer(readPublishedBlog, id)

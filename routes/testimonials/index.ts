@@ -7,7 +7,7 @@ import * as schemas from './schemas.ts'
 const testimonials: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
-    config: { failure: 'Failed to fetch testimonials' },
+    config: { failure: 'Failed to fetch testimonials', cacheControl: 'no-cache' },
   }, async (request, reply) => {
     // NaN passes through and is refused by PostgreSQL, as the contract has it.
     const page = Math.max(1, parseInt(request.query.page || '1', 10))

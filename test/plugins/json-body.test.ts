@@ -66,3 +66,10 @@ t.test('Names that would reach a prototype are left out', async t => {
   t.strictSame(await send('POST', 'application/json', '{"a": 1, "constructor": {"prototype": {"b": 2}}}'),
     [200, { none: false, body: { a: 1 }, keys: ['a'] }])
 })
+
+t.test('What is nested too deeply is refused', async t => {
+  const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
+  t.equal((await send('POST', 'application/json', nested(32)))[0], 200)
+  t.strictSame(await send('POST', 'application/json', nested(33)), [400, { message: 'JSON may be 32 levels deep' }])
+  t.equal((await send('POST', 'application/json', nested(300_000)))[0], 400)
+})

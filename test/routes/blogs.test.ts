@@ -671,6 +671,6 @@ t.test('When the database fails, each operation says so in its own words and in 
   for (const [method, url, message, body] of operations) {
     const response = await inject(app, method, url, body, headers)
     says(t, response, 500, message, `${method} ${url}`)
-    t.equal(response.headers['cache-control'], undefined)
+    t.equal(response.headers['cache-control'], 'no-store')
   }
 })

@@ -106,7 +106,7 @@ for (const [operation, failure, role, payload] of FAILURES) {
     t.equal(response.statusCode, status)
     t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
     t.strictSame(response.json(), body)
-    t.equal(response.headers['cache-control'], undefined, 'nobody keeps a failure')
+    t.equal(response.headers['cache-control'], 'no-store', 'nobody keeps a failure')
 
     t.match(lines, [{ level: 50, reqId: requests[0], err: { message: /CONNECTION_ENDED/, stack: /\n +at / } }])
     t.equal(lines.length, 1, 'one line')

@@ -1,0 +1,37 @@
+import fp from 'fastify-plugin'
+
+import { HttpError } from '../lib/http-error.ts'
+
+/** What an operation answers when too many others are being worked on. */
+export const OVERLOADED = 'The service has too much to do at this moment, please try again in a few seconds'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Whether an operation is at work on it. */
+    isRunning: boolean
+  }
+}
+
+/**
+ * Refuses operations past MAX_REQUESTS at a time, at once and before they touch the database: the others are then done
+ * in time. A client that is slow to send its request, or to take its answer, is not counted meanwhile.
+ */
+export default fp(async app => {
+  let running = 0
+  app.decorateRequest('isRunning', false)
+
+  app.addHook('preHandler', (request, _reply, done) => {
+    // Probes must get through.
+    if (!request.routeOptions.config.failure) return done()
+    if (running >= app.config.MAX_REQUESTS) return done(new HttpError(503, OVERLOADED, {}, { 'retry-after': 2 }))
+    request.isRunning = true
+    running++
+    done()
+  })
+
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    if (request.isRunning) running--
+    request.isRunning = false
+    done()
+  })
+}, { name: 'overload' })

@@ -1,0 +1,57 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+import t from 'tap'
+
+import { buildApp } from '#lib/app.js'
+import { createDatabase, testConfig } from '../helper.ts'
+
+// As it is: tests that look at the answers take them whole.
+const app = buildApp(testConfig({
+  DATABASE_URL: await createDatabase(t),
+  REQUEST_TIMEOUT: '1',
+  IDLE_TIMEOUT: '2',
+  MAX_HEADER_BYTES: '2048',
+  MAX_BODY_BYTES: '2048',
+}))
+t.teardown(() => app.close())
+await app.listen({ host: '127.0.0.1', port: 0 })
+const { port } = app.server.address() as AddressInfo
+
+/** Sends these bytes and reads until the service hangs up; the first line of each answer. */
+async function statusLines (...pieces: string[]) {
+  const socket = connect(port, '127.0.0.1')
+  for (const piece of pieces) socket.write(piece)
+  return [...(await text(socket)).matchAll(/^HTTP\/1.1 .*$/gm)].map(([line]) => line.trim())
+}
+
+const POST = 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
+
+t.test('whoever is slow, or does nothing, is hung up on', async t => {
+  const big = `{"email": "${'x'.repeat(3000)}"}`
+  const cases: [what: string, bytes: string, lines: string[]][] = [
+    ['a connection without a request', '', ['HTTP/1.1 408 Request Timeout']],
+    ['headers that never end', 'GET /livez HTTP/1.1\r\nHost: a\r\n', ['HTTP/1.1 408 Request Timeout']],
+    ['a body that never ends', `${POST}Content-Length: 100\r\n\r\n{`, ['HTTP/1.1 408 Request Timeout']],
+    ['a connection that stays idle', 'GET /livez HTTP/1.1\r\nHost: a\r\n\r\n', ['HTTP/1.1 200 OK']],
+    ['too long a URL', `GET /blogs/${'x'.repeat(3000)} HTTP/1.1\r\nHost: a\r\n\r\n`,
+      ['HTTP/1.1 431 Request Header Fields Too Large']],
+    ['too big a body', `${POST}Content-Length: ${big.length}\r\n\r\n${big}`, ['HTTP/1.1 413 Payload Too Large']],
+  ]
+  await Promise.all(cases.map(async ([what, bytes, lines]) => t.strictSame(await statusLines(bytes), lines, what)))
+})
+
+t.test('whoever never reads the answer is hung up on', async t => {
+  await app.sql`
+    INSERT INTO testimonials (name, batch_year, content)
+    SELECT 'Ada', 2020, repeat('long ', 80000) FROM generate_series(1, 100)
+  `
+  const socket = connect(port, '127.0.0.1')
+  socket.pause()
+  socket.write('GET /testimonials?limit=100 HTTP/1.1\r\nHost: a\r\n\r\n')
+  const [accepted] = await once(app.server, 'connection')
+  await once(accepted, 'close')
+  t.ok(accepted.bytesWritten < 30_000_000, 'before it got it all')
+  socket.destroy()
+})
