@@ -42,7 +42,7 @@ export interface Limits {
  * which is started, or joined where it runs already. Throws a StartupError when it cannot be reached.
  */
 export async function openDatabase (
-  config: Config, log: Pick<FastifyBaseLogger, 'info'>, { statementTimeout }: Limits = {}
+  config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>, { statementTimeout }: Limits = {}
 ): Promise<Database> {
   const server = config.DATABASE_URL
     ? { url: config.DATABASE_URL, release: async () => {} }
@@ -74,6 +74,8 @@ function connect (url: string, config: Config, max: number, timeout = config.DAT
     prepare: config.DATABASE_PREPARE,
     fetch_types: false,
     connect_timeout: config.DATABASE_TIMEOUT,
+    // A server that comes back is found at once.
+    backoff: () => 0.1,
     connection: {
       application_name: 'community-platform',
       statement_timeout: timeout * 1000,

@@ -22,6 +22,9 @@ const IN_USE = 3_107_420_269
 /** How long a server that is starting or stopping is waited for, in milliseconds. */
 const PATIENCE = 30_000
 
+/** How long after a failed attempt a server that died is started again, in milliseconds. */
+const RETRY = 500
+
 /** How often a start is tried: the port found free may be taken a moment later, or somebody else starts it first. */
 const ATTEMPTS = 3
 
@@ -41,21 +44,21 @@ export interface EmbeddedPostgres {
   release (): Promise<void>
 }
 
+type Log = Pick<FastifyBaseLogger, 'info' | 'warn'>
+
 /**
  * Starts the PostgreSQL server that comes with the service on the data under `dataDir`, which it makes when there are
  * none. A server that runs there already is joined: a command runs beside the service, or the service was killed and
- * left it behind. Throws a StartupError when the server cannot run here.
+ * left it behind. A server that dies is started again. Throws a StartupError when the server cannot run here.
  */
-export async function startEmbeddedPostgres (
-  dataDir: string, log: Pick<FastifyBaseLogger, 'info'>
-): Promise<EmbeddedPostgres> {
+export async function startEmbeddedPostgres (dataDir: string, log: Log): Promise<EmbeddedPostgres> {
   const home = resolve(dataDir)
   const password = await keepSecret(join(home, 'postgres-password'))
   const binaries = await findBinaries()
   const account = await findAccount(join(home, 'postgres'))
   await assertReach(account, home, binaries.initdb)
 
-  const cluster = new Cluster(home, password, binaries, account)
+  const cluster = new Cluster(home, password, binaries, account, log)
   if (!existsSync(cluster.data)) {
     log.info(`Creating the embedded PostgreSQL in ${cluster.data} (first start only)`)
     await cluster.create()
@@ -126,14 +129,18 @@ class Cluster {
   readonly #password: string
   readonly #binaries: { initdb: string, pg_ctl: string }
   readonly #account: Account
+  readonly #logger: Log
 
-  constructor (home: string, password: string, binaries: { initdb: string, pg_ctl: string }, account: Account) {
+  constructor (
+    home: string, password: string, binaries: { initdb: string, pg_ctl: string }, account: Account, logger: Log
+  ) {
     this.data = join(home, 'postgres')
     this.#home = home
     this.#log = join(home, 'postgres.log')
     this.#password = password
     this.#binaries = binaries
     this.#account = account
+    this.#logger = logger
   }
 
   /** Makes the data in a folder of its own and moves it into place whole; of several who do, the first one wins. */
@@ -156,12 +163,12 @@ class Cluster {
     }
   }
 
-  /** Starts the server on a free port and waits until it answers. */
-  async start () {
+  /** Starts the server, on a free port if none is given, and waits until it answers. */
+  async start (port?: number) {
     await this.#give(this.#log, '')
     try {
       await this.#run('pg_ctl', 'start', '--pgdata', this.data, '--log', this.#log, '--wait',
-        '--options', `-p ${await freePort()}`)
+        '--options', `-p ${port ?? await freePort()}`)
     } catch (error) {
       const fatal = (await readFile(this.#log, 'utf8')).split('\n').findLast(line => line.includes('FATAL'))
       throw new StartupError(`The embedded PostgreSQL does not start: ${fatal ?? lastWords(error)} (see ${this.#log})`)
@@ -183,17 +190,57 @@ class Cluster {
     }
   }
 
-  async #connect (port: number) {
+  async #connect (port: number): Promise<EmbeddedPostgres> {
     const url = (database: string) => `postgres://postgres:${this.#password}@127.0.0.1:${port}/${database}`
-    const sql = postgres(url('postgres'), { max: 1, max_lifetime: null, fetch_types: false, connect_timeout: 5 })
-    try {
+    const lock = { isHeld: false, isReleased: false, restored: Promise.resolve() }
+    const sql = postgres(url('postgres'), {
+      max: 1,
+      max_lifetime: null,
+      fetch_types: false,
+      connect_timeout: 5,
+      backoff: () => 0,
+      onclose () {
+        if (!lock.isHeld || lock.isReleased) return
+        lock.isHeld = false
+        lock.restored = restore()
+      },
+    })
+
+    const hold = async () => {
       await sql`SELECT pg_advisory_lock_shared(${IN_USE})`
+      lock.isHeld = true
+    }
+
+    /** Takes the lock again when its connection was lost, and starts the server when it was lost with that. */
+    const restore = async () => {
+      this.#logger.warn('The connection to the embedded PostgreSQL was lost')
+      while (!lock.isHeld && !lock.isReleased) {
+        try {
+          if (!await this.#port()) await this.start(port)
+          await hold()
+          this.#logger.info('The embedded PostgreSQL is there again')
+        } catch (error) {
+          this.#logger.warn((error as Error).message)
+          await sleep(RETRY)
+        }
+      }
+    }
+
+    try {
+      await hold()
       await createDatabase(sql)
     } catch (error) {
       await sql.end({ timeout: 0 })
       throw error
     }
-    return { url: url(DATABASE), release: () => this.#release(sql) }
+    return {
+      url: url(DATABASE),
+      release: async () => {
+        lock.isReleased = true
+        await lock.restored
+        await this.#release(sql)
+      },
+    }
   }
 
   /** Gives up the shared lock; who then gets the lock alone was the last, and stops the server. */

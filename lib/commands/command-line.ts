@@ -25,7 +25,7 @@ export function parseCommandLine<T extends NonNullable<ParseArgsConfig['options'
 export async function onDatabase<T> (
   work: (database: Database) => Promise<T>, config: Config = loadConfig(), limits?: Limits
 ): Promise<T> {
-  const database = await openDatabase(config, { info: console.error }, limits)
+  const database = await openDatabase(config, { info: console.error, warn: console.error }, limits)
   try {
     return await work(database)
   } finally {

@@ -11,7 +11,7 @@ import { createDatabase, testConfig } from '../helper.ts'
 // An embedded server is made here.
 t.setTimeout(120_000)
 
-const log = { info () {} }
+const log = { info () {}, warn () {} }
 
 /** The line with which the start stops. */
 async function refusal (variables: NodeJS.Dict<string>) {

@@ -31,7 +31,8 @@ const newHome = () => join(parent, String(++count))
 /** A log, and what it was told. */
 function fakeLog () {
   const lines: string[] = []
-  return { lines, info: (line: string) => lines.push(line) }
+  const add = (line: string) => lines.push(line)
+  return { lines, info: add, warn: add }
 }
 
 const start = (home: string) => startEmbeddedPostgres(home, fakeLog() as never)
@@ -109,7 +110,7 @@ async function used (url: string, users: number) {
 /** The start of a process: it prints the address and goes on until it is killed. */
 async function startElsewhere (t: Test, home: string) {
   const script = `import { startEmbeddedPostgres } from './lib/embedded-postgres.ts'
-    console.log((await startEmbeddedPostgres(${JSON.stringify(home)}, { info () {} })).url)`
+    console.log((await startEmbeddedPostgres(${JSON.stringify(home)}, { info () {}, warn () {} })).url)`
   const child = spawn(process.execPath, [...process.execArgv, '--input-type=module', '--eval', script],
     { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => { child.kill('SIGKILL') })
@@ -222,6 +223,24 @@ t.test('After the server was killed, its release is nothing, and the next start 
   t.strictSame(await kept(next.url), KEPT)
   t.strictSame(await query(next.url, async sql => [...await sql`SELECT * FROM more`]), [{ row: 2 }])
   await next.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A server that dies is started again at its address, as often as it dies, and stopped in the end', async t => {
+  const home = await newData(t)
+  const log = fakeLog()
+  const server = await startEmbeddedPostgres(home, log as never)
+  for (const signal of ['SIGKILL', 'SIGQUIT'] as const) {
+    await end((await serverPid(home))!, signal)
+    while (log.lines.at(-1) !== 'The embedded PostgreSQL is there again') await sleep(20)
+    t.strictSame(await kept(server.url), KEPT)
+    t.equal(log.lines[0], 'The connection to the embedded PostgreSQL was lost')
+    log.lines.length = 0
+  }
+  // It is in use again: another one does not stop it.
+  await (await start(home)).release()
+  t.strictSame(await kept(server.url), KEPT)
+  await server.release()
   t.equal(await serverPid(home), undefined)
 })
 
