@@ -617,6 +617,7 @@ t.test('DELETE /blogs/:id of an unknown id is Failed to delete blog', async t =>
   for (const unknown of unknownIds(id)) {
     says(t, await admin.inject('DELETE', `/blogs/${unknown}`), 500, 'Failed to delete blog', unknown.slice(0, 50))
   }
+  invalid(t, await admin.inject('DELETE', '/blogs//'), ['id'])
   t.ok(await stored(id))
 })
 

@@ -689,6 +689,7 @@ t.test('An empty id is a validation error', async t => {
   const clubId = await storeClub()
   invalid(t, await admin.inject('PUT', '/users//role', { newRole: 'ADMIN' }), ['userId'])
   invalid(t, await admin.inject('PUT', '/users//club', { clubId }), ['userId'])
+  invalid(t, await admin.inject('DELETE', '/users//'), ['id'])
 })
 
 t.test('A value of a wrong type is one issue', async t => {
