@@ -9,7 +9,7 @@ import { HttpError } from '../../lib/http-error.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/oauth-state.ts'
 import { assertNotBusy, verifyPassword } from '../../lib/passwords.ts'
 import {
-  countSignIn, findCredentials, forgetFailures, readProfile, removePastFailures, signInWithIdentity,
+  countSignIn, findCredentials, forgetFailures, readProfile, removePastFailures, signInWithIdentity, uncountSignIn,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -41,7 +41,11 @@ const auth: FastifyPluginAsyncTypebox = async app => {
       throw new HttpError(429, 'Too many failed sign-ins, please try again later', {}, { 'retry-after': wait })
     }
     const user = await findCredentials(app.sql, email)
-    const verified = await verifyPassword(user?.password, password)
+    const verified = await verifyPassword(user?.password, password).catch(async error => {
+      // Whoever is told to come back, because too many sign in, has not guessed wrong.
+      await uncountSignIn(app.sql, guesser)
+      throw error
+    })
     if (!user || !verified) {
       await removePastFailures(app.sql, guessLimit)
       throw new HttpError(401, 'Invalid credentials')

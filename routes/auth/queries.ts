@@ -57,6 +57,14 @@ export async function countSignIn (sql: Sql, guesser: Guesser, limit: GuessLimit
   return row ? row.wait : countSignIn(sql, guesser, limit)
 }
 
+/** Takes back the last count, for a sign-in whose password could not be verified; a time that is past replaces it. */
+export async function uncountSignIn (sql: Sql, { email, network }: Guesser) {
+  await sql`
+    UPDATE sign_in_failures SET times = times[2:] || '-infinity'::timestamptz
+    WHERE email = ${email} AND network = ${network}
+  `
+}
+
 /** Forgets the failures of a guesser who turned out to know the password. */
 export async function forgetFailures (sql: Sql, { email, network }: Guesser) {
   await sql`DELETE FROM sign_in_failures WHERE email = ${email} AND network = ${network}`

@@ -209,6 +209,23 @@ t.test('What is no guess is not counted', async t => {
   t.strictSame(await rows(email), [])
 })
 
+t.test('A password that cannot be verified is no failure, and takes no other back', async t => {
+  const email = await account()
+  await guesses(2, email)
+  await sql`UPDATE users SET password = 'what argon2 throws at' WHERE email = ${email}`
+  for (let i = 0; i < 3; i++) answers(t, await signIn(email, PASSWORD), 500, { message: 'Login failed' })
+  await sql`UPDATE users SET password = ${HASH} WHERE email = ${email}`
+  t.strictSame(await guesses(2, email), [401, 429])
+})
+
+t.test('What is left of such a sign-in is past at once', async t => {
+  const email = await account()
+  await sql`UPDATE users SET password = 'what argon2 throws at' WHERE email = ${email}`
+  t.equal((await signIn(email, PASSWORD)).statusCode, 500)
+  await guesses(1, stranger())
+  t.strictSame(await rows(email), [])
+})
+
 t.test('A sign-in that cannot be counted fails, whatever the password', async t => {
   const email = await account()
   await sql`ALTER TABLE sign_in_failures RENAME TO elsewhere`

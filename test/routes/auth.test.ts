@@ -425,7 +425,8 @@ t.test('Past what can be hashed in time, sign-ins and registrations are refused,
   let release!: (verified: boolean) => void
   const released = new Promise<boolean>(resolve => { release = resolve })
   t.intercept(argon2, 'verify', { value: () => released })
-  const waiting = Array.from({ length: 130 }, () => login({ email: newEmail(), password: PASSWORD }))
+  const emails = Array.from({ length: 130 }, newEmail)
+  const waiting = emails.map(email => login({ email, password: PASSWORD }))
   const refused = await Promise.any(waiting)
   t.equal(refused.statusCode, 503)
   t.equal(refused.headers['retry-after'], '5')
@@ -441,5 +442,10 @@ t.test('Past what can be hashed in time, sign-ins and registrations are refused,
   const statuses = (await Promise.all(waiting)).map(({ statusCode }) => statusCode)
   t.ok(statuses.filter(status => status === 401).length > 100)
   t.strictSame([...new Set(statuses)].sort(), [401, 503])
+  const counted = await app.sql`
+    SELECT email FROM sign_in_failures WHERE email IN ${app.sql(emails)} AND times[1] > '-infinity'
+  `
+  t.strictSame(counted.map(({ email }) => email).sort(), emails.filter((_, i) => statuses[i] === 401).sort(),
+    'only what was verified counts as a failure')
   t.equal((await register(account())).statusCode, 201, 'and then all goes on')
 })

@@ -80,6 +80,7 @@ const read = (query: AnswerQuery) => answer('', () => query)
 const operations: Record<string, () => Promise<unknown>> = {
   findCredentials: () => auth.findCredentials(sql, email),
   countSignIn: () => auth.countSignIn(sql, guesser, guessLimit),
+  uncountSignIn: () => auth.uncountSignIn(sql, guesser),
   forgetFailures: () => auth.forgetFailures(sql, guesser),
   removePastFailures: () => auth.removePastFailures(sql, guessLimit),
   readProfile: () => read(auth.readProfile(sql, id.user)),
