@@ -1,0 +1,58 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { BLOG, LISTS } from './cases.ts'
+import { script, source } from './paths.ts'
+import { run, type Server, startServer } from './programs.ts'
+import { addEvents, type World } from './world.ts'
+
+/** How the tables call the floors. */
+export const HTTP = 'node:http'
+export const PLAIN_INSERT = 'pgbench, plain'
+export const SAME_STATEMENT = 'pgbench, same'
+export const ARGON2 = 'argon2'
+
+/** Starts a bare node:http server that sends what the service answers now, with the same content type. */
+export async function startHttpFloor (world: World, service: Server) {
+  const answers: Record<string, { file: string, type: string }> = {}
+  for (const operation of [...LISTS, BLOG]) {
+    const { load: { path } } = await operation.prepare(world, service)
+    const response = await fetch(service.url + path)
+    const file = join(world.directory, `answer-${Object.keys(answers).length}`)
+    await writeFile(file, Buffer.from(await response.arrayBuffer()))
+    answers[path] = { file, type: response.headers.get('content-type')! }
+  }
+  return startServer({
+    name: HTTP,
+    script: script('bench/floors/http.js'),
+    directory: world.directory,
+    env: { ANSWERS: JSON.stringify(answers) },
+    ready: '/blogs',
+  })
+}
+
+/** Passwords verified a second, with nothing else to do. */
+export async function measureArgon2 (seconds: number) {
+  return Number(await run(process.execPath, [script('bench/floors/argon2.js'), String(seconds)]))
+}
+
+/** Makes what pgbench inserts into. */
+export async function preparePgbench (world: World) {
+  await addEvents(world, 100)
+  await world.sql.unsafe(await readFile(source('floors/tables.sql'), 'utf8'))
+}
+
+/** Registrations a second that pgbench makes with a statement of `floors/`, all for one event after another. */
+export async function measurePgbench (
+  { databaseUrl, sql }: World, statement: 'plain-insert' | 'same-statement', clients: number, seconds: number
+) {
+  const [count] = await sql<{ users: number }[]>`SELECT count(*)::int AS users FROM floor.users`
+  const variables = { x: -1, users: count!.users, clients }
+  const stdout = await run('pgbench', [
+    '--no-vacuum', '--protocol', 'prepared', '--client', String(clients), '--jobs', String(Math.min(clients, 2)),
+    '--time', String(seconds), '--file', source(`floors/${statement}.sql`),
+    ...Object.entries(variables).flatMap(([name, value]) => ['--define', `${name}=${value}`]),
+    databaseUrl,
+  ])
+  return Number(/tps = ([\d.]+)/.exec(stdout)![1])
+}

@@ -1,0 +1,17 @@
+import { script } from './paths.ts'
+import { startServer } from './programs.ts'
+import { SECRET, type World } from './world.ts'
+
+/** How the tables call it. */
+export const SERVICE = 'service'
+
+/** Starts the service as its operators do: what was compiled, in production, on a database of its own. */
+export function startService ({ databaseUrl, directory }: Pick<World, 'databaseUrl' | 'directory'>) {
+  return startServer({
+    name: SERVICE,
+    script: script('lib/server.js'),
+    directory,
+    env: { DATABASE_URL: databaseUrl, JWT_SECRET: SECRET, LOG_LEVEL: 'warn' },
+    ready: '/readyz',
+  })
+}
