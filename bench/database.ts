@@ -15,7 +15,7 @@ export interface DatabaseServer {
 
 /** Starts it with its data in this directory, with the settings that it always has. */
 export async function startDatabaseServer (directory: string): Promise<DatabaseServer> {
-  const starting = startEmbeddedPostgres(join(directory, 'data'), { info () {} })
+  const starting = startEmbeddedPostgres(join(directory, 'data'), { info () {}, warn: console.error })
   // Also when it is interrupted before it has started.
   atEnd(() => starting.then(({ release }) => release(), () => {}))
   const { url } = await starting

@@ -24,12 +24,16 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
     maxSize: maxBytes,
     sizeCalculation: ({ bytes }, key) => OVERHEAD + key.length + bytes.length,
   })
+  /** Of requests that went the ordinary way in some state: the response, for all who ask the same. */
+  const renewals = new Map<string, Promise<KeptResponse | undefined>>()
+  const renewed = new WeakMap<IncomingMessage, (response: KeptResponse) => void>()
 
   return { keep, handle }
 
   /** Keeps the response, of status 200, to a request like this. */
   function keep (request: IncomingMessage, response: KeptResponse) {
     kept.set(keyOf(request), response)
+    renewed.get(request)?.(response)
   }
 
   function handle (request: IncomingMessage, response: ServerResponse, next: RequestListener) {
@@ -37,9 +41,26 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
     if (request.method !== 'GET' || !kept.has(key)) return next(request, response)
     readState().then(state => {
       const known = kept.get(key)
-      if (known && isSameState(known.state, state)) send(request, response, known)
-      else next(request, response)
+      if (known && isSameState(known.state, state)) return send(request, response, known)
+      if (state === null) return next(request, response)
+
+      // Of those who find the same change, one goes the ordinary way. Its read begins in this state or a later one, and
+      // whoever arrives while it is the last state known can take its response as well.
+      const renewal = renewals.get(state + key)
+      if (!renewal) return renew(state + key, request, response, next)
+      renewal.then(known => known ? send(request, response, known) : next(request, response))
     }, () => next(request, response))
+  }
+
+  function renew (name: string, request: IncomingMessage, response: ServerResponse, next: RequestListener) {
+    renewals.set(name, new Promise(resolve => {
+      renewed.set(request, resolve)
+      response.once('close', () => {
+        renewals.delete(name)
+        resolve(undefined)
+      })
+    }))
+    next(request, response)
   }
 }
 
@@ -49,7 +70,10 @@ function send (request: IncomingMessage, response: ServerResponse, { headers, by
   response.writeHead(304, rest).end()
 }
 
-/** The address and the two request headers that a response may depend on, which is what its `Vary` says. */
+/**
+ * The address and the two request headers that a response may depend on, which is what its `Vary` says. None of them
+ * has a line break.
+ */
 function keyOf ({ url, headers: { origin = '', 'accept-encoding': coding = '' } }: IncomingMessage) {
-  return `${url} ${origin} ${coding}`
+  return `${url}\n${origin}\n${coding}`
 }

@@ -6,8 +6,8 @@ import { constants, createBrotliCompress, createGzip } from 'node:zlib'
 /** Bytes in blocks, so that nobody waits while many are copied, hashed or sent at a stretch. */
 export type Blocks = Buffer[]
 
-/** About as long a block is made, in bytes. */
-const BLOCK = 256 * 1024
+/** About as long a block is made, in bytes: copied, or hashed, in a few milliseconds. */
+const BLOCK = 4 * 1024 * 1024
 
 const ENCODERS: { [coding: string]: () => NodeJS.ReadWriteStream } = {
   br: () => createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),

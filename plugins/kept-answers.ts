@@ -40,8 +40,8 @@ const payload = (blocks: Blocks) => blocks.length === 1 ? blocks[0] : Readable.f
 export default fp(async app => {
   const { KEPT_ANSWERS_SIZE, LOG_LEVEL } = app.config
   const bytes = KEPT_ANSWERS_SIZE * 2 ** 20
-  const answers = keepAnswers(app.sql, app.sqlProbe, bytes * 7 / 8)
-  const responses = repeatResponses(answers.readState, bytes / 8)
+  const answers = keepAnswers(app.sql, app.sqlProbe, bytes * 3 / 4)
+  const responses = repeatResponses(answers.readState, bytes / 4)
   // What is not routed is not logged either.
   const isLogged = ['info', 'debug', 'trace'].includes(LOG_LEVEL)
   const negotiator = new Negotiator({ supportedValues: CODINGS })

@@ -146,6 +146,21 @@ t.test('a repeated request is answered before it is routed', async t => {
   t.strictSame(routed, ['GET /clubs', 'HEAD /clubs', 'GET /clubs'], 'and after something was written')
 })
 
+t.test('of those who ask at once after something was written, one is routed, and all get its answer', async t => {
+  const app = await listen(t)
+  await send(app, '/testimonials')
+  const routed = countRouted(app)
+  await addTestimonials(app)
+  const responses = await Promise.all(Array.from({ length: 20 }, () => send(app, '/testimonials')))
+  for (const { body } of responses) t.equal(JSON.parse(String(body)).total, 20)
+  t.strictSame(routed, ['GET /testimonials'])
+
+  await app.sql`ALTER TABLE testimonials RENAME TO elsewhere`
+  const failures = await Promise.all(Array.from({ length: 20 }, () => send(app, '/testimonials')))
+  for (const { status } of failures) t.equal(status, 500)
+  t.equal(routed.length, 21, 'a failure is for nobody else')
+})
+
 t.test('requests that are to be logged are routed', async t => {
   const app = await listen(t, { LOG_LEVEL: 'info' })
   const routed = countRouted(app)
