@@ -110,5 +110,6 @@ t.test('Answers that a route declares twice are told apart by nothing but their 
     401: ['Invalid credentials'],
     429: ['Too many failed sign-ins, please try again later'],
     500: ['Login failed'],
+    503: ['Too many people sign in at this moment, please try again in a few seconds'],
   })
 })
