@@ -7,7 +7,7 @@ export class DeadlineError extends Error {
   override name = 'DeadlineError'
 
   constructor (seconds: number) {
-    super(`The database did not answer within ${seconds} s`)
+    super(`no answer within ${seconds} s`)
   }
 }
 

@@ -13,7 +13,7 @@ const observer = postgres(url, { max: 1 })
 t.teardown(() => observer.end())
 await observer`CREATE TABLE notes (text text)`
 
-const LATE = { name: 'DeadlineError', message: 'The database did not answer within 0.3 s' }
+const LATE = { name: 'DeadlineError', message: 'no answer within 0.3 s' }
 
 /** A pool of one connection, and what keeps it busy until released. */
 function pool (t: Test, address = url) {

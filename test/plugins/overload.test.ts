@@ -1,9 +1,18 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 
-import { build, inject, person } from '../helper.ts'
+import { buildApp } from '#lib/app.js'
+import { createDatabase, inject, person, testConfig } from '../helper.ts'
+
+/** The service; any operation of it may answer with a 503 that no route declares. */
+async function build (t: Test, MAX_REQUESTS: string) {
+  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), MAX_REQUESTS }))
+  t.teardown(() => app.close())
+  await app.ready()
+  return app
+}
 
 t.test('past MAX_REQUESTS at a time operations are refused at once, and probes are not', async t => {
-  const app = await build(t, { MAX_REQUESTS: '3' })
+  const app = await build(t, '3')
   const { token } = await person(app)
   const headers = { authorization: `Bearer ${token}` }
   const like = () => inject(app, 'POST', '/mentors/no-such-mentor/like', undefined, headers)
@@ -33,7 +42,7 @@ t.test('past MAX_REQUESTS at a time operations are refused at once, and probes a
 })
 
 t.test('an operation is counted until it is answered, whatever the answer', async t => {
-  const app = await build(t, { MAX_REQUESTS: '1' })
+  const app = await build(t, '1')
   const admin = await person(app, 'ADMIN')
   for (let time = 0; time < 3; time++) {
     t.equal((await admin.inject('PUT', '/blogs/no-such-blog', {})).statusCode, 500)
