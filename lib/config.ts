@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { parseEnv } from 'node:util'
 
 import { type Static, Type } from '@sinclair/typebox'
+import type { Ajv } from 'ajv'
 import { envSchema } from 'env-schema'
 
 import { isEmail, isSecureUrl } from './formats.ts'
@@ -126,6 +127,9 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
   }
 }
 
+/** Compiles the checks of the variables once, however often a configuration is read. */
+let compiler: Ajv | undefined
+
 function validate (given: NodeJS.Dict<string>) {
   try {
     return envSchema<Static<typeof variables>>({
@@ -133,13 +137,16 @@ function validate (given: NodeJS.Dict<string>) {
       data: given,
       env: false,
       ajv: {
-        customOptions: ajv => ajv
-          .addFormat('email', isEmail)
-          .addFormat('proxies', areProxies)
-          .addFormat('postgres', isPostgres)
-          .addFormat('origins', areOrigins)
-          .addFormat('issuer', isSecureUrl)
-          .addFormat('web', isWeb),
+        customOptions (ajv) {
+          compiler ??= ajv
+            .addFormat('email', isEmail)
+            .addFormat('proxies', areProxies)
+            .addFormat('postgres', isPostgres)
+            .addFormat('origins', areOrigins)
+            .addFormat('issuer', isSecureUrl)
+            .addFormat('web', isWeb)
+          return compiler
+        },
       },
     })
   } catch (error) {

@@ -105,14 +105,14 @@ export async function findAccount (data: string): Promise<Account> {
 
 /** Throws a StartupError that names the first folder on the way to these paths that the account cannot enter. */
 export async function assertReach (account: Account, ...paths: string[]) {
+  const canEnter = (path: string) => run('test', ['-x', path], account).then(() => true, () => false)
   for (const path of paths) {
+    // Who can enter a folder can enter all those on the way to it.
+    if (await canEnter(path)) continue
     for (const folder of ancestors(path)) {
-      try {
-        await run('test', ['-x', folder], account)
-      } catch {
-        throw new StartupError(`The embedded PostgreSQL runs as user ${account.uid}, who cannot enter ${folder}: ` +
-          'move the project or DATA_DIR to a folder open to that user, start as an ordinary user, or set DATABASE_URL')
-      }
+      if (await canEnter(folder)) continue
+      throw new StartupError(`The embedded PostgreSQL runs as user ${account.uid}, who cannot enter ${folder}: ` +
+        'move the project or DATA_DIR to a folder open to that user, start as an ordinary user, or set DATABASE_URL')
     }
   }
 }

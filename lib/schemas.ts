@@ -24,7 +24,7 @@ export const Id = () => Type.String({ minLength: 1 })
 export const Answer = <T extends TProperties>(properties: T) => Type.Object(properties, { additionalProperties: false })
 
 /** A string or null in an answer. */
-export const Nullable = Type.Union([Type.String(), Type.Null()])
+export const Nullable = Type.Unsafe<string | null>({ type: ['string', 'null'] })
 
 /** A date-time in an answer, made by the SQL function `iso8601`: `2026-01-31T09:30:00.000Z`. */
 export const DateTime = Type.String({ format: 'date-time' })

@@ -1,7 +1,7 @@
 // Runs once before the tests: makes the database that every test file copies, on DATABASE_URL or an embedded server.
-import { exec } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
 import postgres from 'postgres'
@@ -10,8 +10,11 @@ import { startEmbeddedPostgres } from '../lib/embedded-postgres.ts'
 import { migrate } from '../lib/migrations.ts'
 import { type Run, RUN_DIR, RUN_FILE, withDatabase } from './run.ts'
 
-// What the tests import, and start as processes of their own, is the compiled code.
-const built = promisify(exec)('npm run --silent build -- --noCheck')
+// What runs is the compiled code, that of the tests included; whether the types are right, `npm run typecheck` tells.
+await rm('dist', { recursive: true, force: true })
+const options = ['--project', 'test', '--noEmit', 'false', '--noCheck', '--noResolve']
+// Without the NODE_OPTIONS by which tap measures the coverage of the compiler, too.
+const built = promisify(execFile)('env', ['-u', 'NODE_OPTIONS', 'node_modules/.bin/tsc', ...options])
 
 await mkdir(RUN_DIR, { recursive: true })
 const url = process.env.DATABASE_URL || (await startEmbeddedPostgres(RUN_DIR, console)).url

@@ -18,7 +18,7 @@ interface Test {
 export async function createDatabase (t: Test, { migrated = true } = {}) {
   const { url, template } = currentRun()
   const name = `${template}_${randomUUID()}`
-  const sql = postgres(url, { max: 1, onnotice () {} })
+  const sql = postgres(url, { max: 1, fetch_types: false, onnotice () {} })
   await sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(migrated ? template : 'template0')}`
   t.teardown(async () => {
     await sql`DROP DATABASE ${sql(name)} WITH (FORCE)`
@@ -32,11 +32,12 @@ export function testConfig (variables: NodeJS.Dict<string>): Config {
   return loadConfig({ NODE_ENV: 'test', JWT_SECRET: 'a secret of the tests, long enough', ...variables }, '/dev/null')
 }
 
-/** The service on a database of its own, ready, and closed when the test ends. */
+/** The service on a database of its own, unless told of one, ready, and closed when the test ends. */
 export async function build (
   t: Test, variables: NodeJS.Dict<string> = {}, logger?: FastifyServerOptions['logger']
 ): Promise<FastifyInstance> {
-  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), ...variables }), logger)
+  const DATABASE_URL = variables.DATABASE_URL ?? await createDatabase(t)
+  const app = buildApp(testConfig({ ...variables, DATABASE_URL }), logger)
   recordAnswers(app)
   t.teardown(() => app.close())
   await app.ready()

@@ -6,7 +6,6 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
-import Provider from 'oidc-provider'
 
 /** What of a tap test is used here: whatever is started is gone when it ends. */
 interface Test {
@@ -71,6 +70,8 @@ export async function startProvider (t: Test, redirectUri = CLIENT.IDP_REDIRECT_
   const client = [CLIENT.IDP_CLIENT_ID, CLIENT.IDP_CLIENT_SECRET] as const
   const { privateKey } = await generateKeyPair('RS256', { extractable: true })
 
+  // Loaded by those only who need it: it is a big one.
+  const { default: Provider } = await import('oidc-provider')
   const provider = new Provider(origin, {
     clients: [{ client_id: client[0], client_secret: client[1], redirect_uris: [redirectUri, OWN_CALLBACK] }],
     claims: { email: ['email', 'email_verified'], profile: ['given_name', 'family_name', 'picture'] },
@@ -149,6 +150,9 @@ const ENDPOINTS = {
 
 const DISCOVERY = '/.well-known/openid-configuration'
 
+/** The key of all fake providers: to make one of RSA takes long. */
+let signingKey: ReturnType<typeof newKey> | undefined
+
 /** Starts a provider that takes any code, and answers well until a test changes one of its `answers`, by path. */
 export async function startFakeProvider (t: Test) {
   const requests: string[] = []
@@ -162,7 +166,7 @@ export async function startFakeProvider (t: Test) {
     response.setHeader('content-type', 'application/json').end(JSON.stringify(answer))
   })
 
-  const rsa = await newKey('RS256', 'one')
+  const rsa = await (signingKey ??= newKey('RS256', 'one'))
   const account = newAccount()
   const { password, ...claims } = account
   const endpoints = Object.entries(ENDPOINTS).map(([name, path]) => [name, `${origin}${path}`])

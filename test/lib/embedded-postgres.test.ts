@@ -109,9 +109,10 @@ async function used (url: string, users: number) {
 
 /** The start of a process: it prints the address and goes on until it is killed. */
 async function startElsewhere (t: Test, home: string) {
-  const script = `import { startEmbeddedPostgres } from './lib/embedded-postgres.ts'
+  const script = `import { startEmbeddedPostgres } from '#lib/embedded-postgres.js'
     console.log((await startEmbeddedPostgres(${JSON.stringify(home)}, { info () {}, warn () {} })).url)`
-  const child = spawn(process.execPath, [...process.execArgv, '--input-type=module', '--eval', script],
+  // Its coverage does not count, see test/process.ts.
+  const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--input-type=module', '--eval', script],
     { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => { child.kill('SIGKILL') })
   const [line] = await once(child.stdout, 'data')

@@ -11,6 +11,10 @@ import { build, createDatabase, inject, testConfig } from '../helper.ts'
 
 const USER = { id: '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', role: 'STUDENT' } as const
 
+/** No test here needs a database of its own. */
+const DATABASE_URL = await createDatabase(t)
+const app = await build(t, { DATABASE_URL })
+
 /** The header and the claims of a token, as they are written in it. */
 const read = (token: string) =>
   token.split('.').slice(0, 2).map(part => JSON.parse(Buffer.from(part, 'base64url').toString()))
@@ -24,7 +28,6 @@ const me = async (app: FastifyInstance, token: string) => {
 }
 
 t.test('issueToken signs sub, role, iat and exp as HS256 with JWT_SECRET', async t => {
-  const app = await build(t)
   const token = app.issueToken(USER)
   const [header, claims] = read(token)
   t.strictSame(header, { alg: 'HS256', typ: 'JWT' })
@@ -33,13 +36,11 @@ t.test('issueToken signs sub, role, iat and exp as HS256 with JWT_SECRET', async
 })
 
 t.test('issueToken takes nothing else of a user', async t => {
-  const app = await build(t)
   const [, claims] = read(app.issueToken({ ...USER, email: 'ada@example.org', password: 'x' } as typeof USER))
   t.strictSame(Object.keys(claims).sort(), ['exp', 'iat', 'role', 'sub'])
 })
 
 t.test('verifyToken tells whom a token of ours names, and nothing of any other', async t => {
-  const app = await build(t)
   t.strictSame(app.verifyToken(app.issueToken(USER)), USER)
   t.strictSame(app.verifyToken(app.jwt.sign({ role: 'ADMIN' } as never)), { id: '', role: 'ADMIN' }, 'names nobody')
   for (const token of ['', 'x', 'a.b.c', `${app.issueToken(USER)}x`, `Bearer ${app.issueToken(USER)}`]) {
@@ -50,15 +51,14 @@ t.test('verifyToken tells whom a token of ours names, and nothing of any other',
 t.test('JWT_EXPIRES_IN is the lifetime of a token', async t => {
   const lifetimes: [string, number][] = [['1s', 1], ['15m', 900], ['12h', 43_200], ['1d', 86_400], ['2w', 1_209_600]]
   for (const [JWT_EXPIRES_IN, seconds] of lifetimes) {
-    const app = await build(t, { JWT_EXPIRES_IN })
+    const app = await build(t, { DATABASE_URL, JWT_EXPIRES_IN })
     const [, { iat, exp }] = read(app.issueToken(USER))
     t.equal(exp - iat, seconds, JWT_EXPIRES_IN)
   }
 })
 
 t.test('A token of another JWT_SECRET is not valid here', async t => {
-  const app = await build(t)
-  const other = await build(t, { JWT_SECRET: 'another secret, just as long as ours' })
+  const other = await build(t, { DATABASE_URL, JWT_SECRET: 'another secret, just as long as ours' })
   t.equal(await me(app, other.issueToken(USER)), 'Invalid or expired token')
   t.equal(await me(other, app.issueToken(USER)), 'Invalid or expired token')
   t.equal(await me(app, app.issueToken(USER)), 'Unauthorized', 'valid, but of nobody')
@@ -66,7 +66,7 @@ t.test('A token of another JWT_SECRET is not valid here', async t => {
 
 t.test('Without JWT_SECRET the secret is kept in DATA_DIR, so that tokens survive a restart', async t => {
   const DATA_DIR = t.testdir()
-  const app = await build(t, { JWT_SECRET: '', DATA_DIR })
+  const app = await build(t, { DATABASE_URL, JWT_SECRET: '', DATA_DIR })
   const token = app.issueToken(USER)
   const file = join(DATA_DIR, 'jwt-secret')
   const secret = readFileSync(file, 'utf8')
@@ -75,12 +75,12 @@ t.test('Without JWT_SECRET the secret is kept in DATA_DIR, so that tokens surviv
   t.equal(token.split('.')[2], signature(token, secret))
   await app.close()
 
-  const restarted = await build(t, { JWT_SECRET: '', DATA_DIR })
+  const restarted = await build(t, { DATABASE_URL, JWT_SECRET: '', DATA_DIR })
   t.equal(await me(restarted, token), 'Unauthorized', 'valid, but of nobody')
 })
 
 t.test('Guards set request.user by the claims', async t => {
-  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+  const app = buildApp(testConfig({ DATABASE_URL }))
   t.teardown(() => app.close())
   app.register(async app => {
     app.get('/any', { onRequest: app.authenticate }, async ({ user }) => user)

@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 
 import { loggerOptions } from '#lib/logger.js'
 import { decodeState, encodeState } from '#lib/oauth-state.js'
-import { build, inject, person } from '../helper.ts'
+import { build, createDatabase, inject, person } from '../helper.ts'
 import {
   type Account, CLIENT, fails, hangsUp, html, never, newAccount, newKey, startFakeProvider, startProvider,
 } from '../provider.ts'
@@ -19,10 +19,13 @@ const FRONTEND_URL = `${FIRST},${SECOND}`
 let log = ''
 const secrets = new Set<string>([CLIENT.IDP_CLIENT_SECRET, encodeURIComponent(CLIENT.IDP_CLIENT_SECRET)])
 
+const DATABASE_URL = await createDatabase(t)
+
 /** The service with this provider and two frontends. */
-const service = (t: Test, variables: NodeJS.Dict<string> = {}) => build(t, { FRONTEND_URL, ...CLIENT, ...variables }, {
-  ...loggerOptions('trace'), stream: { write (line: string) { log += line } },
-})
+const service = (t: Test, variables: NodeJS.Dict<string> = {}) =>
+  build(t, { DATABASE_URL, FRONTEND_URL, ...CLIENT, ...variables }, {
+    ...loggerOptions('trace'), stream: { write (line: string) { log += line } },
+  })
 
 type Service = Awaited<ReturnType<typeof build>>
 

@@ -27,9 +27,9 @@ The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.
 const lines = (state: string, names: string[]) => names.map(name => `${state}  ${name}\n`).join('')
 
 /** Runs `migrate` with these arguments. */
-const migrate = (t: Test, variables: NodeJS.Dict<string>, ...args: string[]) => variables.DATABASE_URL
-  ? call(migrateCommand, variables, { args })
-  : run(t, 'dist/lib/cli.js', variables, { args: ['migrate', ...args] })
+const migrate = (t: Test, variables: NodeJS.Dict<string>, ...args: string[]) => variables.DATA_DIR
+  ? run(t, 'dist/lib/cli.js', variables, { args: ['migrate', ...args] })
+  : call(migrateCommand, variables, { args })
 
 const succeeded = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' })
 const failed = (line: string) => ({ code: 1, signal: null, stdout: '', stderr: `${line}\n` })
@@ -95,7 +95,8 @@ t.test('create writes an empty migration into migrations/', async t => {
   await mkdir(join(project, 'migrations'))
   await writeFile(join(project, 'package.json'), '{}')
 
-  const outcome = await run(t, 'dist/lib/cli.js', {}, { args: ['migrate', 'create', 'likes'], prelude })
+  const args = ['migrate', 'create', 'likes']
+  const outcome = await run(t, 'dist/lib/cli.js', {}, { args, prelude, covered: true })
   const [file, ...others] = await readdir(join(project, 'migrations'))
   t.match(file, /^\d{17}_likes\.sql$/)
   t.strictSame(others, [])

@@ -28,9 +28,9 @@ const app = await build(t)
 const { DATABASE_URL } = app.config
 
 /** Runs `user` with these arguments; the password comes from standard input. */
-const user = (t: Test, variables: NodeJS.Dict<string>, args: string[], input = '') => variables.DATABASE_URL
-  ? call(userCommand, variables, { args, input })
-  : run(t, 'dist/lib/cli.js', variables, { args: ['user', ...args], input })
+const user = (t: Test, variables: NodeJS.Dict<string>, args: string[], input = '') => variables.DATA_DIR
+  ? run(t, 'dist/lib/cli.js', variables, { args: ['user', ...args], input })
+  : call(userCommand, variables, { args, input })
 
 const succeeded = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' })
 const failed = (line: string) => ({ code: 1, signal: null, stdout: '', stderr: `${line}\n` })
