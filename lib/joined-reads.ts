@@ -14,7 +14,8 @@ export function joinReads<T> () {
   }
 
   function start (key: string, read: () => Promise<T>) {
-    const result = read()
+    // So that what it throws is a rejection as well.
+    const result = (async () => read())()
     const current = { ended: result.then(end, end), next: undefined }
     running.set(key, current)
     return result

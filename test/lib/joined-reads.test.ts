@@ -1,0 +1,134 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+import t from 'tap'
+
+import { joinReads } from '#lib/joined-reads.js'
+
+/** Reads that end when they are told to, in the order in which they began. */
+function startReads () {
+  const join = joinReads<string>()
+  const begun: { key: string, end: (result: string) => void, fail: (error: Error) => void }[] = []
+  return {
+    begun,
+    read: (key: string) => join(key, () => new Promise((resolve, reject) => {
+      begun.push({ key, end: resolve, fail: reject })
+    })),
+  }
+}
+
+/** Lets everything happen that waits for nothing from outside. */
+const settle = () => new Promise(setImmediate)
+
+t.test('a read begins at once when none of its key runs', async t => {
+  const { begun, read } = startReads()
+  const answer = read('a')
+  t.equal(begun.length, 1)
+  begun[0]!.end('first')
+  t.equal(await answer, 'first')
+  const later = read('a')
+  t.equal(begun.length, 2, 'an answer is not kept')
+  begun[1]!.end('second')
+  t.equal(await later, 'second')
+})
+
+t.test('who asks while a read runs is answered by the next one, with all who do', async t => {
+  const { begun, read } = startReads()
+  const early = read('a')
+  const waiting = [read('a'), read('a')]
+  await settle()
+  waiting.push(read('a'))
+  t.equal(begun.length, 1, 'never two of a key at a time')
+
+  begun[0]!.end('first')
+  t.equal(await early, 'first')
+  await settle()
+  t.equal(begun.length, 2)
+  const late = [read('a'), read('a')]
+  begun[1]!.end('second')
+  t.strictSame(await Promise.all(waiting), ['second', 'second', 'second'])
+
+  await settle()
+  t.equal(begun.length, 3, 'nor is it the next one for who asked while that ran')
+  begun[2]!.end('third')
+  t.strictSame(await Promise.all(late), ['third', 'third'])
+  await settle()
+  t.equal(begun.length, 3)
+})
+
+t.test('who asks at the moment at which a read ends is not answered by it', async t => {
+  const { begun, read } = startReads()
+  const early = read('a')
+  const waiting = read('a')
+  const asked: Promise<string>[] = []
+  // The microtasks after the end, one by one: some come before the next read begins, some after.
+  const asking = (async () => {
+    await early
+    for (let turn = 0; turn < 5; turn++) {
+      asked.push(read('a'))
+      await undefined
+    }
+  })()
+  begun[0]!.end('0')
+  await asking
+  for (let index = 1; index < begun.length; index++) {
+    begun[index]!.end(String(index))
+    await settle()
+  }
+  t.equal(await waiting, '1')
+  const answers = await Promise.all(asked)
+  t.equal(answers.length, 5)
+  t.notOk(answers.includes('0'))
+  t.strictSame(answers, [...answers].sort())
+})
+
+t.test('keys do not wait for each other', async t => {
+  const { begun, read } = startReads()
+  const answers = ['a', 'b', ''].map(read)
+  t.strictSame(begun.map(({ key }) => key), ['a', 'b', ''])
+  for (const { key, end } of begun.reverse()) end(`of ${key}`)
+  t.strictSame(await Promise.all(answers), ['of a', 'of b', 'of '])
+})
+
+t.test('an error reaches all who share the read, and nobody else', async t => {
+  const { begun, read } = startReads()
+  const early = read('a')
+  const waiting = [read('a'), read('a')]
+  begun[0]!.fail(new Error('first'))
+  await t.rejects(early, { message: 'first' })
+  await settle()
+  t.equal(begun.length, 2, 'the next read begins all the same')
+  const late = read('a')
+  begun[1]!.fail(new Error('second'))
+  for (const answer of waiting) await t.rejects(answer, { message: 'second' })
+  await settle()
+  begun[2]!.end('third')
+  t.equal(await late, 'third')
+})
+
+t.test('a read that fails before it has begun does not stand in the way either', async t => {
+  const join = joinReads<string>()
+  let end = () => {}
+  const early = join('a', () => new Promise(resolve => { end = () => resolve('first') }))
+  const broken = () => { throw new Error('broken') }
+  const waiting = join('a', broken)
+  end()
+  t.equal(await early, 'first')
+  await t.rejects(waiting, { message: 'broken' })
+  await t.rejects(join('a', broken), { message: 'broken' })
+  t.equal(await join('a', async () => 'third'), 'third')
+})
+
+t.test('nothing of a read is left when it has answered all who waited', async t => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const join = joinReads<object>()
+  /** What is left of answers that nobody but the reads may hold. */
+  const answers = await Promise.all([{}, {}, {}].map(async answer => {
+    const shared = await join('a', async () => answer)
+    return new WeakRef(shared)
+  }))
+  await settle()
+  collectGarbage()
+  t.strictSame(answers.map(answer => answer.deref()), [undefined, undefined, undefined])
+})
