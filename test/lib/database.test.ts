@@ -6,6 +6,7 @@ import t from 'tap'
 
 import { openDatabase } from '#lib/database.js'
 import { StartupError } from '#lib/startup-error.js'
+import { makeProxy } from '../cluster.ts'
 import { createDatabase, testConfig } from '../helper.ts'
 
 // An embedded server is made here.
@@ -79,6 +80,33 @@ for (const DATABASE_PREPARE of ['true', 'false']) {
     t.strictSame(row, { club_id: null }, 'null is null')
   })
 }
+
+t.test('A lost connection takes nothing along but what ran on it', async t => {
+  const address = new URL(await createDatabase(t))
+  const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
+  const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL, DATABASE_POOL_SIZE: '1' }), log)
+  t.teardown(close)
+  const outcome = (query: Promise<unknown>) => query.then(() => 'answered', () => 'failed')
+  const answers = async (name: string) => t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }], name)
+
+  for (let times = 0; times < 3; times++) {
+    const running = outcome(sql`SELECT pg_sleep(60)`)
+    setImmediate(proxy.cut)
+    t.equal(await running, 'failed')
+    // Asked before the driver can know that there is no connection.
+    await outcome(sql`SELECT 1`)
+    await answers('after a statement')
+
+    t.equal(await outcome(sql.begin(async sql => {
+      await sql`SELECT 1`
+      proxy.cut()
+      await outcome(sql`SELECT 1`)
+      await sql`SELECT 1`
+    })), 'failed')
+    await answers('after a transaction')
+  }
+})
 
 t.test('A database out of reach stops the start with its address, without user, password and options', async t => {
   const port = await closedPort()

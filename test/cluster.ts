@@ -1,0 +1,155 @@
+// PostgreSQL servers of a test's own, for what the server of the whole run must be spared.
+import { execFile } from 'node:child_process'
+import { EventEmitter, once } from 'node:events'
+import { appendFile, chown, mkdir, writeFile } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+
+import { findAccount, findBinaries } from '#lib/embedded-postgres.js'
+import { dataDir, freePort } from './process.ts'
+
+const run = promisify(execFile)
+
+/** The server's programs. Those of another version can be tried with POSTGRES_BIN. */
+const BIN = process.env.POSTGRES_BIN ?? dirname((await findBinaries()).initdb)
+
+/** Nothing but the test commits anything or writes it to disk, and nothing has to survive a power cut. */
+const SETTINGS = `
+  listen_addresses = '127.0.0.1'
+  unix_socket_directories = ''
+  shared_buffers = 16MB
+  max_prepared_transactions = 10
+  autovacuum = off
+  bgwriter_lru_maxpages = 0
+  fsync = off
+`
+
+interface Test {
+  teardown (clean: () => unknown): void
+}
+
+/** A server that runs, or does not, on data of its own. */
+export class Cluster {
+  readonly port: number
+  readonly #home: string
+  readonly #account: { uid: number, gid: number }
+
+  private constructor (home: string, port: number, account: { uid: number, gid: number }) {
+    this.port = port
+    this.#home = home
+    this.#account = account
+  }
+
+  /** Makes a server, gone when the test ends. */
+  static async create (t: Test) {
+    const cluster = await Cluster.#make(t)
+    await cluster.#run('initdb', '--pgdata', cluster.#data, '--username', 'postgres', '--auth', 'trust',
+      '--encoding', 'UTF8', '--locale', 'C', '--wal-segsize', '1', '--no-sync')
+    await appendFile(join(cluster.#data, 'postgresql.conf'), SETTINGS)
+    return cluster
+  }
+
+  static async #make (t: Test) {
+    const home = dataDir(t)
+    const account = await findAccount(join(home, 'postgres'))
+    await mkdir(home)
+    await chown(home, account.uid, account.gid)
+    return new Cluster(home, await freePort(), account)
+  }
+
+  get #data () {
+    return join(this.#home, 'postgres')
+  }
+
+  url (database = 'postgres', port = this.port) {
+    return `postgres://postgres@127.0.0.1:${port}/${database}`
+  }
+
+  async start () {
+    await this.#control('start', '--log', join(this.#home, 'log'), '--options', `-p ${this.port}`)
+  }
+
+  async stop (mode: 'fast' | 'immediate') {
+    await this.#control('stop', '--mode', mode)
+  }
+
+  async restart (mode: 'fast' | 'immediate') {
+    await this.#control('restart', '--mode', mode, '--log', join(this.#home, 'log'))
+  }
+
+  /** Makes a primary of a standby. */
+  async promote () {
+    await this.#control('promote')
+  }
+
+  /** A server with the same data as this one, which must not run; a standby that follows it. */
+  async standby (t: Test) {
+    const standby = await Cluster.#make(t)
+    await run('cp', ['-a', this.#data, standby.#data])
+    await appendFile(join(standby.#data, 'postgresql.conf'),
+      `primary_conninfo = 'host=127.0.0.1 port=${this.port} user=postgres'\n`)
+    await writeFile(join(standby.#data, 'standby.signal'), '')
+    return standby
+  }
+
+  async #control (command: string, ...args: string[]) {
+    await this.#run('pg_ctl', command, '--pgdata', this.#data, '--wait', '--silent', ...args)
+  }
+
+  #run (program: string, ...args: string[]) {
+    return run(join(BIN, program), args, { ...this.#account, cwd: this.#home })
+  }
+}
+
+/** One address behind which the server may change, as with a pooler; gone when the test ends. */
+export async function makeProxy (t: Test, target: number, host = '127.0.0.1') {
+  const sockets = new Set<Socket>()
+  const events = new EventEmitter()
+  let held: Promise<unknown> | undefined
+  const server = createServer(client => {
+    const upstream = connect(target, host)
+    for (const [socket, other] of [[client, upstream], [upstream, client]] as const) {
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        sockets.delete(socket)
+        other.destroy()
+      })
+    }
+    client.pipe(upstream)
+    upstream.on('data', async data => {
+      if (held) events.emit('arrive')
+      await held
+      client.write(data)
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.close()
+    cut()
+  })
+  return { port: (server.address() as AddressInfo).port, cut, switchTo, hold }
+
+  /** Ends all connections, without a farewell. */
+  function cut () {
+    for (const socket of sockets) socket.resetAndDestroy()
+  }
+
+  function switchTo (port: number) {
+    target = port
+    cut()
+  }
+
+  /** Holds back what the server says: `arrived` resolves when it has said something. */
+  function hold () {
+    const arrived = once(events, 'arrive')
+    held = once(events, 'release')
+    return { arrived, release }
+  }
+
+  function release () {
+    held = undefined
+    events.emit('release')
+  }
+}
