@@ -24,18 +24,23 @@ export interface KeptAnswer {
 }
 
 /**
- * The state of the whole database server in one text. Two equal texts mean that nothing was committed in between:
+ * The state of the database in one text. Two equal texts mean that nothing was committed in between:
  *
  * - `pg_current_snapshot()` tells which transactions have ended. Every commit of a write changes it, before whoever
  *   committed hears of it. On a standby it leaves some out, so there is no state.
- * - The time when the server started tells it from another that took over, with transaction numbers of its own.
+ * - The name of the database and the time when the server started tell them from others that took their place, with
+ *   transaction numbers of their own.
  * - After a crash, the numbers of transactions that were lost are given again, and the server may go on under the old
- *   start time. But its statistics begin anew. (PostgreSQL 14 would read a file to tell when.)
+ *   start time. But its statistics begin anew; or, where only a file tells when those did (PostgreSQL 14), so does the
+ *   log, with a checkpoint.
  */
 const state = (sql: Sql) => sql`
   CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
-    ' ', pg_current_snapshot(), pg_postmaster_start_time(),
-    CASE WHEN current_setting('server_version_num')::int >= 150000 THEN pg_stat_get_bgwriter_stat_reset_time() END
+    ' ', pg_current_snapshot(), current_database(), pg_postmaster_start_time(),
+    CASE
+      WHEN current_setting('server_version_num')::int >= 150000 THEN pg_stat_get_bgwriter_stat_reset_time()::text
+      ELSE (pg_control_checkpoint()).checkpoint_lsn::text
+    END
   ) END
 `
 

@@ -1,0 +1,330 @@
+// Tries to catch the kept answers lying. The server is one that nobody else writes to: a commit of another test would
+// drop what is kept, and hide what is wrong with it.
+import fc from 'fast-check'
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+
+import type { Sql } from '#lib/database.js'
+import { type AnswerQuery, keepAnswers } from '#lib/kept-answers.js'
+import { Cluster, makeProxy } from '../cluster.ts'
+import { Bounds, holds, turns } from '../freshness.ts'
+
+t.setTimeout(300_000)
+
+const server = await Cluster.create(t)
+await server.start()
+
+const ROOMY = 1_000_000
+/** Not even one answer. */
+const TINY = 1
+
+/** A pool of connections, gone when the test ends. */
+function connect (t: Pick<Test, 'teardown'>, max: number, url = server.url()): Sql {
+  const sql = postgres(url, { max, fetch_types: false, onnotice () {} })
+  t.teardown(() => sql.end({ timeout: 0 }))
+  return sql
+}
+
+const writer = connect(t, 5)
+await writer`CREATE TABLE writes (name text, value int)`
+t.beforeEach(async () => { await writer`TRUNCATE writes` })
+
+const write = (name: string, value: number, sql: postgres.ISql = writer) =>
+  sql`INSERT INTO writes VALUES (${name}, ${value})`
+
+/** The highest value that was written under this name. */
+const highest = (sql: Sql, name: string): AnswerQuery => sql`
+  SELECT json_build_object('value', coalesce(max(value), 0)) FROM writes WHERE name = ${name}
+`
+
+/** For an answer that is known. */
+const notAgain = () => { throw new Error('read again') }
+
+/** An instance of the service, as far as it matters here, with connections of its own. */
+function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = connect(t, 1)) {
+  const { answer, readState } = keepAnswers(sql, sqlProbe, maxBytes)
+  const instance = { reads: 0, answer, readState, ask, value }
+  return instance
+
+  /** The answer, as text, to a query under this name. */
+  async function ask (name: string, query = highest) {
+    const { body } = await answer(name, sql => {
+      instance.reads++
+      return query(sql, name)
+    })
+    return body?.bytes.toString()
+  }
+
+  async function value (name: string, query = highest) {
+    return JSON.parse(await ask(name, query) ?? '{}').value as number
+  }
+}
+
+t.test('what was read is the answer until something is committed', async t => {
+  const instance = start(t)
+  await write('a', 1)
+  t.equal(await instance.ask('a'), '{"value" : 1}')
+  const [one, other] = await Promise.all(['a', 'a'].map(name => instance.answer(name, notAgain)))
+  t.equal(one, other)
+  t.equal(one!.body!.bytes.toString(), '{"value" : 1}')
+
+  await write('a', 2)
+  t.equal(await instance.value('a'), 2)
+  t.equal(instance.reads, 2)
+  t.equal(await instance.value('a'), 2)
+  t.equal(instance.reads, 2)
+})
+
+t.test('what has not changed is read again after a commit, but stays the same body', async t => {
+  const instance = start(t)
+  const { body } = await instance.answer('a', sql => highest(sql, 'a'))
+  await write('b', 1)
+  t.equal(await instance.value('a'), 0)
+  t.equal(instance.reads, 1)
+  t.equal((await instance.answer('a', notAgain)).body, body)
+})
+
+t.test('no row is an answer too', async t => {
+  const instance = start(t)
+  const row = (sql: Sql, name: string) => sql`SELECT to_json(value) FROM writes WHERE name = ${name}`
+  for (let times = 0; times < 2; times++) t.equal(await instance.ask('a', row), undefined)
+  t.equal(instance.reads, 1)
+  await write('a', 1)
+  t.equal(await instance.ask('a', row), '1')
+})
+
+t.test('what finds no room is read each time', async t => {
+  const instance = start(t, TINY)
+  for (let value = 1; value < 4; value++) {
+    await write('a', value)
+    for (let times = 0; times < 2; times++) t.equal(await instance.value('a'), value)
+  }
+  t.equal(instance.reads, 6)
+})
+
+t.test('an error is the answer to nobody but those who shared the read', async t => {
+  const instance = start(t)
+  const broken = (sql: Sql) => sql`SELECT to_json(1 / 0)`
+  await t.rejects(instance.ask('a', broken), { code: '22012' })
+  await t.rejects(instance.ask('a', broken), { code: '22012' })
+  t.equal(await instance.value('a'), 0)
+  await t.rejects(instance.ask('b', () => { throw new Error('no query') }), { message: 'no query' })
+  t.equal(await instance.value('b'), 0)
+})
+
+t.test('transactions need not end in the order in which they began', async t => {
+  const instance = start(t)
+  await writer.begin(async sql => {
+    await write('a', 1, sql)
+    await write('a', 2)
+    t.equal(await instance.value('b'), 0)
+    await write('b', 1, sql)
+    t.equal(await instance.value('a'), 2)
+  })
+  t.equal(await instance.value('b'), 1)
+})
+
+t.test('what is not committed is not seen, and drops nothing', async t => {
+  const instance = start(t)
+  t.equal(await instance.value('a'), 0)
+  const unchanged = async (name: string) => {
+    t.equal(await instance.value('a'), 0, name)
+    return instance.reads
+  }
+  const undone = writer.begin(async sql => {
+    await write('a', 1, sql)
+    const reads = await unchanged('a transaction has written')
+    await sql.savepoint(sql => write('a', 2, sql))
+    t.equal(await unchanged('and again, after a savepoint'), reads)
+    throw new Error('changed my mind')
+  })
+  await t.rejects(undone, { message: 'changed my mind' })
+  await unchanged('it was rolled back')
+
+  await writer.begin(async sql => {
+    await write('a', 3, sql)
+    await sql`PREPARE TRANSACTION 'later'`
+  })
+  const reads = await unchanged('it was prepared')
+  t.equal(await unchanged('it is still prepared'), reads)
+  await writer`COMMIT PREPARED 'later'`
+  t.equal(await instance.value('a'), 3)
+})
+
+for (const asked of ['meanwhile', 'afterwards']) {
+  t.test(`a commit during a read shows in an answer that is asked for ${asked}`, async t => {
+    const instance = start(t)
+    const GATE = 1
+    /** Has its snapshot, and then waits for the gate. */
+    const gated = (sql: Sql, name: string) => sql`
+      SELECT json_build_object('value', coalesce(max(value), 0), 'gate', pg_advisory_xact_lock_shared(${GATE})::text)
+      FROM writes WHERE name = ${name}
+    `
+    const gate = await writer.reserve()
+    await gate`SELECT pg_advisory_lock(${GATE})`
+    const early = instance.value('a', gated)
+    while ((await gate`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`).length < 1);
+    await write('a', 1)
+    const late = asked === 'meanwhile' ? instance.value('a', gated) : undefined
+    // So that it knows that what is read is out of date.
+    await instance.readState()
+    await gate`SELECT pg_advisory_unlock(${GATE})`
+    gate.release()
+    t.equal(await early, 0, 'what was asked for before')
+    t.equal(await (late ?? instance.value('a', gated)), 1)
+  })
+}
+
+t.test('a commit while the state is asked for shows in every answer that was asked for afterwards', async t => {
+  const proxy = await makeProxy(t, server.port)
+  const instance = start(t, ROOMY, connect(t, 4), connect(t, 1, server.url('postgres', proxy.port)))
+  t.equal(await instance.value('a'), 0)
+  const { arrived, release } = proxy.hold()
+  const early = instance.value('a')
+  await arrived
+  await write('a', 1)
+  const late = instance.value('a')
+  release()
+  t.equal(await early, 0, 'asked for before')
+  t.equal(await late, 1, 'asked for meanwhile')
+})
+
+t.test('an answer belongs to the database that it was read in, whichever has the name now', async t => {
+  await writer`CREATE DATABASE other`
+  const other = connect(t, 1, server.url('other'))
+  await other`CREATE TABLE writes AS SELECT 'a' AS name, 1 AS value`
+  // As a pooler does when it is told that a name means another database from now on.
+  let current = connect(t, 1)
+  const behindPooler = ((...query: Parameters<Sql>) => current(...query)) as Sql
+  const instance = start(t, ROOMY, behindPooler, behindPooler)
+  t.equal(await instance.value('a'), 0)
+  current = other
+  t.equal(await instance.value('a'), 1)
+})
+
+t.test('no answer is older than what was committed before it was asked for, whoever writes how', async t => {
+  const NAMES = ['a', 'b', 'c']
+  /** Anyone who sees this saw what was never committed. */
+  const POISON = 1_000_000
+  const instances = [start(t), start(t, TINY), start(t, 2000)]
+  let prepared = 0
+
+  let boundsOf: { [name: string]: Bounds }
+  type Way = (bounds: Bounds, name: string, pause: number) => Promise<unknown>
+
+  /** Everything may be gone and written anew: the values are chosen when no others can be committed in between. */
+  const rewrite = (prepare: (sql: postgres.TransactionSql) => Promise<unknown>) => async () => {
+    const written: [Bounds, number][] = []
+    await writer.begin(async sql => {
+      await prepare(sql)
+      for (const [name, bounds] of Object.entries(boundsOf)) {
+        written.push([bounds, bounds.next()])
+        await write(name, written.at(-1)![1], sql)
+      }
+    })
+    for (const [bounds, value] of written) bounds.acknowledge(value)
+  }
+
+  const ways: { [way: string]: Way } = {
+    async insert (bounds, name) {
+      const value = bounds.next()
+      await write(name, value)
+      bounds.acknowledge(value)
+    },
+    async delete (bounds, name, pause) {
+      const value = bounds.next()
+      await writer.begin(async sql => {
+        await write(name, value, sql)
+        await sql`DELETE FROM writes WHERE name = ${name} AND value < ${value}`
+        await turns(pause)
+      })
+      bounds.acknowledge(value)
+    },
+    async update (bounds, name) {
+      const value = bounds.next()
+      await writer`
+        WITH gone AS (DELETE FROM writes WHERE name = ${name} AND value < ${value})
+        INSERT INTO writes VALUES (${name}, ${value})
+      `
+      bounds.acknowledge(value)
+    },
+    async savepoint (bounds, name, pause) {
+      const value = bounds.next()
+      await writer.begin(async sql => {
+        await sql.savepoint(async sql => {
+          await write(name, POISON, sql)
+          await turns(pause)
+          throw new Error('back to the savepoint')
+        }).catch(() => {})
+        await sql.savepoint(sql => write(name, value, sql))
+        await turns(pause)
+      })
+      bounds.acknowledge(value)
+    },
+    async undone (_bounds, name, pause) {
+      await writer.begin(async sql => {
+        await write(name, POISON, sql)
+        await turns(pause)
+        throw new Error('rolled back')
+      }).catch(() => {})
+    },
+    async prepared (bounds, name, pause) {
+      const value = bounds.next()
+      const id = `prepared ${++prepared}`
+      await writer.begin(async sql => {
+        await write(name, value, sql)
+        await sql`PREPARE TRANSACTION ${sql.unsafe(`'${id}'`)}`
+      })
+      await turns(pause)
+      await writer`COMMIT PREPARED ${writer.unsafe(`'${id}'`)}`
+      bounds.acknowledge(value)
+    },
+    async dismissed (_bounds, name, pause) {
+      const id = `prepared ${++prepared}`
+      await writer.begin(async sql => {
+        await write(name, POISON, sql)
+        await sql`PREPARE TRANSACTION ${sql.unsafe(`'${id}'`)}`
+      })
+      await turns(pause)
+      await writer`ROLLBACK PREPARED ${writer.unsafe(`'${id}'`)}`
+    },
+    truncate: rewrite(sql => sql`TRUNCATE writes`),
+    alter: rewrite(async sql => {
+      await sql`ALTER TABLE writes ADD COLUMN added int`
+      await sql`ALTER TABLE writes DROP COLUMN added`
+    }),
+    replace: rewrite(async sql => {
+      await sql`LOCK writes`
+      await sql`CREATE TABLE replacement AS SELECT * FROM writes`
+      await sql`DROP TABLE writes`
+      await sql`ALTER TABLE replacement RENAME TO writes`
+    }),
+  }
+
+  const pause = fc.nat(6)
+  const name = fc.constantFrom(...NAMES)
+  const writing = fc.record({ way: fc.constantFrom(...Object.values(ways)), name, pause })
+  const reading = fc.record({ instance: fc.constantFrom(...instances), name, pause })
+  const scripts = fc.record({
+    writers: fc.array(fc.array(writing, { maxLength: 8, size: 'max' }), { minLength: 1, maxLength: 3, size: 'max' }),
+    readers: fc.array(fc.array(reading, { maxLength: 30, size: 'max' }), { minLength: 1, maxLength: 6, size: 'max' }),
+  })
+  await holds(t, 15, scripts, async ({ writers, readers }) => {
+    await writer`TRUNCATE writes`
+    boundsOf = Object.fromEntries(NAMES.map(name => [name, new Bounds()]))
+    await Promise.all([
+      ...writers.map(async script => {
+        for (const { way, name, pause } of script) {
+          await way(boundsOf[name]!, name, pause)
+          await Promise.all(instances.map(({ value }) => boundsOf[name]!.check(() => value(name))))
+        }
+      }),
+      ...readers.map(async script => {
+        for (const { instance, name, pause } of script) {
+          await boundsOf[name]!.check(() => instance.value(name))
+          await turns(pause)
+        }
+      }),
+    ])
+  })
+})
