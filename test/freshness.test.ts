@@ -1,0 +1,366 @@
+// Tries to make the service answer what is older than the last commit before it was asked: with two instances, whoever
+// writes, and whatever happens to the database. Nobody else writes to the server: a commit of another test would drop
+// what is kept, and hide what is wrong with it.
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import fc from 'fast-check'
+import type { FastifyInstance } from 'fastify'
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+
+import { buildApp } from '#lib/app.js'
+import { migrate } from '#lib/migrations.js'
+import { recordAnswers } from './answers.ts'
+import { Cluster, makeProxy } from './cluster.ts'
+import { Bounds, holds, turns } from './freshness.ts'
+import { person, testConfig } from './helper.ts'
+
+t.setTimeout(300_000)
+
+const server = await Cluster.create(t)
+await server.start()
+const proxy = await makeProxy(t, server.port)
+
+const administration = connect(t, server.url())
+await administration`CREATE DATABASE community`
+await migrate(server.url('community'))
+const sql = connect(t, server.url('community'))
+
+function connect (t: Pick<Test, 'teardown'>, url: string) {
+  const sql = postgres(url, { max: 4, onnotice () {} })
+  t.teardown(() => sql.end({ timeout: 0 }))
+  return sql
+}
+
+/** A browser app that may read the answers. */
+const APP = 'https://app.example.org'
+
+/** An instance of the service that listens. */
+async function serve (t: Pick<Test, 'teardown'>, LOG_LEVEL: string, port = proxy.port) {
+  const app = buildApp(testConfig({ DATABASE_URL: server.url('community', port), FRONTEND_URL: APP, LOG_LEVEL }))
+  recordAnswers(app)
+  t.teardown(() => app.close())
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  return app
+}
+
+// The one answers what it was asked before even ahead of routing. The other one, which would log it, does not.
+const services = [await serve(t, 'warn'), await serve(t, 'info')]
+const admin = await person(services[0]!, 'ADMIN')
+const clubId = randomUUID()
+
+interface List {
+  paths: string[]
+  /** How many there are, by an answer. */
+  count (body: any): number
+  insert (sql: postgres.ISql, id?: string): PromiseLike<unknown>
+  /** What an admin adds one with. */
+  body?: object
+}
+
+/** The public lists. They are only added to, so that the number of what is in them grows. */
+const lists = {
+  clubs: {
+    paths: ['/clubs'],
+    count: ({ clubs }) => clubs.length,
+    insert: (sql, id = randomUUID()) => sql`
+      INSERT INTO clubs (id, name, description) VALUES (${id}, ${id}, 'A club')
+    `,
+  },
+  events: {
+    paths: ['/events', '/events?limit=1&sort=asc', '/events?page=2&limit=2'],
+    count: ({ pagination }) => pagination.total,
+    insert: sql => sql`
+      INSERT INTO events (title, description, date, club_id) VALUES ('An event', 'Its description', now(), ${clubId})
+    `,
+  },
+  mentors: {
+    paths: ['/mentors'],
+    count: ({ mentors }) => mentors.length,
+    insert: sql => sql`
+      INSERT INTO mentors (name, expertise, image_url, club_id) VALUES ('Grace', 'Chess', '', ${clubId})
+    `,
+    body: { name: 'Grace', expertise: 'Chess', imageUrl: 'https://example.org/grace.png', clubId },
+  },
+  testimonials: {
+    paths: ['/testimonials', '/testimonials?limit=1', '/testimonials?page=2&limit=2'],
+    count: ({ total }) => total,
+    insert: (sql, name = 'Ada') => sql`
+      INSERT INTO testimonials (name, batch_year, content) VALUES (${name}, 2020, 'It was fun.')
+    `,
+    body: { name: 'Ada', batchYear: 2020, content: 'It was fun.' },
+  },
+  blogs: {
+    paths: ['/blogs'],
+    count: ({ blogs }) => blogs.length,
+    insert: sql => sql`
+      INSERT INTO blogs (title, content, status, author_id) VALUES ('A title', 'Content', 'PUBLISHED', ${admin.id})
+    `,
+    body: { title: 'A title', content: 'A content that is long enough', status: 'PUBLISHED' },
+  },
+} satisfies { [name: string]: List }
+type Name = keyof typeof lists
+
+const NAMES = Object.keys(lists) as Name[]
+const perList = <T>(make: () => T) => Object.fromEntries(NAMES.map(name => [name, make()])) as Record<Name, T>
+const added = perList(() => 0)
+const bounds = perList(() => new Bounds())
+
+/** Adds one to the list. When this fails nobody knows whether it did. */
+async function add (name: Name, insert: () => PromiseLike<unknown>) {
+  bounds[name].next()
+  await insert()
+  bounds[name].acknowledge(++added[name])
+}
+
+async function request (service: FastifyInstance, path: string, init: RequestInit) {
+  const response = await fetch(`${service.listeningOrigin}${path}`, init)
+  const body: any = await response.json()
+  // The list of mentors is said to be empty when it cannot be read.
+  if (response.ok && body.mentors?.length !== 0) return body
+  throw new Error(`${path}: ${response.status} ${JSON.stringify(body)}`)
+}
+
+const read = (service: FastifyInstance, path: string) => request(service, path, {})
+
+const post = (service: FastifyInstance, path: string, body: object) => request(service, path, {
+  method: 'POST',
+  headers: { 'content-type': 'application/json', authorization: `Bearer ${admin.token}` },
+  body: JSON.stringify(body),
+})
+
+/** Reads the list; throws when it has less, or more, than it can have now. */
+function check (name: Name, service: FastifyInstance, path: string) {
+  const { count }: List = lists[name]
+  return bounds[name].check(async () => count(await read(service, path)))
+}
+
+/** All answers have all that was added. */
+async function checkAll (t: Test, message: string) {
+  for (const name of NAMES) {
+    const [row] = await sql<[{ count: number }]>`SELECT count(*)::int FROM ${sql(name)}`
+    const counts = await Promise.all(services.flatMap(service => lists[name].paths.map(async path =>
+      lists[name].count(await read(service, path)))))
+    t.strictSame(counts, counts.map(() => row.count), `${name}, ${message}`)
+  }
+}
+
+for (const name of NAMES) await add(name, () => lists[name].insert(sql, clubId))
+
+t.test('requests are not taken for each other by their headers', async t => {
+  const answer = (headers: Record<string, string>) => fetch(`${services[0]!.listeningOrigin}/clubs`, { headers })
+  await answer({ origin: `${APP} gzip,`, 'accept-encoding': 'br' })
+  const { headers } = await answer({ origin: APP, 'accept-encoding': 'gzip, br' })
+  t.equal(headers.get('access-control-allow-origin'), APP)
+})
+
+t.test('pages are not taken for each other', async t => {
+  for (const service of services) {
+    for (const limit of [1, 2, 1, 3, 2]) {
+      t.equal((await read(service, `/testimonials?limit=${limit}`)).limit, limit)
+      t.equal((await read(service, `/events?limit=${limit}`)).pagination.limit, limit)
+    }
+  }
+})
+
+t.test('no answer is older than what was committed before it was asked for, whoever writes', async t => {
+  const ways: { [way: string]: (name: Name, service: FastifyInstance, pause: number) => Promise<unknown> } = {
+    beside: name => add(name, () => lists[name].insert(sql)),
+    through: (name, service) => add(name, () => {
+      const { insert, body }: List = lists[name]
+      return body ? post(service, `/${name}`, body) : insert(sql)
+    }),
+    slowly: (name, _service, pause) => add(name, () => sql.begin(async sql => {
+      await lists[name].insert(sql)
+      await turns(pause)
+    })),
+    undone: (name, _service, pause) => sql.begin(async sql => {
+      await lists[name].insert(sql)
+      await turns(pause)
+      throw new Error('rolled back')
+    }).catch(() => {}),
+  }
+  const pause = fc.nat(4)
+  const name = fc.constantFrom(...NAMES)
+  const service = fc.constantFrom(...services)
+  const write = fc.record({ way: fc.constantFrom(...Object.values(ways)), name, service, pause })
+  const ask = fc.record({ name, path: fc.nat(2), service, pause })
+  const scripts = fc.record({
+    writers: fc.array(fc.array(write, { maxLength: 5, size: 'max' }), { minLength: 1, maxLength: 3, size: 'max' }),
+    readers: fc.array(fc.array(ask, { maxLength: 20, size: 'max' }), { minLength: 1, maxLength: 6, size: 'max' }),
+  })
+  await holds(t, 6, scripts, async ({ writers, readers }) => {
+    await Promise.all([
+      ...writers.map(async script => {
+        for (const { way, name, service, pause } of script) {
+          await way(name, service, pause)
+          await Promise.all(services.map(service => check(name, service, lists[name].paths[0]!)))
+        }
+      }),
+      ...readers.map(async script => {
+        for (const { name, path, service, pause } of script) {
+          const { paths } = lists[name]
+          await check(name, service, paths[path % paths.length]!)
+          await turns(pause)
+        }
+      }),
+    ])
+  })
+  await checkAll(t, 'afterwards')
+})
+
+t.test('no answer is older while connections are cut and the database is restarted', async t => {
+  const over = new AbortController()
+  const unexpected: unknown[] = []
+  const answers = services.map(() => 0)
+
+  const readers = services.flatMap((service, index) => [0, 1].map(async () => {
+    for (let turn = index; !over.signal.aborted; turn++) {
+      const name = NAMES[turn % NAMES.length]!
+      try {
+        await check(name, service, lists[name].paths[0]!)
+        answers[index]!++
+      } catch (error) {
+        // What cannot be answered is no wrong answer.
+        if (!/: 500 |: \d+ {"mentors":\[\]}/.test(String(error))) unexpected.push(error)
+      }
+      await sleep(2)
+    }
+  }))
+  const writing = (async () => {
+    for (let turn = 0; !over.signal.aborted; turn++) {
+      const name = NAMES[turn % NAMES.length]!
+      await add(name, () => lists[name].insert(sql)).catch(() => {})
+      await sleep(5)
+    }
+  })()
+
+  const disasters: [name: string, disaster: () => Promise<unknown>][] = [
+    ['connections cut on the way', async () => proxy.cut()],
+    ['connections ended by the server', () => administration`
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'
+    `],
+    ['a restart', () => server.restart('fast')],
+    ['a restart after a crash', () => server.restart('immediate')],
+  ]
+  for (const [name, disaster] of disasters) {
+    await disaster()
+    const before = [...answers]
+    while (!answers.every((count, index) => count > before[index]! + 10)) await sleep(5)
+    t.strictSame(unexpected, [], name)
+  }
+  over.abort()
+  await Promise.all([...readers, writing])
+  await checkAll(t, 'afterwards')
+})
+
+/** The names of all who gave a testimonial, as each instance answers when it can. */
+function testimonials (of = services) {
+  return Promise.all(of.map(async service => {
+    for (;;) {
+      try {
+        const { items } = await read(service, '/testimonials?limit=100')
+        return items.map(({ name }: { name: string }) => name)
+      } catch {
+        await sleep(10)
+      }
+    }
+  }))
+}
+
+const SNAPSHOT = 'pg_current_snapshot()'
+const START = 'pg_postmaster_start_time()'
+const STATISTICS = `
+  CASE WHEN current_setting('server_version_num')::int >= 150000 THEN pg_stat_get_bgwriter_stat_reset_time() END
+`
+
+/** What a service might go by that is less careful, of these parts. */
+async function naiveState (sql: postgres.Sql, ...parts: string[]) {
+  const [row] = await sql<[{ state: string }]>`SELECT ${sql.unsafe(`concat_ws(' ', ${parts.join(', ')})`)} AS state`
+  return row.state
+}
+
+/** The naive state, when so many transaction numbers are used up as were in that one. */
+async function reach (sql: postgres.Sql, state: string, ...parts: string[]) {
+  const next = async () => Number(await naiveState(sql, 'pg_snapshot_xmax(pg_current_snapshot())'))
+  const [, xmax] = state.match(/^\d+:(\d+):/)!
+  while (await next() < Number(xmax)) await sql`SELECT pg_current_xact_id()`
+  return naiveState(sql, ...parts)
+}
+
+t.test('a crash that loses a commit and gives its number to another one', async t => {
+  await sql`TRUNCATE testimonials`
+  const [[walWriter], [victim]] = await Promise.all([
+    sql<{ pid: number }[]>`SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'`,
+    connect(t, server.url())<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`,
+  ])
+  const isUp = () => sql`SELECT`.then(() => true, () => false)
+  // Then nothing writes the log to disk but a commit that waits for it; and no server starts again before it is gone.
+  process.kill(walWriter!.pid, 'SIGSTOP')
+  await sql.begin(async sql => {
+    await sql`SET LOCAL synchronous_commit = off`
+    await lists.testimonials.insert(sql, 'lost')
+  })
+  const before = await naiveState(sql, SNAPSHOT, START)
+  t.strictSame(await testimonials(), [['lost'], ['lost']])
+
+  process.kill(victim!.pid, 'SIGKILL')
+  while (await isUp()) await sleep(5)
+  process.kill(walWriter!.pid, 'SIGCONT')
+  while (!await isUp()) await sleep(5)
+  await lists.testimonials.insert(sql, 'found')
+  t.equal(await reach(sql, before, SNAPSHOT, START), before, 'the server seems to be in the same state')
+  t.strictSame(await testimonials(), [['found'], ['found']])
+})
+
+t.test('a standby, and a fail-over to it', async t => {
+  await sql`TRUNCATE testimonials`
+  await server.stop('fast')
+  const standby = await server.standby(t)
+  await Promise.all([server.start(), standby.start()])
+  const onStandby = connect(t, standby.url('community'))
+  const reader = [await serve(t, 'warn', standby.port)]
+  /** Waits until the standby has all that was committed. */
+  const replayed = async () => {
+    const [row] = await sql`SELECT pg_current_wal_insert_lsn() AS end`
+    const isBehind = () => onStandby`SELECT FROM pg_last_wal_replay_lsn() AS reached WHERE reached < ${row!.end}`
+    while ((await isBehind()).length > 0) await sleep(5)
+  }
+
+  await t.test('a standby has states that do not tell what was committed', async t => {
+    const [oldest, open] = [await sql.reserve(), await sql.reserve()]
+    await oldest`BEGIN`
+    await oldest`SELECT pg_current_xact_id()`
+    await open`BEGIN`
+    await lists.testimonials.insert(open, 'one')
+    await lists.testimonials.insert(sql, 'two')
+    await replayed()
+    const before = await naiveState(onStandby, SNAPSHOT, START, STATISTICS)
+    for (let times = 0; times < 2; times++) t.strictSame(await testimonials(reader), [['two']])
+    await open`COMMIT`
+    await replayed()
+    t.equal(await naiveState(onStandby, SNAPSHOT, START, STATISTICS), before, 'it seems to be in the same state')
+    t.strictSame(await testimonials(reader), [['two', 'one']])
+    await oldest`COMMIT`
+    oldest.release()
+    open.release()
+  })
+
+  await t.test('a server that takes over gives the numbers of what it did not get to others', async t => {
+    await onStandby`ALTER SYSTEM SET primary_conninfo = ''`
+    await onStandby`SELECT pg_reload_conf()`
+    while ((await onStandby`SELECT FROM pg_stat_wal_receiver`).length > 0) await sleep(5)
+    await lists.testimonials.insert(sql, 'lost')
+    const before = await naiveState(sql, SNAPSHOT, STATISTICS)
+    t.strictSame(await testimonials(), [['lost', 'two', 'one'], ['lost', 'two', 'one']])
+
+    await Promise.all([server.stop('immediate'), standby.promote()])
+    proxy.switchTo(standby.port)
+    await lists.testimonials.insert(onStandby, 'found')
+    t.equal(await reach(onStandby, before, SNAPSHOT, STATISTICS), before, 'it seems to be in the same state')
+    const expected = ['found', 'two', 'one']
+    t.strictSame(await testimonials([...services, ...reader]), [expected, expected, expected])
+  })
+})
