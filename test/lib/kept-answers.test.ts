@@ -33,9 +33,9 @@ const write = (name: string, value: number, sql: postgres.ISql = writer) =>
   sql`INSERT INTO writes VALUES (${name}, ${value})`
 
 /** The highest value that was written under this name. */
-const highest = (sql: Sql, name: string): AnswerQuery => sql`
-  SELECT json_build_object('value', coalesce(max(value), 0)) FROM writes WHERE name = ${name}
-`
+const highest = (sql: Sql, name: string): AnswerQuery => ({
+  fields: sql`SELECT coalesce(max(value), 0) AS value FROM writes WHERE name = ${name}`,
+})
 
 /** For an answer that is known. */
 const notAgain = () => { throw new Error('read again') }
@@ -52,7 +52,7 @@ function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = conne
       instance.reads++
       return query(sql, name)
     })
-    return body?.bytes.toString()
+    return body && String(Buffer.concat(body.blocks))
   }
 
   async function value (name: string, query = highest) {
@@ -63,10 +63,10 @@ function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = conne
 t.test('what was read is the answer until something is committed', async t => {
   const instance = start(t)
   await write('a', 1)
-  t.equal(await instance.ask('a'), '{"value" : 1}')
+  t.equal(await instance.ask('a'), '{"value":1}')
   const [one, other] = await Promise.all(['a', 'a'].map(name => instance.answer(name, notAgain)))
   t.equal(one, other)
-  t.equal(one!.body!.bytes.toString(), '{"value" : 1}')
+  t.equal(String(one!.body!.blocks[0]), '{"value":1}')
 
   await write('a', 2)
   t.equal(await instance.value('a'), 2)
@@ -86,11 +86,28 @@ t.test('what has not changed is read again after a commit, but stays the same bo
 
 t.test('no row is an answer too', async t => {
   const instance = start(t)
-  const row = (sql: Sql, name: string) => sql`SELECT to_json(value) FROM writes WHERE name = ${name}`
+  const row = (sql: Sql, name: string) => ({ fields: sql`SELECT value FROM writes WHERE name = ${name}` })
   for (let times = 0; times < 2; times++) t.equal(await instance.ask('a', row), undefined)
   t.equal(instance.reads, 1)
   await write('a', 1)
-  t.equal(await instance.ask('a', row), '1')
+  t.equal(await instance.ask('a', row), '{"value":1}')
+})
+
+t.test('a list comes with other fields or without, of however many rows', async t => {
+  const { ask } = start(t)
+  const rows = (sql: Sql, limit: number) => sql`SELECT name, value FROM writes ORDER BY value LIMIT ${limit}`
+  const list = (limit: number) => (sql: Sql): AnswerQuery => ({ list: ['items', rows(sql, limit)] })
+  const some = (limit: number) => (sql: Sql): AnswerQuery => ({
+    list: ['items', rows(sql, limit)], fields: sql`SELECT count(*) AS total, 'all' AS of FROM writes`,
+  })
+  const none = (sql: Sql): AnswerQuery => ({ list: ['items', rows(sql, 9)], fields: sql`SELECT WHERE false` })
+  t.equal(await ask('1', list(9)), '{"items":[]}')
+  t.equal(await ask('2', some(9)), '{"items":[],"total":0,"of":"all"}')
+  await write('a', 1)
+  await write('b', 2)
+  t.equal(await ask('1', list(1)), '{"items":[{"name":"a","value":1}]}')
+  t.equal(await ask('2', some(9)), '{"items":[{"name":"a","value":1},{"name":"b","value":2}],"total":2,"of":"all"}')
+  t.equal(await ask('3', none), undefined)
 })
 
 t.test('what finds no room is read each time', async t => {
@@ -104,7 +121,7 @@ t.test('what finds no room is read each time', async t => {
 
 t.test('an error is the answer to nobody but those who shared the read', async t => {
   const instance = start(t)
-  const broken = (sql: Sql) => sql`SELECT to_json(1 / 0)`
+  const broken = (sql: Sql) => ({ fields: sql`SELECT 1 / 0` })
   await t.rejects(instance.ask('a', broken), { code: '22012' })
   await t.rejects(instance.ask('a', broken), { code: '22012' })
   t.equal(await instance.value('a'), 0)
@@ -156,10 +173,12 @@ for (const asked of ['meanwhile', 'afterwards']) {
     const instance = start(t)
     const GATE = 1
     /** Has its snapshot, and then waits for the gate. */
-    const gated = (sql: Sql, name: string) => sql`
-      SELECT json_build_object('value', coalesce(max(value), 0), 'gate', pg_advisory_xact_lock_shared(${GATE})::text)
-      FROM writes WHERE name = ${name}
-    `
+    const gated = (sql: Sql, name: string) => ({
+      fields: sql`
+        SELECT coalesce(max(value), 0) AS value, pg_advisory_xact_lock_shared(${GATE})::text AS gate
+        FROM writes WHERE name = ${name}
+      `,
+    })
     const gate = await writer.reserve()
     await gate`SELECT pg_advisory_lock(${GATE})`
     const early = instance.value('a', gated)

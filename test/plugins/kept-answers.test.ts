@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -5,14 +6,29 @@ import { Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyServerOptions } from 'fastify'
+import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
+import { migrate } from '#lib/migrations.js'
+import { Cluster } from '../cluster.ts'
 import { build, person } from '../helper.ts'
 
+// On a server of its own: whatever another test commits would have every answer read again.
+const server = await Cluster.create(t)
+await server.start()
+const administration = postgres(server.url(), { max: 1, onnotice () {} })
+t.teardown(() => administration.end())
+await administration`CREATE DATABASE community`
+await migrate(server.url('community'))
+
 /** A service that logs no requests and so answers repeated ones before it routes them. */
-async function listen (t: Test, variables: NodeJS.Dict<string> = {}) {
-  const app = await build(t, { LOG_LEVEL: 'warn', FRONTEND_URL: 'https://app.example.org', ...variables })
+async function listen (t: Test, variables: NodeJS.Dict<string> = {}, logger?: FastifyServerOptions['logger']) {
+  const name = randomUUID()
+  await administration`CREATE DATABASE ${administration(name)} TEMPLATE community`
+  const app = await build(t, {
+    DATABASE_URL: server.url(name), LOG_LEVEL: 'warn', FRONTEND_URL: 'https://app.example.org', ...variables,
+  }, logger)
   await app.listen({ port: 0 })
   return app
 }
@@ -202,8 +218,7 @@ t.test('an answer is sent once: nothing is amiss in the log', async t => {
       done()
     },
   })
-  const app = await build(t, { LOG_LEVEL: 'warn' }, { level: 'warn', stream })
-  await app.listen({ port: 0 })
+  const app = await listen(t, {}, { level: 'warn', stream })
   const { token } = await person(app)
   for (const path of ['/auth/me', '/events/registered', '/blogs', '/testimonials', '/blogs/no-such-blog']) {
     const { headers: { etag } } = await send(app, path, { authorization: `Bearer ${token}` })
