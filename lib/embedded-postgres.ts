@@ -109,16 +109,11 @@ export async function assertReach (account: Account, ...paths: string[]) {
   for (const path of paths) {
     // Who can enter a folder can enter all those on the way to it.
     if (await canEnter(path)) continue
-    for (const folder of ancestors(path)) {
-      if (await canEnter(folder)) continue
-      throw new StartupError(`The embedded PostgreSQL runs as user ${account.uid}, who cannot enter ${folder}: ` +
-        'move the project or DATA_DIR to a folder open to that user, start as an ordinary user, or set DATABASE_URL')
-    }
+    let folder = path
+    while (!await canEnter(dirname(folder))) folder = dirname(folder)
+    throw new StartupError(`The embedded PostgreSQL runs as user ${account.uid}, who cannot enter ${folder}: ` +
+      'move the project or DATA_DIR to a folder open to that user, start as an ordinary user, or set DATABASE_URL')
   }
-}
-
-function ancestors (path: string): string[] {
-  return dirname(path) === path ? [path] : [...ancestors(dirname(path)), path]
 }
 
 /** The data of one server, and what can be done with it. */
@@ -230,6 +225,7 @@ class Cluster {
       await hold()
       await createDatabase(sql)
     } catch (error) {
+      lock.isReleased = true
       await sql.end({ timeout: 0 })
       throw error
     }
