@@ -21,7 +21,8 @@ const THREADS = Number(process.env.UV_THREADPOOL_SIZE) || 4
 /** How many hashes may wait for their turn. At some 50 ms each on two cores, the last one waits for 2.5 s. */
 const QUEUE_LENGTH = 100
 
-const limit = pLimit(Math.max(1, Math.min(availableParallelism(), THREADS - 1)))
+// One more than there are cores: none of them is idle while the next hash is called for.
+const limit = pLimit(Math.max(1, Math.min(availableParallelism() + 1, THREADS - 1)))
 
 /** What a sign-in or a registration answers when too many wait already. */
 export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
