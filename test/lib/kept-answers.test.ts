@@ -37,6 +37,11 @@ const highest = (sql: Sql, name: string): AnswerQuery => ({
   fields: sql`SELECT coalesce(max(value), 0) AS value FROM writes WHERE name = ${name}`,
 })
 
+/** All that was written under this name, and the highest of it, which must be of one time. */
+const everything = (sql: Sql, name: string): AnswerQuery => ({
+  list: ['all', sql`SELECT value FROM writes WHERE name = ${name} ORDER BY value DESC`], ...highest(sql, name),
+})
+
 /** For an answer that is known. */
 const notAgain = () => { throw new Error('read again') }
 
@@ -56,7 +61,9 @@ function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = conne
   }
 
   async function value (name: string, query = highest) {
-    return JSON.parse(await ask(name, query) ?? '{}').value as number
+    const { value, all } = JSON.parse((await ask(name, query))!)
+    if (all && (all[0]?.value ?? 0) !== value) throw new Error(`the highest of ${JSON.stringify(all)} is not ${value}`)
+    return value as number
   }
 }
 
@@ -335,12 +342,12 @@ t.test('no answer is older than what was committed before it was asked for, whoe
       ...writers.map(async script => {
         for (const { way, name, pause } of script) {
           await way(boundsOf[name]!, name, pause)
-          await Promise.all(instances.map(({ value }) => boundsOf[name]!.check(() => value(name))))
+          await Promise.all(instances.map(({ value }) => boundsOf[name]!.check(() => value(name, everything))))
         }
       }),
       ...readers.map(async script => {
         for (const { instance, name, pause } of script) {
-          await boundsOf[name]!.check(() => instance.value(name))
+          await boundsOf[name]!.check(() => instance.value(name, everything))
           await turns(pause)
         }
       }),
