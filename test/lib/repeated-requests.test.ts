@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import type { AddressInfo } from 'node:net'
 
 import t, { type Test } from 'tap'
 
@@ -25,11 +25,11 @@ async function listen (t: Test) {
   })
   const { port } = server.address() as AddressInfo
 
-  return { database, get, arrive, port }
+  return { database, get, arrive }
 
   /** What is answered to a request. */
-  async function get (path = '/', method = 'GET') {
-    const response = await fetch(`http://127.0.0.1:${port}${path}`, { method })
+  async function get (path = '/', method = 'GET', signal?: AbortSignal) {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, ...signal && { signal } })
     return response.text()
   }
 
@@ -115,10 +115,16 @@ t.test('when the one for all gets no response to keep, the others go the ordinar
   const server = await listen(t)
   await ask(server, 'old')
   server.database.read = async () => 'state 2'
-  const gone = connect(server.port, '127.0.0.1').end('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n')
+  const controller = new AbortController()
+  const gone = server.get('/', 'GET', controller.signal)
   await server.arrive()
+  server.database.read = async () => {
+    // Not before the other one waits for it.
+    setImmediate(() => controller.abort())
+    return 'state 2'
+  }
   const other = server.get()
-  gone.destroy()
+  await t.rejects(gone, { name: 'AbortError' })
   const respond = await server.arrive()
   respond('new', 'state 2')
   t.equal(await other, 'new')
