@@ -77,6 +77,7 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number) {
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => OVERHEAD + key.length + FORMS * (body?.length ?? 0),
   })
+  const currentState = state(sqlProbe)
   const joinProbe = joinReads<DatabaseState>()
   const joinRead = joinReads<KeptAnswer>()
 
@@ -85,16 +86,23 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number) {
   /** The state of the database at some time after the call. */
   function readState () {
     return joinProbe('', async () => {
-      const [row] = await sqlProbe<[{ state: DatabaseState }]>`SELECT ${state(sqlProbe)} AS state`
+      const [row] = await sqlProbe<[{ state: DatabaseState }]>`SELECT ${currentState} AS state`
       return row.state
     })
   }
 
-  /** The answer to a query that the key identifies, at some time after the call. */
-  async function answer (key: string, query: (sql: Sql) => AnswerQuery): Promise<KeptAnswer> {
-    const current = await readState()
-    const known = kept.get(key)
-    if (known && isSameState(known.state, current)) return known
+  /**
+   * The answer to a query that the key identifies, at some time after the call; or after the time of `seen`, where the
+   * state is known already.
+   */
+  async function answer (
+    key: string, query: (sql: Sql) => AnswerQuery, seen?: DatabaseState
+  ): Promise<KeptAnswer> {
+    if (kept.has(key)) {
+      const current = seen ?? await readState()
+      const known = kept.get(key)
+      if (known && isSameState(known.state, current)) return known
+    }
     return joinRead(key, () => read(key, query(sql)))
   }
 
@@ -115,29 +123,28 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number) {
  */
 async function readBlocks (sql: Sql, { list, fields }: AnswerQuery) {
   const [name, rows] = list ?? []
+  const others = sql`(SELECT row_to_json(fields) FROM (${fields ?? sql`SELECT`}) AS fields)`
   const isFirst = sql`row_number() OVER () = 1`
-  const statement = sql`
-    SELECT
-      CASE WHEN ${isFirst} THEN ${state(sql)} END,
-      CASE WHEN ${isFirst} THEN (SELECT row_to_json(fields) FROM (${fields ?? sql`SELECT`}) AS fields) END,
-      item
-    FROM (SELECT) AS one
-      LEFT JOIN (SELECT row_to_json(item) AS item FROM (${rows ?? sql`SELECT WHERE false`}) AS item) AS items ON true
-  `.raw() as unknown as PendingQuery<Columns[]>
+  const statement = rows
+    ? sql`
+      SELECT CASE WHEN ${isFirst} THEN ${state(sql)} END, CASE WHEN ${isFirst} THEN ${others} END, item
+      FROM (SELECT) AS one LEFT JOIN (SELECT row_to_json(item) AS item FROM (${rows}) AS item) AS items ON true
+    `
+    : sql`SELECT ${state(sql)}, ${others}, NULL`
 
   const { add, end } = collectBlocks()
   let first: Columns | undefined
   if (name) add(Buffer.from(`{"${name}":[`))
-  await statement.forEach(columns => {
+  await (statement.raw() as unknown as PendingQuery<Columns[]>).forEach(columns => {
     if (first) add(COMMA)
     first ??= columns
     const [, , item] = columns
     if (item) add(item)
   })
-  const [stateThen, others] = first!
-  if (others) {
-    if (name) add(Buffer.from(others.length > '{}'.length ? '],' : ']'))
-    add(name ? others.subarray('{'.length) : others)
+  const [stateThen, rest] = first!
+  if (rest) {
+    if (name) add(Buffer.from(rest.length > '{}'.length ? '],' : ']'))
+    add(name ? rest.subarray('{'.length) : rest)
   }
-  return { state: stateThen && String(stateThen), blocks: others ? end() : undefined }
+  return { state: stateThen && String(stateThen), blocks: rest ? end() : undefined }
 }

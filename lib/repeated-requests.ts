@@ -12,6 +12,16 @@ export interface KeptResponse {
   state: DatabaseState
 }
 
+/** One that is kept, with its headers as Node sends them fastest: names and values in turn. */
+interface PreparedResponse extends KeptResponse {
+  /** Of the response itself, and of one that only says that it has not changed. */
+  whole: string[]
+  notModified: string[]
+}
+
+/** The headers that tell of the body. */
+const OF_BODY = ['content-type', 'content-length', 'content-encoding']
+
 /** What a response takes besides its address and its bytes, roughly: above all its headers. */
 const OVERHEAD = 2000
 
@@ -20,20 +30,27 @@ const OVERHEAD = 2000
  * if the state of the database is still the same (see lib/kept-answers.ts). Everything else goes the ordinary way.
  */
 export function repeatResponses (readState: () => Promise<DatabaseState>, maxBytes: number) {
-  const kept = new LRUCache<string, KeptResponse>({
+  const kept = new LRUCache<string, PreparedResponse>({
     maxSize: maxBytes,
     sizeCalculation: ({ bytes }, key) => OVERHEAD + key.length + bytes.length,
   })
   /** Of requests that went the ordinary way in some state: the response, for all who ask the same. */
-  const renewals = new Map<string, Promise<KeptResponse | undefined>>()
-  const renewed = new WeakMap<IncomingMessage, (response: KeptResponse) => void>()
+  const renewals = new Map<string, Promise<PreparedResponse | undefined>>()
+  const renewed = new WeakMap<IncomingMessage, (response: PreparedResponse) => void>()
+  const states = new WeakMap<IncomingMessage, DatabaseState>()
 
-  return { keep, handle }
+  return { keep, handle, stateAt }
+
+  /** The state of the database after the request arrived, where it was asked for. */
+  function stateAt (request: IncomingMessage) {
+    return states.get(request)
+  }
 
   /** Keeps the response, of status 200, to a request like this. */
   function keep (request: IncomingMessage, response: KeptResponse) {
-    kept.set(keyOf(request), response)
-    renewed.get(request)?.(response)
+    const prepared = prepare(response)
+    kept.set(keyOf(request), prepared)
+    renewed.get(request)?.(prepared)
   }
 
   function handle (request: IncomingMessage, response: ServerResponse, next: RequestListener) {
@@ -42,6 +59,7 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
     readState().then(state => {
       const known = kept.get(key)
       if (known && isSameState(known.state, state)) return send(request, response, known)
+      states.set(request, state)
       if (state === null) return next(request, response)
 
       // Of those who find the same change, one goes the ordinary way. Its read begins in this state or a later one, and
@@ -64,10 +82,15 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
   }
 }
 
-function send (request: IncomingMessage, response: ServerResponse, { headers, bytes }: KeptResponse) {
-  if (!fresh(request.headers, headers)) return response.writeHead(200, headers).end(bytes)
-  const { 'content-type': _type, 'content-length': _length, 'content-encoding': _coding, ...rest } = headers
-  response.writeHead(304, rest).end()
+function prepare (response: KeptResponse): PreparedResponse {
+  const headers = Object.entries(response.headers).map(([name, value]) => [name, String(value)] as const)
+  const notModified = headers.filter(([name]) => !OF_BODY.includes(name))
+  return { ...response, whole: headers.flat(), notModified: notModified.flat() }
+}
+
+function send (request: IncomingMessage, response: ServerResponse, known: PreparedResponse) {
+  if (fresh(request.headers, known.headers)) response.writeHead(304, known.notModified).end()
+  else response.writeHead(200, known.whole).end(known.bytes)
 }
 
 /**

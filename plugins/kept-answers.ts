@@ -55,7 +55,8 @@ export default fp(async app => {
 
   app.decorateReply('keptAnswer', async function (query, ...args) {
     const { request } = this
-    const { body, state } = await answers.answer(keyOf(query, args), sql => query(sql, ...args))
+    const seen = responses.stateAt(request.raw)
+    const { body, state } = await answers.answer(keyOf(query, args), sql => query(sql, ...args), seen)
     if (!body) return null
     const { cacheControl } = request.routeOptions.config
     if (cacheControl) this.header('cache-control', cacheControl)

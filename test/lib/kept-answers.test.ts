@@ -205,6 +205,8 @@ t.test('a commit while the state is asked for shows in every answer that was ask
   const proxy = await makeProxy(t, server.port)
   const instance = start(t, ROOMY, connect(t, 4), connect(t, 1, server.url('postgres', proxy.port)))
   t.equal(await instance.value('a'), 0)
+  // It is connected.
+  await instance.readState()
   const { arrived, release } = proxy.hold()
   const early = instance.value('a')
   await arrived
