@@ -81,9 +81,9 @@ export const POLLS = [NOT_MODIFIED, COMPRESSED]
 /** How often a second somebody else writes meanwhile. */
 export const COMMITS = 50
 
-/** The lists while somebody else writes; of the peers only what everybody looks at most. */
+/** The lists while somebody else writes; with others beside it only what everybody looks at most. */
 export const LISTS_WHILE_WRITING = LISTS.map(list => ({
-  ...list, name: `${list.name}, ${COMMITS} commits/s`, floor: false, peers: list === EVENTS,
+  ...list, name: `${list.name}, ${COMMITS} commits/s`, floor: list === EVENTS, peers: list === EVENTS,
 }))
 export const EVENTS_WHILE_WRITING = LISTS_WHILE_WRITING[0]!
 

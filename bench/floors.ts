@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import { BLOG, LISTS } from './cases.ts'
+import { get } from './http.ts'
 import { script, source } from './paths.ts'
 import { run, type Server, startServer } from './programs.ts'
 import { addEvents, type World } from './world.ts'
@@ -12,15 +13,19 @@ export const PLAIN_INSERT = 'pgbench, plain'
 export const SAME_STATEMENT = 'pgbench, same'
 export const ARGON2 = 'argon2'
 
-/** Starts a bare node:http server that sends what the service answers now, with the same content type. */
+/** What every server of node:http sends without being told. */
+const OF_NODE = ['date', 'connection', 'keep-alive']
+
+/** Starts a bare node:http server that sends what the service answers now, with the same headers. */
 export async function startHttpFloor (world: World, service: Server) {
-  const answers: Record<string, { file: string, type: string }> = {}
+  const answers: Record<string, { file: string, headers: string[] }> = {}
   for (const operation of [...LISTS, BLOG]) {
     const { load: { path } } = await operation.prepare(world, service)
-    const response = await fetch(service.url + path)
+    const { headers, body } = await get(service.url + path)
     const file = join(world.directory, `answer-${Object.keys(answers).length}`)
-    await writeFile(file, Buffer.from(await response.arrayBuffer()))
-    answers[path] = { file, type: response.headers.get('content-type')! }
+    await writeFile(file, body)
+    const own = Object.entries(headers).filter(([name]) => !OF_NODE.includes(name))
+    answers[path] = { file, headers: own.flatMap(([name, value]) => [name, String(value)]) }
   }
   return startServer({
     name: HTTP,

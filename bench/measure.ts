@@ -5,6 +5,7 @@ import { interrupted } from './cleanup.ts'
 import type { Options } from './options.ts'
 import { cpuSeconds, forgetPeak, residentMemory } from './proc.ts'
 import type { Server } from './programs.ts'
+import { percentile } from './statistics.ts'
 import { showMeasure } from './tables.ts'
 import type { World } from './world.ts'
 import { type Outcome, wrk } from './wrk.ts'
@@ -26,7 +27,12 @@ export interface Measure {
   cpu?: number
   /** The highest resident memory of the server, in megabytes. */
   peak?: number
+  /** Answers a second in each turn, where others had theirs in between. */
+  rates?: number[]
 }
+
+/** How often it is each one's turn when some are compared. */
+const TURNS = 5
 
 /** Slow answers are measured longer, up to so many times, until every connection was answered so often. */
 const LONGEST = 5
@@ -70,10 +76,45 @@ export class Findings {
       measure.connections === connections && measure.world === world)
   }
 
+  /** Measures a case for so many seconds, and adds what was found. */
+  async measure (...run: Parameters<Findings['run']>): Promise<Outcome> {
+    const { outcome, ...measure } = await this.run(...run)
+    this.add(measure)
+    return outcome
+  }
+
+  /**
+   * Makes several measurements in turns, and adds the middle one of each: what else the machine does meanwhile is then
+   * the same for all, and what counts is how they compare.
+   */
+  async compare (runs: (() => Promise<Measure>)[], turns = TURNS) {
+    const found: Measure[][] = runs.map(() => [])
+    for (let turn = 0; turn < turns; turn++) {
+      for (const [index, run] of runs.entries()) found[index]!.push(await run())
+    }
+    for (const measures of found) {
+      const { case: name, target, world, connections } = measures[0]!
+      const rates = measures.map(({ rate }) => rate)
+      const middle = (name: 'p50' | 'p99' | 'cpu' | 'peak') => percentile(measures.map(measure => measure[name]!), 50)
+      this.add({
+        case: name,
+        target,
+        world,
+        connections,
+        rate: percentile(rates, 50),
+        p50: middle('p50'),
+        p99: middle('p99'),
+        cpu: middle('cpu'),
+        peak: middle('peak'),
+        rates,
+      })
+    }
+  }
+
   /** Measures a case for so many seconds, after one of warming up when it is the first time of this server. */
-  async measure (
+  async run (
     world: World, server: Server, operation: Case, connections: number, seconds = this.options.seconds
-  ): Promise<Outcome> {
+  ): Promise<Measure & { outcome: Outcome }> {
     const { name } = operation
     const key = `${server.url} ${name}`
     if (!this.#warm.has(key)) {
@@ -93,7 +134,11 @@ export class Findings {
     const cpu = await cpuSeconds(server.pid) - before
     const { peak } = await residentMemory(server.pid)
     const answers = operation.statuses ? outcome.statuses[200] ?? 0 : outcome.requests
-    this.add({
+    const settled = await settle(world, server)
+    if (!settled) this.fail(`${server.name} still works on ${name} a minute after the last request`)
+    const problem = judge(outcome, operation.statuses) ?? await check?.(outcome, connections)
+    if (problem) this.fail(`${name} of ${server.name}, ${world.name}, ${connections} connections: ${problem}`)
+    return {
       case: name,
       target: server.name,
       world: world.name,
@@ -103,11 +148,8 @@ export class Findings {
       p99: outcome.p99,
       cpu: answers > 0 ? cpu / answers * 1000 : undefined,
       peak,
-    })
-    if (!await settle(world, server)) this.fail(`${server.name} still works on ${name} a minute after the last request`)
-    const problem = judge(outcome, operation.statuses) ?? await check?.(outcome, connections)
-    if (problem) this.fail(`${name} of ${server.name}, ${world.name}, ${connections} connections: ${problem}`)
-    return outcome
+      outcome,
+    }
   }
 }
 

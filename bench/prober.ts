@@ -1,16 +1,9 @@
 import { Agent, get } from 'node:http'
 
-import { percentile } from './statistics.ts'
-
-/** What a stream of light requests saw, in milliseconds. */
-export interface Probe {
-  requests: number
-  p50: number
-  p99: number
-  max: number
-}
-
-/** Sends a request every so many milliseconds, whether those before are answered or not, until it is stopped. */
+/**
+ * Sends a request every so many milliseconds, whether those before are answered or not, until it is stopped; it then
+ * tells how many milliseconds each answer took.
+ */
 export function startProber (url: string, interval: number) {
   const agent = new Agent({ keepAlive: true })
   const latencies: number[] = []
@@ -35,17 +28,12 @@ export function startProber (url: string, interval: number) {
   const timer = setInterval(probe, interval).unref()
 
   return {
-    async stop (): Promise<Probe> {
+    async stop () {
       clearInterval(timer)
       await Promise.all(open)
       agent.destroy()
       if (failures.length > 0) throw new Error(`${url} failed beside the load: ${[...new Set(failures)].join(', ')}`)
-      return {
-        requests: latencies.length,
-        p50: percentile(latencies, 50),
-        p99: percentile(latencies, 99),
-        max: percentile(latencies, 100),
-      }
+      return latencies
     },
   }
 }

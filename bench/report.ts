@@ -53,9 +53,7 @@ function comparisons (findings: Findings): Comparison[] {
   return [...new Set(operations.map(({ name }) => name))].map(name => ({
     name,
     service: rate(name, SERVICE),
-    // The bare server does not mind who writes.
-    floor: [HTTP, PLAIN_INSERT, ARGON2].map(floor => rate(name, floor)).find(Boolean) ??
-      (name === EVENTS_WHILE_WRITING.name ? rate(EVENTS.name, HTTP) : undefined),
+    floor: [HTTP, PLAIN_INSERT, ARGON2].map(floor => rate(name, floor)).find(Boolean),
     fastify: rate(name, FASTIFY),
     express: rate(name, EXPRESS),
   })).filter(({ service }) => service !== undefined)
