@@ -52,6 +52,9 @@ const COMMA = Buffer.from(',')
 /** What an answer takes besides its bytes, roughly. */
 const OVERHEAD = 500
 
+/** How many rows are taken at a stretch: as many as a few milliseconds are enough for. */
+const ROWS = 500
+
 /** How often its bytes an answer may take: as they are, and in two codings. */
 const FORMS = 3
 
@@ -118,8 +121,8 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number) {
 }
 
 /**
- * Reads a body, and the state of the database with it, in one statement. Rows are put together as they come and as they
- * are, so that others are served in between, however many there are. There are no blocks where there is no answer.
+ * Reads a body, and the state of the database with it, in one statement. Rows are put together some at a time and as
+ * they are, so that others are served in between, however many there are. There are no blocks where there is no answer.
  */
 async function readBlocks (sql: Sql, { list, fields }: AnswerQuery) {
   const [name, rows] = list ?? []
@@ -135,11 +138,13 @@ async function readBlocks (sql: Sql, { list, fields }: AnswerQuery) {
   const { add, end } = collectBlocks()
   let first: Columns | undefined
   if (name) add(Buffer.from(`{"${name}":[`))
-  await (statement.raw() as unknown as PendingQuery<Columns[]>).forEach(columns => {
-    if (first) add(COMMA)
-    first ??= columns
-    const [, , item] = columns
-    if (item) add(item)
+  await (statement.raw() as unknown as PendingQuery<Columns[]>).cursor(ROWS, rows => {
+    for (const columns of rows) {
+      if (first) add(COMMA)
+      first ??= columns
+      const [, , item] = columns
+      if (item) add(item)
+    }
   })
   const [stateThen, rest] = first!
   if (rest) {

@@ -9,6 +9,9 @@ export type Blocks = Buffer[]
 /** About as long a block is made, in bytes: copied, or hashed, in a few milliseconds. */
 const BLOCK = 4 * 1024 * 1024
 
+/** How long the first one is at first; it grows up to the length of the others. */
+const SMALLEST = 1024
+
 const ENCODERS: { [coding: string]: () => NodeJS.ReadWriteStream } = {
   br: () => createBrotliCompress({ params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
   gzip: () => createGzip(),
@@ -17,27 +20,38 @@ const ENCODERS: { [coding: string]: () => NodeJS.ReadWriteStream } = {
 /** The content codings that a body may have, the best one first. */
 export const CODINGS = Object.keys(ENCODERS)
 
-/** Puts pieces together to blocks, which are copies: a piece may be a small part of something big. */
+/**
+ * Puts pieces together to blocks. Each piece is copied as it comes: it may be a small part of something big, and many
+ * small things that live for a while are what garbage collection takes longest for.
+ */
 export function collectBlocks () {
   const blocks: Blocks = []
-  let pieces: Buffer[] = []
+  let block = Buffer.allocUnsafe(SMALLEST)
   let length = 0
 
   return {
     add (piece: Buffer) {
-      pieces.push(piece)
-      length += piece.length
-      if (length >= BLOCK) flush()
+      for (let taken = 0; taken < piece.length;) {
+        if (length === block.length) makeRoom()
+        const copied = piece.copy(block, length, taken)
+        taken += copied
+        length += copied
+      }
     },
     end () {
-      if (length > 0 || blocks.length === 0) flush()
-      return blocks
+      if (length === 0 && blocks.length > 0) return blocks
+      // Memory of its own: a part of the pool would keep all the rest of that.
+      const last = Buffer.allocUnsafeSlow(length)
+      block.copy(last, 0, 0, length)
+      return [...blocks, last]
     },
   }
 
-  function flush () {
-    blocks.push(Buffer.concat(pieces, length))
-    pieces = []
+  function makeRoom () {
+    const full = block
+    block = Buffer.allocUnsafe(Math.min(2 * full.length, BLOCK))
+    if (full.length < BLOCK) return full.copy(block)
+    blocks.push(full)
     length = 0
   }
 }
