@@ -58,7 +58,7 @@ export const variables = Type.Object({
     default: 5, minimum: 1, maximum: 3600, description: 'a number of seconds from 1 to 3600',
   }),
   KEPT_ANSWERS_SIZE: Type.Integer({
-    default: 64, minimum: 1, maximum: 65_536, description: 'a number of megabytes from 1 to 65536',
+    default: 32, minimum: 1, maximum: 65_536, description: 'a number of megabytes from 1 to 65536',
   }),
   DATA_DIR: Type.String({ default: '.data', description: 'the path of a folder' }),
   MIGRATE_ON_START: Type.Boolean({ default: false, description: 'true or false' }),
