@@ -1,10 +1,11 @@
 import migrate from './commands/migrate.ts'
+import openapi from './commands/openapi.ts'
 import seed from './commands/seed.ts'
 import user from './commands/user.ts'
 import { runMain } from './main.ts'
 import { StartupError } from './startup-error.ts'
 
-const COMMANDS: Record<string, (args: string[]) => Promise<void>> = { migrate, seed, user }
+const COMMANDS: Record<string, (args: string[]) => Promise<void>> = { migrate, openapi, seed, user }
 
 await runMain(async () => {
   const [name, ...args] = process.argv.slice(2)

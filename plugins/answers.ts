@@ -2,10 +2,18 @@ import { type TObject, Type } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
 
 import { failureOf } from '../lib/failure.ts'
-import { Answer, Message } from '../lib/schemas.ts'
-import type { Guard } from './auth.ts'
+import { Answer, either, Enum, Message } from '../lib/schemas.ts'
+import { guardOf } from './auth.ts'
 
-const Issues = Type.Array(Answer({ path: Type.String(), message: Type.String() }))
+const Issue = Answer({
+  path: Type.String({ description: 'Which field.', examples: ['email'] }),
+  message: Type.String({ description: 'What is wrong with it.', examples: ['must be an email address'] }),
+}, { title: 'Issue' })
+
+const Invalid = Answer({
+  message: Enum(['Validation error']),
+  errors: Type.Optional(Type.Array(Issue, { description: 'One for every issue of a request that breaks its schema.' })),
+})
 
 /**
  * Adds to the answers that a route declares in its schema those that its other options imply: 400 by what it checks,
@@ -15,24 +23,16 @@ export default fp(async app => {
   app.addHook('onRoute', route => {
     const { body, params, querystring, response } = route.schema ?? {}
     const answers: Record<number, TObject> = { ...response as object }
-    const guard = [route.onRequest].flat().find((hook): hook is Guard => hook !== undefined && 'roles' in hook)
+    const guard = guardOf(route)
+    const add = (status: number, answer: TObject) => { answers[status] = either(answer, answers[status]) }
 
-    if (body || params || querystring) {
-      const { properties } = also(answers[400], 'Validation error')
-      answers[400] = Answer({ ...properties, errors: Type.Optional(Issues) })
-    }
-    if (guard) answers[401] = also(answers[401], 'Access token required', 'Invalid or expired token')
-    if (guard && guard.roles.length > 0) answers[403] = also(answers[403], 'Forbidden')
+    if (body || params || querystring) add(400, Invalid)
+    if (guard) add(401, Message('Access token required', 'Invalid or expired token'))
+    if (guard && guard.roles.length > 0) add(403, Message('Forbidden'))
     if (route.config?.failure && !route.config.plainTextErrors) {
       const { status, body } = failureOf(route.config)
-      if (body.message) answers[status] = also(answers[status], body.message)
+      if (body.message) add(status, Message(body.message))
     }
     route.schema = { ...route.schema, response: answers }
   })
 }, { name: 'answers', dependencies: ['auth', 'errors'] })
-
-/** The route's own answer `{message}`, other fields included, with these texts beside its own. */
-function also (answer: TObject | undefined, ...texts: string[]) {
-  const { message, ...fields } = answer?.properties ?? {}
-  return Answer({ ...Message(...texts, ...message?.enum ?? []).properties, ...fields })
-}

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 
 import jwt, { type FastifyJWT } from '@fastify/jwt'
-import type { FastifyRequest } from 'fastify'
+import type { FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 
 import type { Role } from '../lib/accounts.ts'
@@ -21,6 +21,11 @@ declare module '@fastify/jwt' {
 export interface Guard {
   (request: FastifyRequest): Promise<void>
   roles: readonly Role[]
+}
+
+/** The guard of a route; `undefined` when it lets in anyone. */
+export function guardOf ({ onRequest }: Pick<RouteOptions, 'onRequest'>) {
+  return [onRequest].flat().find((hook): hook is Guard => hook !== undefined && 'roles' in hook)
 }
 
 declare module 'fastify' {

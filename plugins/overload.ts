@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import { HttpError } from '../lib/http-error.ts'
 
 /** What an operation answers when too many others are being worked on. */
-const OVERLOADED = 'The service has too much to do at this moment, please try again in a few seconds'
+export const OVERLOADED = 'The service has too much to do at this moment, please try again in a few seconds'
 
 declare module 'fastify' {
   interface FastifyRequest {

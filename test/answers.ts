@@ -38,10 +38,13 @@ process.once('exit', () => {
   writeFileSync(join(RECORDS, `${process.pid}.json`), JSON.stringify(record))
 })
 
-/** Notes every answer of the service, and checks it against the schema that its route declares for the status. */
+/**
+ * Notes every answer of the service, and checks it against the schema that its route declares for the status. What is
+ * hidden from the API description declares none.
+ */
 export function recordAnswers (app: FastifyInstance) {
   app.addHook('onSend', async ({ method, routeOptions }, reply, sent) => {
-    if (!routeOptions.url || method === 'HEAD' || method === 'OPTIONS') return sent
+    if (!routeOptions.url || routeOptions.schema?.hide || method === 'HEAD' || method === 'OPTIONS') return sent
     const payload = sent instanceof Readable ? await buffer(sent) : sent
     const { statusCode } = reply
     // What the route declares was received before, or comes packed.

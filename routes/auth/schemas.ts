@@ -1,88 +1,155 @@
 import { Type } from '@sinclair/typebox'
 
 import { BUSY } from '../../lib/passwords.ts'
-import { Answer, Email, Message, Nullable, PlainText, Role, Text } from '../../lib/schemas.ts'
+import {
+  Answer, Avatar, ClubImage, ClubName, Email, EmailAddress, Enum, FirstName, LastName, Message, OpaqueId, PlainText,
+  RetryAfter, Role, Text,
+} from '../../lib/schemas.ts'
+
+const Token = Type.String({
+  description: 'Goes into the header `Authorization: Bearer <token>` of further requests.',
+  examples: ['eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl'],
+})
+
+const SignedIn = Answer({
+  user: Answer({ userId: OpaqueId, email: EmailAddress, role: Role }),
+  token: Token,
+}, { title: 'SignedIn' })
 
 export const register = {
+  operationId: 'register',
+  summary: 'Register an account',
+  description: 'Adds an account with a password, as a student, and signs it in.',
   body: Type.Object({
     email: Email(),
-    password: Text({ minLength: 8 }),
-    firstName: Text({ minLength: 1 }),
-    lastName: Text({ minLength: 1 }),
-  }),
+    password: Text({ minLength: 8, examples: ['correct horse'] }),
+    firstName: Text({ minLength: 1, examples: ['Ada'] }),
+    lastName: Text({ minLength: 1, examples: ['Lovelace'] }),
+  }, { title: 'NewAccount' }),
   response: {
     201: Answer({
-      user: Answer({
-        id: Type.String(), firstName: Type.String(), lastName: Type.String(), email: Type.String(), role: Role,
-      }),
-      token: Type.String(),
-    }),
+      user: Answer({ id: OpaqueId, firstName: FirstName, lastName: LastName, email: EmailAddress, role: Role }),
+      token: Token,
+    }, { title: 'Registered' }),
     409: Message('User already exists'),
     503: Message(BUSY),
   },
 }
 
 export const login = {
+  operationId: 'login',
+  summary: 'Sign in with a password',
+  description: 'After too many failures, an account has to wait: `Retry-After` says for how many seconds.',
   body: Type.Object({
     email: Email(),
-    password: Text(),
-  }),
+    password: Text({ examples: ['correct horse'] }),
+  }, { title: 'Credentials' }),
   response: {
-    200: Answer({
-      user: Answer({ userId: Type.String(), email: Type.String(), role: Role }),
-      token: Type.String(),
-    }),
+    200: SignedIn,
     400: Message('All fields are required'),
     401: Message('Invalid credentials'),
-    429: Message('Too many failed sign-ins, please try again later'),
+    429: { ...Message('Too many failed sign-ins, please try again later'), headers: RetryAfter },
     503: Message(BUSY),
   },
 }
 
 export const me = {
+  operationId: 'getCurrentUser',
+  summary: 'Who is signed in',
+  description: 'Tells what is stored at this moment, which may be newer than what the token says.',
   response: {
     200: Answer({
       user: Answer({
-        id: Type.String(),
-        firstName: Type.String(),
-        lastName: Type.String(),
-        email: Type.String(),
-        avatar: Nullable,
+        id: OpaqueId,
+        firstName: FirstName,
+        lastName: LastName,
+        email: EmailAddress,
+        avatar: Avatar,
         role: Role,
-        club: Type.Union([Answer({ id: Type.String(), name: Type.String(), imageUrl: Nullable }), Type.Null()]),
-      }),
+        club: Type.Union([
+          Answer({ id: OpaqueId, name: ClubName, imageUrl: ClubImage }, { title: 'OwnClub' }), Type.Null(),
+        ]),
+      }, { title: 'CurrentUser' }),
     }),
     401: Message('Unauthorized'),
   },
 }
 
 export const google = {
+  operationId: 'loginWithIdToken',
+  summary: 'Sign in with an ID token',
+  description: 'For apps that have an ID token of the identity provider, from its own button for instance. The first ' +
+    'sign-in adds an account, as a student; an account with the same verified email is linked.',
+  unchecked: {
+    body: Type.Object({
+      idToken: Type.String({
+        description: 'The ID token, made for the client id of this service.',
+        examples: ['eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.eyJlbWFpbCI6ImFkYUBleGFtcGxlLm9yZyJ9.c2lnbmF0dXJl'],
+      }),
+    }, { title: 'IdToken' }),
+  },
   response: {
-    200: login.response[200],
+    200: SignedIn,
     400: Message('idToken is required'),
     401: Message('Invalid IdP token'),
     500: Answer({
-      message: Type.Unsafe<string>({ enum: ['IdP client not configured'] }),
-      missingVariable: Type.String(),
-      details: Type.String(),
+      message: Enum(['IdP client not configured']),
+      missingVariable: Type.String({ examples: ['IDP_CLIENT_ID'] }),
+      details: Type.String({ examples: ['Set IDP_CLIENT_ID to the client id given by the identity provider'] }),
     }),
   },
 }
 
 export const googleStart = {
+  operationId: 'startProviderSignIn',
+  summary: 'Sign in with the identity provider',
+  description: 'A link for people to follow, not for `fetch`: it leads to the login page of the identity provider. ' +
+    'They come back to `/auth/callback` of the browser app, with `token` and `to` in the query.',
+  unchecked: {
+    querystring: Type.Object({
+      redirect: Type.Optional(Type.String({
+        description: 'Where in the browser app to go afterwards; `/` by default.', examples: ['/events'],
+      })),
+    }),
+  },
   response: {
-    302: Type.Null(),
+    302: Type.Null({
+      description: 'To the identity provider.',
+      headers: {
+        Location: Type.String({ description: 'The login page of the identity provider.' }),
+        'Set-Cookie': Type.String({ description: '`oauth_state_nonce`, which must come with the callback.' }),
+      },
+    }),
     500: Answer({
-      message: Type.Unsafe<string>({ enum: ['IdP OAuth not configured'] }),
-      missingVariables: Type.Optional(Type.Array(Type.String())),
-      details: Type.Optional(Type.String()),
+      message: Enum(['IdP OAuth not configured']),
+      missingVariables: Type.Array(Type.String(), { examples: [['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET']] }),
+      details: Type.String({
+        examples: ['Set IDP_CLIENT_ID, IDP_CLIENT_SECRET as registered with the identity provider'],
+      }),
     }),
   },
 }
 
 export const googleCallback = {
+  operationId: 'finishProviderSignIn',
+  summary: 'Come back from the identity provider',
+  description: 'Where the identity provider sends people back to; not for apps to call. Errors are plain text.',
+  unchecked: {
+    querystring: Type.Object({
+      code: Type.String({ description: 'What the provider gives for a token.' }),
+      state: Type.String({ description: 'What the sign-in started with.' }),
+    }),
+  },
   response: {
-    302: Type.Null(),
+    302: Type.Null({
+      description: 'To the browser app.',
+      headers: {
+        Location: Type.String({
+          description: '`/auth/callback` of the browser app, with the application token in `token` and the ' +
+            'destination in `to`.',
+        }),
+      },
+    }),
     400: PlainText('Missing code/state', 'Invalid state'),
     401: PlainText('No access token', 'Failed to fetch userinfo', 'No email in profile'),
     500: PlainText('Frontend URL not configured', 'OAuth callback failed'),

@@ -79,7 +79,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/:id/approve', {
     onRequest: app.requireRole('ADMIN'),
-    schema: schemas.moderate,
+    schema: schemas.approve,
     config: { failure: 'Failed to approve blog' },
   }, async request => {
     return { blog: await setBlogStatus(app.sql, request.params.id, 'PUBLISHED') }
@@ -87,7 +87,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/:id/archive', {
     onRequest: app.requireRole('ADMIN'),
-    schema: schemas.moderate,
+    schema: schemas.archive,
     config: { failure: 'Failed to archive blog' },
   }, async request => {
     return { blog: await setBlogStatus(app.sql, request.params.id, 'ARCHIVED') }

@@ -1,82 +1,129 @@
 import { Type } from '@sinclair/typebox'
 
-import { Answer, DateTime, Enum, Id, Message, Nullable, Text, Url } from '../../lib/schemas.ts'
+import {
+  Answer, Avatar, DateTime, Enum, FirstName, Id, LastName, Message, Nullable, OpaqueId, OPTIONAL_SIGN_IN, Text, Url,
+} from '../../lib/schemas.ts'
 
-const Status = Enum('DRAFT', 'PUBLISHED', 'ARCHIVED')
+const TITLE = { examples: ['How to lose at chess'] }
+const CONTENT = { examples: ['Bring out the queen first, and be surprised by what happens.'] }
+const IMAGE = { examples: ['https://images.example.org/queen.png'] }
+
+const Status = Enum(['DRAFT', 'PUBLISHED', 'ARCHIVED'], {
+  title: 'BlogStatus',
+  description: 'Everybody reads what is `PUBLISHED`; its author and admins read the others too.',
+})
 
 const scalars = {
-  id: Type.String(),
-  title: Type.String(),
-  content: Type.String(),
-  imageUrl: Nullable,
+  id: OpaqueId,
+  title: Type.String(TITLE),
+  content: Type.String({ description: 'As it was given; nothing is taken out of it.', ...CONTENT }),
+  imageUrl: Nullable(IMAGE),
   status: Status,
-  authorId: Type.String(),
+  authorId: OpaqueId,
   createdAt: DateTime,
   updatedAt: DateTime,
 }
-const Blog = Answer(scalars)
-const BlogByName = Answer({
-  ...scalars,
-  author: Answer({ firstName: Type.String(), lastName: Type.String() }),
-})
-const BlogByFace = Answer({
-  ...scalars,
-  author: Answer({ firstName: Type.String(), lastName: Type.String(), avatar: Nullable }),
-})
+const author = { firstName: FirstName, lastName: LastName }
+const Blog = Answer(scalars, { title: 'Blog' })
+const BlogWithAuthorName = Answer({ ...scalars, author: Answer(author) }, { title: 'BlogWithAuthorName' })
+const BlogWithAuthor = Answer({
+  ...scalars, author: Answer({ ...author, avatar: Avatar }),
+}, { title: 'BlogWithAuthor' })
 
-const Title = Text({ minLength: 3 })
-const Content = Text({ minLength: 20 })
-const params = Type.Object({ id: Id() })
+const Title = Text({ minLength: 3, ...TITLE })
+const Content = Text({ minLength: 20, ...CONTENT })
+const Image = Url(IMAGE)
+const params = Type.Object({ id: Id({ description: 'The id of the blog.' }) })
 
 export const listPublished = {
-  response: { 200: Answer({ blogs: Type.Array(BlogByFace) }) },
+  operationId: 'listBlogs',
+  summary: 'List the published blogs',
+  description: 'Newest first, with their full content.',
+  response: { 200: Answer({ blogs: Type.Array(BlogWithAuthor) }) },
 }
 
 export const read = {
+  operationId: 'getBlog',
+  summary: 'Read a blog',
+  description: 'A published one for everybody; any other, by their token, for its author and for admins.',
+  security: OPTIONAL_SIGN_IN,
+  unchecked: { params },
   response: {
-    200: Answer({ blog: BlogByFace }),
+    200: Answer({ blog: BlogWithAuthor }),
     403: Message('You are not allowed to view this blog'),
     404: Message('Blog not found'),
   },
 }
 
 export const submit = {
-  body: Type.Object({ title: Title, content: Content, imageUrl: Type.Optional(Url()) }),
-  response: { 201: Answer({ blog: BlogByName }), 401: Message('Unauthorized') },
+  operationId: 'submitBlog',
+  summary: 'Submit a blog',
+  description: 'Adds a draft of the person who is signed in. Admins publish it.',
+  body: Type.Object({ title: Title, content: Content, imageUrl: Type.Optional(Image) }, { title: 'BlogSubmission' }),
+  response: { 201: Answer({ blog: BlogWithAuthorName }), 401: Message('Unauthorized') },
 }
 
 export const listMine = {
+  operationId: 'listMyBlogs',
+  summary: 'List your own blogs',
+  description: 'Of any status, newest first.',
   response: { 200: Answer({ blogs: Type.Array(Blog) }), 401: Message('Unauthorized') },
 }
 
 export const listAll = {
-  response: { 200: Answer({ blogs: Type.Array(BlogByName) }) },
+  operationId: 'listAllBlogs',
+  summary: 'List the blogs of everybody',
+  description: 'Of any status, newest first.',
+  response: { 200: Answer({ blogs: Type.Array(BlogWithAuthorName) }) },
 }
 
 export const create = {
+  operationId: 'createBlog',
+  summary: 'Add a blog',
+  description: 'Its author is the person who is signed in, its status `DRAFT` unless given.',
   body: Type.Object({
-    title: Title, content: Content, imageUrl: Type.Optional(Url()), status: Type.Optional(Status),
-  }),
-  response: { 201: Answer({ blog: BlogByFace }) },
+    title: Title, content: Content, imageUrl: Type.Optional(Image), status: Type.Optional(Status),
+  }, { title: 'NewBlog' }),
+  response: { 201: Answer({ blog: BlogWithAuthor }) },
 }
 
 export const update = {
+  operationId: 'updateBlog',
+  summary: 'Change a blog',
+  description: 'What is left out stays as it is. An unknown blog is the 500.',
   params,
   body: Type.Object({
     title: Type.Optional(Title),
     content: Type.Optional(Content),
-    imageUrl: Type.Optional(Url()),
+    imageUrl: Type.Optional(Image),
     status: Type.Optional(Status),
-  }),
-  response: { 200: Answer({ blog: BlogByFace }) },
+  }, { title: 'BlogChanges' }),
+  response: { 200: Answer({ blog: BlogWithAuthor }) },
 }
 
-export const moderate = {
+const moderate = {
   params,
   response: { 200: Answer({ blog: Blog }) },
 }
 
+export const approve = {
+  operationId: 'approveBlog',
+  summary: 'Publish a blog',
+  description: 'Whatever its status was. An unknown blog is the 500.',
+  ...moderate,
+}
+
+export const archive = {
+  operationId: 'archiveBlog',
+  summary: 'Archive a blog',
+  description: 'Takes it out of the public list and keeps it. An unknown blog is the 500.',
+  ...moderate,
+}
+
 export const remove = {
+  operationId: 'deleteBlog',
+  summary: 'Delete a blog',
+  description: 'An unknown blog is the 500.',
   params,
   response: { 200: Message('Blog deleted successfully') },
 }

@@ -1,52 +1,84 @@
 import { Type } from '@sinclair/typebox'
 
-import { Answer, Club, DateTime, Enum, Id, Message, Nullable, Text, Url } from '../../lib/schemas.ts'
+import {
+  Answer, ClubCard, Count, DateTime, EmailAddress, Enum, FirstName, Id, LastName, Message, Nullable, OpaqueId, Text,
+  Url,
+} from '../../lib/schemas.ts'
+
+const TITLE = { examples: ['Chess Night'] }
+const DESCRIPTION = { examples: ['Ten games at once, against anyone who comes.'] }
+const IMAGE = { examples: ['https://images.example.org/chess-night.png'] }
 
 const record = {
-  id: Type.String(),
-  title: Type.String(),
-  description: Type.String(),
-  imageUrl: Nullable,
+  id: OpaqueId,
+  title: Type.String(TITLE),
+  description: Type.String(DESCRIPTION),
+  imageUrl: Nullable(IMAGE),
   date: DateTime,
-  clubId: Type.String(),
+  clubId: OpaqueId,
   createdAt: DateTime,
 }
-const Event = Answer({ ...record, club: Club })
+const Event = Answer({ ...record, club: ClubCard }, { title: 'Event' })
 
-const registration = { id: Type.String(), userId: Type.String(), eventId: Type.String(), registeredAt: DateTime }
+const registration = { id: OpaqueId, userId: OpaqueId, eventId: OpaqueId, registeredAt: DateTime }
 
-const Title = Text({ minLength: 3 })
-const Description = Text({ minLength: 10 })
-const Data = Text({ minLength: 1 })
-const params = Type.Object({ id: Id() })
+const Title = Text({ minLength: 3, ...TITLE })
+const Description = Text({ minLength: 10, ...DESCRIPTION })
+const Data = Text({
+  minLength: 1,
+  description: 'When it takes place: anything that JavaScript takes for a date, an ISO 8601 date-time at best. ' +
+    'Answers call it `date`.',
+  examples: DateTime.examples,
+})
+const Image = Url(IMAGE)
+const params = Type.Object({ id: Id({ description: 'The id of the event.' }) })
 
 export const list = {
+  operationId: 'listEvents',
+  summary: 'List the events',
+  description: 'Of all clubs, past and coming ones.',
   querystring: Type.Object({
-    page: Type.Optional(Type.String()),
-    limit: Type.Optional(Type.String()),
-    sort: Type.Optional(Enum('asc', 'desc')),
+    page: Type.Optional(Type.String({ description: 'Which page, from 1; the first by default.', examples: ['1'] })),
+    limit: Type.Optional(Type.String({ description: 'How many on a page; 12 by default.', examples: ['12'] })),
+    sort: Type.Optional(Enum(['asc', 'desc'], { description: 'Oldest or, by default, newest date first.' })),
   }),
   response: {
     200: Answer({
-      events: Type.Array(Answer({ ...record, club: Club, registrationCount: Type.Integer() })),
+      events: Type.Array(Answer({ ...record, club: ClubCard, registrationCount: Count }, { title: 'EventWithCount' })),
       pagination: Answer({
-        page: Type.Integer(), pages: Type.Integer(), total: Type.Integer(), limit: Type.Integer(),
-      }),
+        page: Type.Integer({ examples: [1] }),
+        pages: Type.Integer({ examples: [1] }),
+        total: Count,
+        limit: Type.Integer({ examples: [12] }),
+      }, { title: 'Pagination' }),
     }),
   },
 }
 
 export const listMine = {
+  operationId: 'listMyClubEvents',
+  summary: 'List the events of your own club',
+  description: 'With the ids of the registrations, newest date first.',
   response: {
     200: Answer({
-      events: Type.Array(Answer({ ...record, club: Club, registrations: Type.Array(Answer({ id: Type.String() })) })),
+      events: Type.Array(Answer({
+        ...record, club: ClubCard, registrations: Type.Array(Answer({ id: OpaqueId })),
+      }, { title: 'EventWithRegistrations' })),
     }),
     400: Message('You are not associated with any club'),
   },
 }
 
 export const create = {
-  body: Type.Object({ title: Title, description: Description, data: Data, imageUrl: Type.Optional(Url()) }),
+  operationId: 'createEvent',
+  summary: 'Add an event of your own club',
+  description: 'What cannot be read as a date is the 500.',
+  body: Type.Object({
+    title: Title,
+    description: Description,
+    data: Data,
+    imageUrl: Type.Optional(Url({ description: 'Required all the same: without it the answer is a 400.', ...IMAGE })),
+  }, { title: 'NewEvent' }),
   response: {
     201: Answer({ event: Event }),
     400: Message('All fields are required', 'You must be a club head to create an event'),
@@ -54,14 +86,17 @@ export const create = {
 }
 
 export const update = {
+  operationId: 'updateEvent',
+  summary: 'Change an event',
+  description: 'Club heads change those of their own club, admins any. What is left out, or empty, stays as it is.',
   params,
   body: Type.Object({
     title: Type.Optional(Title),
     description: Type.Optional(Description),
     data: Type.Optional(Data),
-    imageUrl: Type.Optional(Url()),
-    clubId: Type.Optional(Text()),
-  }),
+    imageUrl: Type.Optional(Image),
+    clubId: Type.Optional(Text({ description: 'The club that the event goes to.', examples: OpaqueId.examples })),
+  }, { title: 'EventChanges' }),
   response: {
     200: Answer({ event: Event, message: Type.Literal('Event updated successfully') }),
     403: Message('Not allowed to modify this event'),
@@ -70,6 +105,9 @@ export const update = {
 }
 
 export const remove = {
+  operationId: 'deleteEvent',
+  summary: 'Delete an event',
+  description: 'With all registrations for it. Club heads delete the events of their own club, admins any.',
   params,
   response: {
     200: Message('Event deleted successfully'),
@@ -79,31 +117,48 @@ export const remove = {
 }
 
 export const register = {
+  operationId: 'registerForEvent',
+  summary: 'Register for an event',
+  description: 'Once and for all: nobody can unregister. An unknown event is the 500.',
+  unchecked: { params: Type.Object({ eventId: Id({ description: 'The id of the event.' }) }) },
   response: {
     201: Answer({
       registration: Answer({
         ...registration,
-        event: Answer({ title: Type.String() }),
-        user: Answer({ firstName: Type.String(), lastName: Type.String() }),
-      }),
+        event: Answer({ title: Type.String(TITLE) }),
+        user: Answer({ firstName: FirstName, lastName: LastName }),
+      }, { title: 'Registration' }),
     }),
     400: Message('You have already registered for this event'),
   },
 }
 
 export const listRegistered = {
+  operationId: 'listMyRegistrations',
+  summary: 'List the events that you registered for',
+  description: 'Newest date first.',
   response: {
-    200: Answer({ registrations: Type.Array(Answer({ ...registration, event: Event })) }),
+    200: Answer({
+      registrations: Type.Array(Answer({ ...registration, event: Event }, { title: 'RegistrationWithEvent' })),
+    }),
   },
 }
 
 export const listRegistrations = {
+  operationId: 'listEventRegistrations',
+  summary: 'List who registered for an event',
+  description: 'Latest first. Club heads see it of the events of their own club, admins of any.',
+  unchecked: { params },
   response: {
     200: Answer({
-      event: Answer({ id: Type.String(), title: Type.String(), date: DateTime }),
+      event: Answer({ id: OpaqueId, title: Type.String(TITLE), date: DateTime }),
       registrations: Type.Array(Answer({
-        id: Type.String(), userId: Type.String(), name: Type.String(), email: Type.String(), registeredAt: DateTime,
-      })),
+        id: OpaqueId,
+        userId: OpaqueId,
+        name: Type.String({ examples: ['Ada Lovelace'] }),
+        email: EmailAddress,
+        registeredAt: DateTime,
+      }, { title: 'Attendee' })),
     }),
     400: Message('Event ID is required'),
     403: Message('Not allowed to view registrations for this event'),

@@ -7,7 +7,11 @@ import { Message } from '../../lib/schemas.ts'
 /** Whether to send requests here: the database answers, its schema is up to date, and the service is not stopping. */
 const readyz: FastifyPluginAsync = async app => {
   app.get('/', {
-    schema: { response: { 200: Message('Ready'), 503: Message('Not ready', 'Stopping') } },
+    schema: {
+      operationId: 'getReadiness',
+      summary: 'Whether to send requests here',
+      response: { 200: Message('Ready'), 503: Message('Not ready', 'Stopping') },
+    },
     logLevel: 'warn',
   }, async request => {
     if (app.isClosing()) throw new HttpError(503, 'Stopping')

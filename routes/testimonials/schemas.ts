@@ -1,47 +1,74 @@
 import { Type } from '@sinclair/typebox'
 
-import { Answer, DateTime, Id, Nullable, Text, UrlOrEmpty } from '../../lib/schemas.ts'
+import { Answer, Count, DateTime, Id, Nullable, OpaqueId, Text, UrlOrEmpty } from '../../lib/schemas.ts'
+
+const NAME = { examples: ['Grace Hopper'] }
+const CONTENT = { examples: ['I learned more here than I could forget since.'] }
+const YEAR = { description: 'When they left.', examples: [2021] }
+const IMAGE = { examples: ['https://images.example.org/grace.png'] }
 
 const Testimonial = Answer({
-  id: Type.String(),
-  name: Type.String(),
-  imageUrl: Nullable,
-  batchYear: Type.Integer(),
-  content: Type.String(),
+  id: OpaqueId,
+  name: Type.String(NAME),
+  imageUrl: Nullable(IMAGE),
+  batchYear: Type.Integer(YEAR),
+  content: Type.String(CONTENT),
   createdAt: DateTime,
-})
+}, { title: 'Testimonial' })
 
-const Name = Text({ minLength: 1 })
-const Content = Text({ minLength: 1 })
-const BatchYear = Type.Integer({ minimum: 1900, maximum: 3000 })
-const Image = UrlOrEmpty()
+const Name = Text({ minLength: 1, ...NAME })
+const Content = Text({ minLength: 1, ...CONTENT })
+const BatchYear = Type.Integer({ minimum: 1900, maximum: 3000, ...YEAR })
+const Image = UrlOrEmpty(IMAGE)
+const params = Type.Object({ id: Id({ description: 'The id of the testimonial.' }) })
 
 export const list = {
-  querystring: Type.Object({ page: Type.Optional(Type.String()), limit: Type.Optional(Type.String()) }),
+  operationId: 'listTestimonials',
+  summary: 'List the testimonials',
+  description: 'Newest first. What is no number is the 500.',
+  querystring: Type.Object({
+    page: Type.Optional(Type.String({ description: 'Which page, from 1; the first by default.', examples: ['1'] })),
+    limit: Type.Optional(Type.String({
+      description: 'How many on a page, from 1 to 100; 12 by default.', examples: ['12'],
+    })),
+  }),
   response: {
     200: Answer({
-      items: Type.Array(Testimonial), page: Type.Integer(), limit: Type.Integer(), total: Type.Integer(),
+      items: Type.Array(Testimonial),
+      page: Type.Integer({ examples: [1] }),
+      limit: Type.Integer({ examples: [12] }),
+      total: Count,
     }),
   },
 }
 
 export const create = {
-  body: Type.Object({ name: Name, content: Content, batchYear: BatchYear, imageUrl: Type.Optional(Image) }),
+  operationId: 'createTestimonial',
+  summary: 'Add a testimonial',
+  body: Type.Object({
+    name: Name, content: Content, batchYear: BatchYear, imageUrl: Type.Optional(Image),
+  }, { title: 'NewTestimonial' }),
   response: { 201: Answer({ testimonial: Testimonial }) },
 }
 
 export const update = {
-  params: Type.Object({ id: Id() }),
+  operationId: 'updateTestimonial',
+  summary: 'Change a testimonial',
+  description: 'What is left out stays as it is. An unknown testimonial is the 500.',
+  params,
   body: Type.Object({
     name: Type.Optional(Name),
     content: Type.Optional(Content),
     batchYear: Type.Optional(BatchYear),
     imageUrl: Type.Optional(Image),
-  }),
+  }, { title: 'TestimonialChanges' }),
   response: { 200: Answer({ testimonial: Testimonial }) },
 }
 
 export const remove = {
-  params: Type.Object({ id: Id() }),
+  operationId: 'deleteTestimonial',
+  summary: 'Delete a testimonial',
+  description: 'An unknown testimonial is the 500.',
+  params,
   response: { 204: Type.Null() },
 }

@@ -1,47 +1,58 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Answer, ClubName, DateTime, Email, Id, Message, Nullable, NullableText, Role, Text,
+  Answer, Avatar, Count, DateTime, Email, EmailAddress, FirstName, Id, LastName, Message, NamedClub, Nullable,
+  NullableText, OpaqueId, Role, Text,
 } from '../../lib/schemas.ts'
 
-const Club = Type.Union([ClubName, Type.Null()])
-const Count = Type.Integer()
+const Club = Type.Union([NamedClub, Type.Null()])
+const ClubId = Nullable({ description: 'The club that they are a member of.', examples: OpaqueId.examples })
+
+const name = { firstName: FirstName, lastName: LastName }
 
 /** Everything kept of a user, the password's hash included; the contract has it so for these two answers. */
 const FullUser = Answer({
-  id: Type.String(),
-  email: Type.String(),
-  password: Type.String(),
-  idpId: Nullable,
-  avatar: Nullable,
-  firstName: Type.String(),
-  lastName: Type.String(),
+  id: OpaqueId,
+  email: EmailAddress,
+  password: Type.String({
+    description: 'A hash.', examples: ['$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaA'],
+  }),
+  idpId: Nullable({
+    description: 'Who they are to the identity provider, once they signed in with it.',
+    examples: ['110169484474386276334'],
+  }),
+  avatar: Avatar,
+  ...name,
   role: Role,
-  clubId: Nullable,
+  clubId: ClubId,
   createdAt: DateTime,
   updatedAt: DateTime,
   club: Club,
-})
+}, { title: 'User' })
 
 export const list = {
+  operationId: 'listUsers',
+  summary: 'List the users',
+  description: 'Newest first.',
   response: {
     200: Answer({
       users: Type.Array(Answer({
-        id: Type.String(),
-        email: Type.String(),
-        firstName: Type.String(),
-        lastName: Type.String(),
+        id: OpaqueId,
+        email: EmailAddress,
+        ...name,
         role: Role,
-        clubId: Nullable,
+        clubId: ClubId,
         createdAt: DateTime,
         club: Club,
         _count: Answer({ eventRegistrations: Count, blogs: Count }),
-      })),
+      }, { title: 'ListedUser' })),
     }),
   },
 }
 
 export const analytics = {
+  operationId: 'getAnalytics',
+  summary: 'What the platform amounts to',
   response: {
     200: Answer({
       analytics: Answer({
@@ -50,28 +61,38 @@ export const analytics = {
         totalEvents: Count,
         totalBlogs: Count,
         totalMentors: Count,
-        roleCounts: Type.Array(Answer({ role: Role, _count: Answer({ role: Count }) })),
+        roleCounts: Type.Array(Answer({ role: Role, _count: Answer({ role: Count }) }), {
+          description: 'How many users have each role, in no particular order; a role that nobody has is missing.',
+        }),
         recentRegistrations: Type.Array(Answer({
-          id: Type.String(),
-          userId: Type.String(),
-          eventId: Type.String(),
+          id: OpaqueId,
+          userId: OpaqueId,
+          eventId: OpaqueId,
           registeredAt: DateTime,
-          event: Answer({ title: Type.String() }),
-          user: Answer({ firstName: Type.String(), lastName: Type.String() }),
-        })),
-      }),
+          event: Answer({ title: Type.String({ examples: ['Chess Night'] }) }),
+          user: Answer(name),
+        }), { description: 'The last ten registrations for events.' }),
+      }, { title: 'Analytics' }),
     }),
   },
 }
 
+const params = Type.Object({ id: Id({ description: 'The id of the user.' }) })
+const userParams = Type.Object({ userId: params.properties.id })
+
 export const update = {
-  params: Type.Object({ id: Id() }),
+  operationId: 'updateUser',
+  summary: 'Change a user',
+  description: 'What is left out stays as it is. An email that is taken, or an unknown club, is the 500.',
+  params,
   body: Type.Object({
-    firstName: Type.Optional(Text({ minLength: 1 })),
-    lastName: Type.Optional(Text({ minLength: 1 })),
+    firstName: Type.Optional(Text({ minLength: 1, examples: FirstName.examples })),
+    lastName: Type.Optional(Text({ minLength: 1, examples: LastName.examples })),
     email: Type.Optional(Email()),
-    clubId: Type.Optional(NullableText()),
-  }),
+    clubId: Type.Optional(NullableText({
+      description: 'The club that they are a member of; null for none.', examples: OpaqueId.examples,
+    })),
+  }, { title: 'UserChanges' }),
   response: {
     200: Answer({ user: FullUser, message: Type.Literal('User updated successfully') }),
     404: Message('User not found'),
@@ -79,18 +100,16 @@ export const update = {
 }
 
 export const changeRole = {
-  params: Type.Object({ userId: Id() }),
-  body: Type.Object({ newRole: Role }),
+  operationId: 'changeUserRole',
+  summary: 'Give a user another role',
+  description: 'It counts from their next sign-in. An unknown user is the 500.',
+  params: userParams,
+  body: Type.Object({ newRole: Role }, { title: 'RoleChange' }),
   response: {
     200: Answer({
       user: Answer({
-        id: Type.String(),
-        email: Type.String(),
-        firstName: Type.String(),
-        lastName: Type.String(),
-        role: Role,
-        club: Club,
-      }),
+        id: OpaqueId, email: EmailAddress, ...name, role: Role, club: Club,
+      }, { title: 'UserWithRole' }),
       message: Type.Literal('Role changed successfully'),
     }),
     400: Message('You cannot change your own role'),
@@ -98,8 +117,13 @@ export const changeRole = {
 }
 
 export const assignClub = {
-  params: Type.Object({ userId: Id() }),
-  body: Type.Object({ clubId: Text({ minLength: 1 }) }),
+  operationId: 'assignUserToClub',
+  summary: 'Make a user a member of a club',
+  description: 'Neither their role nor the head of the club changes. An unknown user or club is the 500.',
+  params: userParams,
+  body: Type.Object({
+    clubId: Text({ minLength: 1, description: 'The id of the club.', examples: OpaqueId.examples }),
+  }, { title: 'ClubAssignment' }),
   response: {
     200: Answer({ user: FullUser, message: Type.Literal('User assigned to club successfully') }),
   },
@@ -107,11 +131,19 @@ export const assignClub = {
 
 /** The contract has this operation refuse every request: it asks for a parameter that its path does not have. */
 export const removeFromClub = {
-  params: Type.Object({ id: Id() }),
+  operationId: 'removeUserFromClub',
+  summary: 'Refused: see the change of a user',
+  description: 'Always a 400. `PUT /users/{id}` with `clubId: null` does it.',
+  deprecated: true,
+  params,
+  unchecked: { params: userParams },
 }
 
 export const remove = {
-  params: Type.Object({ id: Id() }),
+  operationId: 'deleteUser',
+  summary: 'Delete a user',
+  description: 'Refused with the 500 while they have blogs or registrations.',
+  params,
   response: {
     200: Message('User deleted successfully'),
     404: Message('User not found'),

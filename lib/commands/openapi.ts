@@ -1,0 +1,47 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { loadConfig } from '../config.ts'
+import { StartupError } from '../startup-error.ts'
+import { parseCommandLine } from './command-line.ts'
+
+const USAGE = `Usage: npm run openapi [-- [FILE] [--check]]
+
+Writes the API description, OpenAPI 3.1, to FILE, by default openapi.json in the project's folder.
+
+  --check   write nothing, and fail when FILE is not what would be written
+
+It asks the service itself, which opens its database for that.`
+
+/** The description that is kept under version control: beside package.json, wherever this file was compiled to. */
+const FILE = fileURLToPath(new URL('openapi.json', import.meta.resolve('#package.json')))
+
+/** `npm run openapi`: writes the API description, or tells whether it is up to date. */
+export default async function openapiCommand (args: string[]) {
+  const options = { help: { type: 'boolean' }, check: { type: 'boolean' } } as const
+  const { command: file = FILE, values } = parseCommandLine(args, options)
+  if (values.help) return console.log(USAGE)
+
+  const document = `${JSON.stringify(await describe(), null, 2)}\n`
+  const name = relative('.', file)
+  if (!values.check) {
+    await writeFile(file, document)
+    return console.log(`${name} is written`)
+  }
+  const written = await readFile(file, 'utf8').catch(() => undefined)
+  if (written !== document) throw new StartupError(`${name} is out of date: run "npm run openapi"`)
+  console.log(`${name} is up to date`)
+}
+
+async function describe () {
+  // Loaded when needed only: other commands do without the service.
+  const { buildApp } = await import('../app.ts')
+  const app = buildApp(loadConfig())
+  try {
+    await app.ready()
+    return app.swagger()
+  } finally {
+    await app.close()
+  }
+}

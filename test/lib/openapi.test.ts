@@ -1,0 +1,68 @@
+import t from 'tap'
+
+import { finishDocument } from '#lib/openapi.js'
+
+/** A document with one path for each of these schemas. */
+const document = (...schemas: object[]) => ({
+  openapi: '3.1.0',
+  paths: Object.fromEntries(schemas.map((schema, index) => [`/${index}`, { get: { parameters: [{ schema }] } }])),
+  components: { securitySchemes: {} },
+})
+
+/** What becomes of a schema, and what goes to the components. */
+function finished (schema: object) {
+  const { paths, components } = finishDocument(document(schema))
+  return [paths['/0'].get.parameters[0].schema, components.schemas]
+}
+
+t.test('A schema with a title goes to the components, with those inside of it', async t => {
+  const inner = { title: 'Inner', type: 'string', examples: ['x'] }
+  t.strictSame(finished({
+    title: 'Outer',
+    type: 'object',
+    properties: { title: inner, list: { type: 'array', items: inner }, either: { anyOf: [inner, { type: 'null' }] } },
+  }), [
+    { $ref: '#/components/schemas/Outer' },
+    {
+      Inner: { type: 'string', examples: ['x'] },
+      Outer: {
+        type: 'object',
+        properties: {
+          title: { $ref: '#/components/schemas/Inner' },
+          list: { type: 'array', items: { $ref: '#/components/schemas/Inner' } },
+          either: { anyOf: [{ $ref: '#/components/schemas/Inner' }, { type: 'null' }] },
+        },
+      },
+    },
+  ])
+})
+
+t.test('Two schemas may have a title in common when they are the same', async t => {
+  const schema = { title: 'Name', type: 'string' }
+  t.strictSame(finishDocument(document(schema, { ...schema })).components.schemas, { Name: { type: 'string' } })
+  t.throws(() => finishDocument(document(schema, { ...schema, minLength: 1 })), {
+    message: 'Two schemas that differ are called Name',
+  })
+})
+
+t.test('Paths and components are in the order of their names', async t => {
+  const { paths, components } = finishDocument({
+    paths: { '/b': { schema: { title: 'B' } }, '/a': { schema: { title: 'C' } }, '/c': { schema: { title: 'A' } } },
+  })
+  t.strictSame(Object.keys(paths), ['/a', '/b', '/c'])
+  t.strictSame(Object.keys(components.schemas), ['A', 'B', 'C'])
+})
+
+t.test('Words are strings, and formats such as others know', async t => {
+  t.strictSame(finished({ enum: ['a', 'b'] })[0], { type: 'string', enum: ['a', 'b'] })
+  t.strictSame(finished({ type: 'string', format: 'date-time' })[0], { type: 'string', format: 'date-time' })
+  t.strictSame(finished({ type: 'string', format: 'url' })[0], { type: 'string', format: 'uri' })
+  t.strictSame(finished({ type: 'string', format: 'text' })[0], { type: 'string' })
+})
+
+t.test('Examples stay as they are', async t => {
+  const examples = { first: { value: { schema: { title: 'X' }, nothing: null } } }
+  const { paths, components } = finishDocument({ paths: { '/': { get: { examples, deprecated: null } } } })
+  t.strictSame(paths['/'].get, { examples, deprecated: null })
+  t.strictSame(components.schemas, {})
+})

@@ -1,0 +1,170 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { FastifySchema, RouteOptions } from 'fastify'
+import t from 'tap'
+
+import { buildApp } from '#lib/app.js'
+import { guardOf } from '#plugins/auth.js'
+import { createDatabase, inject, testConfig } from '../helper.ts'
+
+interface Media {
+  schema: { $ref?: string, properties?: Record<string, object> }
+  examples: Record<string, { value: unknown }>
+}
+
+interface Answer {
+  description: string
+  headers?: Record<string, object>
+  content?: Record<string, Media>
+}
+
+interface Operation {
+  operationId: string
+  summary: string
+  description: string
+  tags: string[]
+  security: object[]
+  parameters?: { name: string, in: string, required: boolean, description?: string }[]
+  requestBody?: { required?: boolean, content: Record<string, Media> }
+  responses: Record<string, Answer>
+}
+
+const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+t.teardown(() => app.close())
+const routes: (RouteOptions & { schema: FastifySchema })[] = []
+app.addHook('onRoute', route => {
+  if (route.method !== 'HEAD' && !route.schema?.hide) routes.push(route as typeof routes[number])
+})
+await app.ready()
+const { body, headers } = await inject(app, 'GET', '/openapi.json')
+const document = JSON.parse(body)
+
+/** How the document calls the operation of a route. */
+const operationOf = ({ method, url }: Pick<RouteOptions, 'method' | 'url'>): Operation =>
+  document.paths[url.replace(/:(\w+)/g, '{$1}')]?.[String(method).toLowerCase()]
+
+const operation = (method: string, url: string) => operationOf({ method, url } as RouteOptions)
+
+t.test('GET /openapi.json answers with OpenAPI 3.1, to anyone', async t => {
+  t.equal(headers['content-type'], 'application/json; charset=utf-8')
+  t.equal(document.openapi, '3.1.0')
+  t.match(document.info, { title: 'Community Platform', version: /^\d+\.\d+\.\d+$/, license: { identifier: 'MIT' } })
+  t.equal((await inject(app, 'GET', '/openapi.json')).body, body, 'and the same again')
+})
+
+t.test('Every operation is described, and nothing else', async t => {
+  const described = Object.entries<object>(document.paths).flatMap(([path, operations]) =>
+    Object.keys(operations).map(method => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`))
+  t.strictSame(described.sort(), routes.map(({ method, url }) => `${String(method)} ${url}`).sort())
+  t.equal(new Set(routes.map(route => operationOf(route).operationId)).size, routes.length, 'under a name of its own')
+  const tags = document.tags.map(({ name }: { name: string }) => name)
+  for (const route of routes) {
+    const { operationId, summary, tags: [tag, ...others] } = operationOf(route)
+    t.match(operationId, /^[a-z][A-Za-z]+$/)
+    t.match(summary, /^[A-Z].*[^.]$/, operationId)
+    t.ok(tags.includes(tag), operationId)
+    t.strictSame(others, [], operationId)
+  }
+})
+
+t.test('Every answer that a route declares is described, with each of its texts as an example', async t => {
+  for (const route of routes) {
+    const { operationId, responses } = operationOf(route)
+    const declared = Object.entries(route.schema.response as Record<string, any>)
+    for (const [status, { type, properties, enum: plain }] of declared) {
+      const answer = responses[status]
+      if (!t.ok(answer, `${operationId} ${status}`)) continue
+      if (type === 'null') {
+        t.equal(answer!.content, undefined, `${operationId} ${status} has no body`)
+        continue
+      }
+      const media = answer!.content![plain ? 'text/plain' : 'application/json']!
+      const values = Object.values(media.examples).map(({ value }) => value as { message?: string })
+      const texts: string[] = plain ?? properties.message?.enum ?? []
+      const shown = values.map(value => plain ? value : value.message)
+      for (const text of texts) t.ok(shown.includes(text as never), `${operationId} ${status} ${text}`)
+      t.ok(values.length > 0)
+    }
+  }
+})
+
+t.test('Examples fit their schemas', async t => {
+  const ajv = addFormats.default(new Ajv2020({ strict: false }))
+  ajv.addSchema({ $id: 'document', ...document })
+  const check = (media: Media, value: unknown, name: string) => {
+    const schema = JSON.parse(JSON.stringify(media.schema).replaceAll('"#/', '"document#/'))
+    t.ok(ajv.validate(schema, value), `${name}: ${ajv.errorsText()}`)
+  }
+  for (const route of routes) {
+    const { operationId, responses } = operationOf(route)
+    for (const [status, { content = {} }] of Object.entries(responses)) {
+      for (const media of Object.values(content)) {
+        for (const [name, { value }] of Object.entries(media.examples)) {
+          check(media, value, `${operationId} ${status} ${name}`)
+        }
+      }
+    }
+  }
+})
+
+t.test('Security and roles are those of the guards', async t => {
+  for (const route of routes) {
+    const { operationId, security, description = '' } = operationOf(route)
+    const guard = guardOf(route)
+    const open = operationId === 'getBlog' ? [{}, { bearerAuth: [] }] : []
+    t.strictSame(security, guard ? [{ bearerAuth: [] }] : open, operationId)
+    const roles = guard?.roles.map(role => `\`${role}\``).join(', ')
+    t.equal(/Roles: (.*)\.$/.exec(description)?.[1], roles || undefined, operationId)
+  }
+})
+
+t.test('Parameters are those of the path, whatever the route checks', async t => {
+  for (const route of routes) {
+    const { operationId, parameters = [] } = operationOf(route)
+    const path = parameters.filter(parameter => parameter.in === 'path')
+    t.strictSame(path.map(({ name }) => `:${name}`), route.url.match(/:\w+/g) ?? [], operationId)
+    for (const { required, description } of path) t.ok(required && description, operationId)
+  }
+})
+
+t.test('What comes in is described where the handler itself sees to it', async t => {
+  const bodyOf = (url: string) => operation('POST', url).requestBody?.content['application/json']?.schema
+  t.strictSame(bodyOf('/clubs'), { $ref: '#/components/schemas/NewClub' })
+  t.strictSame(bodyOf('/auth/google'), { $ref: '#/components/schemas/IdToken' })
+  t.equal(bodyOf('/events/:eventId/register'), undefined)
+  const queryOf = (url: string) => operation('GET', url).parameters?.map(({ name, required }) => [name, required])
+  t.strictSame(queryOf('/auth/google/start'), [['redirect', false]])
+  t.strictSame(queryOf('/auth/google/callback'), [['code', true], ['state', true]])
+})
+
+t.test('What the service adds to any operation is described', async t => {
+  for (const route of routes) {
+    const { operationId, responses, parameters = [] } = operationOf(route)
+    t.strictSame(responses['4XX']!.content!['application/json']!.schema, { $ref: '#/components/schemas/Error' })
+    t.equal(Boolean(responses[503]?.headers?.['Retry-After']), Boolean(route.config?.failure), `${operationId} 503`)
+    const isKept = Boolean(route.config?.cacheControl) && !guardOf(route)
+    t.equal(Boolean(responses[304]?.headers?.ETag), isKept, `${operationId} 304`)
+    t.equal(Boolean(responses[200]?.headers?.ETag), isKept, `${operationId} 200`)
+    t.equal(parameters.some(({ name }) => name === 'If-None-Match'), isKept, operationId)
+  }
+  const { responses } = operation('POST', '/auth/login')
+  t.ok(responses[429]!.headers!['Retry-After'])
+  t.equal(Object.keys(responses[503]!.content!['application/json']!.examples).length, 2)
+  t.ok(operation('GET', '/auth/google/callback').responses[503]!.content!['text/plain'])
+})
+
+t.test('The text of a 400 is open: what cannot be read at all is one too', async t => {
+  for (const route of routes) {
+    const { schema } = operationOf(route).responses[400]?.content?.['application/json'] ?? {}
+    if (schema) t.strictSame(schema.properties!.message, { type: 'string' })
+  }
+  const response = await app.inject({
+    method: 'POST', url: '/auth/login', headers: { 'content-type': 'application/json' }, payload: '{',
+  })
+  t.equal(response.statusCode, 400)
+})
+
+t.test('No schema has a format that only this service knows', async t => {
+  const formats = [...body.matchAll(/"format":"([^"]+)"/g)].map(([, format]) => format!)
+  t.strictSame([...new Set(formats)].sort(), ['date-time', 'email', 'uri'])
+})
