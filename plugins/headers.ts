@@ -3,7 +3,8 @@ import fp from 'fastify-plugin'
 
 /**
  * The headers that keep a browser from doing with an answer what it is not for: it is JSON, to be shown in no frame and
- * to load nothing. Nobody stores it, unless its route says otherwise (`cacheControl`): most of it is about persons.
+ * to load nothing; the docs page has a policy of its own. Nobody stores it, unless its route says otherwise
+ * (`cacheControl`): most of it is about persons.
  */
 export default fp(async app => {
   await app.register(helmet, {

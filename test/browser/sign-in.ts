@@ -1,8 +1,9 @@
 // Sign-in as a person does it: a browser, a browser app on another origin, the service, and a provider with a login
 // page. Not part of `npm test`, because it needs Chromium; `npm run test:browser` runs it.
-import { type BrowserContext, chromium } from 'playwright-core'
+import type { BrowserContext } from 'playwright-core'
 import t, { type Test } from 'tap'
 
+import { launch } from '../chromium.ts'
 import { build } from '../helper.ts'
 import { freePort } from '../process.ts'
 import { CLIENT, newAccount, serve, startProvider } from '../provider.ts'
@@ -42,14 +43,7 @@ const app = await build(t, {
 })
 await app.listen({ port: Number(new URL(service).port) })
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM_PATH || '/usr/bin/chromium',
-  args: [
-    '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync',
-    '--no-first-run',
-  ],
-})
-t.teardown(() => browser.close())
+const browser = await launch(t)
 
 /** A browser that has never been anywhere, and its page. */
 async function open (t: Test) {

@@ -67,8 +67,12 @@ const OPERATIONS: Record<string, 'anyone' | readonly Role[]> = {
   'GET /events/:id/registrations': ORGANIZERS,
 }
 
-/** What is there besides: whether the process lives, whether it is ready, and the API description. */
-const OTHERS = ['GET /livez', 'GET /readyz', 'GET /openapi.json']
+/** What is there besides: whether the process lives, whether it is ready, the API description, and a page of it. */
+const OTHERS = [
+  'GET /livez', 'GET /readyz', 'GET /openapi.json',
+  'GET /docs', 'GET /docs/json', 'GET /docs/yaml', 'HEAD,GET /docs/static/*', 'GET /docs/static/index.html',
+  'GET /docs/static/swagger-initializer.js',
+]
 
 const nameOf = ({ method, url }: RouteOptions) => `${String(method)} ${url}`
 

@@ -1,0 +1,64 @@
+// The docs page as a person uses it: opened, signed in on, and an operation tried. Not part of `npm test`, because it
+// needs Chromium; `npm run test:browser` runs it.
+import type { AddressInfo } from 'node:net'
+
+import t from 'tap'
+
+import { launch } from '../chromium.ts'
+import { build, person } from '../helper.ts'
+
+const app = await build(t)
+const ada = await person(app)
+await app.listen({ port: 0 })
+const origin = `http://localhost:${(app.server.address() as AddressInfo).port}`
+
+const page = await (await launch(t)).newPage({ viewport: { width: 1280, height: 1024 } })
+const requested: string[] = []
+const complaints: string[] = []
+page.on('request', request => { requested.push(request.url()) })
+page.on('requestfailed', request => { complaints.push(`${request.url()} ${request.failure()?.errorText}`) })
+page.on('response', response => { if (!response.ok()) complaints.push(`${response.url()} ${response.status()}`) })
+page.on('console', message => {
+  if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
+})
+page.on('pageerror', error => { complaints.push(error.message) })
+
+t.test('The page shows every operation', async t => {
+  await page.goto(`${origin}/docs`)
+  await page.waitForSelector('.opblock')
+  t.equal(await page.title(), 'Community Platform')
+  t.match(await page.textContent('.info'), /The service behind a student community/)
+  const { paths } = app.swagger() as { paths: Record<string, object> }
+  t.equal(await page.locator('.opblock').count(), Object.values(paths).flatMap(path => Object.keys(path)).length)
+})
+
+t.test('A person signs in with a token and tries an operation', async t => {
+  await page.click('.btn.authorize')
+  await page.fill('.auth-container input', ada.token)
+  await page.click('.auth-btn-wrapper .authorize')
+  await page.click('.auth-btn-wrapper .btn-done')
+
+  const operation = page.locator('#operations-Accounts-getCurrentUser')
+  await operation.locator('.opblock-summary-control').click()
+  await operation.locator('.execute').click()
+  const answer = operation.locator('.live-responses-table .response')
+  await answer.waitFor()
+  t.match(await answer.locator('.response-col_status').textContent(), /^200/)
+  t.match(await answer.locator('.response-col_description').textContent(), `"email": "${ada.email}"`)
+})
+
+t.test('A person tries an operation that takes a body', async t => {
+  const operation = page.locator('#operations-Accounts-register')
+  await operation.locator('.opblock-summary-control').click()
+  t.match(await operation.locator('textarea.body-param__text').inputValue(), '"firstName": "Ada"', 'filled in')
+  await operation.locator('.execute').click()
+  const answer = operation.locator('.live-responses-table .response')
+  await answer.waitFor()
+  t.match(await answer.locator('.response-col_status').textContent(), /^201/)
+})
+
+t.test('The browser had nothing to complain about, and loaded nothing from elsewhere', async t => {
+  t.strictSame(complaints, [])
+  t.strictSame(requested.filter(url => !url.startsWith(origin) && !url.startsWith('data:')), [])
+  t.ok(requested.includes(`${origin}/docs/json`))
+})
