@@ -1,0 +1,47 @@
+import type { AddressInfo } from 'node:net'
+
+import t from 'tap'
+
+import { createClient } from '#client'
+import { build, person } from './helper.ts'
+
+const app = await build(t)
+const admin = await person(app, 'ADMIN')
+await app.listen({ port: 0 })
+const baseUrl = `http://localhost:${(app.server.address() as AddressInfo).port}`
+
+t.test('A client without a token calls what is for everybody', async t => {
+  const client = createClient({ baseUrl })
+  const events = await client.GET('/events', { params: { query: { limit: '3' } } })
+  t.strictSame(events.data, { events: [], pagination: { page: 1, pages: 0, total: 0, limit: 3 } })
+  const me = await client.GET('/auth/me')
+  t.equal(me.response.status, 401)
+  t.strictSame([me.data, me.error], [undefined, { message: 'Access token required' }])
+})
+
+t.test('A client shows the token that it was given', async t => {
+  const client = createClient({ baseUrl, token: admin.token })
+  const { data } = await client.GET('/auth/me')
+  t.match(data, { user: { id: admin.id, role: 'ADMIN', club: null } })
+  const testimonial = { name: 'Grace Hopper', content: 'I learned a lot', batchYear: 2026 }
+  const created = await client.POST('/testimonials', { body: testimonial })
+  t.match(created.data?.testimonial, testimonial)
+  const path = { id: created.data!.testimonial.id }
+  const changed = await client.PUT('/testimonials/{id}', { params: { path }, body: { batchYear: 2025 } })
+  t.equal(changed.data?.testimonial.batchYear, 2025)
+  const deleted = await client.DELETE('/testimonials/{id}', { params: { path } })
+  t.equal(deleted.response.status, 204)
+  t.equal(deleted.error, undefined)
+})
+
+t.test('A token may come and go', async t => {
+  let token: string | undefined
+  const client = createClient({ baseUrl, token: () => token })
+  const statusOf = async () => (await client.GET('/auth/me')).response.status
+  t.equal(await statusOf(), 401)
+  const account = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
+  token = (await client.POST('/auth/register', { body: account })).data!.token
+  t.equal(await statusOf(), 200)
+  token = undefined
+  t.equal(await statusOf(), 401)
+})
