@@ -8,7 +8,7 @@ import fp from 'fastify-plugin'
 export default fp(async app => {
   await app.register(swaggerUi, {
     routePrefix: '/docs',
-    uiConfig: { layout: 'BaseLayout', tryItOutEnabled: true, docExpansion: 'list' },
+    uiConfig: { layout: 'BaseLayout', tryItOutEnabled: true },
     theme: { title: 'Community Platform' },
     staticCSP: {
       'default-src': "'none'",

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 
 import t from 'tap'
@@ -44,4 +45,11 @@ t.test('A token may come and go', async t => {
   t.equal(await statusOf(), 200)
   token = undefined
   t.equal(await statusOf(), 401)
+})
+
+t.test('The client has the version of the service that it is made for', async t => {
+  const [client, service] = await Promise.all(['client/package.json', 'package.json']
+    .map(async file => JSON.parse(await readFile(file, 'utf8'))))
+  t.equal(client.version, service.version)
+  t.equal(client.dependencies['openapi-fetch'], service.devDependencies['openapi-fetch'])
 })
