@@ -1040,7 +1040,7 @@ export interface components {
             club: components["schemas"]["OwnClub"] | null;
         };
         Error: {
-            /** @example Body must be JSON */
+            /** @example Request body is too large */
             message: string;
         };
         Event: {

@@ -46,7 +46,7 @@ Every error is a \`{message}\` for people to read; a request that breaks its sch
 every field that is wrong. Ids are opaque, and date-times ISO 8601 in UTC.`
 
 /** What any request may be refused with before its operation looks at it. */
-const Refused = Answer({ message: Type.String({ examples: ['Body must be JSON'] }) }, {
+const Refused = Answer({ message: Type.String({ examples: ['Request body is too large'] }) }, {
   title: 'Error',
   description: 'What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, ' +
     '431 too large headers.',
