@@ -65,6 +65,12 @@ t.test('A path that cannot be decoded is a 400 {message}', async t => {
   }
 })
 
+t.test('What a client expects beyond 100-continue changes nothing', async t => {
+  const answer = await send('GET /livez HTTP/1.1\r\nHost: a\r\nExpect: a wonder\r\nConnection: close\r\n\r\n')
+  t.equal(answer.statusLine, 'HTTP/1.1 200 OK')
+  t.strictSame(JSON.parse(answer.body), { message: 'Alive' })
+})
+
 t.test('A failure that the contract names is its status and {message}', async t => {
   const response = await inject(app, 'GET', '/auth/me')
   t.equal(response.statusCode, 401)
