@@ -81,6 +81,14 @@ t.test('With FRONTEND_URL', async t => {
     })
   }
 
+  t.test('OPTIONS that asks for nothing allows nobody anything', async t => {
+    for (const headers of [{}, { 'access-control-request-method': 'PUT' }, { origin: 'https://evil.example' }]) {
+      const response = await app.inject({ method: 'OPTIONS', url: '/livez', headers })
+      t.strictSame([response.statusCode, response.body], [204, ''])
+      t.equal(response.headers['access-control-allow-origin'], undefined)
+    }
+  })
+
   t.test('no Origin, no header, but caches are told', async t => {
     const { headers } = await app.inject('/livez')
     t.equal(headers['access-control-allow-origin'], undefined)
