@@ -1,0 +1,94 @@
+// What the schemas do not tell, for requests that get further than chance would take them.
+import { Type } from '@sinclair/typebox'
+import fc, { type Arbitrary } from 'fast-check'
+
+import { Text } from '#lib/schemas.js'
+import type { Operation, Schema } from './operations.ts'
+import type { Known } from './values.ts'
+import { PASSWORD, type World } from './world.ts'
+
+/** Bodies of operations without a schema, as the contract has them. */
+const BODIES: Record<string, Schema> = {
+  'POST /clubs': Type.Object({
+    name: Text({ minLength: 1 }),
+    description: Text({ minLength: 1 }),
+    clubHeadEmail: Text(),
+    imageUrl: Type.Optional(Text()),
+  }),
+  'POST /auth/google': Type.Object({ idToken: Text() }),
+}
+
+/** Hashing a password takes so long that most bodies of these should not get there. */
+const SLOW = ['POST /auth/register', 'POST /auth/login']
+
+const dates = fc.oneof(
+  fc.date({ noInvalidDate: true, min: new Date('0001-01-02'), max: new Date('9999-12-30') })
+    .map(date => date.toISOString()),
+  fc.constantFrom('2030-01-31T09:30:00Z', '2030-01-31', 'Jan 31 2030', '2030-01-31T09:30:00+14:00', '0', 'soon',
+    '+012030-01-31T09:30:00Z', '-000001-01-31T09:30:00Z', '9999-12-31T23:59:59-14:00', '0001-01-01T00:00:00+14:00'))
+
+const numbers = fc.oneof(
+  fc.integer({ min: 1, max: 20 }).map(String),
+  fc.constantFrom('', '0', '-1', '-0', '5x', ' 7', '0x10', '1e3', '2.9', 'x', 'NaN', 'Infinity', '9007199254740993',
+    '9223372036854775807', '9223372036854775808', '99999999999999999999999', '9'.repeat(400)))
+
+export class Hints {
+  readonly #world: World
+  readonly #idTokens: string[]
+
+  /** ID tokens are those that the identity provider of the service has given out. */
+  constructor (world: World, idTokens: string[]) {
+    this.#world = world
+    this.#idTokens = idTokens
+  }
+
+  /** Whether an answer takes long when everything in a request is right. */
+  isSlow ({ name }: Operation) {
+    return SLOW.includes(name)
+  }
+
+  body ({ name, body }: Operation) {
+    return body ?? BODIES[name]
+  }
+
+  /** Known values of the fields of bodies and queries. */
+  readonly known: Known = name => {
+    const { ids, emails } = this.#world
+    switch (name) {
+      case 'email':
+      case 'clubHeadEmail': return fc.constantFrom(...emails)
+      case 'password': return fc.constant(PASSWORD)
+      case 'idToken': return fc.constantFrom(...this.#idTokens)
+      case 'data': return dates
+      case 'page':
+      case 'limit': return numbers
+      default: {
+        // A field such as clubId names a row of clubs.
+        const rows = ids[name.replace(/Id$/, 's')]
+        return name.endsWith('Id') && rows ? fc.constantFrom(...rows) : undefined
+      }
+    }
+  }
+
+  /** Ids that the parameters of a path may have: those of the rows that its first part names. */
+  ids ({ path }: Operation) {
+    const { ids } = this.#world
+    return fc.constantFrom(...ids[path.split('/')[1]!] ?? Object.values(ids).flat())
+  }
+
+  /** Query and headers that belong together. */
+  extras ({ name }: Operation): Arbitrary<{ query: [string, string][], headers: [string, string][] }> {
+    if (name === 'GET /auth/google/start') {
+      const query = fc.option(fc.webPath(), { nil: undefined })
+        .map(path => path === undefined ? [] : [['redirect', path] as [string, string]])
+      return fc.record({ query, headers: fc.constant([]) })
+    }
+    if (name === 'GET /auth/google/callback') {
+      return fc.tuple(fc.uuid(), fc.record({ n: fc.uuid(), r: fc.webPath() })).map(([code, state]) => ({
+        query: [['code', code], ['state', Buffer.from(JSON.stringify(state)).toString('base64url')]],
+        headers: [['Cookie', `oauth_state_nonce=${state.n}`]],
+      }))
+    }
+    return fc.constant({ query: [], headers: [] })
+  }
+}

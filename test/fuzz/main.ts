@@ -1,0 +1,82 @@
+// Sends random requests to a running service, and looks at every answer; `npm run fuzz -- --help` tells more.
+import fc from 'fast-check'
+
+import { loadConfig } from '#lib/config.js'
+import { runMain } from '#lib/main.js'
+import { StartupError } from '#lib/startup-error.js'
+import { freePort } from '../process.ts'
+import { CLIENT, startFakeProvider } from '../provider.ts'
+import { makeDatabase, Run, Service } from './environment.ts'
+import { Hints } from './hints.ts'
+import { readOperations } from './operations.ts'
+import { type Options, readOptions, USAGE } from './options.ts'
+import { commandOf, showHeader, showRow, Tally } from './report.ts'
+import { requestsFor } from './requests.ts'
+import { Target } from './target.ts'
+import { makeWorld } from './world.ts'
+
+await runMain(async () => {
+  const options = readOptions(process.argv.slice(2))
+  if (options.help) return console.log(USAGE)
+  const run = new Run()
+  process.once('SIGINT', async () => {
+    await run.end()
+    process.exit(130)
+  })
+  try {
+    if (!await fuzz(run, options)) process.exitCode = 1
+  } finally {
+    await run.end()
+  }
+})
+
+/** Fuzzes every operation. Tells whether all is well. */
+async function fuzz (run: Run, { runs, seed, only, path }: Options) {
+  const provider = await startFakeProvider(run)
+  const environment = {
+    NODE_ENV: 'test',
+    LOG_LEVEL: 'error',
+    PORT: String(await freePort()),
+    DATABASE_URL: await makeDatabase(run),
+    JWT_SECRET: 'a secret of the fuzzing, long enough',
+    ...CLIENT,
+    IDP_ISSUER: provider.issuer,
+    FRONTEND_URL: 'https://app.example.org',
+    // What is too long should be cheap to make; nobody should have to wait for the next guess.
+    MAX_BODY_BYTES: '65536',
+    SIGN_IN_ATTEMPTS: '0',
+  }
+  const { operations, issueToken } = await readOperations(loadConfig(environment, '/dev/null'))
+  const chosen = operations.filter(({ name }) => only.test(name))
+  if (chosen.length === 0) throw new StartupError(`No operation matches ${only}`)
+  if (path && chosen.length > 1) throw new StartupError(`--path needs an operation, but ${chosen.length} match ${only}`)
+
+  const world = await makeWorld(run, environment.DATABASE_URL)
+  const hints = new Hints(world, [await provider.idToken(), await provider.idToken({ email: world.emails[0] })])
+  const service = await Service.start(run, environment)
+  const start = performance.now()
+  const failures: string[] = []
+  showHeader()
+  for (const operation of chosen) {
+    const tally = new Tally()
+    const target = new Target({ service, operation, operations, world, tally })
+    const { failed, counterexample, counterexamplePath, errorInstance } = await fc.check(
+      fc.asyncProperty(requestsFor({ operation, operations, world, hints, issueToken }), each => target.holds(each)),
+      { numRuns: runs, seed, path })
+    target.close()
+    showRow(operation.name, tally)
+    if (failed) {
+      failures.push(`${operation.name}: ${(errorInstance as Error).message}\n` +
+        `${commandOf(counterexample![0], service.port)}\n` +
+        `npm run fuzz -- --seed ${seed} --only '^${operation.name}$' --path ${counterexamplePath}`)
+    } else if (!path) {
+      const missed = Object.keys(operation.answers).filter(status => Number(status) < 400 && !tally.has(Number(status)))
+      for (const status of missed) failures.push(`${operation.name} never answered ${status}`)
+    }
+  }
+  await service.prepare()
+  const seconds = Math.round((performance.now() - start) / 1000)
+  console.log(`\n${chosen.length} operations in ${seconds} s with --seed ${seed}`)
+  for (const failure of failures) console.error(`\n! ${failure}`)
+  return failures.length === 0
+}

@@ -1,0 +1,68 @@
+import type { RouteOptions } from 'fastify'
+
+import type { Role } from '#lib/accounts.js'
+import { buildApp } from '#lib/app.js'
+import type { Config } from '#lib/config.js'
+
+/** What of JSON Schema the routes use. */
+export interface Schema {
+  type?: string | string[]
+  format?: string
+  minLength?: number
+  minimum?: number
+  maximum?: number
+  enum?: unknown[]
+  const?: unknown
+  items?: Schema
+  anyOf?: Schema[]
+  properties?: Record<string, Schema>
+  required?: string[]
+}
+
+/** An operation as its route declares it. */
+export interface Operation {
+  /** Its method and path: `PUT /events/:id`. */
+  name: string
+  method: string
+  path: string
+  /** Whom it lets in; no roles for the holder of any token, `undefined` for anyone. */
+  roles: readonly Role[] | undefined
+  body: Schema | undefined
+  query: Schema | undefined
+  /** Its answers by status. */
+  answers: Record<string, Schema>
+}
+
+interface Service {
+  operations: Operation[]
+  /** Signs a token as the service with this configuration does. */
+  issueToken (user: { id: string, role: Role }): string
+}
+
+/** Asks a service with this configuration for its operations. */
+export async function readOperations (config: Config): Promise<Service> {
+  const app = buildApp(config)
+  const routes: RouteOptions[] = []
+  app.addHook('onRoute', route => {
+    if (!['HEAD', 'OPTIONS'].includes(String(route.method))) routes.push(route)
+  })
+  await app.ready()
+  const { issueToken } = app
+  await app.close()
+  // Only now does each have all that plugins add to it.
+  return { operations: routes.map(toOperation), issueToken }
+}
+
+function toOperation ({ method, url: path, schema = {}, onRequest }: RouteOptions): Operation {
+  const guard = [onRequest].flat().find((hook): hook is typeof hook & { roles: readonly Role[] } =>
+    hook !== undefined && 'roles' in hook)
+  return {
+    name: `${String(method)} ${path}`,
+    method: String(method),
+    path,
+    roles: guard?.roles,
+    body: schema.body as Schema | undefined,
+    query: schema.querystring as Schema | undefined,
+    answers: schema.response as Record<string, Schema>,
+  }
+}

@@ -1,0 +1,87 @@
+// What must be true of every answer, whatever was sent.
+import { Ajv } from 'ajv'
+import addFormats from 'ajv-formats'
+
+import type { Answer } from './connection.ts'
+import { NAMED_FAILURES } from './failures.ts'
+import type { Operation, Schema } from './operations.ts'
+import type { Message } from './requests.ts'
+import type { World } from './world.ts'
+
+const ajv = new Ajv({ strict: false })
+addFormats.default(ajv)
+
+/** What is answered before an operation is found, or before it is asked: as JSON `{message}`. */
+const GENERAL = [400, 404, 408, 413, 415, 431]
+
+/** What a client gets that breaks the rules of HTTP itself. Node answers some of this without a body. */
+const BROKEN = [400, 408, 413, 431]
+
+/** Words of the database, of the code, of the machine. */
+const INTERNAL = new RegExp([
+  /\bat \S+ \(|\bat (file|node|async)\b/, /node_modules|node:internal|\.[jt]s:\d+/, /\/(dist|lib|home|tmp|usr|work)\//,
+  /\b(SELECT|INSERT INTO|DELETE FROM|UPDATE \w+ SET|RETURNING)\b/, /postgres|violates|constraint|relation "|column "/,
+  /invalid input syntax|invalid byte|out of range|ECONN|EPIPE|CONNECTION_/
+].map(({ source }) => source).join('|'), 'i')
+
+/** Throws unless this is an answer that a request to the operation may get. */
+export async function checkAnswer (
+  answer: Answer, message: Message, operation: Operation, operations: Operation[], world: World
+) {
+  const { status, headers, body } = answer
+  if (status >= 400) {
+    const [leak] = INTERNAL.exec(body + Object.values(headers).join('\n')) ?? []
+    if (leak) throw new Error(`It tells of the inside: "${leak}"`)
+  }
+  if (status === 304 && message.isConditional) return
+  // A preflight of CORS
+  if (status === 204 && message.method === 'OPTIONS') return
+  if (!message.isWhole && BROKEN.includes(status) && body === '') return
+
+  // What is no request may be taken for one of any operation.
+  const asked = message.asked && message.isWhole ? [message.asked] : operations
+  const accepts = (schema: Schema | undefined) => schema && isLike(schema, answer, message)
+  if (!asked.some(({ answers }) => accepts(answers[status]))) {
+    if (message.kind === 'valid' || !GENERAL.includes(status)) {
+      throw new Error(`The operation does not declare this: ${ajv.errorsText()}`)
+    }
+    if (message.method !== 'HEAD' && !isMessage(answer)) throw new Error('Not JSON {message}')
+  }
+  const canSucceed = Object.keys(operation.answers).some(status => Number(status) < 400)
+  if (message.kind === 'valid' && canSucceed && body.includes('"Validation error"')) {
+    throw new Error('What the schema accepts does not pass it')
+  }
+  if (status >= 500 && !await isNamed(message, world)) {
+    throw new Error(`The contract names no ${status} for this`)
+  }
+  // A failure of this one looks like success.
+  if (body === '{"mentors":[]}') throw new Error('The mentors are gone')
+}
+
+/** Whether the body is of the type that it says, and like the schema. */
+function isLike (schema: Schema, { headers, body }: Answer, { method }: Message) {
+  if (method === 'HEAD') return true
+  const type = headers['content-type']
+  if (schema.type === 'null') return body === '' && type === undefined
+  if (schema.enum) return type === 'text/plain; charset=utf-8' && schema.enum.includes(body)
+  return type === 'application/json; charset=utf-8' && ajv.validate(schema, parse(body))
+}
+
+function isMessage ({ headers, body }: Answer) {
+  const { message, ...others } = Object(parse(body)) as { message?: unknown }
+  return headers['content-type'] === 'application/json; charset=utf-8' && typeof message === 'string' &&
+    Object.keys(others).length === 0
+}
+
+function parse (body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    throw new Error('The body is no JSON')
+  }
+}
+
+async function isNamed ({ asked, params, query, bearer, json }: Message, { sql }: World) {
+  const body = Object(json) as Record<string, unknown>
+  return asked && NAMED_FAILURES[asked.name]?.({ sql, params, query, bearer, body })
+}

@@ -1,0 +1,382 @@
+// Requests for an operation: right ones, those with one thing wrong, and wild ones.
+import { parse as parseQuery, type ParsedUrlQuery } from 'node:querystring'
+
+import fc, { type Arbitrary } from 'fast-check'
+
+import { ROLES } from '#lib/accounts.js'
+import type { Hints } from './hints.ts'
+import type { Operation } from './operations.ts'
+import { accepted, anyJson, anyText, noJson, toObject } from './values.ts'
+import type { Bearer, World } from './world.ts'
+
+type Pair = [name: string, value: string]
+
+/** What a request is made of. Names and values are as they are sent, texts in latin1. */
+interface Draft {
+  method: string
+  version: string
+  params: Record<string, string>
+  query: Pair[]
+  bearer: Bearer | undefined
+  headers: Pair[]
+  contentType: string | undefined
+  body: Buffer | Pair[] | undefined
+  isChunked: boolean
+  damage: Damage | undefined
+}
+
+/** A way to break the rules of HTTP itself. */
+interface Damage {
+  name: string
+  /** What becomes of the head, its lines separated by CR and LF, and of the body. */
+  apply (head: string, body: Buffer): Buffer
+  /** Less is sent than announced. */
+  isCut?: boolean
+}
+
+/** A request, and what it is about. */
+export interface Message {
+  kind: 'valid' | 'nearly valid' | 'wild'
+  bytes: Buffer
+  method: string
+  /** Whether HTTP is kept to: then it must be answered, and the connection goes on unless the client closes it. */
+  isWhole: boolean
+  isCut: boolean
+  closes: boolean
+  isConditional: boolean
+  /** The operation that is asked for: mostly the one that is fuzzed, sometimes another, `undefined` when none is. */
+  asked: Operation | undefined
+  params: Record<string, string>
+  query: ParsedUrlQuery
+  /** The body as the service reads it; `undefined` when that is no JSON. */
+  json: unknown
+  bearer: Bearer | undefined
+}
+
+interface Context {
+  operation: Operation
+  world: World
+  hints: Hints
+  issueToken (bearer: Bearer): string
+  operations: Operation[]
+}
+
+/** Makes the requests for one operation. */
+export function requestsFor (context: Context): Arbitrary<Message> {
+  const isSlow = context.hints.isSlow(context.operation)
+  const valid = validDraft(context)
+  const nearly = fc.tuple(valid, change(context)).map(([draft, change]) => change(draft))
+  const wild = fc.tuple(valid, fc.array(fc.oneof(change(context), wildChange(context)), { minLength: 2, maxLength: 6 }))
+    .map(([draft, changes]) => changes.reduce((draft, change) => change(draft), draft))
+  const messages = (kind: Message['kind'], drafts: Arbitrary<Draft>) =>
+    drafts.map(draft => toMessage(context, kind, draft))
+  return fc.oneof(
+    { weight: isSlow ? 2 : 5, arbitrary: messages('valid', valid) },
+    { weight: isSlow ? 4 : 3, arbitrary: messages('nearly valid', nearly) },
+    { weight: isSlow ? 4 : 3, arbitrary: messages('wild', wild) })
+}
+
+function validDraft ({ operation, world, hints }: Context): Arbitrary<Draft> {
+  const { method, path, roles, query } = operation
+  const allowed = world.people.filter(({ role }) => !roles?.length || roles.includes(role))
+  const schema = hints.body(operation)
+  const names = parameters(path)
+  return fc.record({
+    params: fc.tuple(...names.map(() => hints.ids(operation)))
+      .map(ids => Object.fromEntries(names.map((name, n) => [name, ids[n]!]))),
+    query: query ? accepted(query, hints.known).map(toPairs) : fc.constant([]),
+    bearer: roles ? fc.constantFrom(...allowed) : fc.option(fc.constantFrom(...world.people), { nil: undefined }),
+    body: schema ? accepted(schema, hints.known).map(toFields) : fc.constant(undefined),
+    // Clients say so even when there is none.
+    saysJson: schema || method === 'GET' ? fc.constant(schema !== undefined) : fc.boolean(),
+    extras: hints.extras(operation),
+  }).map(({ saysJson, extras, query, ...parts }) => ({
+    method,
+    version: 'HTTP/1.1',
+    ...parts,
+    query: [...query, ...extras.query.map(pair => pair.map(encodeURIComponent) as Pair)],
+    headers: extras.headers,
+    contentType: saysJson ? 'application/json' : undefined,
+    isChunked: false,
+    damage: undefined,
+  }))
+}
+
+const parameters = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
+
+const toPairs = (fields: unknown) =>
+  Object.entries(fields as object).map(([name, value]): Pair => [name, encode(String(value))])
+
+const toFields = (fields: unknown) =>
+  Object.entries(fields as object).map(([name, value]): Pair => [name, JSON.stringify(value)])
+
+/** As `encodeURIComponent`, for any text: a lone surrogate has no encoding. */
+const encode = (text: string) => encodeURIComponent(String(Buffer.from(text)))
+
+type Change = (draft: Draft) => Draft
+
+const anyId = fc.oneof(
+  fc.uuid(),
+  fc.uuid().map(id => id.toUpperCase()),
+  anyText.map(encode),
+  fc.constantFrom('', '.', '..', '%2e%2e%2f', '%2F', '%00', '%25', '%zz', '%', '%c3%28', '%ed%a0%80', '%u0041', '+',
+    ';a=b', '~', '*', ':id', 'x'.repeat(5000), '00000000-0000-0000-0000-000000000000', '\x7f', 'é', '<', '"', '\\', '|',
+    '%0d%0a'))
+
+const anyQuery = fc.oneof(
+  anyText.map(encode),
+  fc.constantFrom('', '%', '%zz', '%c3%28', '%00', '+', 'a=b=c', '[]', '%5B%5D', 'x'.repeat(5000), 'é', ';',
+    '%ed%a0%80'))
+
+const METHODS = [
+  'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'SEARCH', 'QUERY', 'M-SEARCH',
+]
+
+const CONTENT_TYPES = [
+  'application/json; charset=utf-8', 'APPLICATION/JSON', 'application/json;charset=utf-16', 'application/json;',
+  'application/json; charset="', 'application/json, text/plain', 'application/vnd.api+json', 'application/jsonp',
+  'text/json', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', 'text/plain', 'text/xml', '*/*',
+  'json', '/', ' ', 'application/json; __proto__=1', 'a'.repeat(3000), 'application/octet-stream', 'application/json\t',
+  'é/é',
+]
+
+/** Headers that HTTP allows, and that something might take amiss. */
+const HEADERS: Pair[] = [
+  ['Expect', '100-continue'], ['Expect', 'something else'], ['Connection', 'close'], ['Connection', 'keep-alive, x'],
+  ['Connection', 'upgrade'], ['Upgrade', 'websocket'], ['Upgrade', 'h2c'], ['Keep-Alive', 'timeout=1'], ['TE', 'x'],
+  ['Content-Encoding', 'gzip'], ['Content-Encoding', 'br, identity'], ['Accept', 'text/html'], ['Accept', ''],
+  ['Accept-Encoding', 'gzip'], ['Accept-Encoding', 'br;q=0.5, *;q=0'], ['Accept-Encoding', ',;q=,'],
+  ['Accept-Encoding', 'identity;q=0'], ['Accept-Encoding', `${'gzip,'.repeat(1000)}br`], ['Range', 'bytes=0-1'],
+  ['If-None-Match', '*'], ['If-None-Match', '"x", W/"y'], ['If-Modified-Since', 'yesterday'], ['If-Match', '"x"'],
+  ['Origin', 'null'], ['Origin', 'https://app.example.org'], ['Origin', 'https://evil.example'], ['Origin', ''],
+  ['Access-Control-Request-Method', 'PUT'], ['Access-Control-Request-Headers', 'x, y'], ['Referer', 'no address'],
+  ['Cookie', 'a=b; a=c'], ['Cookie', '__proto__=x; constructor=%zz'], ['Cookie', ';=;,"'],
+  ['Cookie', 'oauth_state_nonce=%'], ['X-Forwarded-For', '1.2.3.4, ::1'], ['X-Forwarded-For', 'x'.repeat(200)],
+  ['X-Forwarded-Host', 'evil.example'], ['X-Forwarded-Proto', 'gopher'], ['Forwarded', 'for="_x"'],
+  ['X-HTTP-Method-Override', 'DELETE'],
+  ['X-Original-URL', '/users'], ['Content-Language', 'é'], ['Accept-Version', '99'], ['__proto__', 'x'],
+  ['Constructor', 'x'], ['X-Long', 'x'.repeat(8000)], ['Trailer', 'Authorization'], ['Date', 'never'],
+  ['User-Agent', '\'"><$' + '{jndi:ldap://x}'],
+]
+
+/** One thing that is wrong, or at least unusual, with a request that was right. */
+function change ({ operation, world, hints, issueToken }: Context): Arbitrary<Change> {
+  const schema = hints.body(operation)
+  const names = Object.keys(schema?.properties ?? {})
+  const queryNames = Object.keys(operation.query?.properties ?? {})
+  const bearers: Arbitrary<Change> = fc.oneof(
+    fc.constantFrom(undefined, ...world.people, ...world.strangers)
+      .map((bearer): Change => draft => ({ ...draft, bearer })),
+    authorization(world, issueToken).map((value): Change => draft =>
+      ({ ...draft, bearer: undefined, headers: [...draft.headers, ['Authorization', value]] })))
+  const contentTypes: Arbitrary<Change> = fc.constantFrom(undefined, ...CONTENT_TYPES)
+    .map(contentType => draft => ({ ...draft, contentType }))
+  const headers: Arbitrary<Change> = fc.oneof(fc.constantFrom(...HEADERS), anyHeader)
+    .map(header => draft => ({ ...draft, headers: [...draft.headers, header] }))
+  const queryName = fc.constantFrom('x', '__proto__', '', ...queryNames)
+  const queries: Arbitrary<Change> = fc.tuple(queryName, anyQuery, fc.boolean())
+    .map(([name, value, isMore]) => draft =>
+      ({ ...draft, query: [...draft.query.filter(([other]) => isMore || other !== name), [name, value]] }))
+  const chunked: Arbitrary<Change> = fc.constant(draft => ({ ...draft, isChunked: true }))
+
+  const bodies: Arbitrary<Change> = fc.oneof(
+    fieldChange(names),
+    anyJson.map((text): Change => draft => ({ ...draft, contentType: 'application/json', body: Buffer.from(text) })),
+    fc.constant<Change>(draft => ({ ...draft, body: undefined })))
+  const ids: Arbitrary<Change> = anyId.map(id => draft =>
+    ({ ...draft, params: Object.fromEntries(Object.keys(draft.params).map(name => [name, id])) }))
+  return fc.oneof(
+    { weight: names.length > 0 ? 8 : 1, arbitrary: bodies },
+    { weight: operation.path.includes(':') ? 3 : 0, arbitrary: ids },
+    { weight: queryNames.length > 0 ? 6 : 1, arbitrary: queries },
+    { weight: 2, arbitrary: bearers },
+    { weight: 1, arbitrary: contentTypes },
+    { weight: 1, arbitrary: headers },
+    { weight: 1, arbitrary: chunked })
+}
+
+/** A field of the body that is another, or missing, or there twice, or not asked for. */
+function fieldChange (names: string[]): Arbitrary<Change> {
+  const without = (body: Draft['body'], name: string | undefined) =>
+    Array.isArray(body) ? body.filter(([other]) => other !== name) : []
+  const withField = (name: string, json: string): Change => draft => ({
+    ...draft, contentType: 'application/json', body: [...without(draft.body, name), [name, json]],
+  })
+  const name = fc.constantFrom(...names, 'id', 'role', 'authorId', 'clubId', 'status', '__proto__', 'constructor')
+  return fc.oneof(
+    { weight: 4, arbitrary: fc.tuple(name, anyJson).map(([name, json]) => withField(name, json)) },
+    { weight: 1, arbitrary: name.map((name): Change => draft => ({ ...draft, body: without(draft.body, name) })) },
+    {
+      weight: 1,
+      arbitrary: fc.tuple(name, anyJson).map(([name, json]): Change => draft =>
+        ({ ...draft, contentType: 'application/json', body: [...without(draft.body, undefined), [name, json]] })),
+    })
+}
+
+/** Values of Authorization, not all of them without a valid token. */
+function authorization ({ people }: World, issueToken: Context['issueToken']) {
+  const tokens = ROLES.map(role => issueToken(people.find(person => person.role === role)!))
+  return fc.oneof(
+    fc.constantFrom(...tokens).chain(token => fc.constantFrom(
+      token, `bearer ${token}`, `Bearer  ${token}`, `Bearer ${token}x`, `Bearer ${token.slice(0, -1)}`,
+      `Bearer ${token} x`, `Bearer ${token.split('.').slice(0, 2).join('.')}.`, `Bearer ${token}.${token}`,
+      `Basic ${token}`)),
+    fc.constantFrom('', 'Bearer', 'Bearer ', 'Bearer null', 'Bearer ..', 'Bearer e30.e30.', 'Bearer \xff',
+      `Bearer ${'x'.repeat(8000)}`, `Bearer ${'.'.repeat(4000)}`, 'Bearer eyJhbGciOiJub25lIn0.e30.'))
+}
+
+/** Every character that the value of a header may have. */
+const headerCharacter = fc.integer({ min: 0x20, max: 0xff }).filter(code => code !== 0x7f)
+  .map(code => String.fromCharCode(code))
+
+const anyHeader = fc.tuple(
+  fc.stringMatching(/^X-[!#$%&'*+.^_`|~0-9A-Za-z-]{0,20}$/),
+  fc.string({ unit: headerCharacter }).map(text => text.trim()))
+
+/** What a request with one thing wrong never has. */
+function wildChange ({ operation }: Context): Arbitrary<Change> {
+  const bodies = fc.oneof(
+    noJson.map(text => Buffer.from(text)),
+    fc.uint8Array({ maxLength: 60 }).map(bytes => Buffer.from(bytes)),
+    // A little less than the service takes, and more.
+    fc.constantFrom(60_000, 70_000, 300_000).map(size => Buffer.from(JSON.stringify('x'.repeat(size)))))
+  return fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.tuple(bodies, fc.constantFrom('application/json', ...CONTENT_TYPES))
+        .map(([body, contentType]): Change => draft => ({ ...draft, body, contentType })),
+    },
+    { weight: 2, arbitrary: fc.constantFrom(...METHODS).map((method): Change => draft => ({ ...draft, method })) },
+    { weight: 1, arbitrary: fc.constant<Change>(draft => ({ ...draft, version: 'HTTP/1.0' })) },
+    {
+      weight: 4,
+      arbitrary: fc.constantFrom(...damages(operation)).map((damage): Change => draft => ({ ...draft, damage })),
+    })
+}
+
+function damages ({ method }: Operation): Damage[] {
+  const head = (name: string, apply: (head: string) => string): Damage =>
+    ({ name, apply: (head, body) => Buffer.concat([Buffer.from(apply(head), 'latin1'), body]) })
+  const length = (value: (length: number) => string, isCut = false): Damage => ({
+    name: `Content-Length: ${value(0)}`,
+    isCut,
+    apply: (head, body) => Buffer.concat([
+      Buffer.from(head.replace(/(Content-Length|Transfer-Encoding): .*\r\n/g, '')
+        .replace(/\r\n$/, `Content-Length: ${value(body.length)}\r\n\r\n`), 'latin1'),
+      body]),
+  })
+  const chunks = (body: string, isCut = false): Damage => ({
+    name: `the chunks ${JSON.stringify(body)}`,
+    isCut,
+    apply: head => Buffer.from(head.replace(/(Content-Length|Transfer-Encoding): .*\r\n/g, '')
+      .replace(/\r\n$/, `Transfer-Encoding: chunked\r\n\r\n${body}`), 'latin1'),
+  })
+  const line = (text: string) =>
+    head(`the line ${JSON.stringify(text)}`, head => head.replace('\r\n', `\r\n${text}\r\n`))
+  return [
+    ...['-1', '+1', '0x5', '1e1', 'x', ' ', '99999999999999999999', '18446744073709551617', '1, 2']
+      .map(text => length(() => text)),
+    length(length => String(Math.max(0, length - 1))),
+    length(length => String(length + 10), true),
+    length(length => `${length}\r\nContent-Length: ${length + 1}`),
+    length(() => '5\r\nTransfer-Encoding: chunked'),
+    chunks('zz\r\n{}\r\n0\r\n\r\n'), chunks('-1\r\n{}\r\n'), chunks('ffffffffffffffffff\r\n{}\r\n'),
+    chunks('2\r\n{}xx0\r\n\r\n'), chunks('2\n{}\n0\n\n'), chunks('5\r\n{}', true), chunks('2\r\n{}\r\n', true),
+    chunks('0\r\nx y\r\n\r\n'),
+    line('Transfer-Encoding: gzip'), line('Transfer-Encoding: chunked, identity'), line('no colon'), line(': no name'),
+    line('a b: c'), line('a : b'), line(' folded'), line('a: \0'), line('a: \x01'), line('é: x'), line('Host: x'),
+    line(''), line('a: b\nc: d'), line('a: b\rc: d'),
+    line(`Long: ${'x'.repeat(20_000)}`), line('a: b\r\n'.repeat(3000).trimEnd()),
+    head('no host', head => head.replace(/Host: .*\r\n/, '')),
+    head('HTTP/9.9', head => head.replace('HTTP/1.', 'HTTP/9.')),
+    head('a preface of HTTP/2', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+    head('a greeting of TLS', () => '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'),
+    head('no version', head => head.replace(/ HTTP\/1.\d/, '')),
+    head('a method in lower case', head => head.replace(method, method.toLowerCase())),
+    head('an unknown method', head => head.replace(method, 'BREW')),
+    head('CONNECT', head => head.replace(/^\S+ \S+/, 'CONNECT example.org:443')),
+    head('two spaces', head => head.replace(' ', '  ')),
+    head('a target with a space', head => head.replace(' HTTP', ' x HTTP')),
+    head('no slash', head => head.replace(' /', ' ')),
+    head('an address', head => head.replace(' /', ' http://evil.example/')),
+    head('an asterisk', head => head.replace(/ \/\S*/, ' *')),
+    head('line feeds only', head => head.replaceAll('\r\n', '\n')),
+    head('carriage returns only', head => head.replaceAll('\r\n', '\r')),
+    { name: 'half the head', isCut: true, apply: head => Buffer.from(head.slice(0, head.length / 2), 'latin1') },
+    {
+      name: 'half the body',
+      isCut: true,
+      apply: (head, body) => Buffer.concat([Buffer.from(head, 'latin1'), body.subarray(0, body.length / 2)]),
+    },
+    { name: 'nothing', isCut: true, apply: () => Buffer.alloc(0) },
+  ]
+}
+
+function toMessage ({ operation, operations, issueToken }: Context, kind: Message['kind'], draft: Draft): Message {
+  const { version, params, query, bearer, contentType, isChunked, damage } = draft
+  // Whoever reads the answers to what is no request cannot know that they have no body.
+  const method = damage && draft.method === 'HEAD' ? 'GET' : draft.method
+  const path = operation.path.replace(/:(\w+)/g, (_, name) => params[name]!)
+  const queryString = query.map(([name, value]) => `${encode(name)}=${value}`).join('&')
+  const target = (queryString ? `${path}?${queryString}` : path).replace(/[ \0\r\n]/g, encode)
+  const body = draft.body && (Array.isArray(draft.body) ? Buffer.from(toObject(draft.body)) : draft.body)
+  const headers: Pair[] = [['Host', 'localhost'], ...draft.headers]
+  if (bearer) headers.push(['Authorization', `Bearer ${issueToken(bearer)}`])
+  if (contentType !== undefined) headers.push(['Content-Type', contentType])
+  if (body) headers.push(isChunked ? ['Transfer-Encoding', 'chunked'] : ['Content-Length', String(body.length)])
+  const head = [`${method} ${target} ${version}`, ...headers.map(header => header.join(': ')), '', ''].join('\r\n')
+  const payload = body ? isChunked ? chunk(body) : body : Buffer.alloc(0)
+  return {
+    kind,
+    bytes: damage ? damage.apply(head, payload) : Buffer.concat([Buffer.from(head, 'latin1'), payload]),
+    method,
+    isWhole: !damage,
+    isCut: damage?.isCut ?? false,
+    closes: version === 'HTTP/1.0' || headers.some(([name, value]) => name === 'Connection' && value === 'close'),
+    isConditional: headers.some(([name]) => name === 'If-None-Match'),
+    ...route(operations, method, target.replace(/[?#].*/, '')),
+    query: parseQuery(queryString),
+    json: body && parseJson(String(body)),
+    bearer,
+  }
+}
+
+/** Finds the operation as the router does: words go before parameters. */
+function route (operations: Operation[], method: string, path: string): Pick<Message, 'asked' | 'params'> {
+  const found = operations
+    .filter(operation => operation.method === method.replace('HEAD', 'GET'))
+    .map(asked => ({ asked, names: parameters(asked.path), ids: toPattern(asked.path).exec(path)?.slice(1) }))
+    .filter(({ ids }) => ids)
+    .sort((one, other) => one.names.length - other.names.length)[0]
+  if (!found) return { asked: undefined, params: {} }
+  const { asked, names, ids } = found
+  return { asked, params: Object.fromEntries(names.map((name, n) => [name, decode(ids![n]!)])) }
+}
+
+const toPattern = (path: string) => new RegExp(`^${path.replace(/:\w+/g, '([^/]+)')}/?$`)
+
+/** The body in chunks of three sizes, with an extension and a trailer. */
+function chunk (body: Buffer) {
+  const third = Math.ceil(body.length / 3)
+  const parts = [body.subarray(0, 1), body.subarray(1, third), body.subarray(third)].filter(part => part.length > 0)
+  return Buffer.concat([
+    ...parts.flatMap(part => [Buffer.from(`${part.length.toString(16)};a=b\r\n`), part, Buffer.from('\r\n')]),
+    Buffer.from('0\r\nX-Trailer: x\r\n\r\n')
+  ])
+}
+
+function decode (text: string) {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function parseJson (text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

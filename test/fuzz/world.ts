@@ -1,0 +1,156 @@
+import postgres from 'postgres'
+
+import { type Role, ROLES } from '#lib/accounts.js'
+import { hashPassword } from '#lib/passwords.js'
+import type { Run } from './environment.ts'
+
+/** Every table with rows in this world, after those that it refers to, and what identifies a row. */
+const TABLES: Record<string, string> = {
+  clubs: 'id',
+  users: 'id',
+  blogs: 'id',
+  mentors: 'id',
+  mentor_likes: 'user_id, mentor_id',
+  testimonials: 'id',
+  events: 'id',
+  event_registrations: 'id',
+}
+
+/** The password of everybody. */
+export const PASSWORD = 'correct horse battery staple'
+
+/** Whom a token names. */
+export interface Bearer {
+  id: string
+  role: Role
+}
+
+/** What is in the database whenever a request is sent: the same in every run. */
+export interface World {
+  sql: postgres.Sql
+  /** The ids of the rows of each table that has any. */
+  ids: Record<string, string[]>
+  emails: string[]
+  /** People who are in the database, with the role that is there too, and one who is no longer there, in each role. */
+  people: Bearer[]
+  strangers: Bearer[]
+  /** Makes everything as it was at the beginning. */
+  restore (): Promise<void>
+}
+
+/** The same id for the same row of every run. */
+const idOf = (table: number, row: number) =>
+  `0190a1b2-c3d4-7e5f-8a6b-${String(table).padStart(4, '0')}${String(row).padStart(8, '0')}`
+
+const CLUBS = 3
+const USERS = 12
+
+/** Fills the database with a few rows of everything. */
+export async function makeWorld (run: Run, url: string): Promise<World> {
+  const sql = postgres(url, { fetch_types: false, onnotice () {} })
+  run.teardown(() => sql.end())
+  const times = <Row>(count: number, make: (n: number) => Row) => Array.from({ length: count }, (_, n) => make(n))
+  const id = (table: string, row: number) => idOf(Object.keys(TABLES).indexOf(table), row)
+  const password = await hashPassword(PASSWORD)
+  const image = 'https://example.org/picture.png'
+
+  const rows: Record<string, object[]> = {
+    clubs: times(CLUBS, n => ({
+      id: id('clubs', n),
+      name: `Club ${n}`,
+      description: 'A club',
+      image_url: n ? image : null,
+      club_head_id: n ? id('users', n * ROLES.length + 1) : null,
+    })),
+    // Every role, with a club and without one.
+    users: times(USERS, n => ({
+      id: id('users', n),
+      email: `user${n}@example.org`,
+      password,
+      first_name: 'Ada',
+      last_name: `Lovelace ${n}`,
+      role: ROLES[n % ROLES.length]!,
+      club_id: n < USERS / 2 ? id('clubs', n % CLUBS) : null,
+      idp_id: n === 2 ? 'somebody' : null,
+      avatar: n % 2 ? image : null,
+    })),
+    // By each of the first people, in each state.
+    blogs: times(9, n => ({
+      id: id('blogs', n),
+      title: `Blog ${n}`,
+      content: 'Twenty characters or more',
+      image_url: n % 2 ? image : null,
+      status: ['DRAFT', 'PUBLISHED', 'ARCHIVED'][n % 3]!,
+      author_id: id('users', Math.floor(n / 3)),
+    })),
+    mentors: times(4, n => ({
+      id: id('mentors', n), name: `Mentor ${n}`, expertise: 'Go', image_url: image, club_id: id('clubs', n % CLUBS),
+    })),
+    mentor_likes: times(4, n => ({ user_id: id('users', n), mentor_id: id('mentors', n % 3) })),
+    testimonials: times(4, n => ({
+      id: id('testimonials', n), name: `Person ${n}`, batch_year: 2000 + n, content: 'Words', image_url: n ? null : '',
+    })),
+    events: times(6, n => ({
+      id: id('events', n),
+      title: `Event ${n}`,
+      description: 'Ten characters or more',
+      image_url: n ? image : null,
+      date: new Date(Date.UTC(2030, n)),
+      club_id: id('clubs', n % CLUBS),
+    })),
+    event_registrations: times(8, n => ({
+      id: id('event_registrations', n),
+      user_id: id('users', n % 5),
+      event_id: id('events', n % 3 + 3 * Math.floor(n / 5)),
+    })),
+  }
+  for (const [table, all] of Object.entries(rows)) await sql`INSERT INTO ${sql(table)} ${sql(all)}`
+  await sql.unsafe(await restoration(sql))
+
+  return {
+    sql,
+    ids: Object.fromEntries(Object.keys(TABLES).map(table =>
+      [table, rows[table]!.flatMap(row => 'id' in row ? [String(row.id)] : [])])),
+    emails: times(USERS, n => `user${n}@example.org`),
+    people: times(USERS, n => ({ id: id('users', n), role: ROLES[n % ROLES.length]! })),
+    strangers: ROLES.map((role, n) => ({ id: id('users', USERS + n), role })),
+    restore: async () => { await sql`SELECT world.restore()` },
+  }
+}
+
+/** The statements that make a copy of every table, and a function that brings back from there what differs. */
+async function restoration (sql: postgres.Sql) {
+  const copies: string[] = []
+  const removals: string[] = []
+  const returns: string[] = []
+  for (const [table, key] of Object.entries(TABLES)) {
+    const columns = await sql<{ name: string }[]>`
+      SELECT column_name AS name FROM information_schema.columns
+      WHERE table_schema = 'public' AND table_name = ${table} AND column_name <> 'updated_at'
+    `
+    const names = columns.map(({ name }) => name).join(', ')
+    copies.push(`CREATE TABLE world.${table} AS SELECT ${names} FROM ${table};`)
+    copies.push(`ALTER TABLE world.${table} ADD PRIMARY KEY (${key});`)
+    const given = columns.map(({ name }) => `excluded.${name}`).join(', ')
+    const [live, copy] = [`SELECT ${names} FROM ${table}`, `SELECT ${names} FROM world.${table}`]
+    // Triggers cost more than to see that there is nothing to do.
+    returns.push(`
+      IF EXISTS (${copy} EXCEPT ${live}) THEN
+        INSERT INTO ${table} (${names}) ${copy} EXCEPT ${live}
+        ON CONFLICT (${key}) DO UPDATE SET (${names}) = ROW (${given});
+      END IF;
+    `)
+    removals.unshift(`
+      IF EXISTS (${live} EXCEPT ${copy}) THEN
+        DELETE FROM ${table} WHERE (${key}) NOT IN (SELECT ${key} FROM world.${table});
+      END IF;
+    `)
+  }
+  return `
+    CREATE SCHEMA world;
+    ${copies.join('\n')}
+    CREATE FUNCTION world.restore() RETURNS void
+    LANGUAGE plpgsql
+    AS $$ BEGIN ${[...returns, ...removals].join('\n')} END $$;
+  `
+}
