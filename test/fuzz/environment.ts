@@ -19,7 +19,7 @@ const DIRECTORY = '.data/fuzz'
 const PATIENCE = 30_000
 
 /** How long after its connections a process that crashes may end, in milliseconds. */
-const LAST_MOMENTS = 500
+const LAST_MOMENTS = 2000
 
 /** How many lines of the service's log are kept to be shown. */
 const LOG_LINES = 20
@@ -82,6 +82,7 @@ export class Service {
   #end: string | undefined
   #isEndKnown = false
   #log: string[] = []
+  #lastWords = ''
 
   private constructor (environment: NodeJS.Dict<string>) {
     this.#environment = environment
@@ -98,9 +99,9 @@ export class Service {
     return Number(this.#environment.PORT)
   }
 
-  /** The last line that it wrote, as far as it tells what went wrong. */
+  /** The last line that it wrote since `prepare`, as far as it tells what went wrong. */
   get lastWords () {
-    return this.#log.at(-1)?.slice(0, 500) ?? ''
+    return this.#lastWords.slice(0, 500)
   }
 
   /** What has become of its process, for one that may be about to end. */
@@ -110,13 +111,10 @@ export class Service {
     return this.#end ?? 'still runs'
   }
 
-  /**
-   * Has it ready for what comes next: with an empty log, started again if its process has ended. Throws when nobody has
-   * noticed that end yet.
-   */
+  /** Has it ready for what comes next, started again if its process has ended. Throws when nobody has noticed that. */
   async prepare () {
     const unnoticed = this.#isEndKnown ? undefined : this.#end
-    this.#log = []
+    this.#lastWords = ''
     if (this.#end) await this.#start()
     if (unnoticed) throw new Error(`Some time before, the service ${unnoticed}`)
   }
@@ -133,6 +131,7 @@ export class Service {
     for (const stream of [this.#child.stdout!, this.#child.stderr!]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
         this.#log = [...this.#log, ...text.trimEnd().split('\n')].slice(-LOG_LINES)
+        this.#lastWords = this.#log.at(-1)!
       })
     }
     this.#ended = once(this.#child, 'close').then(([code, signal]) => {
