@@ -53,8 +53,8 @@ export default fp(async app => {
 
   app.decorate('verifyToken', token => {
     try {
-      const { sub = '', role } = app.jwt.verify<{ sub?: string, role: Role }>(token)
-      return { id: String(sub), role }
+      const { sub, role } = app.jwt.verify<{ sub?: unknown, role: Role }>(token)
+      return isCanonical(token) ? { id: typeof sub === 'string' ? sub : '', role } : undefined
     } catch {
       return undefined
     }
@@ -78,3 +78,9 @@ export default fp(async app => {
     request.user = user
   }
 }, { name: 'auth' })
+
+/** Whether the signature is written as it was signed: Node also reads other spellings of the same bytes. */
+function isCanonical (token: string) {
+  const signature = token.slice(token.lastIndexOf('.') + 1)
+  return Buffer.from(signature, 'base64url').toString('base64url') === signature
+}

@@ -48,6 +48,13 @@ t.test('verifyToken tells whom a token of ours names, and nothing of any other',
   }
 })
 
+t.test('verifyToken takes no sub but a string for an id', async t => {
+  for (const sub of [[USER.id], { id: USER.id }, { toString: 1 }, 7, true, null]) {
+    const user = app.verifyToken(app.jwt.sign({ sub, role: 'ADMIN' } as never))
+    t.strictSame(user, { id: '', role: 'ADMIN' }, JSON.stringify(sub))
+  }
+})
+
 t.test('JWT_EXPIRES_IN is the lifetime of a token', async t => {
   const lifetimes: [string, number][] = [['1s', 1], ['15m', 900], ['12h', 43_200], ['1d', 86_400], ['2w', 1_209_600]]
   for (const [JWT_EXPIRES_IN, seconds] of lifetimes) {
