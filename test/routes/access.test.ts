@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, generateKeyPairSync, sign as signWithKey } from 'node:crypto'
 
 import type { RouteOptions } from 'fastify'
 import t from 'tap'
@@ -100,9 +100,27 @@ for (const field of ['password', 'idpId']) {
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 /** Makes a token by hand; signed as HS256 with the service's own secret, unless told otherwise. */
-function sign (claims: object, { alg = 'HS256', hash = 'sha256', secret = app.config.JWT_SECRET! } = {}) {
-  const signed = `${encode({ alg, typ: 'JWT' })}.${encode(claims)}`
+function sign (
+  claims: unknown, { alg = 'HS256', hash = 'sha256', secret = app.config.JWT_SECRET!, header = {} } = {}
+) {
+  const signed = `${encode({ alg, typ: 'JWT', ...header })}.${encode(claims)}`
   return `${signed}.${hash && createHmac(hash, secret).update(signed).digest('base64url')}`
+}
+
+const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+
+/** Makes a token that brings along the key by which it verifies. */
+function signWithOwnKey (claims: object) {
+  const signed = `${encode({ alg: 'ES256', jwk: publicKey.export({ format: 'jwk' }) })}.${encode(claims)}`
+  const key = { key: privateKey, dsaEncoding: 'ieee-p1363' } as const
+  return `${signed}.${signWithKey('sha256', Buffer.from(signed), key).toString('base64url')}`
+}
+
+const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+/** The same bytes in another spelling: of the last character of a signature two bits mean nothing. */
+function respell (token: string) {
+  return token.slice(0, -1) + BASE64URL[BASE64URL.indexOf(token.at(-1)!) + 1]
 }
 
 const now = Math.floor(Date.now() / 1000)
@@ -115,7 +133,45 @@ const INVALID = 'Invalid or expired token'
 /** Headers that let nobody in, made for a role that would be let in; and what is answered to them. */
 const refused = (role: Role): [string, string | undefined, string][] => {
   const valid = sign(claims(role))
-  const [header, payload, signature] = valid.split('.')
+  const [header, payload, signature] = valid.split('.') as [string, string, string]
+  const foreign = 'another secret, just as long as ours'
+  const invalid: [string, string][] = [
+    ...['None', 'NONE', 'nOnE', ''].map((alg): [string, string] =>
+      [`alg ${alg || 'empty'}`, sign(claims(role), { alg, hash: '' })]),
+    ['no alg', sign(claims(role), { header: { alg: undefined } })],
+    ['alg in lower case', sign(claims(role), { alg: 'hs256' })],
+    ['alg as a list', sign(claims(role), { header: { alg: ['HS256'] } })],
+    ['the secret as the key of RS256', sign(claims(role), { alg: 'RS256' })],
+    ['the secret as the key of ES256', sign(claims(role), { alg: 'ES256' })],
+    ['a key of its own', signWithOwnKey(claims(role))],
+    ['a kid that is an empty file', sign(claims(role), { secret: '', header: { kid: '/dev/null' } })],
+    ['a kid that is the key', sign(claims(role), { secret: 'kid', header: { kid: 'kid' } })],
+    ['a jku elsewhere', sign(claims(role), { secret: foreign, header: { jku: 'https://evil.example/keys' } })],
+    ['a critical extension', sign(claims(role), { header: { crit: ['x'], x: 1 } })],
+    ['another header', `${encode({ alg: 'HS256' })}.${payload}.${signature}`],
+    ['another role', `${header}.${encode({ ...claims(role), role: 'ADMIN', more: 1 })}.${signature}`],
+    ['a longer life', `${header}.${encode({ ...claims(role), exp: now + 36_000 })}.${signature}`],
+    ['exp as text', sign({ ...claims(role), exp: String(now + 3600) })],
+    ['exp null', sign({ ...claims(role), exp: null })],
+    ['exp below zero', sign({ ...claims(role), exp: -1 })],
+    ['nbf as text', sign({ ...claims(role), nbf: 'now' })],
+    ['claims in a list', sign([claims(role)])],
+    ['claims as text', sign(JSON.stringify(claims(role)))],
+    ['four parts', `${valid}.`],
+    ['five parts, as if encrypted', `${encode({ alg: 'dir', enc: 'A256GCM' })}..${payload}.${payload}.${signature}`],
+    ['a token in a token', sign(valid)],
+    ['two dots', `${header}..${payload}.${signature}`],
+    ['a dot before it', `.${valid}`],
+    ['dots only', '..'],
+    ['a shorter signature', valid.slice(0, -1)],
+    ['a longer signature', `${valid}A`],
+    ['a padded signature', `${valid}=`],
+    ['another spelling of the signature', respell(valid)],
+    ['a signature in another case', `${header}.${payload}.${signature.toLowerCase()}`],
+    ['no claims', `${header}..${signature}`],
+    ['something huge', 'x'.repeat(15_000)],
+    ['something huge in parts', `${header}.${'x'.repeat(15_000)}.${signature}`],
+  ]
   return [
     ['no header', undefined, MISSING],
     ['an empty header', '', MISSING],
@@ -130,7 +186,7 @@ const refused = (role: Role): [string, string | undefined, string][] => {
     ['the token in the third segment', `Bearer x ${valid}`, INVALID],
     ['an expired token', `Bearer ${sign({ ...claims(role), exp: now - 1 })}`, INVALID],
     ['a token that is not valid yet', `Bearer ${sign({ ...claims(role), nbf: now + 3600 })}`, INVALID],
-    ['another secret', `Bearer ${sign(claims(role), { secret: 'another secret, just as long as ours' })}`, INVALID],
+    ['another secret', `Bearer ${sign(claims(role), { secret: foreign })}`, INVALID],
     ['an empty secret', `Bearer ${sign(claims(role), { secret: '' })}`, INVALID],
     ['alg none', `Bearer ${sign(claims(role), { alg: 'none', hash: '' })}`, INVALID],
     ['alg none with a signature', `Bearer ${sign(claims(role), { alg: 'none' })}`, INVALID],
@@ -140,6 +196,7 @@ const refused = (role: Role): [string, string | undefined, string][] => {
     ['no signature', `Bearer ${header}.${payload}.`, INVALID],
     ['two parts', `Bearer ${header}.${payload}`, INVALID],
     ['other claims', `Bearer ${header}.${encode({ ...claims(role), sub: 'x' })}.${signature}`, INVALID],
+    ...invalid.map(([what, token]): [string, string, string] => [what, `Bearer ${token}`, INVALID]),
   ]
 }
 
@@ -166,10 +223,12 @@ for (const [operation, access] of Object.entries(OPERATIONS)) {
   const others = ROLES.filter(role => !allowed.includes(role))
 
   t.test(`${operation} answers 401 without a valid token`, async t => {
-    for (const [what, authorization, message] of refused(allowed[0]!)) {
+    const headers = refused(allowed[0]!)
+    const answers = await Promise.all(headers.map(async ([what, authorization]) => {
       const response = await send(authorization)
-      t.strictSame([response.statusCode, response.json()], [401, { message }], what)
-    }
+      return [what, response.statusCode, response.json()]
+    }))
+    t.strictSame(answers, headers.map(([what, , message]) => [what, 401, { message }]))
   })
 
   t.test(`${operation} lets in ${access === ANY ? 'every role' : allowed.join(', ')}`, async t => {
@@ -187,7 +246,8 @@ for (const [operation, access] of Object.entries(OPERATIONS)) {
     t.test(`${operation} answers 403 to other roles: ${others.join(', ') || 'unknown ones'}`, async t => {
       const tokens = [
         ...others.map(role => people[role].token),
-        ...['', 'admin', 'ROOT', 7, null, undefined, {}, ROLES].map(role => sign(claims(role)))
+        ...['', 'admin', 'ROOT', ' ADMIN', 'ADMIN\0', 7, true, null, undefined, {}, ROLES, ['ADMIN']]
+          .map(role => sign(claims(role)))
       ]
       for (const token of tokens) {
         const response = await send(`Bearer ${token}`)
