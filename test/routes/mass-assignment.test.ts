@@ -1,0 +1,187 @@
+// Bodies with fields that their sender has no business with: whatever the operation, they end up in no row.
+import t from 'tap'
+
+import type { Role } from '#lib/accounts.js'
+import { buildApp } from '#lib/app.js'
+import { recordAnswers } from '../answers.ts'
+import { createDatabase, inject, type Person, person, testConfig } from '../helper.ts'
+
+const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+recordAnswers(app)
+t.teardown(() => app.close())
+const writing: string[] = []
+app.addHook('onRoute', ({ method, url }) => {
+  if (!['GET', 'HEAD', 'OPTIONS'].includes(String(method))) writing.push(`${String(method)} ${url}`)
+})
+await app.ready()
+
+const [club, strangeClub] = await Promise.all(['Chess', 'Go'].map(insertClub))
+const [student, head, admin, stranger] = await Promise.all([
+  person(app), person(app, 'CLUB_HEAD', { club_id: club }), person(app, 'ADMIN'), person(app),
+]) as [Person, Person, Person, Person]
+const people: Record<Role, Person> = { STUDENT: student, CLUB_HEAD: head, ADMIN: admin }
+
+/** What nobody may choose, unless the operation takes it. No row has any of these values by itself. */
+const FOREIGN: Record<string, unknown> = {
+  id: '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b',
+  role: 'ADMIN',
+  status: 'PUBLISHED',
+  password: 'a foreign password',
+  idpId: 'a foreign person',
+  avatar: 'https://foreign.example/avatar.png',
+  authorId: stranger.id,
+  userId: stranger.id,
+  clubHeadId: stranger.id,
+  clubId: strangeClub,
+  createdAt: '1999-01-01T00:00:00.000Z',
+  updatedAt: '1999-01-02T00:00:00.000Z',
+  registeredAt: '1999-01-03T00:00:00.000Z',
+  date: '1999-01-04T00:00:00.000Z',
+  likeCount: 1_234_567,
+  registrationCount: 2_345_678,
+}
+
+const BLOG = { title: 'A title', content: 'twenty characters or more', imageUrl: 'https://example.org/b.png' }
+const MENTOR = { name: 'Grace', expertise: 'COBOL', imageUrl: 'https://example.org/m.png', networkUrl: '' }
+const TESTIMONIAL = { name: 'Grace', content: 'I learned a lot', batchYear: 2026, imageUrl: '' }
+const EVENT = {
+  title: 'A game', description: 'Ten games at once', data: '2030-01-31T09:30:00.000Z', imageUrl: 'https://example.org/e.png',
+}
+
+interface Operation {
+  /** Who asks. */
+  as?: Role
+  /** Those of the foreign fields that the contract has it take, with values that are allowed. */
+  takes?: object
+  /** Makes the row that the path names. */
+  row?: () => Promise<string>
+  /** The other fields of the body. */
+  body?: () => Promise<object>
+}
+
+/** Every operation that writes. */
+const OPERATIONS: Record<string, Operation> = {
+  'POST /auth/register': {
+    takes: { password: 'correct horse' },
+    body: async () => ({ email: 'new@example.org', firstName: 'Ada', lastName: 'Lovelace' }),
+  },
+  'POST /auth/login': {
+    takes: { password: 'correct horse' },
+    body: async () => {
+      const account = { email: 'known@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
+      await inject(app, 'POST', '/auth/register', account)
+      return { email: account.email }
+    },
+  },
+
+  'POST /blogs/submit': { as: 'STUDENT', body: async () => BLOG },
+  'POST /blogs': { as: 'ADMIN', takes: { status: 'ARCHIVED' }, body: async () => BLOG },
+  'PUT /blogs/:id': { as: 'ADMIN', takes: { status: 'ARCHIVED' }, row: insertBlog, body: async () => BLOG },
+  'POST /blogs/:id/approve': { as: 'ADMIN', takes: { status: 'PUBLISHED' }, row: insertBlog },
+  'POST /blogs/:id/archive': { as: 'ADMIN', row: insertBlog },
+  'DELETE /blogs/:id': { as: 'ADMIN', row: insertBlog },
+
+  'PUT /users/:id': { as: 'ADMIN', takes: { clubId: club }, row: insertUser, body: async () => ({ firstName: 'Bea' }) },
+  'PUT /users/:userId/role': { as: 'ADMIN', row: insertUser, body: async () => ({ newRole: 'CLUB_HEAD' }) },
+  'PUT /users/:userId/club': { as: 'ADMIN', takes: { clubId: club }, row: insertUser },
+  'DELETE /users/:id': { as: 'ADMIN', row: insertUser },
+
+  'POST /mentors/:mentorId/like': { as: 'STUDENT', row: insertMentor },
+  'POST /mentors': { as: 'ADMIN', takes: { clubId: club }, body: async () => MENTOR },
+  'PUT /mentors/:id': { as: 'ADMIN', takes: { clubId: club }, row: insertMentor, body: async () => MENTOR },
+  'DELETE /mentors/:id': { as: 'ADMIN', row: insertMentor },
+
+  'POST /testimonials': { as: 'ADMIN', body: async () => TESTIMONIAL },
+  'PUT /testimonials/:id': { as: 'ADMIN', row: insertTestimonial, body: async () => TESTIMONIAL },
+  'DELETE /testimonials/:id': { as: 'ADMIN', row: insertTestimonial },
+
+  'POST /clubs': {
+    as: 'ADMIN',
+    body: async () => ({ name: 'Bridge', description: 'A club', clubHeadEmail: (await person(app)).email }),
+  },
+
+  'POST /events': { as: 'CLUB_HEAD', body: async () => EVENT },
+  'PUT /events/:id': { as: 'CLUB_HEAD', takes: { clubId: club }, row: insertEvent, body: async () => EVENT },
+  'DELETE /events/:id': { as: 'CLUB_HEAD', row: insertEvent },
+  'POST /events/:eventId/register': { as: 'STUDENT', row: insertEvent },
+}
+
+/** What no body can bring about: one has no success at all, the other reads nothing but a token of somebody else's. */
+const EXEMPT = ['DELETE /users/:userId/club', 'POST /auth/google']
+
+t.test('Every operation that writes is tested here', async t => {
+  t.strictSame(writing.sort(), [...Object.keys(OPERATIONS), ...EXEMPT].sort())
+})
+
+for (const [operation, { as, takes = {}, row, body }] of Object.entries(OPERATIONS)) {
+  t.test(`${operation} takes ${Object.keys(takes).join(', ') || 'none'} of the foreign fields`, async t => {
+    const [method, path] = operation.split(' ') as ['POST' | 'PUT' | 'DELETE', string]
+    const url = path.replace(/:\w+/, await row?.() ?? '')
+    const own = await body?.() ?? {}
+    // Also under the names of the columns, and as what all objects inherit from.
+    const columns = Object.fromEntries(Object.entries(FOREIGN).map(([name, value]) => [toColumn(name), value]))
+    const fields = { ...columns, ...FOREIGN, ...takes, ...own, inherited: FOREIGN }
+    const payload = JSON.stringify(fields).replace('"inherited"', '"__proto__"')
+
+    const before = await allRows()
+    const response = await inject(app, method, url, payload, {
+      'content-type': 'application/json', ...as && { authorization: `Bearer ${people[as].token}` },
+    })
+    t.ok(response.statusCode < 300, `it succeeds: ${response.statusCode} ${response.body}`)
+    const after = await allRows()
+    const changed = [...after].filter(row => !before.has(row)).join('\n')
+    const taken = Object.values(takes)
+    const effective = Object.entries(FOREIGN)
+      .filter(([, value]) => !taken.includes(value) && (changed + response.body).includes(String(value)))
+    t.strictSame(effective, [], 'no other has an effect', { changed, answered: response.body })
+    for (const [name, value] of Object.entries(takes)) {
+      // A password is not stored as it is.
+      if (name !== 'password') t.ok(changed.includes(String(value)), `${name} has one`)
+    }
+  })
+}
+
+function toColumn (name: string) {
+  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+}
+
+/** Every row of every table, as text. */
+async function allRows () {
+  const tables = await app.sql<{ name: string }[]>`
+    SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'
+  `
+  const rows = await Promise.all(tables.map(({ name }) =>
+    app.sql<{ text: string }[]>`SELECT ${name} || to_jsonb(row)::text AS text FROM ${app.sql(name)} AS row`))
+  return new Set(rows.flat().map(({ text }) => text))
+}
+
+async function insert (table: string, row: object): Promise<string> {
+  const [inserted] = await app.sql<{ id: string }[]>`INSERT INTO ${app.sql(table)} ${app.sql(row)} RETURNING id`
+  return inserted!.id
+}
+
+function insertClub (name: string) {
+  return insert('clubs', { name, description: 'A club' })
+}
+
+function insertBlog () {
+  return insert('blogs', { title: BLOG.title, content: BLOG.content, author_id: student.id })
+}
+
+async function insertUser () {
+  return (await person(app)).id
+}
+
+function insertMentor () {
+  return insert('mentors', { name: 'Ada', expertise: 'Ada', image_url: MENTOR.imageUrl, club_id: club })
+}
+
+function insertTestimonial () {
+  return insert('testimonials', { name: 'Ada', content: 'Words', batch_year: 2000 })
+}
+
+function insertEvent () {
+  return insert('events', {
+    title: EVENT.title, description: EVENT.description, date: new Date('2030-01-01'), club_id: club,
+  })
+}
