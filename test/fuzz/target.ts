@@ -78,7 +78,7 @@ export class Target {
     const sent: [Buffer, string[]] = closes ? [bytes, [method]] : [Buffer.concat([bytes, PROBE]), [method, 'GET']]
     const [answer, alive] = await this.#connection.exchange(...sent)
     if (!answer) throw new Error(`The connection was closed instead: the service ${await service.fate()}`)
-    if (answer.headers.connection === 'close') {
+    if (closes || answer.headers.connection === 'close') {
       this.close()
       if (!closes && !CLOSING.includes(answer.status)) throw new Error('The connection is closed after this')
     } else if (alive?.status !== 200) {
