@@ -353,7 +353,7 @@ function route (operations: Operation[], method: string, path: string): Pick<Mes
   return { asked, params: Object.fromEntries(names.map((name, n) => [name, decode(ids![n]!)])) }
 }
 
-const toPattern = (path: string) => new RegExp(`^${path.replace(/:\w+/g, '([^/]+)')}/?$`)
+const toPattern = (path: string) => new RegExp(`^${path.replace(/:\w+/g, '([^/]*)')}/?$`)
 
 /** The body in chunks of three sizes, with an extension and a trailer. */
 function chunk (body: Buffer) {
