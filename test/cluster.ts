@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
 import { findAccount, findBinaries } from '#lib/embedded-postgres.js'
-import { dataDir, freePort } from './process.ts'
+import { dataDir, freePort, postgresOf, remaining } from './process.ts'
 
 const run = promisify(execFile)
 
@@ -42,16 +42,16 @@ export class Cluster {
   }
 
   /** Makes a server, gone when the test ends. */
-  static async create (t: Test) {
-    const cluster = await Cluster.#make(t)
+  static async create (t: Test, parent?: string) {
+    const cluster = await Cluster.#make(t, parent)
     await cluster.#run('initdb', '--pgdata', cluster.#data, '--username', 'postgres', '--auth', 'trust',
       '--encoding', 'UTF8', '--locale', 'C', '--wal-segsize', '1', '--no-sync')
     await appendFile(join(cluster.#data, 'postgresql.conf'), SETTINGS)
     return cluster
   }
 
-  static async #make (t: Test) {
-    const home = dataDir(t)
+  static async #make (t: Test, parent?: string) {
+    const home = dataDir(t, parent)
     const account = await findAccount(join(home, 'postgres'))
     await mkdir(home)
     await chown(home, account.uid, account.gid)
@@ -76,6 +76,17 @@ export class Cluster {
 
   async restart (mode: 'fast' | 'immediate') {
     await this.#control('restart', '--mode', mode, '--log', join(this.#home, 'log'))
+  }
+
+  /** Sends a signal to the server and to all its children at once. */
+  async signal (signal: NodeJS.Signals) {
+    const [server] = await postgresOf(this.#home)
+    // So that it starts no more children meanwhile.
+    process.kill(server!, 'SIGSTOP')
+    const pids = await postgresOf(this.#home)
+    // Some may have ended by themselves.
+    await run('kill', ['-s', signal.slice('SIG'.length), ...pids.map(String)]).catch(() => {})
+    if (signal === 'SIGKILL') await remaining(pids)
   }
 
   /** Makes a primary of a standby. */
@@ -107,7 +118,9 @@ export async function makeProxy (t: Test, target: number, host = '127.0.0.1') {
   const sockets = new Set<Socket>()
   const events = new EventEmitter()
   let held: Promise<unknown> | undefined
+  let swallowing = false
   const server = createServer(client => {
+    if (swallowing) return forget(client)
     const upstream = connect(target, host)
     for (const [socket, other] of [[client, upstream], [upstream, client]] as const) {
       sockets.add(socket)
@@ -129,7 +142,7 @@ export async function makeProxy (t: Test, target: number, host = '127.0.0.1') {
     server.close()
     cut()
   })
-  return { port: (server.address() as AddressInfo).port, cut, switchTo, hold }
+  return { port: (server.address() as AddressInfo).port, cut, switchTo, hold, swallow }
 
   /** Ends all connections, without a farewell. */
   function cut () {
@@ -151,5 +164,20 @@ export async function makeProxy (t: Test, target: number, host = '127.0.0.1') {
   function release () {
     held = undefined
     events.emit('release')
+  }
+
+  /**
+   * Swallows everything, as a network does that is broken somewhere in between, until the returned function is called.
+   * Connections of that time never hear anything again, not even that they are over.
+   */
+  function swallow () {
+    swallowing = true
+    for (const socket of sockets) forget(socket)
+    return () => { swallowing = false }
+  }
+
+  function forget (socket: Socket) {
+    sockets.add(socket)
+    socket.unpipe().removeAllListeners('data').on('error', () => {}).resume()
   }
 }

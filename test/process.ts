@@ -121,8 +121,8 @@ export async function startService (t: Test, environment: NodeJS.Dict<string>, o
 }
 
 /** A folder for an embedded database, gone with its server when the test ends. */
-export function dataDir (t: Test) {
-  const path = resolve(RUN_DIR, `data-${randomUUID()}`)
+export function dataDir (t: Test, parent = RUN_DIR) {
+  const path = resolve(parent, `data-${randomUUID()}`)
   t.teardown(async () => {
     const pids = await postgresOf(path)
     for (const pid of pids.slice(0, 1)) process.kill(pid, 'SIGQUIT')

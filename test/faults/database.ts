@@ -1,0 +1,232 @@
+// What may happen to PostgreSQL, and to the way to it.
+import { execFile } from 'node:child_process'
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+import postgres from 'postgres'
+
+import { migrate } from '#lib/migrations.js'
+import { Cluster, makeProxy } from '../cluster.ts'
+import { postgresOf, remaining } from '../process.ts'
+import { findContradictions } from './ledger.ts'
+import { Load } from './load.ts'
+import { type Row, rowOf } from './report.ts'
+import type { Scope } from './scope.ts'
+import { type Service, startService, watchReadiness } from './service.ts'
+import { makeWorld, type World } from './world.ts'
+
+const run = promisify(execFile)
+
+/** By how many milliseconds an answer may be later than DATABASE_TIMEOUT says. */
+const MARGIN = 1000
+
+/** How long the service may take to recover, in milliseconds. */
+const PATIENCE = 15_000
+
+/** Where all this runs, and how long it may take. */
+export interface Setting {
+  scope: Scope
+  directory: string
+  short: boolean
+}
+
+/** A service, and what is in its database. */
+export interface Target {
+  service: Service
+  world: World
+  /** The DATABASE_TIMEOUT of the service, in seconds. */
+  timeout: number
+}
+
+/** A fault that can be run. */
+export interface Fault {
+  name: string
+  run (): Promise<Row>
+}
+
+interface Strike {
+  /** Does it; resolves when the fault is over, and the service has all that it needs. */
+  inflict (): Promise<unknown>
+  /** Whether the database is away for so long that /readyz must tell. */
+  isLong: boolean
+}
+
+/** Runs a fault in the middle of a load, and waits until everything is as before. */
+async function strike (fault: string, { service, world, timeout }: Target, { inflict, isLong }: Strike): Promise<Row> {
+  const load = new Load(world, service.url, { bound: timeout * 1000 + MARGIN })
+  const watch = watchReadiness(service.url)
+  load.start()
+  await sleep(500)
+  const { failed } = load
+  const start = performance.now()
+  await inflict().catch(error => load.problems.push(String(error.message)))
+  const over = performance.now()
+
+  // All is well when nothing that was sent in the last half second has failed.
+  const isWell = () => watch.ready && performance.now() - Math.max(over, load.lastFailure.start) > 500
+  while (!isWell() && performance.now() < over + PATIENCE) await sleep(20)
+  const recovered = isWell()
+  await sleep(200)
+  await load.stop()
+  await watch.stop()
+
+  const row = rowOf(fault, [load], await load.ledger.findLost(world))
+  const problem = (holds: boolean, what: string) => { if (!holds) row.problems.push(what) }
+  const latest = Math.max(load.lastFailure.start > over ? load.lastFailure.end : 0, watch.found)
+  row.recovery = Math.max(0, latest - over) / 1000
+  problem(recovered, `not recovered within ${PATIENCE / 1000} s`)
+  problem(failed === 0, `${failed} requests failed before the fault`)
+  problem(!isLong || watch.lost > start, '/readyz did not tell')
+  problem(!isLong || load.failed > failed, 'nothing failed: there was no fault')
+  problem(service.child.exitCode === null && service.child.signalCode === null, 'the service has ended')
+  row.problems.push(...await findContradictions(world))
+  return row
+}
+
+/** All that can happen to PostgreSQL. */
+export function databaseFaults (setting: Setting): Fault[] {
+  const timeout = setting.short ? 2 : 5
+  const seconds = setting.short ? 7 : 30
+  const outside = lazy(() => openOutside(setting, timeout))
+  const embedded = lazy(() => openEmbedded(setting, timeout))
+
+  const onOutside = (name: string, isLong: boolean, inflict: (target: Outside) => Promise<unknown>): Fault => ({
+    name,
+    run: async () => {
+      const target = await outside()
+      return strike(name, target, { isLong, inflict: () => inflict(target) })
+    },
+  })
+
+  return [
+    onOutside('PostgreSQL killed, and started again', true, async ({ cluster }) => {
+      await cluster.signal('SIGKILL')
+      // As long as the system has not taken note of its end, it refuses to start.
+      for (let tries = 0; !await cluster.start().then(() => true, () => tries > 20); tries++) await sleep(500)
+    }),
+    onOutside('PostgreSQL restarted', false, ({ cluster }) => cluster.restart('fast')),
+    onOutside('all connections terminated', false, ({ world }) => world.look(sql => sql`
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+    `)),
+    onOutside('all connections reset', false, async ({ proxy }) => proxy.cut()),
+    onOutside(`network silent for ${seconds} s, then as before`, true, async ({ proxy }) => {
+      const { release } = proxy.hold()
+      await sleep(seconds * 1000)
+      release()
+    }),
+    onOutside(`network silent for ${seconds} s, connections forgotten`, true, async ({ proxy }) => {
+      const end = proxy.swallow()
+      await sleep(seconds * 1000)
+      end()
+    }),
+    onOutside(`PostgreSQL paused for ${seconds} s`, true, async ({ cluster }) => {
+      await cluster.signal('SIGSTOP')
+      await sleep(seconds * 1000)
+      await cluster.signal('SIGCONT')
+    }),
+    {
+      name: 'embedded PostgreSQL killed',
+      run: async () => {
+        const target = await embedded()
+        const inflict = async () => {
+          const pids = await postgresOf(target.dataDir)
+          for (const pid of pids) process.kill(pid, 'SIGKILL')
+          await remaining(pids)
+        }
+        return strike('embedded PostgreSQL killed', target, { isLong: true, inflict })
+      },
+    },
+    { name: 'disk full', run: () => runDiskFull(setting, timeout) },
+  ]
+}
+
+export function lazy<T> (make: () => Promise<T>) {
+  let made: Promise<T> | undefined
+  return () => {
+    made ??= make()
+    return made
+  }
+}
+
+interface Outside extends Target {
+  cluster: Cluster
+  proxy: Awaited<ReturnType<typeof makeProxy>>
+}
+
+/** The service on a server of its own, behind a proxy. */
+async function openOutside ({ scope, directory }: Setting, timeout: number): Promise<Outside> {
+  const { cluster, databaseUrl } = await startCluster(scope, directory)
+  const world = await makeWorld(databaseUrl)
+  const proxy = await makeProxy(scope, cluster.port)
+  const service = await startService(scope, directory, {
+    DATABASE_URL: cluster.url('community', proxy.port), DATABASE_TIMEOUT: String(timeout),
+  })
+  return { cluster, proxy, world, service, timeout }
+}
+
+/** A server with a migrated database. */
+export async function startCluster (scope: Scope, directory: string) {
+  const cluster = await Cluster.create(scope, directory)
+  await cluster.start()
+  const sql = postgres(cluster.url(), { max: 1 })
+  await sql`CREATE DATABASE community`
+  await sql.end()
+  const databaseUrl = cluster.url('community')
+  await migrate(databaseUrl)
+  return { cluster, databaseUrl }
+}
+
+interface Embedded extends Target {
+  dataDir: string
+}
+
+/** The service on its embedded server. */
+async function openEmbedded (
+  { scope, directory }: Setting, timeout: number, dataDir = join(directory, 'embedded')
+): Promise<Embedded> {
+  scope.teardown(async () => {
+    const pids = await postgresOf(dataDir)
+    for (const pid of pids.slice(0, 1)) process.kill(pid, 'SIGQUIT')
+    await remaining(pids)
+  })
+  const service = await startService(scope, directory, { DATA_DIR: dataDir, DATABASE_TIMEOUT: String(timeout) })
+  return { dataDir, service, timeout, world: await makeWorld(await embeddedUrl(dataDir)) }
+}
+
+/** Where the embedded server listens, with its password. */
+async function embeddedUrl (dataDir: string) {
+  const [, , , port] = (await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')
+  const password = (await readFile(join(dataDir, 'postgres-password'), 'utf8')).trim()
+  return `postgres://postgres:${password}@127.0.0.1:${port}/community`
+}
+
+/** How big the disk of the embedded server is, in megabytes. */
+const DISK = 160
+
+/** The embedded server on a small file system, which is filled up and emptied again. */
+async function runDiskFull (setting: Setting, timeout: number): Promise<Row> {
+  const { scope, directory, short } = setting
+  const name = 'disk full'
+  const disk = join(directory, 'disk')
+  await mkdir(disk)
+  try {
+    await run('mount', ['-t', 'tmpfs', '-o', `size=${DISK}m,mode=755`, 'tmpfs', disk])
+  } catch (error) {
+    const [missing] = (error as Error & { stderr: string }).stderr.trim().split('\n')
+    return { ...rowOf(name, [], []), missing: `a file system of its own cannot be mounted (${missing})` }
+  }
+  scope.teardown(() => run('umount', ['--lazy', disk]))
+  const target = await openEmbedded(setting, timeout, join(disk, 'data'))
+  const ballast = join(disk, 'ballast')
+  return strike(name, target, {
+    isLong: true,
+    async inflict () {
+      await run('dd', ['if=/dev/zero', `of=${ballast}`, 'bs=1M']).catch(() => {})
+      await sleep(short ? 3000 : 10_000)
+      await rm(ballast)
+    },
+  })
+}

@@ -1,0 +1,51 @@
+// What may happen to the service happens to it, for real: `npm run test:faults -- --help`.
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import { runMain } from '#lib/main.js'
+import { databaseFaults, type Fault, type Setting } from './database.ts'
+import { type Options, readOptions, USAGE } from './options.ts'
+import { type Row, showHeader, showRow } from './report.ts'
+import { Scope } from './scope.ts'
+
+const scope = new Scope()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, async () => {
+    await scope.end()
+    process.exit(130)
+  })
+}
+
+await runMain(async () => {
+  const options = readOptions(process.argv.slice(2))
+  if (options.help) return console.log(USAGE)
+  try {
+    await runFaults(options)
+  } finally {
+    await scope.end()
+  }
+})
+
+async function runFaults ({ short, only, allowMissing }: Options) {
+  const start = performance.now()
+  const directory = await mkdtemp(join(tmpdir(), 'community-faults-'))
+  scope.teardown(() => rm(directory, { recursive: true, force: true }))
+  // PostgreSQL, which does not run as root, must be able to enter it.
+  await chmod(directory, 0o755)
+  const setting: Setting = { scope, directory, short }
+  const faults = [databaseFaults]
+    .flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
+
+  showHeader()
+  const rows: Row[] = []
+  for (const fault of faults) {
+    const row = await fault.run()
+    showRow(row)
+    rows.push(row)
+  }
+  const broken = rows.filter(({ problems, missing }) => problems.length > 0 || (missing && !allowMissing))
+  console.log(`${rows.length} faults, ${broken.length} broken promises, ` +
+    `${Math.round((performance.now() - start) / 1000)} seconds`)
+  if (broken.length > 0 || rows.length === 0) process.exitCode = 1
+}

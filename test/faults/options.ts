@@ -1,0 +1,36 @@
+import { parseArgs } from 'node:util'
+
+import { StartupError } from '#lib/startup-error.js'
+
+export const USAGE = `Usage: npm run test:faults [-- OPTION …]
+
+  --short           shorter faults, fewer connections, and not the tests of all routes: one to two minutes in all
+  --only PATTERN    only the faults whose name matches this regular expression
+  --allow-missing   what cannot be run on this machine is told, and does not fail
+
+The exit code is 1 when a promise does not hold.`
+
+export interface Options {
+  help: boolean
+  short: boolean
+  only: RegExp
+  allowMissing: boolean
+}
+
+export function readOptions (args: string[]): Options {
+  try {
+    const { values } = parseArgs({
+      args,
+      options: {
+        short: { type: 'boolean', default: false },
+        only: { type: 'string', default: '' },
+        'allow-missing': { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    })
+    const { help, short, only, 'allow-missing': allowMissing } = values
+    return { help, short, only: new RegExp(only), allowMissing }
+  } catch (error) {
+    throw new StartupError(`${(error as Error).message} (--help tells more)`)
+  }
+}

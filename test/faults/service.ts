@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+import { freePort } from '../process.ts'
+import { send } from './http.ts'
+import type { Scope } from './scope.ts'
+import { SECRET } from './world.ts'
+
+/** The service as its operators start it: what was compiled. */
+const SCRIPT = fileURLToPath(import.meta.resolve('#lib/server.js'))
+
+/** How long a service may take until it answers, in milliseconds. */
+const PATIENCE = 30_000
+
+export interface Service {
+  url: string
+  child: ChildProcess
+  /** Resolves when the process has ended. */
+  ended: Promise<{ code: number | null, signal: NodeJS.Signals | null }>
+  /** What it has logged so far. */
+  log (): Promise<string>
+}
+
+/** Starts the service in a process of its own, gone when the scope ends, and waits until it is ready. */
+export async function startService (
+  scope: Scope, directory: string, environment: NodeJS.Dict<string>
+): Promise<Service> {
+  const port = environment.PORT ?? String(await freePort())
+  const url = `http://127.0.0.1:${port}`
+  const file = join(directory, `service-${port}.log`)
+  const output = openSync(file, 'a')
+  // Nothing of the environment of the tests may configure it.
+  const child = spawn(process.execPath, [SCRIPT], {
+    cwd: directory,
+    env: {
+      PATH: process.env.PATH, NODE_ENV: 'production', LOG_LEVEL: 'warn', JWT_SECRET: SECRET, PORT: port, ...environment,
+    },
+    stdio: ['ignore', output, output],
+  })
+  closeSync(output)
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }))
+  scope.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  const log = () => readFile(file, 'utf8')
+
+  const deadline = performance.now() + PATIENCE
+  while (!await isReady(url)) {
+    if (performance.now() > deadline || child.exitCode !== null) {
+      throw new Error(`The service does not start:\n${(await log()).slice(-2000)}`)
+    }
+    await sleep(50)
+  }
+  return { url, child, ended, log }
+}
+
+export async function isReady (url: string) {
+  return (await send(url, { method: 'GET', path: '/readyz' })).status === 200
+}
+
+/** Asks for the readiness all the time, and tells when it was lost and found again. */
+export function watchReadiness (url: string) {
+  const watch = { ready: true, lost: 0, found: 0, stop }
+  const stopping = new AbortController()
+  const watching = (async () => {
+    while (!stopping.signal.aborted) {
+      const ready = await isReady(url)
+      if (watch.ready && !ready) watch.lost = performance.now()
+      if (!watch.ready && ready) watch.found = performance.now()
+      watch.ready = ready
+      await sleep(50, undefined, { ref: false })
+    }
+  })()
+  return watch
+
+  async function stop () {
+    stopping.abort()
+    await watching
+  }
+}
