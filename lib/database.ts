@@ -80,6 +80,8 @@ function connect (url: string, config: Config, max: number, timeout = config.DAT
     prepare: config.DATABASE_PREPARE,
     fetch_types: false,
     connect_timeout: config.DATABASE_TIMEOUT,
+    // By then the server itself would have ended the statement: a network that tells nothing is broken.
+    silence_timeout: timeout && timeout + 1,
     // A server that comes back is found at once.
     backoff: () => 0.1,
     connection: {

@@ -1,7 +1,9 @@
 import dns from 'node:dns'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
+import postgres from 'postgres'
 import t from 'tap'
 
 import { openDatabase } from '#lib/database.js'
@@ -106,6 +108,31 @@ t.test('A lost connection takes nothing along but what ran on it', async t => {
     })), 'failed')
     await answers('after a transaction')
   }
+})
+
+t.test('A connection on which the server stays silent is given up, however quietly it was lost', async t => {
+  const address = new URL(await createDatabase(t))
+  const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
+  const url = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
+  const sql = postgres(url, { max: 1, fetch_types: false, backoff: () => 0, silence_timeout: 0.3 })
+  t.teardown(() => sql.end())
+  const [before] = await sql`SELECT pg_backend_pid() AS pid`
+  // Whoever owes nothing may be silent.
+  await sleep(400)
+  t.strictSame([...await sql`SELECT pg_backend_pid() AS pid`], [before])
+
+  const end = proxy.swallow()
+  await t.rejects(sql`SELECT 1`, { code: 'CONNECTION_CLOSED' })
+  end()
+  const [after] = await sql`SELECT pg_backend_pid() AS pid`
+  t.not(after!.pid, before!.pid)
+
+  const service = await openDatabase(testConfig({ DATABASE_URL: url, DATABASE_TIMEOUT: '7' }), log)
+  t.teardown(service.close)
+  t.equal(service.sql.options.silence_timeout, 8, 'longer than a statement may take')
+  const seed = await openDatabase(testConfig({ DATABASE_URL: url }), log, { statementTimeout: 0 })
+  t.teardown(seed.close)
+  t.equal(seed.sql.options.silence_timeout, 0, 'or for as long as it likes')
 })
 
 t.test('A database out of reach stops the start with its address, without user, password and options', async t => {
