@@ -7,6 +7,9 @@ import { isSecureUrl } from './formats.ts'
 /** How long an answer of the provider is waited for, in milliseconds. */
 const TIMEOUT = 5_000
 
+/** How long the provider may take for one sign-in, in seconds: it is asked for three things at most. */
+export const PROVIDER_TIME = 3 * TIMEOUT / 1000
+
 /** How long its discovery document is used before it is fetched again, in milliseconds. */
 const DISCOVERY_LIFETIME = 24 * 60 * 60 * 1000
 

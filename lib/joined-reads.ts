@@ -1,5 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 
+import { withinDeadline } from './deadline.ts'
+
 /** A read that runs, or is about to. */
 interface Run<T> {
   begun: boolean
@@ -13,16 +15,17 @@ interface Run<T> {
  * Makes a function that runs reads so that callers share them. A call has the read begin when all that has arrived by
  * now has been looked at: whoever asks until then shares it. Who asks while one of the same key runs waits for that to
  * end, and shares the next one with everybody else who waits. So nobody is answered by a read that began before they
- * asked, and never more than one of a key runs at a time.
+ * asked, and never more than one of a key runs at a time. Whoever waits for longer than so many seconds gets a
+ * DeadlineError.
  */
-export function joinReads<T> () {
+export function joinReads<T> (seconds: number) {
   const running = new Map<string, Run<T>>()
 
   return function join (key: string, read: () => Promise<T>): Promise<T> {
     const current = running.get(key)
     if (!current) return start(key, read)
     if (!current.begun) return current.result
-    current.next ??= current.ended.then(() => start(key, read))
+    current.next ??= withinDeadline(current.ended.then(() => start(key, read)), seconds)
     return current.next
   }
 

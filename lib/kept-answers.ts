@@ -73,16 +73,16 @@ export const isSameState = (one: DatabaseState, other: DatabaseState) => one ===
  * 3. Otherwise the answer is read again, by a statement that begins after the request arrived.
  *
  * The state is asked for through `sqlProbe`, so that it need not wait for a connection among long reads. What was used
- * last is kept, `maxBytes` in all.
+ * last is kept, `maxBytes` in all. Nobody waits for a read of others, and then for their own, for more than `seconds`.
  */
-export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number) {
+export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number, seconds: number) {
   const kept = new LRUCache<string, KeptAnswer>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => OVERHEAD + key.length + FORMS * (body?.length ?? 0),
   })
   const currentState = state(sqlProbe)
-  const joinProbe = joinReads<DatabaseState>()
-  const joinRead = joinReads<KeptAnswer>()
+  const joinProbe = joinReads<DatabaseState>(seconds)
+  const joinRead = joinReads<KeptAnswer>(seconds)
 
   return { readState, answer }
 

@@ -21,6 +21,9 @@ const THREADS = Number(process.env.UV_THREADPOOL_SIZE) || 4
 /** How many hashes may wait for their turn. At some 50 ms each on two cores, the last one waits for 2.5 s. */
 const QUEUE_LENGTH = 100
 
+/** How many seconds a hash may take with its wait, on a machine that is not the fastest. */
+export const HASHING_TIME = 5
+
 // One more than there are cores: none of them is idle while the next hash is called for.
 const limit = pLimit(Math.max(1, Math.min(availableParallelism() + 1, THREADS - 1)))
 

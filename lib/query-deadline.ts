@@ -1,15 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from './database.ts'
-
-/** A query, or a transaction, that took longer than it may. */
-export class DeadlineError extends Error {
-  override name = 'DeadlineError'
-
-  constructor (seconds: number) {
-    super(`no answer within ${seconds} s`)
-  }
-}
+import { DeadlineError, withinDeadline } from './deadline.ts'
 
 /**
  * Makes queries and transactions that fail after so many seconds: postgres.js would wait without limit for a free
@@ -52,25 +44,12 @@ function limitQuery (query: LimitedQuery, seconds: number) {
   return query
 }
 
-async function limitTransaction (
-  sql: Sql, work: (sql: TransactionSql) => Promise<unknown>, seconds: number
-) {
-  let timer: NodeJS.Timeout | undefined
+function limitTransaction (sql: Sql, work: (sql: TransactionSql) => Promise<unknown>, seconds: number) {
   let late: DeadlineError | undefined
   const transaction = sql.begin(sql => {
     // It got a connection when nobody waits for it any more.
     if (late) throw late
     return work(sql)
   })
-  const deadline = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      late = new DeadlineError(seconds)
-      reject(late)
-    }, seconds * 1000)
-  })
-  try {
-    return await Promise.race([transaction, deadline])
-  } finally {
-    clearTimeout(timer)
-  }
+  return withinDeadline(transaction, seconds, error => { late = error })
 }

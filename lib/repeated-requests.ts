@@ -5,6 +5,13 @@ import { LRUCache } from 'lru-cache'
 
 import { type DatabaseState, isSameState } from './kept-answers.ts'
 
+declare module 'node:http' {
+  interface IncomingMessage {
+    /** When it came, in milliseconds of `performance.now()`, if it had to wait before it is routed. */
+    arrived?: number
+  }
+}
+
 /** A whole response, and the state of the database in which it is the one to send. */
 export interface KeptResponse {
   headers: OutgoingHttpHeaders & { etag: string }
@@ -56,6 +63,7 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
   function handle (request: IncomingMessage, response: ServerResponse, next: RequestListener) {
     const key = keyOf(request)
     if (request.method !== 'GET' || !kept.has(key)) return next(request, response)
+    request.arrived = performance.now()
     readState().then(state => {
       const known = kept.get(key)
       if (known && isSameState(known.state, state)) return send(request, response, known)

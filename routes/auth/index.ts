@@ -6,8 +6,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { createAccount } from '../../lib/accounts.ts'
 import { clientNetwork } from '../../lib/client-network.ts'
 import { HttpError } from '../../lib/http-error.ts'
+import { PROVIDER_TIME } from '../../lib/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/oauth-state.ts'
-import { assertNotBusy, verifyPassword } from '../../lib/passwords.ts'
+import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/passwords.ts'
 import {
   countSignIn, findCredentials, forgetFailures, readProfile, removePastFailures, signInWithIdentity, uncountSignIn,
 } from './queries.ts'
@@ -20,7 +21,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/register', {
     schema: schemas.register,
-    config: { failure: 'Registration failed' },
+    config: { failure: 'Registration failed', extraTime: HASHING_TIME },
   }, async (request, reply) => {
     const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' })
     if (!user) throw new HttpError(409, 'User already exists')
@@ -30,7 +31,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/login', {
     schema: schemas.login,
-    config: { failure: 'Login failed' },
+    config: { failure: 'Login failed', extraTime: HASHING_TIME },
   }, async request => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
@@ -67,7 +68,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/google', {
     schema: schemas.google,
-    config: { failure: { status: 401, body: { message: 'IdP login failed' } } },
+    config: { failure: { status: 401, body: { message: 'IdP login failed' } }, extraTime: PROVIDER_TIME },
   }, async request => {
     const { idToken } = Object(request.body) as { idToken?: unknown }
     if (!idToken) throw new HttpError(400, 'idToken is required')
@@ -84,7 +85,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.get<{ Querystring: { redirect?: unknown } }>('/google/start', {
     schema: schemas.googleStart,
-    config: { failure: 'Failed to start IdP OAuth' },
+    config: { failure: 'Failed to start IdP OAuth', extraTime: PROVIDER_TIME },
   }, async ({ query, headers }, reply) => {
     const required = ['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET', 'IDP_REDIRECT_URI'] as const
     const missingVariables = required.filter(name => !app.config[name])
@@ -107,7 +108,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.get<{ Querystring: { code?: unknown, state?: unknown } }>('/google/callback', {
     schema: schemas.googleCallback,
-    config: { failure: 'OAuth callback failed', plainTextErrors: true },
+    config: { failure: 'OAuth callback failed', plainTextErrors: true, extraTime: PROVIDER_TIME },
   }, async ({ query: { code, state }, cookies }, reply) => {
     if (!code || typeof code !== 'string' || !state || typeof state !== 'string') {
       throw new HttpError(400, 'Missing code/state')

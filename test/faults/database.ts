@@ -49,12 +49,13 @@ export interface Fault {
 interface Strike {
   /** Does it; resolves when the fault is over, and the service has all that it needs. */
   inflict (): Promise<unknown>
-  /** Whether the database is away for so long that /readyz must tell. */
-  isLong: boolean
+  /** Whether requests must fail, and the database is away for so long that /readyz must tell. */
+  fails: boolean
+  isAway: boolean
 }
 
 /** Runs a fault in the middle of a load, and waits until everything is as before. */
-async function strike (fault: string, { service, world, timeout }: Target, { inflict, isLong }: Strike): Promise<Row> {
+async function strike (fault: string, { service, world, timeout }: Target, { inflict, fails, isAway }: Strike): Promise<Row> {
   const load = new Load(world, service.url, { bound: timeout * 1000 + MARGIN })
   const watch = watchReadiness(service.url)
   load.start()
@@ -78,8 +79,8 @@ async function strike (fault: string, { service, world, timeout }: Target, { inf
   row.recovery = Math.max(0, latest - over) / 1000
   problem(recovered, `not recovered within ${PATIENCE / 1000} s`)
   problem(failed === 0, `${failed} requests failed before the fault`)
-  problem(!isLong || watch.lost > start, '/readyz did not tell')
-  problem(!isLong || load.failed > failed, 'nothing failed: there was no fault')
+  problem(!isAway || watch.lost > start, '/readyz did not tell')
+  problem(!fails || load.failed > failed, 'nothing failed: there was no fault')
   problem(service.child.exitCode === null && service.child.signalCode === null, 'the service has ended')
   row.problems.push(...await findContradictions(world))
   return row
@@ -92,11 +93,11 @@ export function databaseFaults (setting: Setting): Fault[] {
   const outside = lazy(() => openOutside(setting, timeout))
   const embedded = lazy(() => openEmbedded(setting, timeout))
 
-  const onOutside = (name: string, isLong: boolean, inflict: (target: Outside) => Promise<unknown>): Fault => ({
+  const onOutside = (name: string, isAway: boolean, inflict: (target: Outside) => Promise<unknown>): Fault => ({
     name,
     run: async () => {
       const target = await outside()
-      return strike(name, target, { isLong, inflict: () => inflict(target) })
+      return strike(name, target, { fails: isAway, isAway, inflict: () => inflict(target) })
     },
   })
 
@@ -136,7 +137,7 @@ export function databaseFaults (setting: Setting): Fault[] {
           for (const pid of pids) process.kill(pid, 'SIGKILL')
           await remaining(pids)
         }
-        return strike('embedded PostgreSQL killed', target, { isLong: true, inflict })
+        return strike('embedded PostgreSQL killed', target, { fails: true, isAway: true, inflict })
       },
     },
     { name: 'disk full', run: () => runDiskFull(setting, timeout) },
@@ -222,7 +223,9 @@ async function runDiskFull (setting: Setting, timeout: number): Promise<Row> {
   const target = await openEmbedded(setting, timeout, join(disk, 'data'))
   const ballast = join(disk, 'ballast')
   return strike(name, target, {
-    isLong: true,
+    fails: true,
+    // What is there can still be read.
+    isAway: false,
     async inflict () {
       await run('dd', ['if=/dev/zero', `of=${ballast}`, 'bs=1M']).catch(() => {})
       await sleep(short ? 3000 : 10_000)

@@ -8,7 +8,7 @@ import { joinReads } from '#lib/joined-reads.js'
 
 /** Reads that end when they are told to, in the order in which they began. */
 function startReads () {
-  const join = joinReads<string>()
+  const join = joinReads<string>(60)
   const begun: { key: string, end: (result: string) => void, fail: (error: Error) => void }[] = []
   return {
     begun,
@@ -116,7 +116,7 @@ t.test('an error reaches all who share the read, and nobody else', async t => {
 })
 
 t.test('a read that fails before it has begun does not stand in the way either', async t => {
-  const join = joinReads<string>()
+  const join = joinReads<string>(60)
   let end = () => {}
   const early = join('a', () => new Promise(resolve => { end = () => resolve('first') }))
   await settle()
@@ -129,10 +129,22 @@ t.test('a read that fails before it has begun does not stand in the way either',
   t.equal(await join('a', async () => 'third'), 'third')
 })
 
+t.test('whoever waits too long for the read of others, and for their own, is told so', async t => {
+  const join = joinReads<string>(0.1)
+  let end = () => {}
+  const early = join('a', () => new Promise(resolve => { end = () => resolve('first') }))
+  const waiting = join('a', async () => 'second')
+  await t.rejects(waiting, { name: 'DeadlineError', message: 'no answer within 0.1 s' })
+  end()
+  t.equal(await early, 'first')
+  await settle()
+  t.equal(await join('a', async () => 'third'), 'third')
+})
+
 t.test('nothing of a read is left when it has answered all who waited', async t => {
   setFlagsFromString('--expose-gc')
   const collectGarbage = runInNewContext('gc') as () => void
-  const join = joinReads<object>()
+  const join = joinReads<object>(60)
   /** What is left of answers that nobody but the reads may hold. */
   const answers = await Promise.all([{}, {}, {}].map(async answer => {
     const shared = await join('a', async () => answer)

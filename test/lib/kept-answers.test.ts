@@ -47,7 +47,7 @@ const notAgain = () => { throw new Error('read again') }
 
 /** An instance of the service, as far as it matters here, with connections of its own. */
 function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = connect(t, 1)) {
-  const { answer, readState } = keepAnswers(sql, sqlProbe, maxBytes)
+  const { answer, readState } = keepAnswers(sql, sqlProbe, maxBytes, 60)
   const instance = { reads: 0, answer, readState, ask, value }
   return instance
 

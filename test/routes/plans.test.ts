@@ -74,7 +74,7 @@ const name = { firstName: 'Grace', lastName: 'Hopper' }
 const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
 
 /** Runs the query of an answer; nothing fits into what may be kept. */
-const { answer } = keepAnswers(sql, sql, 1)
+const { answer } = keepAnswers(sql, sql, 1, 60)
 const read = (query: AnswerQuery) => answer('', () => query)
 
 /** Every operation that reads or writes single rows, or one page of them. */
