@@ -46,6 +46,10 @@ export const variables = Type.Object({
     default: 72, minimum: 1, maximum: 3600, description: 'a number of seconds from 1 to 3600',
   }),
 
+  STOP_DELAY: Type.Integer({
+    default: 1, minimum: 0, maximum: 3600, description: 'a number of seconds from 0 to 3600',
+  }),
+
   DATABASE_URL: Type.Optional(Type.String({
     format: 'postgres',
     description: 'a PostgreSQL address such as postgres://user:password@host:5432/name',

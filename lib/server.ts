@@ -1,21 +1,25 @@
 import closeWithGrace from 'close-with-grace'
 
 import { buildApp } from './app.ts'
-import { loadConfig } from './config.ts'
+import { type Config, loadConfig } from './config.ts'
 import { loggerOptions } from './logger.ts'
 import { runMain } from './main.ts'
 import { StartupError } from './startup-error.ts'
 
-/** How long running requests and the database may take to finish on SIGTERM and SIGINT, in milliseconds. */
-const GRACE = 15_000
+/** How long a stop may take in all, in milliseconds: the delay, what runs, closing the database, and some more. */
+const graceOf = ({ STOP_DELAY, DATABASE_TIMEOUT }: Config) => (STOP_DELAY + 2 * DATABASE_TIMEOUT + 10) * 1000
 
 await runMain(async () => {
   const config = loadConfig()
   const app = buildApp(config, loggerOptions(config.LOG_LEVEL))
-  const grace = closeWithGrace({ delay: GRACE, logger: app.log }, async ({ err, signal }) => {
-    if (err) app.log.fatal({ err }, 'Stopping after an error that nobody caught')
-    else app.log.info(`Stopping on ${signal}`)
-    await app.close()
+  const grace = closeWithGrace({ delay: graceOf(config), logger: app.log }, async ({ err, signal }) => {
+    if (err) {
+      app.log.fatal({ err }, 'Stopping after an error that nobody caught')
+      await app.close()
+    } else {
+      app.log.info(`Stopping on ${signal}`)
+      await app.stop()
+    }
   })
   try {
     await app.listen({ host: config.HOST, port: config.PORT })

@@ -48,7 +48,7 @@ export function start (t: Test, script: string, environment: NodeJS.Dict<string>
   const node = covered ? [] : ['-u', 'NODE_OPTIONS']
   const child = spawn('env', [...node, process.execPath, ...SHORT_LIVED, ...preludes, resolve(script), ...args], {
     cwd: RUN_DIR,
-    env: { ...Object.fromEntries(inherited), NODE_ENV: 'test', ...environment },
+    env: { ...Object.fromEntries(inherited), NODE_ENV: 'test', STOP_DELAY: '0', ...environment },
   })
   const output = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', text => { output.stdout += text })

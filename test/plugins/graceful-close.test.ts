@@ -1,0 +1,44 @@
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+
+import t, { type Test } from 'tap'
+
+import { build } from '../helper.ts'
+
+async function listen (t: Test, variables: NodeJS.Dict<string>) {
+  const app = await build(t, variables)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  return { app, port: (app.server.address() as AddressInfo).port }
+}
+
+t.test('a service that stops answers for a while, and closes each connection with its answer', async t => {
+  const { app, port } = await listen(t, { STOP_DELAY: '1' })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const ask = async (path: string) => {
+    const [response] = await once(get({ port, path, agent }), 'response') as [IncomingMessage]
+    await once(response.resume(), 'end')
+    return { status: response.statusCode, connection: response.headers.connection }
+  }
+  t.strictSame(await ask('/livez'), { status: 200, connection: 'keep-alive' })
+  const stopped = app.stop()
+  t.strictSame(await ask('/livez'), { status: 200, connection: 'close' }, 'on the connection that was kept')
+  t.strictSame(await ask('/readyz'), { status: 503, connection: 'close' }, 'on a new one')
+  await stopped
+  await t.rejects(ask('/livez'), { code: 'ECONNREFUSED' })
+})
+
+t.test('clients that hold on are cut in the end', async t => {
+  const { app, port } = await listen(t, { STOP_DELAY: '0', DATABASE_TIMEOUT: '3600' })
+  const sockets = ['', 'GET /livez HTTP/1.1\r\n'].map(bytes => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
+    return socket.on('error', () => {}).resume()
+  })
+  await Promise.all(sockets.map(socket => once(socket, 'connect')))
+  const { setTimeout } = globalThis
+  t.capture(globalThis, 'setTimeout', ((work: () => void, delay: number) =>
+    setTimeout(work, delay === 3605_000 ? 100 : delay)) as typeof setTimeout)
+  const cut = Promise.all(sockets.map(socket => once(socket, 'close')))
+  await app.stop()
+  await cut
+})
