@@ -16,7 +16,8 @@ const readyz: FastifyPluginAsync = async app => {
   }, async request => {
     if (app.isClosing()) throw new HttpError(503, 'Stopping')
     try {
-      await assertMigrated(app.sql)
+      // Apart from the pool, on which others may wait in a long line.
+      await assertMigrated(app.sqlProbe)
     } catch (error) {
       request.log.warn({ err: error }, 'Not ready')
       throw new HttpError(503, 'Not ready')
