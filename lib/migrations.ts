@@ -10,6 +10,9 @@ import { StartupError } from './startup-error.ts'
 /** The folder of the SQL files: beside package.json, wherever this file was compiled to. */
 const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#package.json')))
 
+/** The advisory lock of who changes the schema. */
+const LOCK = 7_241_865_325
+
 /**
  * Brings the schema up to date, or takes back the last `count` steps, in one transaction and under an advisory lock: of
  * several who do it at once, the others wait and then find nothing left. Returns the names of the steps taken.
@@ -21,16 +24,20 @@ export async function migrate (databaseUrl: string, direction: 'up' | 'down' = '
   const dbClient = new pg.Client(databaseUrl)
   await dbClient.connect()
   try {
+    // Not the lock of node-pg-migrate, which is of a session: a pooler would leave it behind on some connection.
+    await dbClient.query('BEGIN')
+    await dbClient.query(`SELECT pg_advisory_xact_lock(${LOCK})`)
     const steps = await runner({
       dbClient,
       dir: DIRECTORY,
       direction,
       count,
       migrationsTable: 'pgmigrations',
-      advisoryLockMode: 'wait',
+      noLock: true,
       singleTransaction: true,
       log: () => {},
     })
+    await dbClient.query('COMMIT')
     return steps.map(({ name }) => name)
   } finally {
     await dbClient.end()
