@@ -55,7 +55,9 @@ interface Strike {
 }
 
 /** Runs a fault in the middle of a load, and waits until everything is as before. */
-async function strike (fault: string, { service, world, timeout }: Target, { inflict, fails, isAway }: Strike): Promise<Row> {
+async function strike (
+  fault: string, { service, world, timeout }: Target, { inflict, fails, isAway }: Strike
+): Promise<Row> {
   const load = new Load(world, service.url, { bound: timeout * 1000 + MARGIN })
   const watch = watchReadiness(service.url)
   load.start()

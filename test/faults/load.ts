@@ -82,8 +82,7 @@ export class Load {
   async #repeat (step: (turn: number) => Promise<void>) {
     for (let turn = 0; !this.#stopped; turn++) {
       await step(turn)
-      // Should the tests end early, so does this.
-      await sleep(this.#options.pause, undefined, { ref: false })
+      await sleep(this.#options.pause)
     }
   }
 

@@ -56,7 +56,7 @@ export function rowOf (fault: string, loads: Load[], lost: string[]): Row {
     failed: sum(load => load.failed),
     acknowledged: sum(load => load.ledger.size),
     lost: lost.length,
-    slowest: Math.max(...loads.map(load => load.slowest)) / 1000,
+    slowest: Math.max(0, ...loads.map(load => load.slowest)) / 1000,
     problems: [...loads.flatMap(load => load.problems), ...lost.slice(0, 5).map(what => `lost: ${what}`)],
   }
 }

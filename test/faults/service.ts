@@ -74,7 +74,7 @@ export function watchReadiness (url: string) {
       if (watch.ready && !ready) watch.lost = performance.now()
       if (!watch.ready && ready) watch.found = performance.now()
       watch.ready = ready
-      await sleep(50, undefined, { ref: false })
+      await sleep(50)
     }
   })()
   return watch

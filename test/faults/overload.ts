@@ -1,0 +1,287 @@
+// More than the service can do, and clients that hold on to what they get.
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+import { hashPassword } from '#lib/passwords.js'
+import { type Fault, lazy, type Setting, startCluster } from './database.ts'
+import { openClient, type Outcome, type Request } from './http.ts'
+import { Load } from './load.ts'
+import { type Row, rowOf } from './report.ts'
+import { Scope } from './scope.ts'
+import { type Service, startService } from './service.ts'
+import { percentile } from './statistics.ts'
+import { makeWorld, type World } from './world.ts'
+
+/** Within how many milliseconds each answer must be there. */
+const BOUND = 6000
+
+/** How long 99 % of all requests may take beside the overload, in milliseconds. */
+const BESIDE = 1000
+
+/** How long 99 % of the refusals may take, in milliseconds. */
+const REFUSAL = 1000
+
+const PASSWORD = 'correct horse'
+
+export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
+  const seconds = short ? 4 : 15
+  const server = lazy(async () => {
+    const { databaseUrl } = await startCluster(scope, directory)
+    return { world: await makeWorld(databaseUrl), DATABASE_URL: databaseUrl }
+  })
+
+  /** Runs the work beside a load, on a service of its own. */
+  async function beside (
+    name: string, variables: NodeJS.Dict<string>, work: (service: Service, world: World, load: Load) => Promise<Found>
+  ): Promise<Row> {
+    const { world, DATABASE_URL } = await server()
+    const own = new Scope()
+    try {
+      const service = await startService(own, directory, { DATABASE_URL, ...variables })
+      const load = new Load(world, service.url, { bound: BOUND, readers: 4, writers: 4, allows: isRefusal })
+      load.start()
+      await sleep(500)
+      load.latencies.length = 0
+      const { note, problems } = await work(service, world, load)
+      const p99 = percentile(load.latencies, 99)
+      const { failed, refused } = load
+      const over = performance.now()
+      await sleep(1000)
+      await load.stop()
+
+      const row = rowOf(name, [load], await load.ledger.findLost(world))
+      row.recovery = Math.max(0, load.lastFailure.end - over) / 1000
+      row.note = `${note}; beside it 99 % of the load took up to ${Math.round(p99)} ms` +
+        (refused > 0 ? `, and ${refused} requests of it were refused` : '')
+      row.problems.push(...problems)
+      if (!(p99 < BESIDE)) row.problems.push(`99 % of the load took up to ${Math.round(p99)} ms`)
+      if (load.failed > 0) row.problems.push(`${failed} requests failed`)
+      if (load.refused > refused) row.problems.push('requests were refused when it was over')
+      const { exitCode, signalCode } = service.child
+      if (exitCode !== null || signalCode !== null) row.problems.push('the service has ended')
+      return row
+    } finally {
+      await own.end()
+    }
+  }
+
+  return [
+    {
+      name: 'flood of sign-ins',
+      run () {
+        return beside(this.name, {}, async (service, world) => {
+          const emails = await addAccounts(world, 300)
+          return flood(service, seconds, 300, n => ({
+            method: 'POST', path: '/auth/login', body: { email: emails[n], password: PASSWORD },
+          }))
+        })
+      },
+    },
+    {
+      name: 'flood of requests past MAX_REQUESTS',
+      run () {
+        return beside(this.name, { MAX_REQUESTS: '40' }, async (service, { students }) => {
+          return flood(service, seconds, 300, n => ({
+            method: 'GET', path: '/events/registered', token: students[n % students.length]!.token,
+          }))
+        })
+      },
+    },
+    {
+      name: 'clients that send slowly or do not read',
+      run () {
+        const limit = short ? 2 : 5
+        const variables = { REQUEST_TIMEOUT: String(limit), IDLE_TIMEOUT: String(limit) }
+        return beside(this.name, variables, async (service, world) => {
+          await addBigBlogs(world)
+          const kinds: [what: string, hold: (socket: Socket, turn: number) => void][] = [
+            ['slow headers', (socket, turn) => {
+              socket.write(turn === 0 ? 'GET /blogs HTTP/1.1\r\nHost: a\r\n' : `X-${turn}: slow\r\n`)
+            }],
+            ['slow bodies', (socket, turn) => {
+              socket.write(turn === 0 ? `${POST}Content-Length: 1000\r\n\r\n` : ' ')
+            }],
+            ['answers not read', (socket, turn) => {
+              if (turn === 0) {
+                socket.pause().write('GET /blogs/admin HTTP/1.1\r\nHost: a\r\n' +
+                `Authorization: Bearer ${world.admin.token}\r\n\r\n`)
+              }
+            }],
+          ]
+          const problems: string[] = []
+          const notes: string[] = []
+          for (const [what, hold] of kinds) {
+            const longest = await holdOn(service.url, 50, hold)
+            notes.push(`${what} ${longest.toFixed(1)} s`)
+            // How often the service looks, and a moment for a busy machine.
+            if (longest > limit + 2.5) problems.push(`${what} held a connection for ${longest.toFixed(1)} s`)
+          }
+          return { note: `the last of 50 connections was gone after: ${notes.join(', ')}`, problems }
+        })
+      },
+    },
+    {
+      name: `${short ? '2,000' : '10,000'} idle connections`,
+      async run () {
+        const count = short ? 2000 : 10_000
+        const idle = short ? 4 : 10
+        try {
+          await allowFiles(2 * count + 1000)
+        } catch (error) {
+          return { ...rowOf(this.name, [], []), missing: `no more files may be opened (${(error as Error).message})` }
+        }
+        return beside(this.name, { IDLE_TIMEOUT: String(idle), REQUEST_TIMEOUT: String(idle) }, async service => {
+          const before = await residentMemory(service)
+          const sockets = await openIdle(service.url, count)
+          const opened = performance.now()
+          const grown = await residentMemory(service) - before
+          await Promise.all(sockets.map(({ gone }) => gone))
+          const seconds = (performance.now() - opened) / 1000
+          const problems: string[] = []
+          if (grown > count * 0.04) problems.push(`they took ${Math.round(grown)} MB of memory`)
+          if (seconds > idle + 3) problems.push(`the last one was gone after ${seconds.toFixed(1)} s`)
+          const early = sockets.filter(({ answered }) => !answered).length
+          if (early > 0) problems.push(`${early} were not answered`)
+          return { note: `they took ${Math.round(grown)} MB, and were gone after ${seconds.toFixed(1)} s`, problems }
+        })
+      },
+    },
+  ]
+}
+
+interface Found {
+  note: string
+  problems: string[]
+}
+
+const POST = 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
+
+/** Quick words that one should come back, and when. */
+function isRefusal ({ status, headers }: Outcome) {
+  return status === 503 && Number(headers['retry-after']) > 0
+}
+
+/** Sends requests over so many connections, each the next at once, and judges the answers. */
+async function flood (
+  { url }: Service, seconds: number, connections: number, request: (n: number) => Request
+): Promise<Found> {
+  const client = openClient(url, connections, 2 * BOUND)
+  const served: number[] = []
+  const refused: number[] = []
+  const others = new Map<string, number>()
+  const end = performance.now() + seconds * 1000
+  await Promise.all(Array.from({ length: connections }, async (_, n) => {
+    while (performance.now() < end) {
+      const outcome = await client.send(request(n))
+      if (outcome.status === 200) served.push(outcome.took)
+      else if (isRefusal(outcome)) refused.push(outcome.took)
+      else {
+        const what = outcome.error ?? `${outcome.status} ${JSON.stringify(outcome.body)}`
+        others.set(what, (others.get(what) ?? 0) + 1)
+      }
+      // Refused clients come back soon enough to be a flood, and the machine has more to do than to refuse them.
+      if (outcome.status !== 200) await sleep(50)
+    }
+  }))
+  client.end()
+  const problems = [...others].map(([what, count]) => `${count} times ${what}`)
+  const [p99, worst] = [percentile(refused, 99), percentile(served, 100)]
+  if (served.length === 0) problems.push('nothing was served')
+  if (refused.length === 0) problems.push('nothing was refused: there was no overload')
+  if (p99 > REFUSAL) problems.push(`99 % of the refusals took up to ${Math.round(p99)} ms`)
+  if (worst > BOUND) problems.push(`it took up to ${Math.round(worst)} ms to be served`)
+  return {
+    note: `${served.length} were served, in up to ${Math.round(worst)} ms; ${refused.length} were refused, ` +
+      `99 % of them in up to ${Math.round(p99)} ms`,
+    problems,
+  }
+}
+
+/** Opens connections and goes on with each of them twice a second; how long the last one held, in seconds. */
+async function holdOn (url: string, connections: number, hold: (socket: Socket, turn: number) => void) {
+  const { hostname, port } = new URL(url)
+  const times = await Promise.all(Array.from({ length: connections }, async () => {
+    const socket = connect(Number(port), hostname).on('error', () => {})
+    await once(socket, 'connect')
+    const start = performance.now()
+    let turn = 0
+    hold(socket, turn)
+    const timer = setInterval(() => hold(socket, ++turn), 500)
+    const gone = once(socket, 'close')
+    // Whoever does not read does not see the end either, unless by asking.
+    if (socket.isPaused()) await goneFromOutside(socket)
+    else socket.resume()
+    if (!socket.isPaused()) await gone
+    clearInterval(timer)
+    socket.destroy()
+    return performance.now() - start
+  }))
+  return Math.max(...times) / 1000
+}
+
+/** Waits until the other end of a connection is closed, by what the system says about its own end. */
+async function goneFromOutside (socket: Socket) {
+  const port = socket.localPort!.toString(16).toUpperCase().padStart(4, '0')
+  const ESTABLISHED = '01'
+  while (true) {
+    const table = await readFile('/proc/net/tcp', 'utf8')
+    const own = table.split('\n').map(line => line.trim().split(/\s+/)).find(([, local]) => local?.endsWith(`:${port}`))
+    if (own?.[3] !== ESTABLISHED) return
+    await sleep(200)
+  }
+}
+
+/** Connections that have had an answer and ask for nothing more. */
+async function openIdle (url: string, count: number) {
+  const { port } = new URL(url)
+  const sockets: { answered: boolean, gone: Promise<unknown> }[] = []
+  for (let n = 0; n < count; n++) {
+    // A source address has some 28,000 ports.
+    const localAddress = `127.0.0.${2 + Math.floor(n / 5000)}`
+    const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress }).on('error', () => {})
+    const idle = { answered: false, gone: once(socket, 'close') }
+    socket.once('data', () => { idle.answered = true })
+    socket.write('GET /livez HTTP/1.1\r\nHost: a\r\n\r\n')
+    sockets.push(idle)
+    if (n % 100 === 0) await sleep(10)
+  }
+  while (sockets.some(({ answered }) => !answered)) await sleep(50)
+  return sockets
+}
+
+/** Lets this process, and those that it starts, open so many files. */
+async function allowFiles (count: number) {
+  const limits = await readFile('/proc/self/limits', 'utf8')
+  const [, soft] = /^Max open files +(\d+)/m.exec(limits)!
+  if (Number(soft) >= count) return
+  await promisify(execFile)('prlimit', ['--pid', String(process.pid), `--nofile=${count}:${count}`])
+}
+
+/** The memory of a service, in megabytes. */
+async function residentMemory ({ child }: Service) {
+  const status = await readFile(`/proc/${child.pid}/status`, 'utf8')
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)![1]) / 1024
+}
+
+/** Adds accounts that can sign in with the one password. */
+async function addAccounts ({ look }: World, count: number) {
+  const password = await hashPassword(PASSWORD)
+  const rows = await look(sql => sql<{ email: string }[]>`
+    INSERT INTO users (email, password, first_name, last_name)
+    SELECT new_id() || '@example.org', ${password}, 'Mary', 'Jackson' FROM generate_series(1, ${count}::int)
+    RETURNING email
+  `)
+  return rows.map(({ email }) => email)
+}
+
+/** Adds so much that an answer does not fit into the buffers of a connection. Only admins see it. */
+async function addBigBlogs ({ look, admin }: World) {
+  await look(sql => sql`
+    INSERT INTO blogs (title, content, author_id)
+    SELECT 'Big', repeat('Something to be read by nobody. ', 1000), ${admin.id} FROM generate_series(1, 500)
+  `)
+}

@@ -1,0 +1,199 @@
+// What happens to the service itself.
+import { randomUUID } from 'node:crypto'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { type Fault, lazy, type Setting, startCluster } from './database.ts'
+import { openClient, type Outcome } from './http.ts'
+import { findContradictions } from './ledger.ts'
+import { Load } from './load.ts'
+import { rowOf } from './report.ts'
+import { type Service, startService } from './service.ts'
+import { makeWorld, type World } from './world.ts'
+
+/** Within how many milliseconds each answer must be there. */
+const BOUND = 6000
+
+/** Within how many seconds after SIGTERM the service must have ended, whatever its clients do. */
+const STOPPED = 15
+
+export function processFaults ({ scope, directory, short }: Setting): Fault[] {
+  const server = lazy(async () => {
+    const { cluster, databaseUrl } = await startCluster(scope, directory)
+    const variables = { DATABASE_URL: cluster.url('community'), DATABASE_TIMEOUT: short ? '2' : '5' }
+    return { world: await makeWorld(databaseUrl), variables }
+  })
+
+  return [
+    {
+      name: 'SIGTERM under load',
+      async run () {
+        const { world, variables } = await server()
+        const service = await startService(scope, directory, { ...variables, LOG_LEVEL: 'info' })
+        let stopping = Infinity
+        // A moment after the signal was sent, it has arrived.
+        const inspect = ({ start, status, headers }: Outcome) =>
+          status > 0 && start > stopping + 100 && headers.connection !== 'close' ? 'the connection is kept' : undefined
+        const load = new Load(world, service.url, {
+          bound: BOUND, readers: 20, writers: 20, pause: 0, inspect, allows: isTurnedAway,
+        })
+        load.start()
+        await sleep(short ? 1000 : 3000)
+        const [beforehand, start] = [load.answered, performance.now()]
+        stopping = start
+        service.child.kill('SIGTERM')
+        const { code, signal } = await service.ended
+        const seconds = (performance.now() - start) / 1000
+        await load.stop()
+
+        const row = rowOf(this.name, [load], await load.ledger.findLost(world))
+        row.problems.push(...await findContradictions(world))
+        row.note = `ended after ${seconds.toFixed(1)} s, ${load.answered - beforehand} answers later, ` +
+          `${load.refused} connections were turned away`
+        const accepted = (await service.log()).match(/"incoming request"/g)?.length ?? 0
+        if (accepted !== load.answered + load.failed) row.problems.push(`${accepted} requests were accepted`)
+        if (code !== 0) row.problems.push(`it ended with ${code ?? signal}`)
+        if (seconds > STOPPED) row.problems.push(`it took ${seconds.toFixed(1)} s to end`)
+        return row
+      },
+    },
+    {
+      name: 'SIGTERM with clients that hold on',
+      async run () {
+        const { world, variables } = await server()
+        const service = await startService(scope, directory, variables)
+        const load = new Load(world, service.url, { bound: BOUND, allows: isTurnedAway })
+        load.start()
+        const { hostname, port } = new URL(service.url)
+        const request = `GET /livez HTTP/1.1\r\nHost: ${hostname}\r\n`
+        const holders = ['', request, `${request}\r\n`].map(bytes => {
+          const socket = connect(Number(port), hostname, () => socket.write(bytes))
+          return socket.on('error', () => {})
+        })
+        await sleep(500)
+        const start = performance.now()
+        service.child.kill('SIGTERM')
+        const { code, signal } = await service.ended
+        const seconds = (performance.now() - start) / 1000
+        await load.stop()
+        for (const socket of holders) socket.destroy()
+
+        const row = rowOf(this.name, [load], await load.ledger.findLost(world))
+        row.note = `ended after ${seconds.toFixed(1)} s`
+        if (code !== 0) row.problems.push(`it ended with ${code ?? signal}`)
+        if (seconds > STOPPED) row.problems.push(`it took ${seconds.toFixed(1)} s to end`)
+        return row
+      },
+    },
+    {
+      name: 'SIGKILL under load',
+      async run () {
+        const { world, variables } = await server()
+        const loads: Load[] = []
+        const problems: string[] = []
+        const lost: string[] = []
+        let slowestStart = 0
+        for (let time = 0; time < (short ? 2 : 5); time++) {
+          const start = performance.now()
+          const service = await startService(scope, directory, variables)
+          slowestStart = Math.max(slowestStart, performance.now() - start)
+          // What was under way is lost with the process, of which nothing can be promised but that it is not half done.
+          const load = new Load(world, service.url, {
+            bound: BOUND, allows: ({ error }) => /^(ECONNREFUSED|ECONNRESET|aborted)$/.test(error ?? ''),
+          })
+          const big = startBigWrites(world, service)
+          load.start()
+          await sleep(1000 + Math.random() * 500)
+          service.child.kill('SIGKILL')
+          await service.ended
+          await load.stop()
+          problems.push(...await big.stop())
+          lost.push(...await load.ledger.findLost(world))
+          loads.push(load)
+        }
+        const row = rowOf(this.name, loads, lost)
+        row.recovery = slowestStart / 1000
+        row.problems.push(...problems, ...await findContradictions(world))
+        return row
+      },
+    },
+  ]
+}
+
+/** Nobody listens any more, or the system drops, unseen by the service, what it has queued until then. */
+function isTurnedAway ({ error, reused }: Outcome) {
+  return error === 'ECONNREFUSED' || (error === 'ECONNRESET' && !reused)
+}
+
+/** How many registrations are deleted with each event. */
+const CROWD = 100
+
+/** Makes clubs and deletes events until it is stopped, which returns what is half done or lost of that. */
+function startBigWrites (world: World, { url }: Service) {
+  const client = openClient(url, 4, BOUND)
+  const clubs = new Set<string>()
+  const deleted = new Set<string>()
+  const events: string[] = []
+  const { token } = world.admin
+  let stopped = false
+
+  async function makeClubs () {
+    const heads = await world.look(sql => sql<{ email: string }[]>`
+      INSERT INTO users (email, password, first_name, last_name)
+      SELECT new_id() || '@example.org', '!', 'Head', 'Student' FROM generate_series(1, 2000) RETURNING email
+    `)
+    for (const { email } of heads) {
+      if (stopped) return
+      const body = { name: randomUUID(), description: 'A club', clubHeadEmail: email }
+      const { status } = await client.send({ method: 'POST', path: '/clubs', token, body })
+      if (status === 201) clubs.add(body.name)
+    }
+  }
+
+  async function deleteEvents () {
+    events.push(...await world.look(async sql => {
+      const rows = await sql<{ id: string }[]>`
+        INSERT INTO events (title, description, date, club_id)
+        SELECT 'To be deleted', 'With its registrations', now(), (SELECT club_id FROM events LIMIT 1)
+        FROM generate_series(1, 200) RETURNING id
+      `
+      const ids = rows.map(({ id }) => id)
+      await sql`
+        INSERT INTO event_registrations (user_id, event_id)
+        SELECT users.id, event.id FROM (SELECT id FROM users ORDER BY id LIMIT ${CROWD}) AS users,
+          unnest(${ids}::uuid[]) AS event (id)
+      `
+      return ids
+    }))
+    for (const id of events) {
+      if (stopped) return
+      const { status } = await client.send({ method: 'DELETE', path: `/events/${id}`, token })
+      if (status === 200) deleted.add(id)
+    }
+  }
+
+  const writing = [makeClubs(), makeClubs(), deleteEvents()]
+  return {
+    async stop () {
+      stopped = true
+      await Promise.all(writing)
+      client.end()
+      return world.look(async sql => {
+        const problems: string[] = []
+        const names = new Set((await sql`SELECT name FROM clubs`).map(({ name }) => name))
+        for (const name of clubs) if (!names.has(name)) problems.push(`lost: club ${name}`)
+        const left = await sql<{ id: string, exists: boolean, registrations: number }[]>`
+          SELECT id, EXISTS (SELECT FROM events WHERE events.id = one.id) AS exists,
+            (SELECT count(*)::int FROM event_registrations WHERE event_id = one.id) AS registrations
+          FROM unnest(${events}::uuid[]) AS one (id)
+        `
+        for (const { id, exists, registrations } of left) {
+          if (exists && deleted.has(id)) problems.push(`lost: the deletion of event ${id}`)
+          if (registrations !== (exists ? CROWD : 0)) problems.push(`event ${id} has ${registrations} registrations`)
+        }
+        if (clubs.size === 0 || deleted.size === 0) problems.push('no club was made, or no event deleted')
+        return problems
+      })
+    },
+  }
+}
