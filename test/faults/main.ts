@@ -5,6 +5,7 @@ import { join } from 'node:path'
 
 import { runMain } from '#lib/main.js'
 import { databaseFaults, type Fault, type Setting } from './database.ts'
+import { instanceFaults } from './instances.ts'
 import { type Options, readOptions, USAGE } from './options.ts'
 import { overloadFaults } from './overload.ts'
 import { processFaults } from './process.ts'
@@ -57,7 +58,7 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   // PostgreSQL, which does not run as root, must be able to enter it.
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
-  const faults = [databaseFaults, processFaults, overloadFaults]
+  const faults = [databaseFaults, processFaults, overloadFaults, instanceFaults]
     .flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()

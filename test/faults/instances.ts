@@ -1,0 +1,278 @@
+// Several instances, as the README has it: behind HAProxy, with PgBouncer between them and PostgreSQL.
+import { execFile, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { chown, readFile, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+import postgres from 'postgres'
+
+import { findAccount } from '#lib/embedded-postgres.js'
+import { hashPassword } from '#lib/passwords.js'
+import { Cluster } from '../cluster.ts'
+import { freePort } from '../process.ts'
+import { type Fault, lazy, type Setting } from './database.ts'
+import { type Outcome, send } from './http.ts'
+import { findContradictions } from './ledger.ts'
+import { Load } from './load.ts'
+import { rowOf } from './report.ts'
+import type { Scope } from './scope.ts'
+import { type Service, startService } from './service.ts'
+import { makeWorld, type World } from './world.ts'
+
+const run = promisify(execFile)
+
+const ROOT = fileURLToPath(new URL('.', import.meta.resolve('#package.json')))
+
+const EXAMPLES = join(ROOT, 'examples/several-instances')
+
+/** Within how many milliseconds each answer must be there. */
+const BOUND = 6000
+
+/** How long a program may take until it listens, in milliseconds. */
+const PATIENCE = 10_000
+
+/** The role that PgBouncer knows. */
+const ROLE = { user: 'community', password: 'correct-horse' }
+
+interface Group {
+  world: World
+  /** The address of HAProxy. */
+  url: string
+  instances: Service[]
+  /** Stops an instance as its operator does, and starts it again. */
+  restart (n: number): Promise<{ code: number | null }>
+  /** The address of PgBouncer. */
+  poolerUrl: string
+}
+
+interface Found {
+  loads: Load[]
+  problems: string[]
+  note?: string
+}
+
+export function instanceFaults (setting: Setting): Fault[] {
+  const { short } = setting
+  const group = lazy(() => openGroup(setting))
+
+  const named = (name: string, work: (group: Group) => Promise<Found>) => ({
+    name,
+    async run () {
+      const missing = await missingPrograms('haproxy', 'pgbouncer')
+      if (missing) return { ...rowOf(name, [], []), missing }
+      const opened = await group()
+      const { loads, problems, note } = await work(opened)
+      const lost = (await Promise.all(loads.map(load => load.ledger.findLost(opened.world)))).flat()
+      const row = rowOf(name, loads, lost)
+      row.note = note
+      row.problems.push(...problems, ...await findContradictions(opened.world))
+      return row
+    },
+  })
+
+  const faults: Fault[] = [
+    named('two instances: all see at once what is written', async ({ world, url, instances }) => {
+      const load = new Load(world, url, { bound: BOUND, readers: 8, writers: 8 })
+      load.start()
+      await sleep(short ? 2000 : 10_000)
+      const problems = await crossWrites(world, instances, short ? 50 : 500)
+      await load.stop()
+      if (load.failed > 0) problems.push(`${load.failed} requests failed`)
+      return { loads: [load], problems }
+    }),
+    named('two instances: they share the count of failed sign-ins', async group => {
+      return { loads: [], problems: await shareFailures(group) }
+    }),
+    named('two instances: rolling restart under load', async ({ world, url, restart }) => {
+      const load = new Load(world, url, { bound: BOUND, readers: 10, writers: 10 })
+      load.start()
+      await sleep(1000)
+      const problems: string[] = []
+      const start = performance.now()
+      for (const n of short ? [0, 1] : [0, 1, 0, 1]) {
+        const { code } = await restart(n)
+        if (code !== 0) problems.push(`instance ${n} ended with ${code}`)
+        // HAProxy must have seen that it is there again.
+        await sleep(2000)
+      }
+      const seconds = (performance.now() - start) / 1000
+      await load.stop()
+      if (load.failed > 0) problems.push(`${load.failed} requests failed`)
+      return { loads: [load], problems, note: `${short ? 2 : 4} restarts in ${seconds.toFixed(1)} s` }
+    }),
+  ]
+  if (short) return faults
+  return [...faults, named('the tests of all routes through PgBouncer', async ({ poolerUrl }) => {
+    const { problems, note } = await testRoutes(poolerUrl)
+    return { loads: [], problems, note }
+  })]
+}
+
+async function missingPrograms (...programs: string[]) {
+  const missing: string[] = []
+  for (const program of programs) {
+    if (!await run('sh', ['-c', `command -v ${program}`]).then(() => true, () => false)) missing.push(program)
+  }
+  return missing.length > 0 ? `${missing.join(' and ')} must be installed` : undefined
+}
+
+async function openGroup ({ scope, directory }: Setting): Promise<Group> {
+  const cluster = await Cluster.create(scope, directory)
+  await cluster.start()
+  const sql = postgres(cluster.url(), { max: 1 })
+  await sql.unsafe(`CREATE ROLE ${ROLE.user} LOGIN CREATEDB PASSWORD '${ROLE.password}'`)
+  await sql.unsafe(`CREATE DATABASE community OWNER ${ROLE.user}`)
+  await sql.end()
+
+  const pooler = await freePort()
+  const users = await write(directory, 'userlist.txt', `"${ROLE.user}" "${ROLE.password}"\n`)
+  await startProgram(scope, directory, 'pgbouncer', pooler, [await fill(directory, 'pgbouncer.ini', {
+    '10.0.0.20': '127.0.0.1',
+    5432: String(cluster.port),
+    '10.0.0.15': '127.0.0.1',
+    6432: String(pooler),
+    '/etc/pgbouncer/userlist.txt': users,
+  })])
+  const poolerUrl = `postgres://${ROLE.user}:${ROLE.password}@127.0.0.1:${pooler}/community`
+
+  // Both bring the schema up to date, at once.
+  const variables = {
+    DATABASE_URL: poolerUrl,
+    DATABASE_PREPARE: 'false',
+    MIGRATE_ON_START: 'true',
+    TRUST_PROXY: '127.0.0.1',
+    STOP_DELAY: '3',
+  }
+  const start = (port: number) => startService(scope, directory, { ...variables, PORT: String(port) })
+  const ports = [await freePort(), await freePort()]
+  const instances = await Promise.all(ports.map(start))
+  const world = await makeWorld(cluster.url('community'))
+  const front = await freePort()
+  await startProgram(scope, directory, 'haproxy', front, ['-db', '-f', await fill(directory, 'haproxy.cfg', {
+    '0.0.0.0:80': `127.0.0.1:${front}`,
+    '10.0.0.11:3000': `127.0.0.1:${ports[0]}`,
+    '10.0.0.12:3000': `127.0.0.1:${ports[1]}`,
+  })])
+  return {
+    world,
+    url: `http://127.0.0.1:${front}`,
+    instances,
+    poolerUrl,
+    async restart (n) {
+      instances[n]!.child.kill('SIGTERM')
+      const { code } = await instances[n]!.ended
+      instances[n] = await start(ports[n]!)
+      return { code }
+    },
+  }
+}
+
+/** The example as it is in the repository, but for what differs from machine to machine. */
+async function fill (directory: string, name: string, values: Record<string, string>) {
+  let text = await readFile(join(EXAMPLES, name), 'utf8')
+  for (const [example, value] of Object.entries(values)) {
+    if (!text.includes(example)) throw new Error(`${name} does not say ${example}`)
+    text = text.replaceAll(example, value)
+  }
+  return write(directory, name, text)
+}
+
+async function write (directory: string, name: string, text: string) {
+  const path = join(directory, name)
+  await writeFile(path, text)
+  const { uid, gid } = await findAccount(join(directory, 'none'))
+  await chown(path, uid, gid)
+  return path
+}
+
+/** Starts a program, which does not want to be root, and waits until it listens. */
+async function startProgram (scope: Scope, directory: string, program: string, port: number, args: string[]) {
+  const file = join(directory, `${program}.log`)
+  const output = openSync(file, 'a')
+  const child = spawn(program, args, {
+    ...await findAccount(join(directory, 'none')), cwd: directory, stdio: ['ignore', output, output],
+  })
+  closeSync(output)
+  const ended = once(child, 'close')
+  scope.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  const deadline = performance.now() + PATIENCE
+  while (!await listens(port)) {
+    if (performance.now() > deadline || child.exitCode !== null) {
+      throw new Error(`${program} does not start:\n${(await readFile(file, 'utf8')).slice(-2000)}`)
+    }
+    await sleep(50)
+  }
+}
+
+async function listens (port: number) {
+  const socket = connect(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}
+
+/** Writes through one instance and reads through the other, and the other way round. */
+async function crossWrites ({ students }: World, instances: Service[], times: number) {
+  const problems: string[] = []
+  for (let n = 0; n < times; n++) {
+    const [one, other] = n % 2 === 0 ? instances : instances.toReversed()
+    const { token } = students[n % students.length]!
+    const title = `Blog ${randomUUID()}`
+    const body = { title, content: 'What is said in it, at some length' }
+    const written = await send(one!.url, { method: 'POST', path: '/blogs/submit', token, body })
+    const seen = await send(other!.url, { method: 'GET', path: '/blogs/me', token })
+    if (written.status !== 201) problems.push(`one instance answered ${written.status}`)
+    if (!JSON.stringify(seen.body).includes(title)) problems.push('the other instance did not show it')
+  }
+  return [...new Set(problems)]
+}
+
+/** Guesses a password through HAProxy, then through each instance. */
+async function shareFailures ({ world, url, instances }: Group) {
+  const email = 'guessed@example.org'
+  const password = await hashPassword('correct horse')
+  await world.look(sql => sql`
+    INSERT INTO users (email, password, first_name, last_name) VALUES (${email}, ${password}, 'Ada', 'Lovelace')
+  `)
+  const guess = (url: string, password: string) =>
+    send(url, { method: 'POST', path: '/auth/login', body: { email, password } })
+  const outcomes: Outcome[] = []
+  for (let n = 0; n < 20; n++) outcomes.push(await guess(url, `wrong ${n}`))
+  const problems = outcomes.filter(({ status }) => status !== 401).map(({ status }) => `a guess was answered ${status}`)
+  for (const { url } of instances) {
+    const { status, headers } = await guess(url, 'correct horse')
+    if (status !== 429 || !headers['retry-after']) problems.push(`an instance answered ${status} after 20 failures`)
+  }
+  return problems
+}
+
+/** The tests of the routes, on databases behind the pooler. */
+async function testRoutes (poolerUrl: string) {
+  try {
+    const { stdout } = await run('npx tap --allow-incomplete-coverage --reporter=tap test/routes/*.test.ts', {
+      cwd: ROOT,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: poolerUrl, DATABASE_PREPARE: 'false' },
+      shell: true,
+      maxBuffer: 2 ** 28,
+    })
+    return { problems: [], note: stdout.split('\n').filter(line => /^# (pass|fail|tests)/.test(line)).join(', ') }
+  } catch (error) {
+    const { stdout = '', message } = error as Error & { stdout?: string }
+    const failed = stdout.split('\n').filter(line => /^ *not ok/.test(line)).slice(0, 10)
+    return { problems: failed.length > 0 ? failed : [message] }
+  }
+}
