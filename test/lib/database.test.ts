@@ -135,6 +135,22 @@ t.test('A connection on which the server stays silent is given up, however quiet
   t.equal(seed.sql.options.silence_timeout, 0, 'or for as long as it likes')
 })
 
+t.test('A connection that keeps no prepared statements is given one statement at a time', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  for (const [DATABASE_PREPARE, isSent] of [['true', true], ['false', false]] as const) {
+    const config = testConfig({ DATABASE_URL, DATABASE_PREPARE, DATABASE_POOL_SIZE: '1' })
+    const { sql, close } = await openDatabase(config, log)
+    t.teardown(close)
+    const running = sql`SELECT pg_sleep(0.1)`.execute()
+    const next = sql`SELECT ${1}::int AS one`.execute() as unknown as Promise<object[]> & { state: object | null }
+    await sleep(20)
+    t.equal(next.state !== null, isSent, 'a pooler would answer the next one for nobody')
+    await running
+    t.strictSame([...await next], [{ one: 1 }])
+    t.equal((await sql.begin(sql => sql`SELECT 1`)).length, 1)
+  }
+})
+
 t.test('A database out of reach stops the start with its address, without user, password and options', async t => {
   const port = await closedPort()
   const refused = `Cannot reach the database at 127.0.0.1:${port}/x: connect ECONNREFUSED 127.0.0.1:${port}`
