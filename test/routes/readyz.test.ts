@@ -38,7 +38,7 @@ t.test('GET /readyz answers 503 when there is no schema at all', async t => {
 
 t.test('GET /readyz answers 503 when the database is gone', async t => {
   const app = await build(t)
-  await app.sql.end({ timeout: 0 })
+  await app.sqlProbe.end({ timeout: 0 })
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
 })
