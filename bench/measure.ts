@@ -38,8 +38,9 @@ const TURNS = 5
 const LONGEST = 5
 const TIMES = 3
 
-/** The connections at most that warm a server up. */
-const WARM = 8
+/** The connections at most that warm a server up, and for how many seconds. */
+const WARM = 16
+const WARM_SECONDS = 2
 
 /** Everything that a run of the benchmark finds out. */
 export class Findings {
@@ -111,7 +112,7 @@ export class Findings {
     }
   }
 
-  /** Measures a case for so many seconds, after one of warming up when it is the first time of this server. */
+  /** Measures a case for so many seconds, after warming up when it is the first time of this server. */
   async run (
     world: World, server: Server, operation: Case, connections: number, seconds = this.options.seconds
   ): Promise<Measure & { outcome: Outcome }> {
@@ -119,7 +120,7 @@ export class Findings {
     const key = `${server.url} ${name}`
     if (!this.#warm.has(key)) {
       const { load } = await operation.prepare(world, server)
-      const { requests, seconds } = await wrk(server.url, load, Math.min(WARM, connections), 1)
+      const { requests, seconds } = await wrk(server.url, load, Math.min(WARM, connections), WARM_SECONDS)
       this.#warm.set(key, requests / seconds)
     }
     const enough = Math.ceil(TIMES * connections / this.#warm.get(key)!)

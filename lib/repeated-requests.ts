@@ -63,22 +63,27 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
   function handle (request: IncomingMessage, response: ServerResponse, next: RequestListener) {
     const key = keyOf(request)
     if (request.method !== 'GET' || !kept.has(key)) return next(request, response)
-    request.arrived = performance.now()
+    const arrived = performance.now()
     readState().then(state => {
       const known = kept.get(key)
       if (known && isSameState(known.state, state)) return send(request, response, known)
       states.set(request, state)
-      if (state === null) return next(request, response)
+      if (state === null) return route()
 
       // Of those who find the same change, one goes the ordinary way. Its read begins in this state or a later one, and
       // whoever arrives while it is the last state known can take its response as well.
       const renewal = renewals.get(state + key)
-      if (!renewal) return renew(state + key, request, response, next)
-      renewal.then(known => known ? send(request, response, known) : next(request, response))
-    }, () => next(request, response))
+      if (!renewal) return renew(state + key, request, response, route)
+      renewal.then(known => known ? send(request, response, known) : route())
+    }, route)
+
+    function route () {
+      request.arrived = arrived
+      next(request, response)
+    }
   }
 
-  function renew (name: string, request: IncomingMessage, response: ServerResponse, next: RequestListener) {
+  function renew (name: string, request: IncomingMessage, response: ServerResponse, route: () => void) {
     renewals.set(name, new Promise(resolve => {
       renewed.set(request, resolve)
       response.once('close', () => {
@@ -86,7 +91,7 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
         resolve(undefined)
       })
     }))
-    next(request, response)
+    route()
   }
 }
 

@@ -39,7 +39,6 @@ export function collectBlocks () {
       }
     },
     end () {
-      if (length === 0 && blocks.length > 0) return blocks
       // Memory of its own: a part of the pool would keep all the rest of that.
       const last = Buffer.allocUnsafeSlow(length)
       block.copy(last, 0, 0, length)

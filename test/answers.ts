@@ -21,7 +21,7 @@ interface Record {
 }
 
 const RECORDS = join(RUN_DIR, 'answers')
-const ROUTE_TESTS = 'test/routes'
+const ROUTE_TESTS = 'dist/test/routes'
 
 const ajv = new Ajv({ strict: false })
 addFormats.default(ajv)
@@ -32,7 +32,7 @@ const undeclared = new Set<string>()
 process.once('exit', () => {
   const file = relative('.', process.argv[1]!)
   // A test that saw no answer ran too.
-  if (!file.endsWith('.test.ts')) return
+  if (!file.endsWith('.test.js')) return
   const record: Record = { file, seen: [...seen], undeclared: [...undeclared] }
   mkdirSync(RECORDS, { recursive: true })
   writeFileSync(join(RECORDS, `${process.pid}.json`), JSON.stringify(record))
@@ -70,7 +70,8 @@ export async function compareAnswers (databaseUrl: string): Promise<string[]> {
   const wrong = records.flatMap(({ file, undeclared }) => undeclared.map(answer => `${file}: ${answer}`))
 
   const ran = new Set(records.map(({ file }) => file))
-  if (readdirSync(ROUTE_TESTS).every(file => ran.has(join(ROUTE_TESTS, file)))) {
+  const routeTests = readdirSync(ROUTE_TESTS).filter(file => file.endsWith('.test.js'))
+  if (routeTests.every(file => ran.has(join(ROUTE_TESTS, file)))) {
     const seen = new Set(records.flatMap(({ seen }) => seen))
     const missed = (await declaredAnswers(databaseUrl)).filter(answer => !seen.has(answer))
     wrong.push(...missed.map(answer => `no test saw ${answer}`))

@@ -133,6 +133,7 @@ t.test('whoever waits too long for the read of others, and for their own, is tol
   const join = joinReads<string>(0.1)
   let end = () => {}
   const early = join('a', () => new Promise(resolve => { end = () => resolve('first') }))
+  await settle()
   const waiting = join('a', async () => 'second')
   await t.rejects(waiting, { name: 'DeadlineError', message: 'no answer within 0.1 s' })
   end()

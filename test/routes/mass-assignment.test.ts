@@ -11,7 +11,8 @@ recordAnswers(app)
 t.teardown(() => app.close())
 const writing: string[] = []
 app.addHook('onRoute', ({ method, url }) => {
-  if (!['GET', 'HEAD', 'OPTIONS'].includes(String(method))) writing.push(`${String(method)} ${url}`)
+  const methods = [method].flat().filter(method => !['GET', 'HEAD', 'OPTIONS'].includes(method))
+  writing.push(...methods.map(method => `${method} ${url}`))
 })
 await app.ready()
 
