@@ -263,7 +263,7 @@ async function shareFailures ({ world, url, instances }: Group) {
 /** The tests of the routes, on databases behind the pooler. */
 async function testRoutes (poolerUrl: string) {
   try {
-    const { stdout } = await run('npm run --silent build:test && npx tap --allow-incomplete-coverage --reporter=tap dist/test/routes/*.test.js', {
+    const { stdout } = await run('npx tap --allow-incomplete-coverage --reporter=tap dist/test/routes/*.test.js', {
       cwd: ROOT,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: poolerUrl, DATABASE_PREPARE: 'false' },
       shell: true,
