@@ -5,7 +5,8 @@ import postgres from 'postgres'
 
 import { startEmbeddedPostgres } from '#lib/embedded-postgres.js'
 import { compareAnswers } from './answers.ts'
-import { currentRun, RUN_DIR, withDatabase } from './run.ts'
+import { currentRun } from './current-run.ts'
+import { RUN_DIR, withDatabase } from './run.ts'
 
 const { url, template } = currentRun()
 const discrepancies = await compareAnswers(withDatabase(url, template))

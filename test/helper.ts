@@ -7,7 +7,8 @@ import type { Role } from '#lib/accounts.js'
 import { buildApp } from '#lib/app.js'
 import { type Config, loadConfig } from '#lib/config.js'
 import { recordAnswers } from './answers.ts'
-import { currentRun, withDatabase } from './run.ts'
+import { currentRun } from './current-run.ts'
+import { withDatabase } from './run.ts'
 
 /** What of a tap test the helpers use: everything they make is gone when it ends. */
 interface Test {

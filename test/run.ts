@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** What a test run keeps: its embedded server, and, in a file, where the databases are. Removed when it ends. */
@@ -13,10 +12,6 @@ export interface Run {
 }
 
 export const RUN_FILE = join(RUN_DIR, 'run.json')
-
-export function currentRun (): Run {
-  return JSON.parse(readFileSync(RUN_FILE, 'utf8'))
-}
 
 /** The same server, another database. */
 export function withDatabase (url: string, name: string) {

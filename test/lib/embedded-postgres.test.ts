@@ -245,6 +245,22 @@ t.test('A server that dies is started again at its address, as often as it dies,
   t.equal(await serverPid(home), undefined)
 })
 
+t.test('A server that cannot be started again is tried on until it can', async t => {
+  const home = await newData(t)
+  const log = fakeLog()
+  const server = await startEmbeddedPostgres(home, log as never)
+  const file = join(home, 'postgres', 'postgresql.conf')
+  const settings = await readFile(file)
+  await appendFile(file, "no_such_setting = 'on'\n")
+  await end((await serverPid(home))!, 'SIGKILL')
+  while (!log.lines.some(line => line.includes('contains errors'))) await sleep(20)
+  await writeFile(file, settings)
+  while (log.lines.at(-1) !== 'The embedded PostgreSQL is there again') await sleep(20)
+  t.strictSame(await kept(server.url), KEPT)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
 t.test('A pid file of a process that is something else by now is cleared', async t => {
   const home = await newData(t)
   await writeFile(pidFile(home), [process.pid, join(home, 'postgres'), 1, 5432, '', '127.0.0.1', '', ''].join('\n'))
