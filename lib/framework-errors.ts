@@ -10,6 +10,9 @@ export function answerFrameworkError (error: FastifyError, _request: FastifyRequ
 
 const CLIENT_ERRORS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
+/** How long a client that was hung up on has to read why, in milliseconds. */
+const LINGER = 1000
+
 /** Answers what Node's parser refuses, such as a broken request line: 400, 408 or 431 `{message}`, then hangs up. */
 export function answerClientError (error: NodeJS.ErrnoException, socket: Socket) {
   if (!socket.writable || error.code === 'ECONNRESET') {
@@ -26,4 +29,6 @@ export function answerClientError (error: NodeJS.ErrnoException, socket: Socket)
     '',
     body,
   ].join('\r\n'))
+  // To close at once could destroy the answer on its way (RFC 9112, § 9.6); who goes on sending would keep it open.
+  setTimeout(() => socket.destroy(), LINGER).unref()
 }

@@ -42,6 +42,18 @@ t.test('whoever is slow, or does nothing, is hung up on', async t => {
   await Promise.all(cases.map(async ([what, bytes, lines]) => t.strictSame(await statusLines(bytes), lines, what)))
 })
 
+t.test('whoever goes on sending does not keep the connection', async t => {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {})
+  socket.write('GET /livez HTTP/1.1\r\nHost: a\r\n')
+  const [accepted] = await once(app.server, 'connection')
+  const timer = setInterval(() => socket.write('X-More: slow\r\n'), 200)
+  const [bytes] = await once(socket, 'data')
+  t.match(String(bytes), /^HTTP\/1.1 408 Request Timeout\r\n/)
+  await once(accepted, 'close')
+  clearInterval(timer)
+  socket.destroy()
+})
+
 t.test('whoever never reads the answer is hung up on', async t => {
   await app.sql`
     INSERT INTO testimonials (name, batch_year, content)
