@@ -28,9 +28,11 @@ export async function createDatabase (t: Test, { migrated = true } = {}) {
   return withDatabase(url, name)
 }
 
-/** A configuration for tests; neither the environment nor `.env` has a say in it. */
+/** A configuration for tests. Of the environment and `.env`, only DATABASE_PREPARE counts: it belongs to the server. */
 export function testConfig (variables: NodeJS.Dict<string>): Config {
-  return loadConfig({ NODE_ENV: 'test', JWT_SECRET: 'a secret of the tests, long enough', ...variables }, '/dev/null')
+  const { DATABASE_PREPARE } = process.env
+  const JWT_SECRET = 'a secret of the tests, long enough'
+  return loadConfig({ NODE_ENV: 'test', JWT_SECRET, DATABASE_PREPARE, ...variables }, '/dev/null')
 }
 
 /** The service on a database of its own, unless told of one, ready, and closed when the test ends. */

@@ -32,25 +32,6 @@ await runMain(async () => {
 // A load goes on when a fault could not be run to its end.
 process.exit()
 
-/** How often a fault is run again because the machine was at a standstill. */
-const ATTEMPTS = 3
-
-/** Runs a fault. What was late because this process, and so all others, were paused meanwhile tells nothing. */
-async function runUnpaused (fault: Fault): Promise<Row> {
-  for (let attempt = 1; ; attempt++) {
-    let [last, longest] = [performance.now(), 0]
-    const timer = setInterval(() => {
-      const now = performance.now()
-      longest = Math.max(longest, now - last)
-      last = now
-    }, 100)
-    const row = await fault.run()
-    clearInterval(timer)
-    if (row.problems.length === 0 || longest < 1500 || attempt === ATTEMPTS) return row
-    console.log(`${fault.name}: the machine was at a standstill for ${(longest / 1000).toFixed(1)} s, so once more`)
-  }
-}
-
 async function runFaults ({ short, only, allowMissing }: Options) {
   const start = performance.now()
   const directory = await mkdtemp(join(tmpdir(), 'community-faults-'))
@@ -64,7 +45,7 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   showHeader()
   const rows: Row[] = []
   for (const fault of faults) {
-    const row = await runUnpaused(fault)
+    const row = await fault.run()
     showRow(row)
     rows.push(row)
   }
