@@ -130,7 +130,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
       name: `${short ? '2,000' : '10,000'} idle connections`,
       async run () {
         const count = short ? 2000 : 10_000
-        const idle = short ? 4 : 10
+        const idle = short ? 6 : 15
         try {
           await allowFiles(count + 1000)
         } catch (error) {
@@ -144,7 +144,8 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
           await Promise.race([Promise.all(sockets.map(({ gone }) => gone)), sleep(PATIENCE)])
           const seconds = (performance.now() - opened) / 1000
           const problems: string[] = []
-          if (grown > count * 0.04) problems.push(`they took ${Math.round(grown)} MB of memory`)
+          // Any load lets the heap grow by as much as the first part.
+          if (grown > 100 + count * 0.03) problems.push(`they took ${Math.round(grown)} MB of memory`)
           if (seconds > idle + 3) problems.push(`the last one was gone after ${seconds.toFixed(1)} s`)
           const early = sockets.filter(({ answered }) => !answered).length
           if (early > 0) problems.push(`${early} were not answered`)

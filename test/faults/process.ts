@@ -103,7 +103,8 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
           })
           const big = startBigWrites(world, service)
           load.start()
-          await sleep(1000 + Math.random() * 500)
+          for (let polls = 0; polls < 100 && !big.isUnderWay(); polls++) await sleep(50)
+          await sleep(500 + Math.random() * 500)
           service.child.kill('SIGKILL')
           await service.ended
           await load.stop()
@@ -174,6 +175,7 @@ function startBigWrites (world: World, { url }: Service) {
 
   const writing = [makeClubs(), makeClubs(), deleteEvents()]
   return {
+    isUnderWay: () => clubs.size > 0 && deleted.size > 0,
     async stop () {
       stopped = true
       await Promise.all(writing)
