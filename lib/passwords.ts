@@ -21,6 +21,9 @@ const THREADS = Number(process.env.UV_THREADPOOL_SIZE) || 4
 /** How many hashes may wait for their turn. At some 50 ms each on two cores, the last one waits for 2.5 s. */
 const QUEUE_LENGTH = 100
 
+/** How long a hash may wait for its turn where they take longer than that, in milliseconds. */
+const MAX_WAIT = 4000
+
 /** How many seconds a hash may take with its wait, on a machine that is not the fastest. */
 export const HASHING_TIME = 5
 
@@ -32,13 +35,19 @@ export const BUSY = 'Too many people sign in at this moment, please try again in
 
 /** Throws a 503 when so many hashes wait that another would have to wait too long. */
 export function assertNotBusy () {
-  if (limit.pendingCount >= QUEUE_LENGTH) throw new HttpError(503, BUSY, {}, { 'retry-after': 5 })
+  if (limit.pendingCount >= QUEUE_LENGTH) throw busy()
 }
 
-/** Does the work as soon as a core is free for it. Rejects with a 503 when too much waits already. */
+const busy = () => new HttpError(503, BUSY, {}, { 'retry-after': 5 })
+
+/** Does the work as soon as a core is free for it. Rejects with a 503 when too much waits already, or for too long. */
 async function enqueue<T> (work: () => Promise<T>): Promise<T> {
   assertNotBusy()
-  return limit(work)
+  const start = performance.now()
+  return limit(() => {
+    if (performance.now() - start > MAX_WAIT) throw busy()
+    return work()
+  })
 }
 
 /**

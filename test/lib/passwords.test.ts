@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises'
+
 import argon2 from 'argon2'
 import t from 'tap'
 
@@ -39,4 +41,18 @@ t.test('No password matches the placeholder or a missing hash, after the work of
       t.equal(others.length, 0)
     }
   }
+})
+
+t.test('Whoever waited for too long is told to come back', async t => {
+  let release!: (hash: string) => void
+  const released = new Promise<string>(resolve => { release = resolve })
+  t.intercept(argon2, 'hash', { value: () => released })
+  const hashes = Array.from({ length: 10 }, () => hashPassword('correct horse'))
+  await setImmediate()
+  const later = performance.now() + 4001
+  t.intercept(performance, 'now', { value: () => later })
+  release('a hash')
+  const [first, ...others] = await Promise.allSettled(hashes)
+  t.match(first, { value: 'a hash' })
+  t.match(others.at(-1), { reason: { statusCode: 503, headers: { 'retry-after': 5 } } })
 })
