@@ -26,6 +26,9 @@ export const variables = Type.Object({
     description: 'false, a number of proxies from 1 to 99, or a comma-separated list of their addresses and networks ' +
       'such as 10.0.0.0/8',
   }),
+  METRICS_TOKEN: Type.Optional(Type.String({
+    pattern: '^[\\w.~+/-]{16,}=*$', description: 'a secret of at least 16 letters, digits and -._~+/',
+  })),
 
   MAX_REQUESTS: Type.Integer({
     default: 1000, minimum: 1, maximum: 1_000_000, description: 'a number of requests from 1 to 1000000',
@@ -104,7 +107,7 @@ export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'TRUST_PROX
 }
 
 /** Secrets that container platforms mount as files: `NAME_FILE` holds the path. */
-const MOUNTED = ['DATABASE_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET'] as const
+const MOUNTED = ['DATABASE_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET', 'METRICS_TOKEN'] as const
 
 /**
  * Reads the configuration from `.env` (when present) and from `environment`, which wins. An empty value counts as

@@ -3,7 +3,7 @@ import postgres from 'postgres'
 
 import type { Config } from './config.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
-import { withDeadline } from './query-deadline.ts'
+import { type PoolLoad, withDeadline } from './query-deadline.ts'
 import { StartupError } from './startup-error.ts'
 
 /** The pool of connections, and the tag that runs a statement on it. */
@@ -15,6 +15,8 @@ export interface Database {
   sql: Sql
   /** A connection of its own, for short questions that must not wait for one among long statements. */
   sqlProbe: Sql
+  /** What `sql` is asked for. */
+  load: PoolLoad
   close (): Promise<void>
 }
 
@@ -53,12 +55,14 @@ export async function openDatabase (
   const server = config.DATABASE_URL
     ? { url: config.DATABASE_URL, release: async () => {} }
     : await startEmbeddedPostgres(config.DATA_DIR, log)
-  const sql = connect(server.url, config, config.DATABASE_POOL_SIZE, statementTimeout)
+  const load = { pending: 0, done: 0, late: 0 }
+  const sql = connect(server.url, config, config.DATABASE_POOL_SIZE, statementTimeout, load)
   const sqlProbe = connect(server.url, config, 1)
   const database = {
     url: server.url,
     sql,
     sqlProbe,
+    load,
     async close () {
       await Promise.all([sql, sqlProbe].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
       await server.release()
@@ -74,7 +78,9 @@ export async function openDatabase (
   }
 }
 
-function connect (url: string, config: Config, max: number, timeout = config.DATABASE_TIMEOUT): Sql {
+function connect (
+  url: string, config: Config, max: number, timeout = config.DATABASE_TIMEOUT, load?: PoolLoad
+): Sql {
   const sql = postgres(url, {
     max,
     prepare: config.DATABASE_PREPARE,
@@ -91,7 +97,7 @@ function connect (url: string, config: Config, max: number, timeout = config.DAT
     },
     types: { uuid },
   })
-  return timeout > 0 ? withDeadline(sql, timeout) : sql
+  return timeout > 0 ? withDeadline(sql, timeout, load) : sql
 }
 
 /** The address without what is secret in it: user, password and options. */

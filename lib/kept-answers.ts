@@ -58,6 +58,13 @@ const ROWS = 500
 /** How often its bytes an answer may take: as they are, and in two codings. */
 const FORMS = 3
 
+/** How often an answer was kept and right, how often one was read, and how often the state was asked for. */
+export interface AnswerCounts {
+  hits: number
+  reads: number
+  rounds: number
+}
+
 /** Whether an answer of the one state holds in the other. */
 export const isSameState = (one: DatabaseState, other: DatabaseState) => one === other && one !== null
 
@@ -83,12 +90,14 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number, seconds:
   const currentState = state(sqlProbe)
   const joinProbe = joinReads<DatabaseState>(seconds)
   const joinRead = joinReads<KeptAnswer>(seconds)
+  const counts: AnswerCounts = { hits: 0, reads: 0, rounds: 0 }
 
-  return { readState, answer }
+  return { readState, answer, counts, bytes: () => kept.calculatedSize }
 
   /** The state of the database at some time after the call. */
   function readState () {
     return joinProbe('', async () => {
+      counts.rounds++
       const [row] = await sqlProbe<[{ state: DatabaseState }]>`SELECT ${currentState} AS state`
       return row.state
     })
@@ -104,12 +113,16 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number, seconds:
     if (kept.has(key)) {
       const current = seen ?? await readState()
       const known = kept.get(key)
-      if (known && isSameState(known.state, current)) return known
+      if (known && isSameState(known.state, current)) {
+        counts.hits++
+        return known
+      }
     }
     return joinRead(key, () => read(key, query(sql)))
   }
 
   async function read (key: string, query: AnswerQuery) {
+    counts.reads++
     const { blocks, state } = await readBlocks(sql, query)
     const known = kept.get(key)?.body
     const hash = blocks && await hashBlocks(blocks)

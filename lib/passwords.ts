@@ -33,12 +33,22 @@ const limit = pLimit(Math.max(1, Math.min(availableParallelism() + 1, THREADS - 
 /** What a sign-in or a registration answers when too many wait already. */
 export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
 
+let refused = 0
+
+/** How many hashes are made or verified at this moment, how many wait for it, and how many were refused so far. */
+export function hashingLoad () {
+  return { running: limit.activeCount, waiting: limit.pendingCount, refused }
+}
+
 /** Throws a 503 when so many hashes wait that another would have to wait too long. */
 export function assertNotBusy () {
   if (limit.pendingCount >= QUEUE_LENGTH) throw busy()
 }
 
-const busy = () => new HttpError(503, BUSY, {}, { 'retry-after': 5 })
+function busy () {
+  refused++
+  return new HttpError(503, BUSY, {}, { 'retry-after': 5 })
+}
 
 /** Does the work as soon as a core is free for it. Rejects with a 503 when too much waits already, or for too long. */
 async function enqueue<T> (work: () => Promise<T>): Promise<T> {

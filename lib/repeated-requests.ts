@@ -17,6 +17,14 @@ export interface KeptResponse {
   headers: OutgoingHttpHeaders & { etag: string }
   bytes: Buffer
   state: DatabaseState
+  /** The pattern of its route, by which is counted how often it is sent. */
+  route: string
+}
+
+/** How often responses were repeated whole, and how often it was only said that they have not changed. */
+export interface RepeatCounts {
+  whole: number
+  notModified: number
 }
 
 /** One that is kept, with its headers as Node sends them fastest: names and values in turn. */
@@ -24,6 +32,7 @@ interface PreparedResponse extends KeptResponse {
   /** Of the response itself, and of one that only says that it has not changed. */
   whole: string[]
   notModified: string[]
+  counts: RepeatCounts
 }
 
 /** The headers that tell of the body. */
@@ -45,8 +54,10 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
   const renewals = new Map<string, Promise<PreparedResponse | undefined>>()
   const renewed = new WeakMap<IncomingMessage, (response: PreparedResponse) => void>()
   const states = new WeakMap<IncomingMessage, DatabaseState>()
+  /** By the pattern of the route. */
+  const counts = new Map<string, RepeatCounts>()
 
-  return { keep, handle, stateAt }
+  return { keep, handle, stateAt, counts, bytes: () => kept.calculatedSize }
 
   /** The state of the database after the request arrived, where it was asked for. */
   function stateAt (request: IncomingMessage) {
@@ -55,7 +66,9 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
 
   /** Keeps the response, of status 200, to a request like this. */
   function keep (request: IncomingMessage, response: KeptResponse) {
-    const prepared = prepare(response)
+    const { route } = response
+    if (!counts.has(route)) counts.set(route, { whole: 0, notModified: 0 })
+    const prepared = prepare(response, counts.get(route)!)
     kept.set(keyOf(request), prepared)
     renewed.get(request)?.(prepared)
   }
@@ -95,15 +108,20 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
   }
 }
 
-function prepare (response: KeptResponse): PreparedResponse {
+function prepare (response: KeptResponse, counts: RepeatCounts): PreparedResponse {
   const headers = Object.entries(response.headers).map(([name, value]) => [name, String(value)] as const)
   const notModified = headers.filter(([name]) => !OF_BODY.includes(name))
-  return { ...response, whole: headers.flat(), notModified: notModified.flat() }
+  return { ...response, whole: headers.flat(), notModified: notModified.flat(), counts }
 }
 
 function send (request: IncomingMessage, response: ServerResponse, known: PreparedResponse) {
-  if (fresh(request.headers, known.headers)) response.writeHead(304, known.notModified).end()
-  else response.writeHead(200, known.whole).end(known.bytes)
+  if (fresh(request.headers, known.headers)) {
+    known.counts.notModified++
+    response.writeHead(304, known.notModified).end()
+  } else {
+    known.counts.whole++
+    response.writeHead(200, known.whole).end(known.bytes)
+  }
 }
 
 /**

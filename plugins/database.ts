@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import { ensureAdmin } from '../lib/accounts.ts'
 import { openDatabase, type Sql } from '../lib/database.ts'
 import { prepareSchema } from '../lib/migrations.ts'
+import type { PoolLoad } from '../lib/query-deadline.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -10,6 +11,8 @@ declare module 'fastify' {
     sql: Sql
     /** Runs a short statement on a connection apart from the pool. */
     sqlProbe: Sql
+    /** What the pool is asked for. */
+    poolLoad: PoolLoad
   }
 }
 
@@ -19,6 +22,7 @@ export default fp(async app => {
   const database = await openDatabase(config, log)
   app.decorate('sql', database.sql)
   app.decorate('sqlProbe', database.sqlProbe)
+  app.decorate('poolLoad', database.load)
   app.addHook('onClose', () => database.close())
 
   await prepareSchema(database, config, log)

@@ -6,14 +6,19 @@ import fp from 'fastify-plugin'
 import fresh from 'fresh'
 
 import type { Sql } from '../lib/database.ts'
-import { type AnswerQuery, keepAnswers } from '../lib/kept-answers.ts'
-import { repeatResponses } from '../lib/repeated-requests.ts'
+import { type AnswerCounts, type AnswerQuery, keepAnswers } from '../lib/kept-answers.ts'
+import { type RepeatCounts, repeatResponses } from '../lib/repeated-requests.ts'
 import { type Blocks, CODINGS, lengthOf } from '../lib/shared-body.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** Answers a request that came before, where that is sure to be right; hands any other to `next`. */
     repeatResponse (request: IncomingMessage, response: ServerResponse, next: RequestListener): void
+    /** What became of requests so far, and the bytes that are kept. */
+    kept: {
+      answers: { counts: AnswerCounts, bytes (): number }
+      responses: { counts: Map<string, RepeatCounts>, bytes (): number }
+    }
   }
 
   interface FastifyReply {
@@ -48,6 +53,8 @@ export default fp(async app => {
   const ids = new WeakMap<object, number>()
   let lastId = 0
 
+  app.decorate('kept', { answers, responses })
+
   app.decorate('repeatResponse', (request, response, next) => {
     if (app.isClosing()) next(request, response)
     else responses.handle(request, response, next)
@@ -76,7 +83,7 @@ export default fp(async app => {
     const length = { 'content-length': lengthOf(blocks), ...coding && { 'content-encoding': coding } }
     if (!isLogged && blocks.length === 1) {
       const headers = { ...this.getHeaders() as OutgoingHttpHeaders, ...length, etag }
-      responses.keep(request.raw, { headers, bytes: blocks[0]!, state })
+      responses.keep(request.raw, { headers, bytes: blocks[0]!, state, route: request.routeOptions.url! })
     }
     if (fresh(request.headers, { etag })) return this.removeHeader('content-type').code(304).send()
     this.headers(length)

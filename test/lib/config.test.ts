@@ -28,6 +28,7 @@ const MUST = {
   LOG_LEVEL: 'LOG_LEVEL must be fatal, error, warn, info, debug, trace or silent',
   TRUST_PROXY: 'TRUST_PROXY must be false, a number of proxies from 1 to 99, or a comma-separated list of their ' +
     'addresses and networks such as 10.0.0.0/8',
+  METRICS_TOKEN: 'METRICS_TOKEN must be a secret of at least 16 letters, digits and -._~+/',
   MAX_REQUESTS: 'MAX_REQUESTS must be a number of requests from 1 to 1000000',
   MAX_BODY_BYTES: 'MAX_BODY_BYTES must be a number of bytes from 1024 to 1073741824',
   MAX_HEADER_BYTES: 'MAX_HEADER_BYTES must be a number of bytes from 1024 to 1048576',
@@ -97,6 +98,7 @@ t.test('Every variable arrives under its own name', async t => {
     DATA_DIR: '/var/lib/community',
     JWT_SECRET: SECRET,
     JWT_EXPIRES_IN: '12h',
+    METRICS_TOKEN: 'a-token-of-the-tests',
     ADMIN_EMAIL: 'admin@example.org',
     ADMIN_PASSWORD: 'correct horse',
     IDP_ISSUER: 'https://id.example.org/realms/students',
@@ -148,6 +150,7 @@ t.test('Every variable arrives under its own name', async t => {
 t.test('A good value is taken', async t => {
   const good: Record<string, string[]> = {
     PORT: ['0', '65535'],
+    METRICS_TOKEN: ['a-token-of-the-tests', 'QUJDREVGR0hJSktMTQ=='],
     MAX_REQUESTS: ['1', '1000000'],
     MAX_BODY_BYTES: ['1024', '1073741824'],
     MAX_HEADER_BYTES: ['1024', '1048576'],
@@ -204,6 +207,7 @@ t.test('A bad value stops the start with one line that names the variable and wh
     JWT_SECRET: ['x'.repeat(31)],
     JWT_EXPIRES_IN: ['0d', '7', 'd', '7 days', '-1h', '100000s', '7y'],
     SIGN_IN_ATTEMPTS: ['-1', '1001', '2.5', 'off'],
+    METRICS_TOKEN: ['short', 'a token of the tests', 'a-token-of-the-testß'],
     SIGN_IN_WINDOW: ['0', '86401', '15m'],
     ADMIN_EMAIL: ['admin', 'admin@localhost', 'a@b@c.org'],
     ADMIN_PASSWORD: ['1234567'],
@@ -283,7 +287,11 @@ t.test('.env that cannot be read stops the start', async t => {
 
 t.test('NAME_FILE holds the path of a file with the value', async t => {
   const values = {
-    DATABASE_URL: 'postgres://db/x', JWT_SECRET: SECRET, ADMIN_PASSWORD: 'correct horse', IDP_CLIENT_SECRET: 'a secret',
+    DATABASE_URL: 'postgres://db/x',
+    JWT_SECRET: SECRET,
+    ADMIN_PASSWORD: 'correct horse',
+    IDP_CLIENT_SECRET: 'a secret',
+    METRICS_TOKEN: 'a-token-of-the-tests',
   }
   for (const [name, value] of Object.entries(values)) {
     t.test(name, async t => {

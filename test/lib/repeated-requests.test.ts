@@ -39,7 +39,7 @@ async function listen (t: Test) {
     const [request, response] = arrivals.shift()!
     return (text: string, state?: DatabaseState) => {
       const headers = { etag: `"${text}"`, 'content-length': text.length }
-      if (state !== undefined) keep(request, { headers, bytes: Buffer.from(text), state })
+      if (state !== undefined) keep(request, { headers, bytes: Buffer.from(text), state, route: '/' })
       response.writeHead(200, headers).end(text)
     }
   }

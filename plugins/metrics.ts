@@ -1,0 +1,34 @@
+import { createRequire } from 'node:module'
+
+import fp from 'fastify-plugin'
+
+import { createMetrics, type Metrics } from '../lib/metrics.ts'
+import { hashingLoad } from '../lib/passwords.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Where there is a METRICS_TOKEN. */
+    metrics: Metrics | undefined
+  }
+}
+
+const { version } = createRequire(import.meta.url)('#package.json')
+
+/** Measures requests for Prometheus, by the pattern of their route: who calls what does not exist makes no new one. */
+export default fp(async app => {
+  const { METRICS_TOKEN, DATABASE_POOL_SIZE } = app.config
+  app.decorate('metrics', undefined)
+  if (!METRICS_TOKEN) return
+
+  const { answers, responses } = app.kept
+  const pool = { size: DATABASE_POOL_SIZE, load: app.poolLoad }
+  const metrics = await createMetrics({ version, pool, hashing: hashingLoad, answers, responses })
+  app.metrics = metrics
+
+  app.addHook('onResponse', ({ method, routeOptions }, reply, done) => {
+    // With and without a slash at its end it is the same operation.
+    const route = routeOptions.url?.replace(/(?<=.)\/$/, '') ?? 'unknown'
+    metrics.observe(method, route, reply.statusCode, reply.elapsedTime / 1000)
+    done()
+  })
+}, { name: 'metrics', dependencies: ['database', 'kept-answers'] })

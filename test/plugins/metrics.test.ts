@@ -1,0 +1,164 @@
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { get, type IncomingMessage } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+
+import type { FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+
+import { build, inject, person } from '../helper.ts'
+
+const TOKEN = 'a-token-of-the-tests'
+
+/** Labels that Prometheus adds. */
+const ADDED = ['job', 'instance']
+
+/** The samples of the metrics, by name and labels as they are written. */
+async function scrape (app: FastifyInstance) {
+  const response = await inject(app, 'GET', '/metrics', undefined, { authorization: `Bearer ${TOKEN}` })
+  t.equal(response.statusCode, 200)
+  t.match(response.headers['content-type'], /^text\/plain; version=0\.0\.4/)
+  const lines = response.body.split('\n').filter(line => line && !line.startsWith('#'))
+  return Object.fromEntries(lines.map(line => line.split(/ (?=\S+$)/))) as { [sample: string]: string }
+}
+
+/** A service that repeats responses, and listens. */
+async function listen (t: Test) {
+  const app = await build(t, { METRICS_TOKEN: TOKEN, LOG_LEVEL: 'warn' })
+  const address = await app.listen({ port: 0 })
+  return { app, ask }
+
+  /** Gets the events through a socket, which `inject` does not, and returns their entity tag. */
+  async function ask (headers: Record<string, string> = {}) {
+    const [response] = await once(get(`${address}/events`, { headers }), 'response') as [IncomingMessage]
+    await buffer(response)
+    return response.headers.etag!
+  }
+}
+
+t.test('Without METRICS_TOKEN there are no metrics', async t => {
+  const app = await build(t)
+  const response = await inject(app, 'GET', '/metrics', undefined, { authorization: 'Bearer undefined' })
+  t.equal(response.statusCode, 404)
+  t.equal(app.metrics, undefined)
+})
+
+t.test('Without the token, or with another one, the answer is 401', async t => {
+  const app = await build(t, { METRICS_TOKEN: TOKEN })
+  const { token } = await person(app, 'ADMIN')
+  for (const authorization of [undefined, '', 'Bearer', 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${token}`, TOKEN]) {
+    const response = await inject(app, 'GET', '/metrics', undefined, { ...authorization && { authorization } })
+    t.equal(response.statusCode, 401, String(authorization))
+    t.strictSame(response.json(), { message: 'Metrics token required' })
+    t.equal(response.headers['www-authenticate'], 'Bearer')
+  }
+})
+
+t.test('Requests are counted by method, route and status', async t => {
+  const app = await build(t, { METRICS_TOKEN: TOKEN })
+  for (const url of ['/blogs/one', '/blogs/two/?secret=1']) await inject(app, 'GET', url)
+  await inject(app, 'GET', '/blogs')
+  await inject(app, 'GET', '/blogs/')
+  await inject(app, 'POST', '/auth/login', { email: 'ada@example.org', password: 'wrong' })
+  await inject(app, 'GET', '/no/such/route')
+
+  const samples = await scrape(app)
+  for (const [method, route, status, count] of [
+    ['GET', '/blogs/:id', 404, '2'],
+    ['GET', '/blogs', 200, '2'],
+    ['POST', '/auth/login', 401, '1'],
+    ['GET', 'unknown', 404, '1'],
+  ] as const) {
+    const labels = `method="${method}",route="${route}",status="${status}"`
+    t.equal(samples[`http_requests_total{${labels},repeated="false"}`], count, labels)
+    t.equal(samples[`http_request_duration_seconds_count{${labels}}`], count)
+    const seconds = Number(samples[`http_request_duration_seconds_sum{${labels}}`])
+    t.ok(seconds > 0 && seconds < 10, `${seconds} s`)
+  }
+  t.notMatch(JSON.stringify(samples), /secret|two|such/, 'what clients write is in no label')
+})
+
+t.test('Responses that are repeated before they are routed are counted too', async t => {
+  const { app, ask } = await listen(t)
+  const etag = await ask()
+  const labels = (status: number, repeated: boolean) =>
+    `http_requests_total{method="GET",route="/events",status="${status}",repeated="${repeated}"}`
+  const counts = (samples: Record<string, string>, repeated: boolean) =>
+    [200, 304].map(status => Number(samples[labels(status, repeated)] ?? 0))
+
+  // Other tests write to other databases of the server, which is a change of its state: then a response is made anew.
+  let samples = await scrape(app)
+  for (let asked = 1; counts(samples, true).includes(0) && asked < 200; asked += 2) {
+    await ask()
+    await ask({ 'if-none-match': etag })
+    samples = await scrape(app)
+    const all = [...counts(samples, true), ...counts(samples, false)]
+    t.equal(all.reduce((sum, count) => sum + count), asked + 2, 'each request is counted once')
+  }
+  t.notOk(counts(samples, true).includes(0))
+})
+
+t.test('What is kept is counted', async t => {
+  const { app } = await listen(t)
+  const before = await scrape(app)
+  t.match(before, { kept_answers_hits_total: '0', kept_answers_reads_total: '0', kept_answers_bytes: '0' })
+  for (let time = 0; !app.kept.answers.counts.hits && time < 100; time++) await inject(app, 'GET', '/clubs')
+  const after = await scrape(app)
+  for (const name of ['hits_total', 'reads_total', 'rounds_total', 'bytes']) {
+    t.ok(Number(after[`kept_answers_${name}`]) > 0, name)
+  }
+  t.ok(Number(after.kept_responses_bytes) > 0)
+})
+
+t.test('The pool and the hashing are at work, or not', async t => {
+  const app = await build(t, { METRICS_TOKEN: TOKEN, DATABASE_POOL_SIZE: '2', DATABASE_TIMEOUT: '1' })
+  const idle = await scrape(app)
+  t.match(idle, {
+    database_pool_connections: '2', database_pool_used: '0', database_pool_waiting: '0', password_hashes_running: '0',
+  })
+  const late = Promise.allSettled(Array.from({ length: 5 }, () => app.sql`SELECT pg_sleep(10)`))
+  const body = { email: 'ada@example.org', password: 'a password', firstName: 'Ada', lastName: 'Lovelace' }
+  const registration = inject(app, 'POST', '/auth/register', body)
+  const busy = await scrape(app)
+  t.match(busy, { database_pool_used: '2', database_pool_waiting: '3' })
+  await Promise.all([late, registration])
+  const done = await scrape(app)
+  t.match(done, { database_pool_used: '0', database_pool_waiting: '0' })
+  t.equal(Number(done.database_queries_late_total) >= 5, true)
+  t.ok(Number(done.database_queries_total) - Number(idle.database_queries_total) >= 5)
+})
+
+t.test('The process and the build are told of', async t => {
+  const app = await build(t, { METRICS_TOKEN: TOKEN })
+  const { version } = JSON.parse(await readFile('package.json', 'utf8'))
+  const samples = await scrape(app)
+  t.equal(samples[`build_info{version="${version}",node="${process.version}"}`], '1')
+  const names = ['nodejs_eventloop_lag_p99_seconds', 'process_cpu_seconds_total', 'process_resident_memory_bytes']
+  for (const name of names) t.ok(samples[name], name)
+})
+
+t.test('Every metric on the dashboard exists, with its labels', async t => {
+  const { app, ask } = await listen(t)
+  for (let time = 0; time < 3; time++) await ask()
+  await inject(app, 'POST', '/auth/login', { email: 'ada@example.org', password: 'wrong' })
+  const samples = Object.keys(await scrape(app))
+  const { panels } = JSON.parse(await readFile('examples/grafana-dashboard.json', 'utf8')) as {
+    panels: { title: string, targets: { expr: string }[] }[]
+  }
+  t.ok(panels.length > 8)
+  for (const { title, targets } of panels) {
+    for (const { expr } of targets) {
+      // Each metric is followed by its selector, on this dashboard.
+      const selectors = [...expr.matchAll(/\b([a-z]\w+)\{([^}]*)\}/g)]
+      t.ok(selectors.length > 0, `${title}: ${expr}`)
+      for (const [, name, matchers] of selectors) {
+        const selected = [...matchers!.matchAll(/(\w+)=/g)].map(([, label]) => label!)
+        const grouped = /\bby \(([^)]*)\)/.exec(expr)?.[1]?.split(', ') ?? []
+        const labels = [...selected, ...grouped].filter(label => !ADDED.includes(label))
+        const exists = samples.some(sample => sample.replace(/\{.*/, '') === name &&
+          labels.every(label => new RegExp(`[{,]${label}="`).test(sample)))
+        t.ok(exists, `${title}: ${name} by ${labels.join(', ') || 'nothing'}`)
+      }
+    }
+  }
+})
