@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 
 import autoload from '@fastify/autoload'
@@ -8,6 +7,7 @@ import type { Config } from './config.ts'
 import { isEmail, isText, isUrl } from './formats.ts'
 import { answerClientError, answerFrameworkError } from './framework-errors.ts'
 import { createHttpServer } from './http-server.ts'
+import { requestIdOf, traceOf } from './tracing.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -24,7 +24,10 @@ export function buildApp (config: Config, logger: FastifyServerOptions['logger']
   const { TRUST_PROXY } = config
   const app: FastifyInstance = Fastify({
     logger,
-    genReqId: () => randomUUID(),
+    genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
+    // Every line that is logged of a request has the ids of its trace.
+    childLoggerFactory: (logger, bindings, options, { headers }) =>
+      logger.child({ ...bindings, ...traceOf(headers.traceparent) }, options),
     // Given a number, Fastify trusts nobody.
     trustProxy: typeof TRUST_PROXY === 'number' ? (_address, hop) => hop < TRUST_PROXY : TRUST_PROXY,
     serverFactory: handler => createHttpServer(config, (request, response) => {

@@ -1,6 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from './database.ts'
+import { databaseTime } from './database-time.ts'
 import { DeadlineError, withinDeadline } from './deadline.ts'
 
 /** What a pool is asked for: queries and transactions without a result yet, with one, and those that were late. */
@@ -83,9 +84,12 @@ async function limitTransaction (
 
 /** Counts a query or a transaction; what it returns is to be called when that has ended. */
 function track (load: PoolLoad) {
+  const time = databaseTime.getStore()
+  const start = time && performance.now()
   load.pending++
   return () => {
     load.pending--
     load.done++
+    if (time) time.total += performance.now() - start!
   }
 }

@@ -37,7 +37,8 @@ async function listen (t: Test, variables: NodeJS.Dict<string> = {}, logger?: Fa
 async function send (app: FastifyInstance, path: string, headers: OutgoingHttpHeaders = {}, method = 'GET') {
   const { port } = app.server.address() as AddressInfo
   const [response] = await once(request({ port, path, headers, method }).end(), 'response') as [IncomingMessage]
-  const { date, ...rest } = response.headers
+  // What is of this one response.
+  const { date, 'x-request-id': _id, 'server-timing': _time, ...rest } = response.headers
   return { status: response.statusCode, headers: rest as IncomingHttpHeaders, body: await buffer(response) }
 }
 
