@@ -1,3 +1,4 @@
+import database from './commands/database.ts'
 import migrate from './commands/migrate.ts'
 import openapi from './commands/openapi.ts'
 import seed from './commands/seed.ts'
@@ -5,7 +6,7 @@ import user from './commands/user.ts'
 import { runMain } from './main.ts'
 import { StartupError } from './startup-error.ts'
 
-const COMMANDS: Record<string, (args: string[]) => Promise<void>> = { migrate, openapi, seed, user }
+const COMMANDS: Record<string, (args: string[]) => Promise<void>> = { database, migrate, openapi, seed, user }
 
 await runMain(async () => {
   const [name, ...args] = process.argv.slice(2)

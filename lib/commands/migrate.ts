@@ -3,26 +3,34 @@ import { relative } from 'node:path'
 import { createMigration, migrate, migrationStatus } from '../migrations.ts'
 import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
 
-const USAGE = `Usage: npm run migrate [-- COMMAND]
+const USAGE = `Usage: npm run migrate [-- COMMAND [--json]]
 
   up             apply what the database lacks (the default)
   down [COUNT]   take back the last migration, or the last COUNT
   status         list all migrations and whether the database has them
   create NAME    write an empty migration into migrations/
 
+--json tells programs of it, by up, down and status.
+
 The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
 
 /** `npm run migrate`: changes the schema of the database, or tells of it. */
 export default async function migrateCommand (args: string[]) {
-  const { command = 'up', operands: [operand], values } = parseCommandLine(args, { help: { type: 'boolean' } })
-  if (values.help) return console.log(USAGE)
+  const options = { help: { type: 'boolean' }, json: { type: 'boolean' } } as const
+  const { command = 'up', operands: [operand], values: { help, json } } = parseCommandLine(args, options)
+  if (help) return console.log(USAGE)
 
   switch (command) {
-    case 'up': return list('applied', await onDatabase(({ url }) => migrate(url, 'up')))
-    case 'down': return list('reverted', await onDatabase(({ url }) => migrate(url, 'down', toCount(operand))))
-    case 'status': return onDatabase(async ({ sql }) => {
-      for (const { name, applied } of await migrationStatus(sql)) list(applied ? 'applied' : 'pending', [name])
-    })
+    case 'up': return report('applied', await onDatabase(({ url }) => migrate(url, 'up')), json)
+    case 'down': return report(
+      'reverted', await onDatabase(({ url }) => migrate(url, 'down', toCount(operand))), json
+    )
+    case 'status': {
+      const migrations = await onDatabase(({ sql }) => migrationStatus(sql))
+      if (json) return console.log(JSON.stringify(migrations))
+      for (const { name, applied } of migrations) report(applied ? 'applied' : 'pending', [name])
+      return
+    }
     case 'create':
       if (!operand || !/^[\w-]+$/.test(operand)) throw new UsageError('create needs a NAME of letters, digits and -')
       return console.log(relative('.', await createMigration(operand)))
@@ -30,7 +38,8 @@ export default async function migrateCommand (args: string[]) {
   }
 }
 
-function list (state: string, names: string[]) {
+function report (state: string, names: string[], json?: boolean) {
+  if (json) return console.log(JSON.stringify({ [state]: names }))
   if (names.length === 0) console.log('Nothing to do')
   for (const name of names) console.log(`${state}  ${name}`)
 }

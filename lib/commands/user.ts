@@ -14,7 +14,8 @@ const USAGE = `Usage: npm run user -- COMMAND
   list
 
 ROLE is STUDENT, CLUB_HEAD or ADMIN. A token that was issued before keeps its role until it expires.
-create and set-password ask for the password; with --password-stdin they read it from standard input.`
+create and set-password ask for the password; with --password-stdin they read it from standard input.
+--json shows the accounts to programs, as a list.`
 
 /** `npm run user`: adds and changes accounts, whatever their role. */
 export default async function userCommand (args: string[]) {
@@ -24,9 +25,11 @@ export default async function userCommand (args: string[]) {
     'first-name': { type: 'string' },
     'last-name': { type: 'string' },
     'password-stdin': { type: 'boolean' },
+    json: { type: 'boolean' },
     help: { type: 'boolean' },
   })
   if (values.help) return console.log(USAGE)
+  const show = values.json ? showJson : showLines
 
   /** The value of an option that must be there. */
   function take (option: 'email' | 'role' | 'first-name' | 'last-name', isRight: (value: string) => boolean) {
@@ -73,7 +76,11 @@ function found (account: Account | undefined) {
   return account
 }
 
-function show (...accounts: Account[]) {
+function showJson (...accounts: Account[]) {
+  console.log(JSON.stringify(accounts))
+}
+
+function showLines (...accounts: Account[]) {
   for (const { email, role, id, firstName, lastName } of accounts) {
     console.log(`${role.padEnd(9)}  ${id}  ${email}  ${firstName} ${lastName}`)
   }

@@ -5,7 +5,7 @@ import { run } from '../process.ts'
 t.test('a command must be named, and be one', async t => {
   for (const args of [[], ['sideways']]) {
     t.strictSame(await run(t, 'dist/lib/cli.js', {}, { args, covered: true }), {
-      code: 1, signal: null, stdout: '', stderr: 'Name a command: migrate or openapi or seed or user\n',
+      code: 1, signal: null, stdout: '', stderr: 'Name a command: database or migrate or openapi or seed or user\n',
     })
   }
 })

@@ -14,12 +14,14 @@ t.setTimeout(120_000)
 const NAMES = (await readdir('migrations')).sort().map(file => file.replace('.sql', ''))
 const LAST = NAMES.at(-1)!
 
-const USAGE = `Usage: npm run migrate [-- COMMAND]
+const USAGE = `Usage: npm run migrate [-- COMMAND [--json]]
 
   up             apply what the database lacks (the default)
   down [COUNT]   take back the last migration, or the last COUNT
   status         list all migrations and whether the database has them
   create NAME    write an empty migration into migrations/
+
+--json tells programs of it, by up, down and status.
 
 The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.
 `
@@ -49,6 +51,21 @@ t.test('up, down and status on DATABASE_URL', async t => {
   ]
   for (const [args, stdout] of steps) {
     t.strictSame(await migrate(t, { DATABASE_URL }, ...args), succeeded(stdout), `migrate ${args.join(' ')}`)
+  }
+})
+
+t.test('--json tells programs of up, down and status', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const statuses = (applied: number) => NAMES.map((name, index) => ({ name, applied: index < applied }))
+  const steps: [command: string, outcome: unknown][] = [
+    ['status', statuses(0)],
+    ['up', { applied: NAMES }],
+    ['up', { applied: [] }],
+    ['down', { reverted: [LAST] }],
+    ['status', statuses(NAMES.length - 1)],
+  ]
+  for (const [command, outcome] of steps) {
+    t.strictSame(await migrate(t, { DATABASE_URL }, command, '--json'), succeeded(`${JSON.stringify(outcome)}\n`))
   }
 })
 

@@ -18,6 +18,7 @@ const USAGE = `Usage: npm run user -- COMMAND
 
 ROLE is STUDENT, CLUB_HEAD or ADMIN. A token that was issued before keeps its role until it expires.
 create and set-password ask for the password; with --password-stdin they read it from standard input.
+--json shows the accounts to programs, as a list.
 `
 
 const MIGRATIONS = (await readdir('migrations')).length
@@ -97,6 +98,17 @@ t.test('list shows all accounts, the newest first, ties by id', async t => {
     `${second!.role.padEnd(9)}  ${second!.id}  ${second!.email}  Ada Lovelace\n`,
     `ADMIN      ${old.id}  ${old.email}  Zoë Lovelace\n`,
   ].join('')))
+})
+
+t.test('--json shows the accounts to programs', async t => {
+  const app = await build(t)
+  const { DATABASE_URL } = app.config
+  t.strictSame(await user(t, { DATABASE_URL }, ['list', '--json']), succeeded('[]\n'))
+  const { id, email } = await person(app, 'STUDENT', { first_name: 'Zoë' })
+  const account = { id, email, firstName: 'Zoë', lastName: 'Lovelace', role: 'ADMIN' }
+  const shown = succeeded(`${JSON.stringify([account])}\n`)
+  t.strictSame(await user(t, { DATABASE_URL }, ['set-role', '--email', email, '--role', 'ADMIN', '--json']), shown)
+  t.strictSame(await user(t, { DATABASE_URL }, ['list', '--json']), shown)
 })
 
 t.test('an unknown account is one line', async t => {
