@@ -91,7 +91,7 @@ async function strike (
 /** All that can happen to PostgreSQL. */
 export function databaseFaults (setting: Setting): Fault[] {
   const timeout = setting.short ? 2 : 5
-  const seconds = setting.short ? 5 : 30
+  const seconds = setting.short ? 4 : 30
   const outside = lazy(() => openOutside(setting, timeout))
   const embedded = lazy(() => openEmbedded(setting, timeout))
 

@@ -130,7 +130,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
       name: `${short ? '2,000' : '10,000'} idle connections`,
       async run () {
         const count = short ? 2000 : 10_000
-        const idle = short ? 6 : 15
+        const idle = short ? 5 : 15
         try {
           await allowFiles(count + 1000)
         } catch (error) {
@@ -219,7 +219,10 @@ async function holdOn (url: string, connections: number, hold: (socket: Socket, 
   }
   goOn()
   const timer = setInterval(goOn, 500)
-  while (performance.now() - start < PATIENCE && await isHeld(Number(port), ports)) await sleep(100)
+  const inTime = () => performance.now() - start < PATIENCE
+  // As long as the service has not accepted them, they are of no process either.
+  while (inTime() && !await isHeld(Number(port), ports)) await sleep(50)
+  while (inTime() && await isHeld(Number(port), ports)) await sleep(100)
   const seconds = (performance.now() - start) / 1000
   clearInterval(timer)
   for (const socket of sockets) socket.destroy()
