@@ -1,0 +1,80 @@
+// The service, by its typed client, and its errors in words for a person.
+import { createClient } from 'community-platform-client'
+
+import { API } from './config.js'
+import { expire, keepToken, setUser, token } from './session.js'
+
+/** @import { Schemas } from 'community-platform-client' */
+
+// The lists may be used for some time after they were fetched; here somebody has just changed them. To ask whether they
+// are still right costs little: the answer is mostly 304.
+export const client = createClient({ baseUrl: API, token, cache: 'no-cache' })
+
+/** What went wrong, in words; `fields` has what is wrong with each field of a form, by its name. */
+export class ApiError extends Error {
+  /**
+   * @param {string} message
+   * @param {number} [status] that of the answer; 0 when there was none
+   * @param {Record<string, string>} [fields]
+   */
+  constructor (message, status = 0, fields = {}) {
+    super(message)
+    this.status = status
+    this.fields = fields
+  }
+}
+
+/**
+ * Waits for an answer, and returns what is in it. Throws an ApiError.
+ *
+ * @template Data
+ * @param {Promise<{ data?: Data, error?: unknown, response: Response }>} request
+ * @returns {Promise<NonNullable<Data>>}
+ */
+export async function call (request) {
+  const { data, error, response } = await request.catch(() => {
+    throw new ApiError('The service cannot be reached. Check your connection, then try again.')
+  })
+  if (response.ok) return /** @type {NonNullable<Data>} */ (data)
+  if (response.status === 401 && token()) {
+    expire()
+    throw new ApiError('Your session has expired. Please sign in again.', 401)
+  }
+  throw toApiError(error, response.status)
+}
+
+/**
+ * @param {unknown} body
+ * @param {number} status
+ */
+function toApiError (body, status) {
+  const { message, errors } = /** @type {{ message?: string, errors?: Schemas['Issue'][] }} */ (body || {})
+  if (!errors) return new ApiError(message || `The service had a problem (${status}). Try again later.`, status)
+  const fields = errors.map(({ path, message }) => [path, inPlainWords(message)])
+  return new ApiError('Please look at the marked fields.', status, Object.fromEntries(fields))
+}
+
+/** @param {string} issue */
+function inPlainWords (issue) {
+  return issue
+    .replace('must NOT have fewer than 1 characters', 'must not be empty')
+    .replace(/must NOT have fewer than (\d+) characters/, 'must have at least $1 characters')
+    .replace(/must be >= (\d+)/, 'must be $1 or more')
+    .replace(/must be <= (\d+)/, 'must be $1 or less')
+}
+
+/**
+ * Keeps a token, and asks whose it is.
+ *
+ * @param {string} value
+ */
+export async function signInWith (value) {
+  keepToken(value)
+  await loadUser()
+}
+
+/** Asks who is signed in. */
+export async function loadUser () {
+  const { user } = await call(client.GET('/auth/me'))
+  setUser(user)
+}

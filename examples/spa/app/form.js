@@ -1,0 +1,109 @@
+import { ApiError } from './api.js'
+import { h } from './dom.js'
+import { wordsOf } from './parts.js'
+
+/**
+ * A field of a form, named as the service names it.
+ *
+ * @typedef {object} Field
+ * @property {string} name
+ * @property {string} label
+ * @property {'text' | 'email' | 'password' | 'url' | 'number' | 'datetime-local' | 'textarea' | 'select'} [type]
+ * @property {string | number | null} [value]
+ * @property {string} [hint]
+ * @property {boolean} [optional]
+ * @property {string} [autocomplete]
+ * @property {[value: string, label: string][]} [options] of a select
+ */
+
+let forms = 0
+
+/**
+ * A form that sends what was put in, shows beside each field what the service does not like about it, and above its
+ * button what else went wrong. The service alone checks: there is one set of rules, and one place where they are told.
+ *
+ * @param {object} description
+ * @param {Field[]} description.fields
+ * @param {string} description.verb what the button says
+ * @param {(values: Record<string, string>) => Promise<unknown>} description.send
+ * @param {() => void} [description.cancel]
+ */
+export function form ({ fields, verb, send, cancel }) {
+  const prefix = `form-${++forms}`
+  const controls = fields.map(field => control(field, `${prefix}-${field.name}`))
+  const problem = h('p', { class: 'problem', role: 'alert' })
+  const button = h('button', { class: 'primary' }, verb)
+
+  /** @param {unknown} error */
+  function show (error) {
+    const issues = error instanceof ApiError ? error.fields : {}
+    const wrong = controls.filter(({ field, complain }) => {
+      const issue = issues[field.name]
+      complain(issue && `${field.label} ${issue}`)
+      return issue
+    })
+    const [first] = wrong
+    // What is wrong with a field that is not in this form has no other place.
+    const others = Object.entries(issues).filter(([name]) => !fields.some(field => field.name === name))
+    problem.replaceChildren([wordsOf(error), ...others.map(([name, issue]) => `${name} ${issue}`)].join(' '))
+    first?.input.focus()
+  }
+
+  return h('form', {
+    novalidate: true,
+    /** @param {SubmitEvent} event */
+    async onsubmit (event) {
+      event.preventDefault()
+      if (button.ariaBusy === 'true') return
+      button.ariaBusy = 'true'
+      problem.replaceChildren()
+      for (const { complain } of controls) complain()
+      try {
+        await send(Object.fromEntries(controls.map(({ field, input }) => [field.name, input.value])))
+      } catch (error) {
+        show(error)
+      } finally {
+        button.ariaBusy = null
+      }
+    },
+  },
+  ...controls.map(({ element }) => element),
+  problem,
+  h('div', { class: 'actions' }, cancel && h('button', { type: 'button', onclick: cancel }, 'Cancel'), button))
+}
+
+/**
+ * @param {Field} field
+ * @param {string} id
+ */
+function control (field, id) {
+  const { name, label, type = 'text', value, hint, optional = false, autocomplete = 'off', options = [] } = field
+  const attributes = {
+    id, name, autocomplete, required: !optional, 'aria-describedby': `${hint ? `${id}-hint ` : ''}${id}-issue`,
+  }
+  const input = makeInput()
+  const issue = h('p', { class: 'issue', id: `${id}-issue` })
+
+  function makeInput () {
+    if (type === 'textarea') return h('textarea', { ...attributes, rows: 8 }, value)
+    if (type !== 'select') return h('input', { ...attributes, type, value })
+    return h('select', attributes, ...options.map(([option, words]) =>
+      h('option', { value: option, selected: option === value }, words)))
+  }
+
+  return {
+    field,
+    input,
+    element: h('div', { class: 'field' },
+      h('label', { for: id }, label, optional && h('span', {}, ' (optional)')),
+      hint && h('p', { class: 'hint', id: `${id}-hint` }, hint),
+      input,
+      issue),
+    /** @param {string} [words] */
+    complain (words) {
+      issue.replaceChildren(words ?? '')
+      if (words) input.setAttribute('aria-invalid', 'true')
+      else input.removeAttribute('aria-invalid')
+    },
+  }
+}

@@ -1,0 +1,117 @@
+import { loadUser, ApiError } from './api.js'
+import { h } from './dom.js'
+import { heading, lead, wordsOf } from './parts.js'
+import { go, here, match, refresh, startRouter } from './router.js'
+import { currentUser, hasRole, sessionEvents, signOut, token } from './session.js'
+import { showFooter, showHeader } from './shell.js'
+import { callbackPage, registerPage, signInPage } from './pages/account.js'
+import { moderationPage } from './pages/admin/blogs.js'
+import { clubsAdminPage } from './pages/admin/clubs.js'
+import { mentorsAdminPage } from './pages/admin/mentors.js'
+import { overviewPage } from './pages/admin/overview.js'
+import { testimonialsAdminPage } from './pages/admin/testimonials.js'
+import { usersPage } from './pages/admin/users.js'
+import { blogPage, blogsPage } from './pages/blogs.js'
+import { clubPage, clubsPage } from './pages/clubs.js'
+import { eventsPage } from './pages/events.js'
+import { homePage } from './pages/home.js'
+import { allEventsPage, attendeesPage, ownEventsPage } from './pages/manage.js'
+import { mePage, submitPage } from './pages/me.js'
+import { mentorsPage } from './pages/mentors.js'
+import { testimonialsPage } from './pages/testimonials.js'
+
+/** @import { Schemas } from 'community-platform-client' */
+/** @import { Page } from './router.js' */
+
+/** @type {Schemas['Role'][]} */
+const EVERYBODY = ['STUDENT', 'CLUB_HEAD', 'ADMIN']
+
+/** @type {[pattern: string, page: Page, roles?: Schemas['Role'][]][]} */
+const PAGES = [
+  ['/', homePage],
+  ['/events', eventsPage],
+  ['/clubs', clubsPage],
+  ['/clubs/*', clubPage],
+  ['/blogs', blogsPage],
+  ['/blogs/*', blogPage],
+  ['/mentors', mentorsPage],
+  ['/testimonials', testimonialsPage],
+  ['/register', registerPage],
+  ['/sign-in', signInPage],
+  ['/auth/callback', callbackPage],
+  ['/me', mePage, EVERYBODY],
+  ['/me/submit', submitPage, EVERYBODY],
+  ['/manage', ownEventsPage, ['CLUB_HEAD', 'ADMIN']],
+  ['/manage/*', attendeesPage, ['CLUB_HEAD', 'ADMIN']],
+  ['/admin', overviewPage, ['ADMIN']],
+  ['/admin/blogs', moderationPage, ['ADMIN']],
+  ['/admin/events', allEventsPage, ['ADMIN']],
+  ['/admin/users', usersPage, ['ADMIN']],
+  ['/admin/clubs', clubsAdminPage, ['ADMIN']],
+  ['/admin/mentors', mentorsAdminPage, ['ADMIN']],
+  ['/admin/testimonials', testimonialsAdminPage, ['ADMIN']],
+]
+
+const main = /** @type {HTMLElement} */ (document.querySelector('#main'))
+
+/** How many pages were asked for: only the last of them is shown. */
+let visits = 0
+
+/** @param {{ keepPlace: boolean }} options */
+async function show ({ keepPlace }) {
+  const visit = ++visits
+  main.ariaBusy = 'true'
+  const nodes = await load()
+  if (visit !== visits) return
+  main.ariaBusy = null
+  if (nodes.length === 0) return
+
+  const hadFocus = document.activeElement
+  main.replaceChildren(...nodes)
+  const h1 = main.querySelector('h1')
+  document.title = location.pathname === '/' ? 'Commons' : `${h1?.textContent} · Commons`
+  showHeader()
+  if (!keepPlace) scrollTo(0, 0)
+  // What had the focus may be gone with the old page. On a first page the browser puts it where it belongs.
+  if (visit > 1 && (!keepPlace || !hadFocus?.isConnected)) h1?.focus({ preventScroll: keepPlace })
+}
+
+/** The page of this address, or what there is to say instead; nothing when it leads on to another. */
+async function load () {
+  try {
+    for (const [pattern, page, roles] of PAGES) {
+      const parts = match(pattern, location.pathname)
+      if (!parts) continue
+      if (roles && !currentUser()) {
+        go(`/sign-in?${new URLSearchParams({ to: here() })}`, { replace: true })
+        return []
+      }
+      if (roles && !hasRole(...roles)) {
+        return [heading('Not for your role', lead('This page is for people with another role than yours.'))]
+      }
+      return await page({ parts, query: new URLSearchParams(location.search) })
+    }
+    return [
+      heading('Nothing here'),
+      h('p', {}, 'There is no page at this address. ', h('a', { href: '/' }, 'Go to the first one'), '.'),
+    ]
+  } catch (error) {
+    return [
+      heading(error instanceof ApiError && error.status === 0 ? 'Nobody answers' : 'That did not work'),
+      h('p', { class: 'problem', role: 'alert' }, wordsOf(error)),
+      h('p', {}, h('button', { type: 'button', class: 'primary', onclick: refresh }, 'Try again')),
+    ]
+  }
+}
+
+sessionEvents.addEventListener('change', showHeader)
+sessionEvents.addEventListener('expired', () => {
+  go(`/sign-in?${new URLSearchParams({ expired: '', to: here() })}`, { replace: true })
+})
+
+showFooter()
+if (token()) {
+  // Without an answer nobody is signed in for now, but the token is kept for when the page is loaded again.
+  await loadUser().catch(error => { if (error.status !== 0 && error.status !== 401) signOut() })
+}
+await startRouter(show)

@@ -1,0 +1,95 @@
+import { call, client } from '../../api.js'
+import { h } from '../../dom.js'
+import { form } from '../../form.js'
+import {
+  actionButton, confirmed, heading, lead, nameOf, nothing, notify, onDate, openDialog, statusBadge, STATUSES,
+} from '../../parts.js'
+import { refresh } from '../../router.js'
+import { adminNav } from '../../shell.js'
+
+/** @import { Schemas } from 'community-platform-client' */
+/** @import { Visit } from '../../router.js' */
+
+const FILTERS = [['', 'All'], ['DRAFT', 'Drafts'], ['PUBLISHED', 'Published'], ['ARCHIVED', 'Archived']]
+
+/**
+ * All blogs, drafts too, and what becomes of them.
+ *
+ * @param {Visit} visit
+ */
+export async function moderationPage ({ query }) {
+  const { blogs } = await call(client.GET('/blogs/admin'))
+  const wanted = query.get('status') ?? ''
+  const shown = blogs.filter(({ status }) => !wanted || status === wanted)
+  return [
+    adminNav(),
+    heading('Blogs', lead('Drafts wait for you to publish them.')),
+    h('div', { class: 'tools' },
+      h('nav', { class: 'switch', 'aria-label': 'Status' }, ...FILTERS.map(([status, words]) => h('a', {
+        href: status ? `/admin/blogs?status=${status}` : '/admin/blogs', 'aria-current': wanted === status && 'true',
+      }, `${words} ${blogs.filter(blog => !status || blog.status === status).length}`))),
+      h('button', { type: 'button', class: 'primary', onclick: () => editBlog() }, 'New blog')),
+    shown.length === 0 ? nothing('There are none of these.') : h('ul', { class: 'rows' }, ...shown.map(row)),
+  ]
+}
+
+/** @param {Schemas['BlogWithAuthorName']} blog */
+function row (blog) {
+  const { id, title, status, author, createdAt } = blog
+  const params = { path: { id } }
+  const describedBy = { 'aria-describedby': `blog-${id}` }
+  return h('li', {},
+    h('div', {},
+      h('h2', { id: `blog-${id}` }, h('a', { href: `/blogs/${id}` }, title)),
+      h('p', { class: 'meta' }, statusBadge(status), nameOf(author), onDate(createdAt))),
+    h('p', { class: 'actions' },
+      status !== 'PUBLISHED' && actionButton('Approve', async () => {
+        await call(client.POST('/blogs/{id}/approve', { params }))
+        await done(`“${title}” is published.`)
+      }, { class: 'primary', ...describedBy }),
+      status !== 'ARCHIVED' && actionButton('Archive', async () => {
+        await call(client.POST('/blogs/{id}/archive', { params }))
+        await done(`“${title}” is archived.`)
+      }, describedBy),
+      h('button', { type: 'button', onclick: () => editBlog(blog), ...describedBy }, 'Edit'),
+      actionButton('Delete', async () => {
+        if (!await confirmed(`Delete “${title}”?`, 'Nobody will be able to read it again.', 'Delete')) return
+        await call(client.DELETE('/blogs/{id}', { params }))
+        await done(`“${title}” is deleted.`)
+      }, { class: 'danger', ...describedBy })))
+}
+
+/** @param {Schemas['BlogWithAuthorName']} [blog] the one to change; without it a new one is made */
+async function editBlog (blog) {
+  const saved = await openDialog(blog ? 'Edit blog' : 'New blog', close => [form({
+    fields: [
+      { name: 'title', label: 'Title', value: blog?.title },
+      { name: 'content', label: 'Text', type: 'textarea', value: blog?.content },
+      { name: 'imageUrl', label: 'Address of a picture', type: 'url', optional: true, value: blog?.imageUrl },
+      {
+        name: 'status',
+        label: 'Status',
+        type: 'select',
+        value: blog?.status,
+        options: Object.entries(STATUSES),
+      },
+    ],
+    verb: 'Save',
+    cancel: close,
+    async send ({ title = '', content = '', imageUrl, status }) {
+      const body = {
+        title, content, status: /** @type {Schemas['BlogStatus']} */ (status), ...imageUrl && { imageUrl },
+      }
+      if (blog) await call(client.PUT('/blogs/{id}', { params: { path: { id: blog.id } }, body }))
+      else await call(client.POST('/blogs', { body }))
+      close(title)
+    },
+  })])
+  if (saved) await done(`“${saved}” is saved.`)
+}
+
+/** @param {string} message */
+async function done (message) {
+  await refresh()
+  notify(message)
+}

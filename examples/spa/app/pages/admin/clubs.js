@@ -1,0 +1,54 @@
+import { call, client } from '../../api.js'
+import { h } from '../../dom.js'
+import { form } from '../../form.js'
+import { count, cover, heading, inColour, lead, nameOf, nothing, notify, openDialog } from '../../parts.js'
+import { refresh } from '../../router.js'
+import { adminNav } from '../../shell.js'
+
+/** All clubs. The service founds them, and neither changes nor deletes them. */
+export async function clubsAdminPage () {
+  const { clubs } = await call(client.GET('/clubs'))
+  return [
+    adminNav(),
+    heading('Clubs', lead('Whoever is to lead a new one needs an account first.')),
+    h('p', {}, h('button', { type: 'button', class: 'primary', onclick: foundClub }, 'New club')),
+    clubs.length === 0
+      ? nothing('There are no clubs yet.')
+      : h('ul', { class: 'rows' }, ...clubs.map(({ id, name, imageUrl, clubHeadId, members, events }) => {
+        const head = members.find(member => member.id === clubHeadId)
+        return inColour(name, h('li', {},
+          cover(name, imageUrl),
+          h('div', {},
+            h('h2', {}, h('a', { href: `/clubs/${id}` }, name)),
+            h('p', { class: 'meta' },
+              h('span', {}, head ? `led by ${nameOf(head)}` : 'led by nobody among the members'),
+              h('span', {}, count(members.length, 'member')),
+              h('span', {}, count(events.length, 'event'))))))
+      })),
+  ]
+}
+
+async function foundClub () {
+  const saved = await openDialog('New club', close => [form({
+    fields: [
+      { name: 'name', label: 'Name' },
+      { name: 'description', label: 'Description', type: 'textarea' },
+      {
+        name: 'clubHeadEmail',
+        label: 'Email of its head',
+        type: 'email',
+        hint: 'They become a club head, and a member of this club.',
+      },
+      { name: 'imageUrl', label: 'Address of a picture', type: 'url', optional: true },
+    ],
+    verb: 'Save',
+    cancel: close,
+    async send ({ name = '', description = '', clubHeadEmail = '', imageUrl }) {
+      await call(client.POST('/clubs', { body: { name, description, clubHeadEmail, ...imageUrl && { imageUrl } } }))
+      close(name)
+    },
+  })])
+  if (!saved) return
+  await refresh()
+  notify(`“${saved}” is there.`)
+}

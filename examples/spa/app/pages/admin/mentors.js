@@ -1,0 +1,82 @@
+import { call, client } from '../../api.js'
+import { h } from '../../dom.js'
+import { form } from '../../form.js'
+import {
+  actionButton, confirmed, count, heading, inColour, lead, nothing, notify, openDialog, portrait,
+} from '../../parts.js'
+import { refresh } from '../../router.js'
+import { adminNav } from '../../shell.js'
+
+/** @import { Schemas } from 'community-platform-client' */
+/** @typedef {Schemas['MentorProfile']} Mentor */
+
+export async function mentorsAdminPage () {
+  const [{ mentors }, { clubs }] = await Promise.all([call(client.GET('/mentors')), call(client.GET('/clubs'))])
+  return [
+    adminNav(),
+    heading('Mentors', lead('Each of them belongs to a club.')),
+    h('p', {}, h('button', { type: 'button', class: 'primary', onclick: () => editMentor(clubs) }, 'New mentor')),
+    mentors.length === 0
+      ? nothing('There are no mentors yet.')
+      : h('ul', { class: 'rows' }, ...mentors.map(mentor => row(mentor, clubs))),
+  ]
+}
+
+/**
+ * @param {Mentor} mentor
+ * @param {Schemas['Club'][]} clubs
+ */
+function row (mentor, clubs) {
+  const { id, name, expertise, imageUrl, club, likeCount } = mentor
+  const describedBy = { 'aria-describedby': `mentor-${id}` }
+  return inColour(club.name, h('li', {},
+    portrait(name, imageUrl),
+    h('div', {},
+      h('h2', { id: `mentor-${id}` }, name),
+      h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), h('span', {}, expertise),
+        h('span', {}, count(likeCount, 'like')))),
+    h('p', { class: 'actions' },
+      h('button', { type: 'button', onclick: () => editMentor(clubs, mentor), ...describedBy }, 'Edit'),
+      actionButton('Delete', async () => {
+        if (!await confirmed(`Delete ${name}?`, `${count(likeCount, 'like')} will be gone, too.`, 'Delete')) return
+        await call(client.DELETE('/mentors/{id}', { params: { path: { id } } }))
+        await done(`${name} is deleted.`)
+      }, { class: 'danger', ...describedBy }))))
+}
+
+/**
+ * @param {Schemas['Club'][]} clubs
+ * @param {Mentor} [mentor] the one to change; without it a new one is made
+ */
+async function editMentor (clubs, mentor) {
+  const saved = await openDialog(mentor ? 'Edit mentor' : 'New mentor', close => [form({
+    fields: [
+      { name: 'name', label: 'Name', value: mentor?.name },
+      { name: 'expertise', label: 'Expertise', value: mentor?.expertise },
+      {
+        name: 'clubId',
+        label: 'Club',
+        type: 'select',
+        value: mentor?.clubId,
+        options: clubs.map(({ id, name }) => [id, name]),
+      },
+      { name: 'imageUrl', label: 'Address of a portrait', type: 'url', value: mentor?.imageUrl },
+      { name: 'networkUrl', label: 'Address of a profile', type: 'url', optional: true, value: mentor?.networkUrl },
+    ],
+    verb: 'Save',
+    cancel: close,
+    async send ({ name = '', expertise = '', clubId = '', imageUrl = '', networkUrl }) {
+      const body = { name, expertise, clubId, imageUrl, networkUrl }
+      if (mentor) await call(client.PUT('/mentors/{id}', { params: { path: { id: mentor.id } }, body }))
+      else await call(client.POST('/mentors', { body }))
+      close(name)
+    },
+  })])
+  if (saved) await done(`${saved} is saved.`)
+}
+
+/** @param {string} message */
+async function done (message) {
+  await refresh()
+  notify(message)
+}

@@ -1,0 +1,55 @@
+import { call, client } from '../api.js'
+import { h } from '../dom.js'
+import { cover, heading, lead, nameOf, nothing, onDate, portrait, statusBadge } from '../parts.js'
+
+/** @import { Schemas } from 'community-platform-client' */
+/** @import { Visit } from '../router.js' */
+
+/** How many characters of a blog its card shows. */
+const EXCERPT = 140
+
+export async function blogsPage () {
+  const { blogs } = await call(client.GET('/blogs'))
+  return [
+    heading('Blogs', lead('Written by students, read before they are published.')),
+    blogs.length === 0
+      ? nothing('Nothing has been published yet.')
+      : h('ul', { class: 'cards' }, ...blogs.map(blog => blogCard(blog))),
+    h('p', {}, h('a', { class: 'button', href: '/me/submit' }, 'Write one yourself')),
+  ]
+}
+
+/**
+ * @param {Schemas['BlogWithAuthor']} blog
+ * @param {'h2' | 'h3'} [level]
+ */
+export function blogCard ({ id, title, content, imageUrl, createdAt, author }, level = 'h2') {
+  return h('li', { class: 'card' },
+    cover(title, imageUrl, { wide: true }),
+    h(level, {}, h('a', { href: `/blogs/${id}` }, title)),
+    h('p', {}, excerpt(content)),
+    h('p', { class: 'meta' }, nameOf(author), onDate(createdAt)))
+}
+
+/** @param {string} content */
+function excerpt (content) {
+  if (content.length <= EXCERPT) return content
+  return `${content.slice(0, content.lastIndexOf(' ', EXCERPT)).replace(/\W+$/, '')} …`
+}
+
+/**
+ * A blog, as text: what somebody has put into it is shown, and never run.
+ *
+ * @param {Visit} visit
+ */
+export async function blogPage ({ parts: [id = ''] }) {
+  const { blog } = await call(client.GET('/blogs/{id}', { params: { path: { id } } }))
+  const { title, content, imageUrl, status, createdAt, author } = blog
+  return [h('article', { class: 'reading' },
+    cover(title, imageUrl, { wide: true }),
+    heading(title, h('p', { class: 'byline' }, portrait(nameOf(author), author.avatar),
+      h('span', {}, h('b', {}, nameOf(author)), onDate(createdAt)),
+      status !== 'PUBLISHED' && statusBadge(status))),
+    ...content.split(/\n\s*\n/).map(paragraph => h('p', {}, paragraph)),
+    h('p', {}, h('a', { href: '/blogs' }, '← All blogs')))]
+}

@@ -1,0 +1,69 @@
+import { ApiError, call, client } from '../api.js'
+import { h } from '../dom.js'
+import {
+  atTime, calendarLeaf, count, cover, heading, inColour, isPast, lead, nameOf, nothing, portrait, ROLES,
+} from '../parts.js'
+import { mentorCard } from './mentors.js'
+
+/** @import { Visit } from '../router.js' */
+
+export async function clubsPage () {
+  const { clubs } = await call(client.GET('/clubs'))
+  const sorted = clubs.toSorted((one, other) => one.name.localeCompare(other.name))
+  return [
+    heading('Clubs', lead('Everything here is run by students, and open to all of them.')),
+    clubs.length === 0
+      ? nothing('There are no clubs yet.')
+      : h('ul', { class: 'cards' }, ...sorted.map(({ id, name, description, imageUrl, members, events }) =>
+        inColour(name, h('li', { class: 'card' },
+          cover(name, imageUrl, { wide: true }),
+          h('h2', {}, h('a', { href: `/clubs/${id}` }, name)),
+          h('p', {}, description),
+          h('p', { class: 'meta' }, `${count(members.length, 'member')} · ${count(events.length, 'event')}`))))),
+  ]
+}
+
+/**
+ * A club with its people and events, coming ones first.
+ *
+ * @param {Visit} visit
+ */
+export async function clubPage ({ parts: [id] }) {
+  const [{ clubs }, { mentors }] = await Promise.all([call(client.GET('/clubs')), call(client.GET('/mentors'))])
+  const club = clubs.find(club => club.id === id)
+  if (!club) throw new ApiError('There is no such club. It may have been renamed, or never existed.', 404)
+
+  const { name, description, imageUrl, clubHeadId, members, events } = club
+  const own = mentors.filter(({ clubId }) => clubId === id)
+  const byDate = events.toSorted((one, other) => other.date.localeCompare(one.date))
+  const coming = byDate.filter(({ date }) => !isPast(date)).reverse()
+  /** @param {typeof members[0]} person */
+  const place = ({ id, role }) => id === clubHeadId ? 'Head of the club' : ROLES[role]
+  const people = members.toSorted((one, other) => Number(other.id === clubHeadId) - Number(one.id === clubHeadId))
+  return [
+    cover(name, imageUrl, { wide: true }),
+    heading(name, lead(description)),
+    section('Coming up', coming.length === 0 && 'Nothing is planned at the moment.',
+      h('ul', { class: 'agenda' }, ...coming.map(eventLine))),
+    section('Mentors', own.length === 0 && 'This club has no mentors yet.',
+      h('ul', { class: 'people' }, ...own.map(mentor => mentorCard(mentor, new Set(), 'h3')))),
+    section('Members', members.length === 0 && 'Nobody is a member yet.',
+      h('ul', { class: 'members' }, ...people.map(person => h('li', {},
+        portrait(nameOf(person)),
+        h('span', {}, h('b', {}, nameOf(person)), place(person)))))),
+    section('Past events', byDate.length === coming.length && 'This is where they will be listed.',
+      h('ul', { class: 'agenda' }, ...byDate.filter(({ date }) => isPast(date)).map(eventLine))),
+  ].map(element => inColour(name, element))
+}
+
+/** @param {{ title: string, date: string }} event */
+const eventLine = ({ title, date }) => h('li', {},
+  calendarLeaf(date), h('div', {}, h('h3', {}, title), h('p', { class: 'meta' }, atTime(date))))
+
+/**
+ * @param {string} title
+ * @param {string | false} empty what is said when there is nothing
+ * @param {Node} content
+ */
+export const section = (title, empty, content) =>
+  h('section', {}, h('h2', {}, title), empty === false ? content : nothing(empty))

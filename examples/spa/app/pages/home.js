@@ -1,0 +1,58 @@
+import { call, client } from '../api.js'
+import { h } from '../dom.js'
+import { atTime, calendarLeaf, cover, inColour, isPast, lead, nothing, portrait } from '../parts.js'
+import { currentUser } from '../session.js'
+import { blogCard } from './blogs.js'
+
+/** What is on soon, what was written last, and what somebody said. */
+export async function homePage () {
+  const [{ events }, { blogs }, { items }] = await Promise.all([
+    call(client.GET('/events', { params: { query: { limit: '50' } } })),
+    call(client.GET('/blogs')),
+    call(client.GET('/testimonials', { params: { query: { limit: '2' } } })),
+  ])
+  const coming = events.filter(({ date }) => !isPast(date)).reverse().slice(0, 4)
+  const user = currentUser()
+  return [
+    h('header', { class: 'hero' },
+      h('div', {},
+        h('h1', { tabindex: '-1' }, user ? `Good to see you, ${user.firstName}` : 'Find your people'),
+        lead('Clubs that meet, events that happen, and the stories that come of them.'),
+        h('p', { class: 'actions' },
+          h('a', { class: 'button primary', href: '/events' }, 'See what is on'),
+          user
+            ? h('a', { class: 'button', href: '/me/submit' }, 'Write a blog')
+            : h('a', { class: 'button', href: '/register' }, 'Join the community'))),
+      cover('Commons', null)),
+    h('section', { 'aria-labelledby': 'soon' },
+      h('h2', { id: 'soon' }, 'Coming up'),
+      coming.length === 0
+        ? nothing('Nothing is planned yet.')
+        : h('ul', { class: 'agenda' }, ...coming.map(({ title, date, club, registrationCount }) =>
+          inColour(club.name, h('li', {},
+            calendarLeaf(date),
+            h('div', {},
+              h('h3', {}, title),
+              h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), atTime(date))),
+            h('p', { class: 'meta going' }, `${registrationCount} going`)))))),
+    h('section', { 'aria-labelledby': 'read' },
+      h('h2', { id: 'read' }, 'Fresh from the blogs'),
+      blogs.length === 0
+        ? nothing('Nothing has been published yet.')
+        : h('ul', { class: 'cards' }, ...blogs.slice(0, 3).map(blog => blogCard(blog, 'h3')))),
+    items.length > 0 && h('section', { 'aria-labelledby': 'voices' },
+      h('h2', { id: 'voices' }, 'Voices'),
+      h('div', { class: 'quotes' }, ...items.map(quote))),
+  ].filter(node => node !== false)
+}
+
+/**
+ * What somebody said, as a figure.
+ *
+ * @param {import('community-platform-client').Schemas['Testimonial']} testimonial
+ */
+export function quote ({ name, batchYear, content, imageUrl }) {
+  return h('figure', { class: 'quote' },
+    h('blockquote', {}, h('p', {}, content)),
+    h('figcaption', {}, portrait(name, imageUrl), h('span', {}, h('b', {}, name), `class of ${batchYear}`)))
+}

@@ -1,0 +1,120 @@
+import { call, client } from '../api.js'
+import { h } from '../dom.js'
+import { form } from '../form.js'
+import {
+  actionButton, atTime, calendarLeaf, confirmed, count, heading, inColour, lead, nothing, notify, onDate, openDialog,
+  table,
+} from '../parts.js'
+import { refresh } from '../router.js'
+import { hasRole } from '../session.js'
+import { adminNav } from '../shell.js'
+
+/** @import { Schemas } from 'community-platform-client' */
+/** @import { Visit } from '../router.js' */
+/** @typedef {{ event: Schemas['Event'], registrations: number }} Row */
+
+/** The events of the club that this person is in. */
+export async function ownEventsPage () {
+  const { events } = await call(client.GET('/events/mine'))
+  return [
+    heading('My events', lead('Those of your club, the latest date first.')),
+    hasRole('CLUB_HEAD') && h('p', {},
+      h('button', { type: 'button', class: 'primary', onclick: () => editEvent() }, 'New event')),
+    list(events.map(event => ({ event, registrations: event.registrations.length }))),
+  ].filter(node => node !== false)
+}
+
+/** The events of all clubs, for admins. */
+export async function allEventsPage () {
+  const { events } = await call(client.GET('/events', { params: { query: { limit: '1000' } } }))
+  return [
+    adminNav(),
+    heading('Events', lead('Of all clubs. New ones are made by the head of a club.')),
+    list(events.map(event => ({ event, registrations: event.registrationCount }))),
+  ]
+}
+
+/** @param {Row[]} rows */
+function list (rows) {
+  if (rows.length === 0) return nothing('There are no events yet.')
+  return h('ul', { class: 'agenda' }, ...rows.map(({ event, registrations }) => {
+    const { id, title, date, club } = event
+    const describedBy = { 'aria-describedby': `event-${id}` }
+    return inColour(club.name, h('li', {},
+      calendarLeaf(date),
+      h('div', {},
+        h('h2', { id: `event-${id}` }, title),
+        h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), atTime(date))),
+      h('p', { class: 'actions' },
+        h('a', { class: 'button', href: `/manage/${id}`, ...describedBy }, count(registrations, 'registration')),
+        h('button', { type: 'button', onclick: () => editEvent(event), ...describedBy }, 'Edit'),
+        actionButton('Delete', () => deleteEvent(event, registrations), { class: 'danger', ...describedBy }))))
+  }))
+}
+
+/** @param {Schemas['Event']} [event] the one to change; without it a new one is made */
+async function editEvent (event) {
+  const saved = await openDialog(event ? 'Edit event' : 'New event', close => [form({
+    fields: [
+      { name: 'title', label: 'Title', value: event?.title },
+      { name: 'description', label: 'Description', type: 'textarea', value: event?.description },
+      { name: 'data', label: 'Date and time', type: 'datetime-local', value: event && toLocal(event.date) },
+      { name: 'imageUrl', label: 'Address of a picture', type: 'url', value: event?.imageUrl },
+    ],
+    verb: 'Save',
+    cancel: close,
+    async send ({ title = '', description = '', data = '', imageUrl = '' }) {
+      const body = { title, description, data: data && new Date(data).toISOString(), imageUrl }
+      if (event) await call(client.PUT('/events/{id}', { params: { path: { id: event.id } }, body }))
+      else await call(client.POST('/events', { body }))
+      close(title)
+    },
+  })])
+  if (!saved) return
+  await refresh()
+  notify(`“${saved}” is saved.`)
+}
+
+/**
+ * A moment as the clock shows it here: 2026-01-31T09:30.
+ *
+ * @param {string} date
+ */
+function toLocal (date) {
+  const moment = new Date(date)
+  moment.setMinutes(moment.getMinutes() - moment.getTimezoneOffset())
+  return moment.toISOString().slice(0, 16)
+}
+
+/**
+ * @param {Schemas['Event']} event
+ * @param {number} registrations
+ */
+async function deleteEvent ({ id, title }, registrations) {
+  const who = registrations === 0 ? 'Nobody is' : count(registrations, 'person is', 'people are')
+  const text = `${who} registered for it.`
+  if (!await confirmed(`Delete “${title}”?`, text, 'Delete')) return
+  await call(client.DELETE('/events/{id}', { params: { path: { id } } }))
+  await refresh()
+  notify(`“${title}” is deleted.`)
+}
+
+/**
+ * Who is registered for an event.
+ *
+ * @param {Visit} visit
+ */
+export async function attendeesPage ({ parts: [id = ''] }) {
+  const { event, registrations } = await call(client.GET('/events/{id}/registrations', { params: { path: { id } } }))
+  return [
+    heading(event.title,
+      h('p', { class: 'lead' }, atTime(event.date), ` · ${count(registrations.length, 'registration')}`)),
+    registrations.length === 0
+      ? nothing('Nobody is registered yet.')
+      : table('Registrations', ['Name', 'Email', 'Registered on'],
+        registrations.map(({ name, email, registeredAt }) => [name, email, onDate(registeredAt)])),
+    h('p', {}, hasRole('ADMIN')
+      ? h('a', { href: '/admin/events' }, '← All events')
+      : h('a', { href: '/manage' }, '← My events')),
+  ]
+}

@@ -1,0 +1,63 @@
+import { call, client } from '../api.js'
+import { h } from '../dom.js'
+import { form } from '../form.js'
+import {
+  atTime, calendarLeaf, heading, inColour, lead, nameOf, notify, onDate, portrait, ROLES, statusBadge,
+} from '../parts.js'
+import { go } from '../router.js'
+import { currentUser } from '../session.js'
+import { section } from './clubs.js'
+import { mentorCard } from './mentors.js'
+
+/** Who I am, what I have written, where I go and whom I like. */
+export async function mePage () {
+  const user = /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())
+  const [{ blogs }, { registrations }, { likedMentors }] = await Promise.all([
+    call(client.GET('/blogs/me')),
+    call(client.GET('/events/registered')),
+    call(client.GET('/mentors/liked')),
+  ])
+  const liked = new Set(likedMentors.map(({ id }) => id))
+  return [
+    h('div', { class: 'profile' },
+      portrait(nameOf(user), user.avatar),
+      heading(nameOf(user), h('p', { class: 'meta' },
+        h('span', { class: 'badge' }, ROLES[user.role]),
+        user.club && h('a', { href: `/clubs/${user.club.id}` }, user.club.name),
+        h('span', {}, user.email)))),
+    section('My events', registrations.length === 0 && 'You are not registered for any event.',
+      h('ul', { class: 'agenda' }, ...registrations.map(({ registeredAt, event }) =>
+        inColour(event.club.name, h('li', {},
+          calendarLeaf(event.date),
+          h('div', {},
+            h('h3', {}, event.title),
+            h('p', { class: 'meta' }, h('span', { class: 'club' }, event.club.name), atTime(event.date))),
+          h('p', { class: 'meta going' }, 'registered on ', onDate(registeredAt))))))),
+    section('My blogs', blogs.length === 0 && 'You have written nothing yet.',
+      h('ul', { class: 'rows' }, ...blogs.map(({ id, title, status, createdAt }) => h('li', {},
+        h('h3', {}, h('a', { href: `/blogs/${id}` }, title)),
+        h('p', { class: 'meta' }, statusBadge(status), onDate(createdAt)))))),
+    h('p', {}, h('a', { class: 'button primary', href: '/me/submit' }, 'Write a blog')),
+    section('Mentors I like', likedMentors.length === 0 && 'None so far.',
+      h('ul', { class: 'people' }, ...likedMentors.map(mentor => mentorCard(mentor, liked, 'h3')))),
+  ]
+}
+
+/** Writing a blog. An admin reads it before others do. */
+export function submitPage () {
+  return [h('div', { class: 'narrow' },
+    heading('Write a blog', lead('Only you and the admins see it, until one of them publishes it.')),
+    form({
+      fields: [
+        { name: 'title', label: 'Title' },
+        { name: 'content', label: 'Text', type: 'textarea', hint: 'Plain text; an empty line begins a new paragraph.' },
+        { name: 'imageUrl', label: 'Address of a picture', type: 'url', optional: true },
+      ],
+      verb: 'Submit',
+      async send ({ title = '', content = '', imageUrl }) {
+        await call(client.POST('/blogs/submit', { body: { title, content, ...imageUrl && { imageUrl } } }))
+        await go('/me')
+        notify('Thank you. An admin will read it soon.')
+      },
+    }))]
+}

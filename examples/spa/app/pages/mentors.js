@@ -1,0 +1,58 @@
+import { call, client } from '../api.js'
+import { h, svg } from '../dom.js'
+import { actionButton, heading, inColour, lead, nothing, notify, outside, portrait } from '../parts.js'
+import { go, here } from '../router.js'
+import { currentUser } from '../session.js'
+
+/** @import { Schemas } from 'community-platform-client' */
+
+export async function mentorsPage () {
+  const [{ mentors }, liked] = await Promise.all([call(client.GET('/mentors')), likedMentors()])
+  return [
+    heading('Mentors', lead('People who have been there, and answer their e-mail.')),
+    mentors.length === 0
+      ? nothing('There are no mentors yet.')
+      : h('ul', { class: 'people' }, ...mentors.map(mentor => mentorCard(mentor, liked))),
+  ]
+}
+
+/** The ids of the mentors that this person likes. */
+async function likedMentors () {
+  if (!currentUser()) return new Set()
+  const { likedMentors } = await call(client.GET('/mentors/liked'))
+  return new Set(likedMentors.map(({ id }) => id))
+}
+
+/**
+ * A mentor, and a heart to press.
+ *
+ * @param {Schemas['MentorProfile']} mentor
+ * @param {Set<unknown>} liked
+ * @param {'h2' | 'h3'} [level]
+ */
+export function mentorCard ({ id, name, expertise, imageUrl, networkUrl, club, likeCount }, liked, level = 'h2') {
+  const likes = h('span')
+  /** @param {number} number */
+  const show = number => likes.replaceChildren(String(number),
+    h('span', { class: 'unseen' }, ` ${number === 1 ? 'like' : 'likes'} for ${name}`))
+  const heart = actionButton(
+    svg('svg', { viewBox: '0 0 24 24', 'aria-hidden': 'true' },
+      svg('path', { d: 'M12 20.5C3 14 2.5 9.5 3.6 7A5 5 0 0 1 12 6a5 5 0 0 1 8.4 1c1.1 2.5.6 7-8.4 13.5z' })),
+    async button => {
+      if (!currentUser()) return go(`/sign-in?${new URLSearchParams({ to: here() })}`)
+      const answer = await call(client.POST('/mentors/{mentorId}/like', { params: { path: { mentorId: id } } }))
+      button.ariaPressed = String(answer.liked)
+      show(answer.likeCount)
+      notify(answer.liked ? `You like ${name}.` : `You no longer like ${name}.`)
+    },
+    { class: 'heart', 'aria-pressed': String(liked.has(id)) })
+  heart.append(likes)
+  show(likeCount)
+  return inColour(club.name, h('li', { class: 'person' },
+    portrait(name, imageUrl),
+    h('div', {},
+      h(level, {}, name),
+      h('p', {}, expertise),
+      h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), outside(networkUrl, 'Profile'))),
+    heart))
+}

@@ -1,0 +1,269 @@
+// What many pages are made of.
+import { ApiError } from './api.js'
+import { h, isWeb, svg } from './dom.js'
+
+/** @import { Child } from './dom.js' */
+
+const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric' })
+const MONTH = new Intl.DateTimeFormat(undefined, { month: 'short' })
+const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: 'long' })
+const MOMENT = new Intl.DateTimeFormat(undefined, {
+  weekday: 'short', day: 'numeric', month: 'long', year: 'numeric', hour: '2-digit', minute: '2-digit',
+})
+
+/** @type {Record<string, string>} */
+export const ROLES = { STUDENT: 'Student', CLUB_HEAD: 'Club head', ADMIN: 'Admin' }
+
+/** @type {Record<string, string>} */
+export const STATUSES = { DRAFT: 'Draft', PUBLISHED: 'Published', ARCHIVED: 'Archived' }
+
+/** @param {{ firstName: string, lastName: string }} person */
+export const nameOf = ({ firstName, lastName }) => `${firstName} ${lastName}`
+
+/**
+ * One or many of something, in words.
+ *
+ * @param {number} number
+ * @param {string} one
+ * @param {string} [many]
+ */
+export const count = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`
+
+/** @param {string} date */
+export const isPast = date => new Date(date) < new Date()
+
+/** @param {string} date */
+export const onDate = date => h('time', { datetime: date }, DATE.format(new Date(date)))
+
+/** @param {string} date */
+export const atTime = date => h('time', { datetime: date }, MOMENT.format(new Date(date)))
+
+/**
+ * A leaf of a calendar; what it shows is said in words beside it.
+ *
+ * @param {string} date
+ */
+export const calendarLeaf = date => h('span', { class: 'leaf', 'aria-hidden': 'true' },
+  h('span', {}, MONTH.format(new Date(date))), h('b', {}, DAY.format(new Date(date))))
+
+/** @param {string} status */
+export const statusBadge = status => h('span', { class: `badge ${status.toLowerCase()}` }, STATUSES[status])
+
+/**
+ * The top of a page. Focus goes to its heading when the page is opened.
+ *
+ * @param {string} title
+ * @param {...Child} more
+ */
+export const heading = (title, ...more) => h('header', { class: 'top' }, h('h1', { tabindex: '-1' }, title), ...more)
+
+/** @param {string} text */
+export const lead = text => h('p', { class: 'lead' }, text)
+
+/** @param {...Child} words */
+export const nothing = (...words) => h('p', { class: 'nothing' }, ...words)
+
+/**
+ * A number for a text, always the same one.
+ *
+ * @param {string} text
+ */
+function hash (text) {
+  let value = 2166136261
+  for (const character of text) value = Math.imul(value ^ /** @type {number} */ (character.codePointAt(0)), 16777619)
+  // Names that differ little are to differ much here.
+  value = Math.imul(value ^ value >>> 15, 0x85ebca6b)
+  return (value ^ value >>> 13) >>> 0
+}
+
+const TILES = ['M0 0h10v10z', 'M0 0a10 10 0 0 1 10 10h-10z', 'M10 0a10 10 0 0 1-10 10v-10z', 'M0 10a5 5 0 0 1 10 0z',
+  'M5 1a4 4 0 0 1 0 8a4 4 0 0 1 0-8z', 'M0 0h10v5h-10z', 'M10 10a10 10 0 0 1-10-10h10z']
+
+/**
+ * A picture for what is about this, in the colours of its club: the picture that somebody gave, or one of tiles, which
+ * is drawn from the title, while there is none or it does not load.
+ *
+ * @param {string} title
+ * @param {string | null} imageUrl
+ * @param {{ of?: string, wide?: boolean }} [options]
+ */
+export function cover (title, imageUrl, { of = title, wide = false } = {}) {
+  const columns = wide ? 8 : 4
+  const rows = wide ? 3 : 4
+  const drawing = svg('svg', { viewBox: `0 0 ${columns * 10} ${rows * 10}`, preserveAspectRatio: 'xMidYMid slice' })
+  let state = hash(title)
+  for (let tile = 0; tile < columns * rows; tile++) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    const d = TILES[(state >>> 8) % TILES.length]
+    const at = `translate(${tile % columns * 10} ${Math.floor(tile / columns) * 10})`
+    drawing.append(svg('path', { d, transform: at, class: `tone${(state >>> 16) % 4}` }))
+  }
+  const shape = wide ? 'cover wide' : 'cover'
+  return inColour(of, h('div', { class: shape, 'aria-hidden': 'true' }, drawing, picture(imageUrl)))
+}
+
+/**
+ * The picture of a person, or their initials while there is none or it does not load.
+ *
+ * @param {string} name
+ * @param {string | null} [imageUrl]
+ */
+export function portrait (name, imageUrl) {
+  const words = name.split(/\s+/)
+  const initials = [words.at(0), words.length > 1 && words.at(-1)].map(word => word && [...word][0]).join('')
+  return inColour(name, h('span', { class: 'portrait', 'aria-hidden': 'true' }, initials, picture(imageUrl)))
+}
+
+/**
+ * Gives an element the colour that belongs to a name.
+ *
+ * @template {HTMLElement} E
+ * @param {string} name
+ * @param {E} element
+ */
+export function inColour (name, element) {
+  element.style.setProperty('--hue', String(hash(name) % 24 * 15))
+  return element
+}
+
+/** @param {string | null | undefined} address */
+function picture (address) {
+  if (!isWeb(address)) return null
+  return h('img', { src: address, alt: '', loading: 'lazy', onerror: ({ target }) => target.remove() })
+}
+
+/**
+ * Tells of something that has happened, to eyes and to screen readers.
+ *
+ * @param {string} message
+ * @param {'done' | 'wrong'} [kind]
+ */
+export function notify (message, kind = 'done') {
+  const notice = h('p', { class: `notice ${kind}` }, message)
+  document.querySelector('#notices')?.replaceChildren(notice)
+  setTimeout(() => notice.remove(), 8000)
+}
+
+/**
+ * What an error says to a person.
+ *
+ * @param {unknown} error
+ */
+export function wordsOf (error) {
+  if (error instanceof ApiError) return error.message
+  console.error(error)
+  return 'Something in this app went wrong. Load the page again, then try once more.'
+}
+
+/**
+ * A button that does something with the service: busy until that is done, and says what went wrong.
+ *
+ * @param {Child} label
+ * @param {(button: HTMLButtonElement) => Promise<unknown>} action
+ * @param {import('./dom.js').Attributes} [attributes]
+ */
+export function actionButton (label, action, attributes = {}) {
+  const button = h('button', {
+    type: 'button',
+    ...attributes,
+    async onclick () {
+      if (button.ariaDisabled === 'true' || button.ariaBusy === 'true') return
+      button.ariaBusy = 'true'
+      try {
+        await action(button)
+      } catch (error) {
+        notify(wordsOf(error), 'wrong')
+      } finally {
+        button.ariaBusy = null
+      }
+    },
+  }, label)
+  return button
+}
+
+let dialogs = 0
+
+/**
+ * Opens a dialog, and resolves when it is closed: to what it was closed with, or `undefined`.
+ *
+ * @template Result
+ * @param {string} title
+ * @param {(close: (result?: Result) => void) => Child[]} content
+ * @returns {Promise<Result | undefined>}
+ */
+export function openDialog (title, content) {
+  return new Promise(resolve => {
+    const id = `dialog-${++dialogs}`
+    /** @type {Result | undefined} */
+    let outcome
+    const dialog = h('dialog', {
+      'aria-labelledby': id,
+      onclose () {
+        dialog.remove()
+        resolve(outcome)
+      },
+    })
+    dialog.append(h('h2', { id }, title), ...content(result => {
+      outcome = result
+      dialog.close()
+    }).filter(child => child instanceof Node))
+    document.body.append(dialog)
+    dialog.showModal()
+  })
+}
+
+/**
+ * Asks before something that cannot be taken back.
+ *
+ * @param {string} title
+ * @param {string} text
+ * @param {string} verb what the button says
+ */
+export async function confirmed (title, text, verb) {
+  return await openDialog(title, close => [
+    h('p', {}, text),
+    h('div', { class: 'actions' },
+      h('button', { type: 'button', onclick: () => close(false) }, 'Cancel'),
+      h('button', { type: 'button', class: 'danger', onclick: () => close(true) }, verb)),
+  ]) === true
+}
+
+/**
+ * Links to the pages before and after.
+ *
+ * @param {number} page
+ * @param {number} pages
+ * @param {(page: number) => string} address
+ */
+export function pager (page, pages, address) {
+  if (pages <= 1) return null
+  return h('nav', { class: 'pager', 'aria-label': 'Pages' },
+    page > 1 ? h('a', { href: address(page - 1), rel: 'prev' }, '← Previous') : h('span'),
+    h('span', {}, `Page ${page} of ${pages}`),
+    page < pages ? h('a', { href: address(page + 1), rel: 'next' }, 'Next →') : h('span'))
+}
+
+/**
+ * A link to somewhere else on the web, or just the words when the address is none of the web.
+ *
+ * @param {string} address
+ * @param {string} words
+ */
+export const outside = (address, words) =>
+  isWeb(address) ? h('a', { href: address, rel: 'external noopener noreferrer', target: '_blank' }, words) : null
+
+/**
+ * A table that scrolls in itself where the screen is narrow.
+ *
+ * @param {string} caption
+ * @param {string[]} columns
+ * @param {Child[][]} rows
+ */
+export function table (caption, columns, rows) {
+  return h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption },
+    h('table', {},
+      h('caption', {}, caption),
+      h('thead', {}, h('tr', {}, ...columns.map(column => h('th', { scope: 'col' }, column)))),
+      h('tbody', {}, ...rows.map(([first, ...others]) => h('tr', {},
+        h('th', { scope: 'row' }, first), ...others.map(cell => h('td', {}, cell)))))))
+}

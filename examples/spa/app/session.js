@@ -1,0 +1,50 @@
+// Who is signed in. The token lives as long as the tab does.
+
+/** @import { Schemas } from 'community-platform-client' */
+/** @typedef {Schemas['CurrentUser']} User */
+
+/** Tells with `change` that somebody has signed in or out, and with `expired` that their token is no longer taken. */
+export const sessionEvents = new EventTarget()
+
+/** @type {User | null} */
+let user = null
+
+export const token = () => sessionStorage.getItem('token')
+
+/** Who they are, as the service last told. */
+export const currentUser = () => user
+
+/**
+ * Whether a role lets them do this. The role is that of the token, because it is the one that the service goes by.
+ *
+ * @param {...Schemas['Role']} roles
+ */
+export const hasRole = (...roles) => roles.some(role => role === sessionStorage.getItem('role'))
+
+/** Whether they were given another role since they signed in. */
+export const hasNewRole = () => user !== null && user.role !== sessionStorage.getItem('role')
+
+/** @param {string} value */
+export function keepToken (value) {
+  sessionStorage.setItem('token', value)
+  sessionStorage.removeItem('role')
+}
+
+/** @param {User} value */
+export function setUser (value) {
+  user = value
+  if (!sessionStorage.getItem('role')) sessionStorage.setItem('role', value.role)
+  sessionEvents.dispatchEvent(new Event('change'))
+}
+
+export function signOut () {
+  user = null
+  sessionStorage.clear()
+  sessionEvents.dispatchEvent(new Event('change'))
+}
+
+/** Ends a session that the service no longer takes. */
+export function expire () {
+  signOut()
+  sessionEvents.dispatchEvent(new Event('expired'))
+}

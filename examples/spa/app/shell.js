@@ -1,0 +1,89 @@
+// What is around every page.
+import { h } from './dom.js'
+import { nameOf, notify, portrait } from './parts.js'
+import { go } from './router.js'
+import { currentUser, hasNewRole, hasRole, signOut } from './session.js'
+import { API } from './config.js'
+
+/** @type {[href: string, words: string][]} */
+const PUBLIC = [
+  ['/events', 'Events'], ['/clubs', 'Clubs'], ['/blogs', 'Blogs'], ['/mentors', 'Mentors'], ['/testimonials', 'Voices'],
+]
+
+/** @type {[href: string, words: string][]} */
+const ADMIN = [
+  ['/admin', 'Overview'], ['/admin/blogs', 'Blogs'], ['/admin/events', 'Events'], ['/admin/users', 'Users'],
+  ['/admin/clubs', 'Clubs'], ['/admin/mentors', 'Mentors'], ['/admin/testimonials', 'Voices'],
+]
+
+const header = /** @type {HTMLElement} */ (document.querySelector('#header'))
+const footer = /** @type {HTMLElement} */ (document.querySelector('#footer'))
+
+/** Shows the header as it is for this person, on this page. */
+export function showHeader () {
+  const { pathname } = location
+  const user = currentUser()
+  const personal = user
+    ? [
+        hasRole('CLUB_HEAD', 'ADMIN') && user.club && item(['/manage', 'My events']),
+        hasRole('ADMIN') && item(['/admin', 'Admin']),
+        h('li', {}, h('a', { href: '/me', 'aria-current': pathname === '/me' && 'page', class: 'who' },
+          portrait(nameOf(user), user.avatar), h('span', {}, user.firstName))),
+        h('li', {}, h('button', { type: 'button', class: 'plain', onclick: leave }, 'Sign out')),
+      ]
+    : [item(['/sign-in', 'Sign in']), h('li', {}, h('a', { href: '/register', class: 'button' }, 'Register'))]
+
+  /** @type {HTMLElement} */
+  const menu = h('nav', { id: 'menu', 'aria-label': 'Main' },
+    h('ul', {}, ...PUBLIC.map(item)),
+    h('ul', {}, ...personal))
+  /** @param {boolean} isOpen */
+  const open = isOpen => {
+    toggle.ariaExpanded = String(isOpen)
+    menu.classList.toggle('open', isOpen)
+  }
+  /** @type {HTMLElement} */
+  const toggle = h('button', {
+    type: 'button',
+    class: 'toggle',
+    'aria-expanded': 'false',
+    'aria-controls': 'menu',
+    onclick: () => open(toggle.ariaExpanded !== 'true'),
+  }, 'Menu')
+  header.onkeydown = ({ key }) => {
+    if (key !== 'Escape' || toggle.ariaExpanded !== 'true') return
+    open(false)
+    toggle.focus()
+  }
+  header.replaceChildren(
+    h('div', { class: 'bar' },
+      h('a', { href: '/', class: 'brand' }, h('img', { src: '/icon.svg', alt: '', width: 32, height: 32 }), 'Commons'),
+      toggle, menu),
+    ...hasNewRole() ? [newRole()] : [])
+}
+
+/** @param {[href: string, words: string]} link */
+function item ([href, words]) {
+  const { pathname } = location
+  const current = pathname === href ? 'page' : pathname.startsWith(`${href}/`) && 'true'
+  return h('li', {}, h('a', { href, 'aria-current': current }, words))
+}
+
+async function leave () {
+  signOut()
+  await go('/')
+  notify('You are signed out.')
+}
+
+/** The service goes by the role in the token, which is the old one until the next sign-in. */
+const newRole = () => h('p', { class: 'banner' }, 'You have been given another role. Sign out and in again to use it.')
+
+export function showFooter () {
+  footer.replaceChildren(h('p', {}, 'An example app of the Community Platform. ',
+    h('a', { href: `${API}/docs`, rel: 'external', target: '_blank' }, 'The API behind it')))
+}
+
+/** The pages of the admins, above each of them. */
+export const adminNav = () => h('nav', { class: 'tabs', 'aria-label': 'Administration' },
+  h('ul', {}, ...ADMIN.map(([href, words]) => h('li', {},
+    h('a', { href, 'aria-current': location.pathname === href && 'page' }, words)))))

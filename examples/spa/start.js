@@ -1,0 +1,138 @@
+// `npm run example`: the service on its database, with the demo data when there are none, and the example app beside it
+// on an origin of its own, as a browser app is hosted in production.
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import helmet from '@fastify/helmet'
+import fastifyStatic from '@fastify/static'
+import closeWithGrace from 'close-with-grace'
+import Fastify from 'fastify'
+
+import { buildApp } from '#lib/app.js'
+import { seedDemo } from '#lib/commands/seed/demo.js'
+import { PASSWORD, SIGN_INS } from '#lib/commands/seed/seeding.js'
+import { loadConfig } from '#lib/config.js'
+import { loggerOptions } from '#lib/logger.js'
+import { runMain } from '#lib/main.js'
+import { hashPassword } from '#lib/passwords.js'
+import { StartupError } from '#lib/startup-error.js'
+
+const APP = join(import.meta.dirname, 'app')
+const CLIENT = join(import.meta.dirname, '../../client')
+const OPENAPI_FETCH = dirname(fileURLToPath(import.meta.resolve('openapi-fetch')))
+
+/** The port of the app. That of the service is PORT, as ever. */
+const APP_PORT = Number(process.env.APP_PORT || 5173)
+
+await runMain(async () => {
+  const origin = `http://localhost:${APP_PORT}`
+  Object.assign(process.env, {
+    FRONTEND_URL: origin,
+    LOG_LEVEL: process.env.LOG_LEVEL || 'warn',
+    MIGRATE_ON_START: 'true',
+  })
+  const config = loadConfig()
+  if (config.NODE_ENV === 'production') {
+    throw new StartupError('The example is not for production: everybody knows the password of the demo accounts')
+  }
+  const service = buildApp(config, loggerOptions(config.LOG_LEVEL))
+  const frontend = await buildFrontend(config)
+  const close = async () => { await Promise.all([service.close(), frontend.close()]) }
+
+  const grace = closeWithGrace({ logger: console }, close)
+  try {
+    await service.ready()
+    if (await isEmpty(service)) await seed(service)
+    await listen(service, config.HOST, config.PORT, 'PORT')
+    await listen(frontend, config.HOST, APP_PORT, 'APP_PORT')
+    await welcome(service, origin)
+  } catch (error) {
+    grace.uninstall()
+    await close()
+    throw error
+  }
+})
+
+/** The server of the app: its files, the typed client as it is, and what the app has to know of where it runs. */
+async function buildFrontend (config) {
+  const api = `http://localhost:${config.PORT}`
+  const frontend = Fastify()
+  await frontend.register(helmet, {
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'none'"],
+        scriptSrc: ["'self'", await hashOfImportMap()],
+        styleSrc: ["'self'"],
+        // The pictures of a community are anywhere on the web.
+        imgSrc: ["'self'", 'http:', 'https:'],
+        connectSrc: [api],
+        baseUri: ["'none'"],
+        formAction: ["'none'"],
+        frameAncestors: ["'none'"],
+      },
+    },
+    // On localhost other apps are developed, too, and without TLS.
+    strictTransportSecurity: false,
+    // After a sign-in with a provider the address has the token in it: nobody else hears more than the origin.
+    referrerPolicy: { policy: 'strict-origin' },
+  })
+
+  await frontend.register(fastifyStatic, { root: APP, cacheControl: false })
+  for (const [prefix, root] of [['/client/', CLIENT], ['/openapi-fetch/', OPENAPI_FETCH]]) {
+    await frontend.register(fastifyStatic, { root, prefix, cacheControl: false, decorateReply: false })
+  }
+
+  const isConfigured = config.IDP_CLIENT_ID && config.IDP_CLIENT_SECRET && config.IDP_REDIRECT_URI
+  const provider = isConfigured ? config.IDP_ISSUER : null
+  frontend.get('/config.js', (_request, reply) => {
+    reply.type('text/javascript')
+    return `export const API = ${JSON.stringify(api)}\nexport const PROVIDER = ${JSON.stringify(provider)}\n`
+  })
+  // The app finds its pages by the path itself. A file that is missing is no page.
+  frontend.setNotFoundHandler((request, reply) => {
+    if (/\.\w+$/.test(request.url.split('?', 1)[0])) return reply.code(404).send('Not found')
+    return reply.sendFile('index.html')
+  })
+  return frontend
+}
+
+/** The one inline script, by which modules find the client, is let through by its hash. */
+async function hashOfImportMap () {
+  const html = await readFile(join(APP, 'index.html'), 'utf8')
+  const [, map] = /<script type="importmap">([^]*?)<\/script>/.exec(html)
+  return `'sha256-${createHash('sha256').update(map).digest('base64')}'`
+}
+
+/** Whether nobody has put anything into the database. */
+async function isEmpty ({ sql }) {
+  const rows = await sql`SELECT FROM users UNION ALL SELECT FROM clubs UNION ALL SELECT FROM testimonials LIMIT 1`
+  return rows.length === 0
+}
+
+async function seed ({ sql }) {
+  const password = await hashPassword(PASSWORD)
+  await sql.begin(sql => seedDemo(sql, password))
+}
+
+async function listen (server, host, port, variable) {
+  try {
+    await server.listen({ host, port })
+  } catch (error) {
+    if (error.code !== 'EADDRINUSE') throw error
+    throw new StartupError(`${host}:${port} is taken: stop what listens there, or set ${variable}`)
+  }
+}
+
+/** Says where to look, and whom to be. */
+async function welcome ({ sql }, origin) {
+  const people = await sql`
+    SELECT email, role FROM users WHERE email IN ${sql(SIGN_INS.map(({ name }) => `${name}@demo.example.org`))}
+    ORDER BY role
+  `
+  console.log(`\n  The example app is on  ${origin}\n`)
+  for (const { email, role } of people) console.log(`  ${role.toLowerCase().replace('_', ' ').padEnd(10)} ${email}`)
+  if (people.length > 0) console.log(`\n  Their password is ${PASSWORD}. Ctrl-C stops everything.\n`)
+}
