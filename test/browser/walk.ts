@@ -1,0 +1,504 @@
+// The example app as people use it: a visitor, a student, a club head and an admin walk through all of it, with
+// `npm run example` behind it. With SCREENSHOTS=1 the pictures that the README shows are taken on the way. Not part of
+// `npm test`, because it needs Chromium; `npm run test:browser` runs it.
+import { once } from 'node:events'
+
+import type { BrowserContextOptions, Page, Request } from 'playwright-core'
+import t, { type Test } from 'tap'
+
+import { launch } from '../chromium.ts'
+import { createDatabase } from '../helper.ts'
+import { freePort, start } from '../process.ts'
+import { CLIENT, newAccount, startProvider } from '../provider.ts'
+
+const SCREENSHOTS = process.env.SCREENSHOTS ? 'examples/spa/screenshots' : null
+
+const PHONE: BrowserContextOptions = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true }
+
+/** Where the pictures of the demo data are said to be. */
+const PICTURES = 'https://images.example.org/'
+
+const PASSWORD = 'demo-password'
+
+const [PORT, APP_PORT] = [await freePort(), await freePort()]
+const api = `http://localhost:${PORT}`
+const origin = `http://localhost:${APP_PORT}`
+const IDP_REDIRECT_URI = `${api}/auth/google/callback`
+const provider = await startProvider(t, IDP_REDIRECT_URI)
+const grace = newAccount({ given_name: 'Grace', family_name: 'Hopper', picture: undefined })
+provider.accounts.push(grace)
+
+const example = start(t, 'examples/spa/start.js', {
+  ...CLIENT,
+  IDP_ISSUER: provider.issuer,
+  IDP_REDIRECT_URI,
+  DATABASE_URL: await createDatabase(t),
+  PORT: String(PORT),
+  APP_PORT: String(APP_PORT),
+})
+while (!example.output.stdout.includes('Ctrl-C')) await once(example.child.stdout, 'data')
+
+const browser = await launch(t)
+
+interface Options extends BrowserContextOptions {
+  /** What of the service's answers are errors that are meant to be: `METHOD /path status`. */
+  refusals?: string[]
+}
+
+/**
+ * A test of what a person does with a browser of their own, from the first page on. The browser must have nothing to
+ * complain of, and the service nothing to refuse but what is expected.
+ */
+function walk (name: string, { refusals = [], ...options }: Options, work: (t: Test, page: Page) => Promise<void>) {
+  t.test(name, async t => {
+    const context = await browser.newContext({
+      viewport: { width: 1280, height: 860 }, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options,
+    })
+    t.teardown(() => context.close())
+    // There is nothing.
+    await context.route(`${PICTURES}**`, route => route.abort())
+    const page = await context.newPage()
+    page.setDefaultTimeout(5000)
+    const complaints: string[] = []
+    const refused: string[] = []
+    page.on('pageerror', error => { complaints.push(error.message) })
+    page.on('console', message => {
+      // What was refused, or did not load, is told below, with more about it.
+      const isTold = message.text().startsWith('Failed to load resource')
+      if (['error', 'warning'].includes(message.type()) && !isTold) complaints.push(message.text())
+    })
+    page.on('requestfailed', request => {
+      // Requests of a page that is left are aborted.
+      const isLeft = request.failure()?.errorText === 'net::ERR_ABORTED'
+      if (!request.url().startsWith(PICTURES) && !isLeft) refused.push(`${operation(request)} failed`)
+    })
+    page.on('response', response => {
+      if (response.status() >= 400) refused.push(`${operation(response.request())} ${response.status()}`)
+    })
+
+    await page.goto(origin)
+    await page.waitForSelector('h1')
+    await work(t, page)
+    t.strictSame(complaints, [], 'the browser has nothing to complain of')
+    t.strictSame(refused, refusals, 'nothing is refused but what should be')
+  })
+}
+
+/** What a request asks for, as the API description writes it. */
+const operation = (request: Request) =>
+  `${request.method()} ${new URL(request.url()).pathname.replace(/[0-9a-f]{8}-[-0-9a-f]{27}/, '{id}')}`
+
+const h1 = (page: Page) => page.textContent('h1')
+
+/** Goes where a link of the navigation leads, and waits for that page. */
+async function follow (page: Page, name: string, title = name) {
+  await page.getByRole('link', { name, exact: true }).first().click()
+  await page.getByRole('heading', { level: 1, name: title }).waitFor()
+}
+
+async function signIn (page: Page, name: string) {
+  await follow(page, 'Sign in')
+  await page.getByLabel('Email').fill(`${name}@demo.example.org`)
+  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: 'Sign out' }).waitFor()
+}
+
+/** Waits until the app tells this. */
+const told = (page: Page, words: string) => page.getByRole('status').getByText(words).waitFor()
+
+/** The entry of a list that has this heading. */
+const entry = (page: Page, title: string) =>
+  page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: title }) })
+
+/** Whether nothing is wider than the screen. */
+const fits = (page: Page) => page.evaluate('document.documentElement.scrollWidth <= innerWidth')
+
+/** Takes a picture of what the screen shows, for the README. */
+async function screenshot (page: Page, name: string) {
+  if (SCREENSHOTS) await page.screenshot({ path: `${SCREENSHOTS}/${name}.png` })
+}
+
+walk('A visitor looks around', {}, async (t, page) => {
+  t.equal(await h1(page), 'Find your people')
+  t.equal(await page.title(), 'Commons')
+  t.equal(await page.locator('.agenda li').count(), 4)
+  await screenshot(page, 'home')
+
+  await follow(page, 'Events')
+  t.equal(await page.title(), 'Events · Commons')
+  t.equal(await page.evaluate('document.activeElement.tagName'), 'H1', 'the focus is where the new page begins')
+  t.equal(await page.locator('.events > li').count(), 6)
+  await page.getByRole('link', { name: 'Next →' }).click()
+  await page.getByText('Page 2 of 3').waitFor()
+  await page.getByRole('link', { name: 'Earliest date first' }).click()
+  await page.getByText('Page 1 of 3').waitFor()
+  t.match(await page.locator('.events h2').first().textContent(), 'untranslatable')
+  await page.goBack()
+  await page.getByText('Page 2 of 3').waitFor()
+
+  await follow(page, 'Clubs')
+  await follow(page, 'Robotics Workshop')
+  await page.getByText('Head of the club').waitFor()
+  t.match(await page.textContent('main'), /Robot sumo, the third.*Adaeze Nwosu.*Nkechi Obi.*Soldering/)
+
+  await follow(page, 'Blogs')
+  t.equal(await page.locator('.card').count(), 6, 'published ones only')
+  await follow(page, 'Eleven people, four stoves, one pumpkin')
+  t.match(await page.textContent('article'), /Noor Rahimi.*It weighed nineteen kilos/)
+
+  await follow(page, 'Voices')
+  t.equal(await page.locator('.quote').count(), 4)
+  await page.getByRole('link', { name: 'Next →' }).click()
+  await page.getByText('Page 2 of 2').waitFor()
+  t.equal(await page.locator('.quote').count(), 2)
+
+  await page.goto(`${origin}/no/such/page`)
+  await page.waitForSelector('h1')
+  t.equal(await h1(page), 'Nothing here')
+})
+
+walk('A visitor who likes a mentor registers, and is back at the mentors', {
+  refusals: ['POST /auth/register 400', 'POST /auth/register 409'],
+}, async (t, page) => {
+  await follow(page, 'Mentors')
+  await entry(page, 'Zanele Khumalo').getByRole('button').click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await page.getByRole('link', { name: 'Register' }).last().click()
+  await page.getByRole('heading', { name: 'Register' }).waitFor()
+
+  await page.getByLabel('First name').fill('Ada')
+  await page.getByLabel('Email').fill('nobody')
+  await page.getByLabel('Password').fill('short')
+  await page.getByRole('button', { name: 'Register' }).click()
+  await page.getByText('Please look at the marked fields.').waitFor()
+  await page.getByText('Last name must not be empty').waitFor()
+  await page.getByText('Email must be an email address').waitFor()
+  await page.getByText('Password must have at least 8 characters').waitFor()
+  t.equal(await page.evaluate('document.activeElement.name'), 'lastName', 'the focus is on the first of them')
+
+  await page.getByLabel('Last name').fill('Lovelace')
+  await page.getByLabel('Email').fill('student@demo.example.org')
+  await page.getByLabel('Password').fill('correct horse')
+  await page.getByRole('button', { name: 'Register' }).click()
+  await page.getByText('User already exists').waitFor()
+  await page.getByLabel('Email').fill('ada@example.org')
+  await page.getByRole('button', { name: 'Register' }).click()
+  await told(page, 'Welcome, Ada.')
+  t.equal(await h1(page), 'Mentors')
+
+  const heart = entry(page, 'Zanele Khumalo').getByRole('button')
+  await heart.click()
+  await told(page, 'You like Zanele Khumalo.')
+  t.equal(await heart.getAttribute('aria-pressed'), 'true')
+  t.match(await heart.textContent(), '1 like for Zanele Khumalo')
+  await page.reload()
+  await page.waitForSelector('[aria-pressed=true]')
+  await heart.click()
+  await told(page, 'You no longer like Zanele Khumalo.')
+  t.match(await heart.textContent(), '0 likes for Zanele Khumalo')
+})
+
+walk('A person signs in with the provider', {}, async (t, page) => {
+  await page.goto(`${origin}/sign-in?to=/mentors`)
+  await page.getByRole('link', { name: 'Sign in with' }).click()
+  await page.fill('input[name=sub]', grace.sub)
+  await page.fill('input[name=password]', grace.password)
+  await page.click('button')
+  await told(page, 'Welcome, Grace.')
+  t.equal(page.url(), `${origin}/mentors`, 'the token has left the address')
+  await follow(page, 'Grace', 'Grace Hopper')
+  t.match(await page.textContent('main'), 'Student')
+})
+
+walk('A student on a phone', {
+  ...PHONE, refusals: ['POST /auth/login 401', 'GET /events/registered 401'],
+}, async (t, page) => {
+  const menu = page.getByRole('button', { name: 'Menu' })
+  for (const path of ['', 'events', 'clubs', 'blogs', 'mentors', 'testimonials', 'register', 'sign-in']) {
+    await page.goto(`${origin}/${path}`)
+    await page.waitForSelector('h1')
+    t.ok(await fits(page), `/${path} is no wider than the screen`)
+  }
+
+  await page.getByLabel('Email').fill('student@demo.example.org')
+  await page.getByLabel('Password').fill('wrong password')
+  await page.getByRole('button', { name: 'Sign in' }).tap()
+  await page.getByText('Invalid credentials').waitFor()
+  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Sign in' }).tap()
+  await told(page, 'Welcome, Yuki.')
+
+  await menu.tap()
+  t.equal(await menu.getAttribute('aria-expanded'), 'true')
+  await follow(page, 'Events')
+  const ridge = entry(page, 'Sunrise from the ridge')
+  await ridge.getByRole('button', { name: 'Register' }).tap()
+  await told(page, 'You are registered for “Sunrise from the ridge”.')
+  t.match(await ridge.textContent(), '7 people registered')
+  await ridge.getByRole('button', { name: 'You are registered' }).waitFor()
+
+  await menu.tap()
+  await follow(page, 'Yuki', 'Yuki Tanaka')
+  t.match(await page.textContent('main'), /Sunrise from the ridge.*Notes for a cheaper motor controller.*Adaeze Nwosu/)
+  t.ok(await fits(page))
+
+  await follow(page, 'Write a blog')
+  await page.getByLabel('Title').fill('<img src=x onerror=alert(1)>')
+  await page.getByLabel('Text').fill('It is <b>not</b> bold.\n\nThis is another paragraph.')
+  await page.getByRole('button', { name: 'Submit' }).tap()
+  await told(page, 'Thank you.')
+  await follow(page, '<img src=x onerror=alert(1)>')
+  t.match(await page.textContent('article'), /It is <b>not<\/b> bold\.This is another paragraph/)
+  t.match(await page.locator('.badge').textContent(), 'Draft')
+
+  await page.evaluate("sessionStorage.setItem('token', 'what the service no longer takes')")
+  await menu.tap()
+  await follow(page, 'Events', 'Sign in')
+  await page.getByText('Your session has expired. Please sign in again.').waitFor()
+  t.match(page.url(), '/sign-in?expired=&to=%2Fevents')
+})
+
+walk('A club head, by keyboard alone', { refusals: ['POST /events 400'] }, async (t, page) => {
+  const press = async (...keys: string[]) => { for (const key of keys) await page.keyboard.press(key) }
+  const type = async (text: string) => page.keyboard.insertText(text)
+  /** Presses Tab until this has the focus. */
+  const tabTo = async (name: string) => {
+    for (let tabs = 0; tabs < 60; tabs++) {
+      await press('Tab')
+      const words = '(document.activeElement.labels?.[0] ?? document.activeElement).textContent'
+      if ((await page.evaluate<string>(words)).startsWith(name)) return
+    }
+    throw new Error(`Nobody gets to ${name} with Tab`)
+  }
+
+  await press('Tab')
+  t.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the content')
+  await press('Enter')
+  t.equal(await page.evaluate('document.activeElement.id'), 'main')
+  await page.reload()
+  await page.waitForSelector('h1')
+  await tabTo('Sign in')
+  await press('Enter')
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await tabTo('Email')
+  await type('head@demo.example.org')
+  await press('Tab')
+  await type(PASSWORD)
+  await press('Enter')
+  await told(page, 'Welcome, Nkechi.')
+
+  await press('Tab')
+  await page.evaluate('document.querySelector("#header a").focus()')
+  await tabTo('My events')
+  await press('Enter')
+  await page.getByRole('heading', { name: 'My events' }).waitFor()
+  t.equal(await page.locator('.agenda li').count(), 3)
+
+  await tabTo('New event')
+  await press('Enter')
+  const dialog = page.getByRole('dialog', { name: 'New event' })
+  await dialog.waitFor()
+  await press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+  t.equal(await page.evaluate('document.activeElement.textContent'), 'New event', 'the focus is where it was')
+
+  await press('Enter')
+  await dialog.waitFor()
+  await type('Robots on ice')
+  await tabTo('Save')
+  await press('Enter')
+  await dialog.getByText('Description must have at least 10 characters').waitFor()
+  await dialog.getByText('Date and time must not be empty').waitFor()
+  await dialog.getByText('Address of a picture must be a URL').waitFor()
+  await type('Whoever stays on their wheels the longest wins.')
+  // Which keys a date takes is the browser's own matter, and differs between languages.
+  await page.getByLabel('Date and time').fill('2031-12-31T18:30')
+  await tabTo('Address of a picture')
+  await type('https://images.example.org/events/ice.jpg')
+  await press('Enter')
+  await told(page, '“Robots on ice” is saved.')
+  await dialog.waitFor({ state: 'detached' })
+  const ice = entry(page, 'Robots on ice')
+  t.match(await ice.textContent(), /31 December 2031.*18:30.*0 registrations/)
+
+  await ice.getByRole('button', { name: 'Edit' }).focus()
+  await press('Enter')
+  await page.getByRole('dialog', { name: 'Edit event' }).waitFor()
+  t.equal(await page.getByLabel('Date and time').inputValue(), '2031-12-31T18:30')
+  await press('ControlOrMeta+a')
+  await type('Robots on thin ice')
+  await press('Enter')
+  await told(page, '“Robots on thin ice” is saved.')
+
+  await entry(page, 'Build a line follower').getByRole('link', { name: '11 registrations' }).focus()
+  await press('Enter')
+  await page.getByRole('heading', { level: 1, name: 'Build a line' }).waitFor()
+  t.equal(await page.locator('tbody tr').count(), 11)
+  t.match(await page.textContent('tbody'), 'amara@demo.example.org')
+
+  await page.goBack()
+  await entry(page, 'Robots on thin ice').getByRole('button', { name: 'Delete' }).focus()
+  await press('Enter')
+  await page.getByRole('dialog').getByText('Nobody is registered for it.').waitFor()
+  await tabTo('Delete')
+  await press('Enter')
+  await told(page, '“Robots on thin ice” is deleted.')
+  t.equal(await entry(page, 'Robots on thin ice').count(), 0)
+
+  await page.goto(`${origin}/admin`)
+  await page.waitForSelector('h1')
+  t.equal(await h1(page), 'Not for your role')
+})
+
+walk('An admin', {
+  refusals: ['GET /events/mine 400', 'DELETE /users/{id} 500', 'PUT /users/{id}/role 400', 'POST /clubs 404'],
+}, async (t, page) => {
+  const dialog = page.getByRole('dialog')
+  const save = () => dialog.getByRole('button', { name: 'Save' }).click()
+  const tab = async (name: string) => {
+    await page.getByRole('navigation', { name: 'Administration' }).getByRole('link', { name }).click()
+    await page.getByRole('heading', { level: 1, name }).waitFor()
+  }
+  await signIn(page, 'admin')
+  t.equal(await page.getByRole('link', { name: 'My events' }).count(), 0)
+  await page.goto(`${origin}/manage`)
+  await page.getByText('You are not associated with any club').waitFor()
+
+  await follow(page, 'Admin', 'Overview')
+  t.match(await page.textContent('.tiles'), /People28Clubs5Events13Blogs11Mentors7/)
+  t.equal(await page.locator('.chart').count(), 4)
+  await screenshot(page, 'admin')
+  const roles = page.locator('.chart', { hasText: 'People by role' })
+  await roles.getByText('The numbers').click()
+  t.match(await roles.getByRole('table').innerText(), /Student\s+22\s+Club head\s+5\s+Admin\s+1/)
+
+  await tab('Blogs')
+  await page.getByRole('link', { name: 'Drafts 3' }).click()
+  const pasted = entry(page, '<img src=x onerror=alert(1)>')
+  await pasted.getByRole('button', { name: 'Edit' }).click()
+  await dialog.getByLabel('Title').fill('How to write about HTML')
+  await save()
+  await told(page, '“How to write about HTML” is saved.')
+  const blog = entry(page, 'How to write about HTML')
+  await blog.getByRole('button', { name: 'Approve' }).click()
+  await told(page, 'is published.')
+  await page.getByText('Published 7').click()
+  await blog.getByRole('button', { name: 'Archive' }).click()
+  await told(page, 'is archived.')
+  await page.getByText('Archived 3').click()
+  await blog.getByRole('button', { name: 'Delete' }).click()
+  await dialog.getByRole('button', { name: 'Delete' }).click()
+  await told(page, 'is deleted.')
+  await page.getByRole('button', { name: 'New blog' }).click()
+  await dialog.getByLabel('Title').fill('News from the admins')
+  await dialog.getByLabel('Text').fill('The office is closed on Friday, and open on Monday.')
+  await dialog.getByLabel('Status').selectOption('Published')
+  await save()
+  await told(page, '“News from the admins” is saved.')
+
+  await tab('Users')
+  t.equal(await page.locator('.rows > li').count(), 28)
+  await page.getByLabel('Find by name or email').fill('lovelace')
+  t.equal(await page.locator('.rows > li:visible').count(), 1)
+  await entry(page, 'Ada Lovelace').getByRole('button', { name: 'Edit' }).click()
+  await dialog.getByLabel('First name').fill('Augusta')
+  await dialog.getByLabel('Member of').selectOption('Film Society')
+  await save()
+  await told(page, 'Augusta Lovelace is saved.')
+  const augusta = entry(page, 'Augusta Lovelace')
+  t.match(await augusta.textContent(), 'Film Society')
+  await augusta.getByRole('button', { name: 'Role' }).click()
+  await dialog.getByLabel('Role').selectOption('Club head')
+  await save()
+  await told(page, 'Augusta Lovelace is now: Club head.')
+  await augusta.getByRole('button', { name: 'Delete' }).click()
+  await dialog.getByRole('button', { name: 'Delete' }).click()
+  await told(page, 'Augusta Lovelace is deleted.')
+  await entry(page, 'Yuki Tanaka').getByRole('button', { name: 'Delete' }).click()
+  await dialog.getByText('The service deletes no account with any of these.').waitFor()
+  await dialog.getByRole('button', { name: 'Delete' }).click()
+  await told(page, 'Error deleting user')
+  await entry(page, 'Ingrid Solheim').getByRole('button', { name: 'Role' }).click()
+  await dialog.getByLabel('Role').selectOption('Student')
+  await save()
+  await dialog.getByText('You cannot change your own role').waitFor()
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+
+  await tab('Clubs')
+  await page.getByRole('button', { name: 'New club' }).click()
+  await dialog.getByLabel('Name').fill('Chess Circle')
+  await dialog.getByLabel('Description').fill('Slow games for fast thinkers.')
+  await dialog.getByLabel('Email of its head').fill('nobody@demo.example.org')
+  await save()
+  await dialog.getByText('Club head not found').waitFor()
+  await dialog.getByLabel('Email of its head').fill('sven@demo.example.org')
+  await save()
+  await told(page, '“Chess Circle” is there.')
+  t.match(await entry(page, 'Chess Circle').textContent(), 'led by Sven Lindqvist')
+
+  await tab('Mentors')
+  await page.getByRole('button', { name: 'New mentor' }).click()
+  await dialog.getByLabel('Name').fill('Vera Menchik')
+  await dialog.getByLabel('Expertise').fill('Endgames')
+  await dialog.getByLabel('Club').selectOption('Chess Circle')
+  await dialog.getByLabel('Address of a portrait').fill('https://images.example.org/mentors/vera.jpg')
+  await dialog.getByLabel('Address of a profile').fill('javascript:alert(1)')
+  await save()
+  await told(page, 'Vera Menchik is saved.')
+  await entry(page, 'Vera Menchik').getByRole('button', { name: 'Edit' }).click()
+  await dialog.getByLabel('Expertise').fill('Endgames, and everything before them')
+  await save()
+  await told(page, 'Vera Menchik is saved.')
+  await follow(page, 'Mentors')
+  await page.waitForSelector('.person')
+  t.equal(await entry(page, 'Vera Menchik').count(), 1)
+  t.equal(await entry(page, 'Vera Menchik').getByRole('link').count(), 0, 'a link that is a script is none')
+  await follow(page, 'Admin', 'Overview')
+  await tab('Mentors')
+  await entry(page, 'Vera Menchik').getByRole('button', { name: 'Delete' }).click()
+  await dialog.getByRole('button', { name: 'Delete' }).click()
+  await told(page, 'Vera Menchik is deleted.')
+
+  await tab('Voices')
+  await page.getByRole('button', { name: 'New voice' }).click()
+  await dialog.getByLabel('Name').fill('Lyudmila Rudenko')
+  await dialog.getByLabel('Class of').fill('2024')
+  await dialog.getByLabel('What they say').fill('I learned it late, and here.')
+  await save()
+  await told(page, 'What Lyudmila Rudenko says is saved.')
+  await entry(page, 'Lyudmila Rudenko').getByRole('button', { name: 'Edit' }).click()
+  await dialog.getByLabel('Class of').fill('2023')
+  await save()
+  await entry(page, 'Lyudmila Rudenko').getByText('class of 2023').waitFor()
+  await entry(page, 'Lyudmila Rudenko').getByRole('button', { name: 'Delete' }).click()
+  await dialog.getByRole('button', { name: 'Delete' }).click()
+  await told(page, 'is deleted.')
+
+  await tab('Events')
+  await entry(page, 'Planning the winter beds').getByRole('button', { name: 'Edit' }).click()
+  await dialog.getByLabel('Title').fill('Planning the spring beds')
+  await save()
+  await told(page, '“Planning the spring beds” is saved.')
+  await entry(page, 'Robot sumo').getByRole('link', { name: '4 registrations' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Robot sumo' }).waitFor()
+  t.equal(await page.locator('tbody tr').count(), 4)
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await told(page, 'You are signed out.')
+  t.equal(await h1(page), 'Find your people')
+})
+
+walk('Who gets no answer is told, and tries again', { refusals: ['GET /clubs failed'] }, async (_t, page) => {
+  await page.route(`${api}/clubs`, route => route.abort('connectionrefused'), { times: 1 })
+  await follow(page, 'Clubs', 'Nobody answers')
+  await page.getByText('The service cannot be reached.').waitFor()
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('heading', { name: 'Clubs' }).waitFor()
+})
+
+t.test('Ctrl-C stops everything', async t => {
+  example.child.kill('SIGINT')
+  const { code, stderr } = await example.ended
+  t.equal(code, 0)
+  t.equal(stderr, '')
+})
