@@ -44,7 +44,8 @@ export async function readOperations (config: Config): Promise<Service> {
   const app = buildApp(config)
   const routes: RouteOptions[] = []
   app.addHook('onRoute', route => {
-    if (!['HEAD', 'OPTIONS'].includes(String(route.method))) routes.push(route)
+    // What the API description leaves out declares no answers.
+    if (!route.schema?.hide && !['HEAD', 'OPTIONS'].includes(String(route.method))) routes.push(route)
   })
   await app.ready()
   const { issueToken } = app
