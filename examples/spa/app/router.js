@@ -26,9 +26,10 @@ export async function startRouter (render) {
     if (!link || link.origin !== location.origin || link.target) return
     // With a key held it opens elsewhere, or is saved.
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
-    if (link.getAttribute('href')?.startsWith('#')) return
     event.preventDefault()
-    go(link.pathname + link.search)
+    // A link to a part of the page moves the focus there, and is no visit of another page.
+    if (link.hash) /** @type {HTMLElement | null} */ (document.querySelector(link.hash))?.focus()
+    else go(link.pathname + link.search)
   })
   await show({ keepPlace: false })
 }
