@@ -1,3 +1,5 @@
+import { EventEmitter, once } from 'node:events'
+
 import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
@@ -18,11 +20,13 @@ t.test('past MAX_REQUESTS at a time operations are refused at once, and probes a
   const like = () => inject(app, 'POST', '/mentors/no-such-mentor/like', undefined, headers)
 
   // Nobody gets at the likes.
-  let release!: () => void
+  const lock = new EventEmitter()
   const locked = app.sql.begin(async sql => {
     await sql`LOCK TABLE mentor_likes`
-    await new Promise<void>(resolve => { release = resolve })
+    lock.emit('taken')
+    await once(lock, 'release')
   })
+  await once(lock, 'taken')
   const waiting = Array.from({ length: 5 }, like)
   const refused = await Promise.race(waiting)
   t.strictSame(
@@ -34,7 +38,7 @@ t.test('past MAX_REQUESTS at a time operations are refused at once, and probes a
   t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200)
   t.equal((await inject(app, 'GET', '/auth/me')).statusCode, 401, 'nobody is counted who is not let in')
 
-  release()
+  lock.emit('release')
   await locked
   const statuses = (await Promise.all(waiting)).map(({ statusCode }) => statusCode)
   t.strictSame(statuses.sort(), [404, 404, 404, 503, 503])
