@@ -1,9 +1,8 @@
-import { createRequire } from 'node:module'
-
 import fp from 'fastify-plugin'
 
 import { createMetrics, type Metrics } from '../lib/metrics.ts'
 import { hashingLoad } from '../lib/passwords.ts'
+import { VERSION } from '../lib/version.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -11,8 +10,6 @@ declare module 'fastify' {
     metrics: Metrics | undefined
   }
 }
-
-const { version } = createRequire(import.meta.url)('#package.json')
 
 /** Measures requests for Prometheus, by the pattern of their route: who calls what does not exist makes no new one. */
 export default fp(async app => {
@@ -22,7 +19,7 @@ export default fp(async app => {
 
   const { answers, responses } = app.kept
   const pool = { size: DATABASE_POOL_SIZE, load: app.poolLoad }
-  const metrics = await createMetrics({ version, pool, hashing: hashingLoad, answers, responses })
+  const metrics = await createMetrics({ version: VERSION, pool, hashing: hashingLoad, answers, responses })
   app.metrics = metrics
 
   app.addHook('onResponse', ({ method, routeOptions }, reply, done) => {

@@ -1,5 +1,4 @@
 import { STATUS_CODES } from 'node:http'
-import { createRequire } from 'node:module'
 
 import swagger, { type SwaggerTransform } from '@fastify/swagger'
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
@@ -9,6 +8,7 @@ import fp from 'fastify-plugin'
 import { examplesOf } from '../lib/examples.ts'
 import { finishDocument } from '../lib/openapi.ts'
 import { Answer, either, Message, PlainText, RetryAfter } from '../lib/schemas.ts'
+import { VERSION } from '../lib/version.ts'
 import { guardOf } from './auth.ts'
 import { OVERLOADED } from './overload.ts'
 
@@ -18,8 +18,6 @@ declare module 'fastify' {
     unchecked?: { body?: TObject, querystring?: TObject, params?: TObject }
   }
 }
-
-const { version } = createRequire(import.meta.url)('#package.json')
 
 const OPERATIONS = { name: 'Operations', description: 'For whoever runs the service.' }
 
@@ -67,7 +65,10 @@ export default fp(async app => {
     openapi: {
       openapi: '3.1.0',
       info: {
-        title: 'Community Platform', version, description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' },
+        title: 'Community Platform',
+        version: VERSION,
+        description: DESCRIPTION,
+        license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [{ url: '/', description: 'The service that this description comes from' }],
       tags: [...new Set(Object.values(GROUPS))],
