@@ -34,6 +34,7 @@ export async function migrate (databaseUrl: string, direction: 'up' | 'down' = '
       count,
       migrationsTable: 'pgmigrations',
       noLock: true,
+      // This one: its own BEGIN changes nothing, and its COMMIT ends what is begun above.
       singleTransaction: true,
       log: () => {},
     })
