@@ -13,8 +13,13 @@ const CLIENT_ERRORS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HT
 /** How long a client that was hung up on has to read why, in milliseconds. */
 const LINGER = 1000
 
+/** An error of Node's parser, with what it could not read. */
+interface ClientError extends NodeJS.ErrnoException {
+  rawPacket?: unknown
+}
+
 /** Answers what Node's parser refuses, such as a broken request line: 400, 408 or 431 `{message}`, then hangs up. */
-export function answerClientError (error: NodeJS.ErrnoException, socket: Socket) {
+export function answerClientError (error: ClientError, socket: Socket) {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy()
     return
@@ -27,7 +32,8 @@ export function answerClientError (error: NodeJS.ErrnoException, socket: Socket)
     `Content-Length: ${body.length}`,
     'Connection: close',
     '',
-    body,
+    // As far as one can tell from what could not be read.
+    String(error.rawPacket).startsWith('HEAD ') ? '' : body,
   ].join('\r\n'))
   // To close at once could destroy the answer on its way (RFC 9112, § 9.6); who goes on sending would keep it open.
   setTimeout(() => socket.destroy(), LINGER).unref()

@@ -16,7 +16,7 @@ const { port } = app.server.address() as AddressInfo
 /** Sends these bytes, and reads the one answer until the service hangs up. */
 async function send (bytes: string) {
   const socket = connect(port, '127.0.0.1')
-  socket.write(bytes)
+  socket.write(bytes, 'latin1')
   const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
   const [statusLine, ...headers] = head.split('\r\n')
   return {
@@ -49,6 +49,13 @@ t.test('What is no HTTP request is answered as JSON, and the connection closed',
       connection: 'close',
     }, what)
   }
+})
+
+t.test('A HEAD that is no HTTP request gets the headers only', async t => {
+  const answer = await send('HEAD /livez?\xe9 HTTP/1.1\r\nHost: a\r\n\r\n')
+  t.equal(answer.statusLine, 'HTTP/1.1 400 Bad Request')
+  t.equal(answer.headers['content-length'], '{"message":"Bad Request"}'.length.toString())
+  t.equal(answer.body, '')
 })
 
 t.test('A path that cannot be decoded is a 400 {message}', async t => {
