@@ -4,7 +4,6 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { chown, readFile, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -16,7 +15,7 @@ import { PLANNING } from '#lib/database.js'
 import { findAccount } from '#lib/embedded-postgres.js'
 import { hashPassword } from '#lib/passwords.js'
 import { Cluster } from '../cluster.ts'
-import { freePort } from '../process.ts'
+import { freePort, isListening } from '../process.ts'
 import { type Fault, lazy, type Setting } from './database.ts'
 import { type Outcome, send } from './http.ts'
 import { findContradictions } from './ledger.ts'
@@ -209,23 +208,11 @@ async function startProgram (scope: Scope, directory: string, program: string, p
     await ended
   })
   const deadline = performance.now() + PATIENCE
-  while (!await listens(port)) {
+  while (!await isListening(port)) {
     if (performance.now() > deadline || child.exitCode !== null) {
       throw new Error(`${program} does not start:\n${(await readFile(file, 'utf8')).slice(-2000)}`)
     }
     await sleep(50)
-  }
-}
-
-async function listens (port: number) {
-  const socket = connect(port, '127.0.0.1')
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
   }
 }
 

@@ -39,21 +39,16 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
         })
         load.start()
         await sleep(short ? 1000 : 3000)
-        const [beforehand, start] = [load.answered, performance.now()]
-        stopping = start
-        service.child.kill('SIGTERM')
-        const { code, signal } = await service.ended
-        const seconds = (performance.now() - start) / 1000
+        const beforehand = load.answered
+        stopping = performance.now()
+        const { note, problems } = await stopService(service)
         await load.stop()
 
         const row = rowOf(this.name, [load], await load.ledger.findLost(world))
-        row.problems.push(...await findContradictions(world))
-        row.note = `ended after ${seconds.toFixed(1)} s, ${load.answered - beforehand} answers later, ` +
-          `${load.refused} connections were turned away`
+        row.problems.push(...problems, ...await findContradictions(world))
+        row.note = `${note}, ${load.answered - beforehand} answers later, ${load.refused} connections were turned away`
         const accepted = (await service.log()).match(/"incoming request"/g)?.length ?? 0
         if (accepted !== load.answered + load.failed) row.problems.push(`${accepted} requests were accepted`)
-        if (code !== 0) row.problems.push(`it ended with ${code ?? signal}`)
-        if (seconds > STOPPED) row.problems.push(`it took ${seconds.toFixed(1)} s to end`)
         return row
       },
     },
@@ -71,17 +66,13 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
           return socket.on('error', () => {})
         })
         await sleep(500)
-        const start = performance.now()
-        service.child.kill('SIGTERM')
-        const { code, signal } = await service.ended
-        const seconds = (performance.now() - start) / 1000
+        const { note, problems } = await stopService(service)
         await load.stop()
         for (const socket of holders) socket.destroy()
 
         const row = rowOf(this.name, [load], await load.ledger.findLost(world))
-        row.note = `ended after ${seconds.toFixed(1)} s`
-        if (code !== 0) row.problems.push(`it ended with ${code ?? signal}`)
-        if (seconds > STOPPED) row.problems.push(`it took ${seconds.toFixed(1)} s to end`)
+        row.note = note
+        row.problems.push(...problems)
         return row
       },
     },
@@ -119,6 +110,18 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
       },
     },
   ]
+}
+
+/** Stops the service as its operators do, and judges how it ends. */
+async function stopService ({ child, ended }: Service) {
+  const start = performance.now()
+  child.kill('SIGTERM')
+  const { code, signal } = await ended
+  const seconds = ((performance.now() - start) / 1000).toFixed(1)
+  const problems: string[] = []
+  if (code !== 0) problems.push(`it ended with ${code ?? signal}`)
+  if (Number(seconds) > STOPPED) problems.push(`it took ${seconds} s to end`)
+  return { note: `ended after ${seconds} s`, problems }
 }
 
 /** Nobody listens any more, or the system drops, unseen by the service, what it has queued until then. */

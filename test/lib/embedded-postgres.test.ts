@@ -35,7 +35,12 @@ function fakeLog () {
   return { lines, info: add, warn: add }
 }
 
-const start = (home: string) => startEmbeddedPostgres(home, fakeLog() as never)
+const start = (home: string, log = fakeLog()) => startEmbeddedPostgres(home, log as never)
+
+/** Waits until a server that died is told to be there again. */
+async function recovery ({ lines }: ReturnType<typeof fakeLog>) {
+  while (lines.at(-1) !== 'The embedded PostgreSQL is there again') await sleep(20)
+}
 
 /** The line with which the start stops. */
 async function refusal (promise: Promise<unknown>) {
@@ -128,7 +133,7 @@ async function startElsewhere (t: Test, home: string) {
 
 const seed = newHome()
 const firstLog = fakeLog()
-const firstStart = await startEmbeddedPostgres(seed, firstLog as never)
+const firstStart = await start(seed, firstLog)
 t.teardown(() => stopServer(seed))
 await query(firstStart.url, sql => sql`CREATE TABLE kept AS SELECT 1 AS row`)
 const [firstSettings] = await query(firstStart.url, async sql => sql`
@@ -153,7 +158,7 @@ t.test('The first start makes the data, tells it in one line, and the last relea
 t.test('The second start has the data, and makes nothing', async t => {
   const home = await newData(t)
   const log = fakeLog()
-  const server = await startEmbeddedPostgres(home, log as never)
+  const server = await start(home, log)
   t.strictSame(log.lines, [])
   t.strictSame(await kept(server.url), KEPT)
   await server.release()
@@ -230,10 +235,10 @@ t.test('After the server was killed, its release is nothing, and the next start 
 t.test('A server that dies is started again at its address, as often as it dies, and stopped in the end', async t => {
   const home = await newData(t)
   const log = fakeLog()
-  const server = await startEmbeddedPostgres(home, log as never)
+  const server = await start(home, log)
   for (const signal of ['SIGKILL', 'SIGQUIT'] as const) {
     await end((await serverPid(home))!, signal)
-    while (log.lines.at(-1) !== 'The embedded PostgreSQL is there again') await sleep(20)
+    await recovery(log)
     t.strictSame(await kept(server.url), KEPT)
     t.equal(log.lines[0], 'The connection to the embedded PostgreSQL was lost')
     log.lines.length = 0
@@ -248,14 +253,14 @@ t.test('A server that dies is started again at its address, as often as it dies,
 t.test('A server that cannot be started again is tried on until it can', async t => {
   const home = await newData(t)
   const log = fakeLog()
-  const server = await startEmbeddedPostgres(home, log as never)
+  const server = await start(home, log)
   const file = join(home, 'postgres', 'postgresql.conf')
   const settings = await readFile(file)
   await appendFile(file, "no_such_setting = 'on'\n")
   await end((await serverPid(home))!, 'SIGKILL')
   while (!log.lines.some(line => line.includes('contains errors'))) await sleep(20)
   await writeFile(file, settings)
-  while (log.lines.at(-1) !== 'The embedded PostgreSQL is there again') await sleep(20)
+  await recovery(log)
   t.strictSame(await kept(server.url), KEPT)
   await server.release()
   t.equal(await serverPid(home), undefined)

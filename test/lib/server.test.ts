@@ -9,7 +9,7 @@ import t, { type Test } from 'tap'
 
 import { migrate } from '#lib/migrations.js'
 import { createDatabase } from '../helper.ts'
-import { dataDir, freePort, postgresOf, remaining, run, type Service, startService } from '../process.ts'
+import { dataDir, freePort, isListening, postgresOf, remaining, run, type Service, startService } from '../process.ts'
 
 t.setTimeout(180_000)
 
@@ -89,7 +89,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 
       service.child.kill(signal)
       while (!service.messages().includes(`Stopping on ${signal}`)) await sleep(10)
-      while (await isOpen(hostname, Number(port))) await sleep(10)
+      while (await isListening(Number(port))) await sleep(10)
       t.equal(service.child.exitCode, null, 'it waits for what runs')
       probe.write('\r\n')
       t.match(await probed, /^HTTP\/1\.1 200 [^]*"Ready"\}HTTP\/1\.1 503 [^]*\{"message":"Stopping"\}$/)
@@ -100,18 +100,6 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     t.strictSame({ code, stderr }, { code: 0, stderr: '' })
     t.equal((await sql`SELECT FROM users WHERE email = ${ADA.email}`).length, 1)
   })
-}
-
-async function isOpen (host: string, port: number) {
-  const socket = connect(port, host)
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
 }
 
 t.test('the embedded database keeps everything, over a stop and over a kill', async t => {
