@@ -20,7 +20,7 @@ function startReads () {
 
 /** Lets everything happen that waits for nothing from outside. */
 async function settle () {
-  for (let turn = 0; turn < 2; turn++) await setImmediate()
+  for (let turn = 0; turn < 4; turn++) await setImmediate()
 }
 
 t.test('who asks before a read has begun shares it', async t => {
@@ -38,6 +38,28 @@ t.test('who asks before a read has begun shares it', async t => {
   t.equal(begun.length, 2, 'an answer is not kept')
   begun[1]!.end('second')
   t.equal(await later, 'second')
+})
+
+t.test('a read waits for as long as others join it, but for a millisecond at most', async t => {
+  const { begun, read } = startReads()
+  const gathering = performance.now() + 1
+  // Before the read looks who has come, as requests are there before that.
+  let turn = setImmediate()
+  const answers = [read('a')]
+  let turns = 0
+  while (begun.length === 0) {
+    await turn
+    turns++
+    turn = setImmediate()
+    answers.push(read('a'))
+  }
+  t.ok(performance.now() > gathering)
+  t.ok(turns > 2, 'it waited for more than the next turn')
+  begun[0]!.end('first')
+  t.strictSame(await Promise.all(answers.slice(0, -1)), Array(turns).fill('first'))
+  await settle()
+  begun[1]!.end('second')
+  t.equal(await answers.at(-1), 'second', 'who asks when it has begun is not answered by it')
 })
 
 t.test('who asks while a read runs is answered by the next one, with all who do', async t => {
