@@ -10,7 +10,7 @@ import { PROVIDER_TIME } from '../../lib/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/oauth-state.ts'
 import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/passwords.ts'
 import {
-  countSignIn, findCredentials, forgetFailures, readProfile, removePastFailures, signInWithIdentity, uncountSignIn,
+  countFailure, findCredentials, forgetFailures, readProfile, removePastFailures, signInWithIdentity,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -37,21 +37,18 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!password) throw new HttpError(400, 'All fields are required')
     assertNotBusy()
     const guesser = { email, network: clientNetwork(request.ip) }
-    const wait = guessLimit.attempts && await countSignIn(app.sql, guesser, guessLimit)
-    if (wait) {
-      throw new HttpError(429, 'Too many failed sign-ins, please try again later', {}, { 'retry-after': wait })
+    const { wait, account: user } = await findCredentials(app.sql, guesser, guessLimit)
+    if (wait) throw tooManyFailures(wait)
+    const verified = await verifyPassword(user?.password, password)
+    if (guessLimit.attempts) {
+      // Past the limit, which others may have reached meanwhile, nobody learns whether the password was right.
+      const wait = await (verified ? forgetFailures : countFailure)(app.sql, guesser, guessLimit)
+      if (wait) throw tooManyFailures(wait)
     }
-    const user = await findCredentials(app.sql, email)
-    const verified = await verifyPassword(user?.password, password).catch(async error => {
-      // Whoever is told to come back, because too many sign in, has not guessed wrong.
-      await uncountSignIn(app.sql, guesser)
-      throw error
-    })
     if (!user || !verified) {
       await removePastFailures(app.sql, guessLimit)
       throw new HttpError(401, 'Invalid credentials')
     }
-    await forgetFailures(app.sql, guesser)
     return { user, token: app.issueToken({ id: user.userId, role: user.role }) }
   })
 
@@ -130,6 +127,10 @@ const auth: FastifyPluginAsyncTypebox = async app => {
       `${frontend}/auth/callback?token=${encodeURIComponent(token)}&to=${encodeURIComponent(r)}`
     )
   })
+}
+
+function tooManyFailures (wait: number) {
+  return new HttpError(429, 'Too many failed sign-ins, please try again later', {}, { 'retry-after': wait })
 }
 
 export default auth

@@ -11,14 +11,6 @@ interface Credentials {
   password: string
 }
 
-/** What a sign-in needs of the account with this email; `undefined` when there is none. */
-export async function findCredentials (sql: Sql, email: string) {
-  const [account] = await sql<Credentials[]>`
-    SELECT id AS "userId", email, role, password FROM users WHERE email = ${email}
-  `
-  return account
-}
-
 /** Whose guesses are counted together: those of an account, whether it exists or not, from one network. */
 interface Guesser {
   email: string
@@ -32,19 +24,28 @@ interface GuessLimit {
 }
 
 /**
- * Counts a sign-in as a failure, before its password is looked at, so that of many at once no more than the limit get
- * through; after a success `forgetFailures` takes that back. Returns 0, or the seconds to wait where the last failures
- * reach the limit: then nothing is counted, nor written.
+ * What a sign-in begins with: the account with this email, if there is one, and for how many seconds the guesser has to
+ * wait, or 0.
  */
-export async function countSignIn (sql: Sql, guesser: Guesser, limit: GuessLimit): Promise<number> {
+export async function findCredentials (sql: Sql, guesser: Guesser, limit: GuessLimit) {
+  const [row] = await sql<[{ wait: number, account: Credentials | null }]>`
+    SELECT coalesce((${wait(sql, guesser, limit)}), 0) AS wait, (
+      SELECT json_build_object('userId', id, 'email', email, 'role', role, 'password', password)
+      FROM users WHERE email = ${guesser.email}
+    ) AS account
+  `
+  return row
+}
+
+/**
+ * Counts a failure. Returns 0, or the seconds to wait where others have reached the limit meanwhile: then nothing is
+ * counted, nor written.
+ */
+export async function countFailure (sql: Sql, guesser: Guesser, limit: GuessLimit): Promise<number> {
   const { email, network } = guesser
   const { attempts, window } = limit
   const [row] = await sql<{ wait: number }[]>`
-    WITH waiting AS (
-      SELECT ceil(extract(epoch FROM times[${attempts}] - ${since(sql, window)}))::integer AS wait
-      FROM sign_in_failures
-      WHERE email = ${email} AND network = ${network} AND times[${attempts}] > ${since(sql, window)}
-    ), counted AS (
+    WITH waiting AS (${wait(sql, guesser, limit)}), counted AS (
       INSERT INTO sign_in_failures AS known (email, network, times)
       SELECT ${email}, ${network}, ARRAY[now()] WHERE NOT EXISTS (SELECT FROM waiting)
       ON CONFLICT (email, network) DO UPDATE SET times = (now() || known.times)[:${attempts}]
@@ -54,20 +55,23 @@ export async function countSignIn (sql: Sql, guesser: Guesser, limit: GuessLimit
     SELECT wait FROM waiting UNION ALL SELECT wait FROM counted
   `
   // Others at the same time were faster and reached the limit: it is there to be found now.
-  return row ? row.wait : countSignIn(sql, guesser, limit)
+  return row ? row.wait : countFailure(sql, guesser, limit)
 }
 
-/** Takes back the last count, for a sign-in whose password could not be verified; a time that is past replaces it. */
-export async function uncountSignIn (sql: Sql, { email, network }: Guesser) {
-  await sql`
-    UPDATE sign_in_failures SET times = times[2:] || '-infinity'::timestamptz
-    WHERE email = ${email} AND network = ${network}
+/**
+ * Forgets the failures of a guesser who turned out to know the password. Returns 0, or the seconds to wait where others
+ * have reached the limit meanwhile: then they are kept.
+ */
+export async function forgetFailures (sql: Sql, guesser: Guesser, limit: GuessLimit): Promise<number> {
+  const { email, network } = guesser
+  const [row] = await sql<{ wait: number }[]>`
+    WITH waiting AS (${wait(sql, guesser, limit)}), forgotten AS (
+      DELETE FROM sign_in_failures
+      WHERE email = ${email} AND network = ${network} AND NOT EXISTS (SELECT FROM waiting)
+    )
+    SELECT wait FROM waiting
   `
-}
-
-/** Forgets the failures of a guesser who turned out to know the password. */
-export async function forgetFailures (sql: Sql, { email, network }: Guesser) {
-  await sql`DELETE FROM sign_in_failures WHERE email = ${email} AND network = ${network}`
+  return row?.wait ?? 0
 }
 
 /**
@@ -83,6 +87,13 @@ export async function removePastFailures (sql: Sql, { window }: GuessLimit) {
     )
   `
 }
+
+/** The seconds until the guesser may try again; no row when that is now. */
+const wait = (sql: Sql, { email, network }: Guesser, { attempts, window }: GuessLimit) => sql`
+  SELECT ceil(extract(epoch FROM times[${attempts}] - ${since(sql, window)}))::integer AS wait
+  FROM sign_in_failures
+  WHERE email = ${email} AND network = ${network} AND times[${attempts}] > ${since(sql, window)}
+`
 
 /** When the window began, by the clock of the database. */
 const since = (sql: Sql, window: number) => sql`(now() - make_interval(secs => ${window}))`

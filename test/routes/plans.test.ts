@@ -79,10 +79,9 @@ const read = (query: AnswerQuery) => answer('', () => query)
 
 /** Every operation that reads or writes single rows, or one page of them. */
 const operations: Record<string, () => Promise<unknown>> = {
-  findCredentials: () => auth.findCredentials(sql, email),
-  countSignIn: () => auth.countSignIn(sql, guesser, guessLimit),
-  uncountSignIn: () => auth.uncountSignIn(sql, guesser),
-  forgetFailures: () => auth.forgetFailures(sql, guesser),
+  findCredentials: () => auth.findCredentials(sql, guesser, guessLimit),
+  countFailure: () => auth.countFailure(sql, guesser, guessLimit),
+  forgetFailures: () => auth.forgetFailures(sql, guesser, guessLimit),
   removePastFailures: () => auth.removePastFailures(sql, guessLimit),
   readProfile: () => read(auth.readProfile(sql, id.user)),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
