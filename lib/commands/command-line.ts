@@ -11,13 +11,24 @@ export class UsageError extends StartupError {
   }
 }
 
-/** Reads `COMMAND [OPERAND …] [--OPTION …]`. Throws a UsageError. */
-export function parseCommandLine<T extends NonNullable<ParseArgsConfig['options']>> (args: string[], options: T) {
+/**
+ * Reads `COMMAND [OPERAND] [--OPTION …]`, with an operand only after the commands that take one. Throws a UsageError.
+ */
+export function parseCommandLine<T extends NonNullable<ParseArgsConfig['options']>> (
+  args: string[], options: T, withOperand: string[] = []
+) {
+  const { positionals: [command, ...operands], values } = parse(args, options)
+  const surplus = operands[withOperand.includes(command ?? '') ? 1 : 0]
+  if (surplus !== undefined) throw new UsageError(`"${surplus}" is one too many`)
+  return { command, operand: operands[0], values }
+}
+
+function parse<T extends NonNullable<ParseArgsConfig['options']>> (args: string[], options: T) {
   try {
-    const { positionals: [command, ...operands], values } = parseArgs({ args, options, allowPositionals: true })
-    return { command, operands, values }
+    return parseArgs({ args, options, allowPositionals: true })
   } catch (error) {
-    throw new UsageError((error as Error).message)
+    // What follows the first sentence are hints, on lines of their own, about arguments that begin with "-".
+    throw new UsageError((error as Error).message.split(/\.\s/, 1)[0]!)
   }
 }
 

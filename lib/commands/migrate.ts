@@ -17,7 +17,7 @@ The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
 /** `npm run migrate`: changes the schema of the database, or tells of it. */
 export default async function migrateCommand (args: string[]) {
   const options = { help: { type: 'boolean' }, json: { type: 'boolean' } } as const
-  const { command = 'up', operands: [operand], values: { help, json } } = parseCommandLine(args, options)
+  const { command = 'up', operand, values: { help, json } } = parseCommandLine(args, options, ['down', 'create'])
   if (help) return console.log(USAGE)
 
   switch (command) {
@@ -32,7 +32,7 @@ export default async function migrateCommand (args: string[]) {
       return
     }
     case 'create':
-      if (!operand || !/^[\w-]+$/.test(operand)) throw new UsageError('create needs a NAME of letters, digits and -')
+      if (!operand || !/^[\w-]+$/.test(operand)) throw new UsageError('create needs a NAME of letters, digits, _ and -')
       return console.log(relative('.', await createMigration(operand)))
     default: throw new UsageError(`There is no command "${command}"`)
   }

@@ -131,8 +131,10 @@ t.test('refuses what it does not understand', async t => {
   const count = 'COUNT must be a whole number from 1 (--help tells more)'
   const refusals: [args: string[], line: string][] = [
     [['sideways'], 'There is no command "sideways" (--help tells more)'],
-    [['create'], 'create needs a NAME of letters, digits and - (--help tells more)'],
-    [['create', '../elsewhere'], 'create needs a NAME of letters, digits and - (--help tells more)'],
+    [['status', 'all'], '"all" is one too many (--help tells more)'],
+    [['down', '1', '2'], '"2" is one too many (--help tells more)'],
+    [['create'], 'create needs a NAME of letters, digits, _ and - (--help tells more)'],
+    [['create', '../elsewhere'], 'create needs a NAME of letters, digits, _ and - (--help tells more)'],
     [['down', '0'], count],
     [['down', '1.5'], count],
     [['down', '01'], count],
@@ -143,7 +145,7 @@ t.test('refuses what it does not understand', async t => {
   }
   const { code, stdout, stderr } = await migrate(t, { DATABASE_URL }, '--force')
   t.strictSame({ code, stdout }, { code: 1, stdout: '' })
-  t.match(stderr, /^Unknown option '--force'.* \(--help tells more\)\n$/)
+  t.match(stderr, /^Unknown option '--force' \(--help tells more\)\n$/)
   t.strictSame(await migrate(t, { DATABASE_URL }, 'status'), succeeded(lines('applied', NAMES)), 'nothing was done')
 })
 
