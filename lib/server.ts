@@ -9,10 +9,15 @@ import { StartupError } from './startup-error.ts'
 /** How long a stop may take in all, in milliseconds: the delay, what runs, closing the database, and some more. */
 const graceOf = ({ STOP_DELAY, DATABASE_TIMEOUT }: Config) => (STOP_DELAY + 2 * DATABASE_TIMEOUT + 10) * 1000
 
+/** Signals of a crash. A handler would return to what crashed, again and again, and the process would never end. */
+const CRASHES: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV']
+
 await runMain(async () => {
   const config = loadConfig()
   const app = buildApp(config, loggerOptions(config.LOG_LEVEL))
-  const grace = closeWithGrace({ delay: graceOf(config), logger: app.log }, async ({ err, signal }) => {
+  const grace = closeWithGrace({
+    delay: graceOf(config), logger: app.log, skip: CRASHES,
+  }, async ({ err, signal }) => {
     if (err) {
       app.log.fatal({ err }, 'Stopping after an error that nobody caught')
       await app.close()

@@ -102,6 +102,12 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   })
 }
 
+t.test('a crash ends the process', async t => {
+  const service = await startService(t, { DATABASE_URL: await createDatabase(t) })
+  const { signal } = await stop(service, 'SIGSEGV')
+  t.equal(signal, 'SIGSEGV')
+})
+
 t.test('the embedded database keeps everything, over a stop and over a kill', async t => {
   const DATA_DIR = dataDir(t)
   const first = await startService(t, { DATA_DIR, ...ADMIN })
