@@ -32,7 +32,7 @@ export async function mePage () {
           h('div', {},
             h('h3', {}, event.title),
             h('p', { class: 'meta' }, h('span', { class: 'club' }, event.club.name), atTime(event.date))),
-          h('p', { class: 'meta going' }, 'registered on ', onDate(registeredAt))))))),
+          h('p', { class: 'meta going' }, h('span', {}, 'registered on ', onDate(registeredAt)))))))),
     section('My blogs', blogs.length === 0 && 'You have written nothing yet.',
       h('ul', { class: 'rows' }, ...blogs.map(({ id, title, status, createdAt }) => h('li', {},
         h('h3', {}, h('a', { href: `/blogs/${id}` }, title)),
