@@ -15,20 +15,26 @@ const CRASHES: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SI
 await runMain(async () => {
   const config = loadConfig()
   const app = buildApp(config, loggerOptions(config.LOG_LEVEL))
+  const start = app.listen({ host: config.HOST, port: config.PORT })
+  let isStopping = false
   const grace = closeWithGrace({
     delay: graceOf(config), logger: app.log, skip: CRASHES,
   }, async ({ err, signal }) => {
+    isStopping = true
     if (err) {
       app.log.fatal({ err }, 'Stopping after an error that nobody caught')
       await app.close()
     } else {
       app.log.info(`Stopping on ${signal}`)
-      await app.stop()
+      // Before it listens nobody waits for it, and what the start opens is closed when that is through.
+      await (app.server.listening ? app.stop() : Promise.allSettled([app.close(), start]))
     }
   })
   try {
-    await app.listen({ host: config.HOST, port: config.PORT })
+    await start
   } catch (error) {
+    // Told to stop it refuses to listen; and Ctrl-C ends what makes the database, too.
+    if (isStopping) return
     grace.uninstall()
     await app.close()
     throw explain(error as NodeJS.ErrnoException, `${config.HOST}:${config.PORT}`)

@@ -33,6 +33,8 @@ interface Options {
   prelude?: string
   /** Whether its coverage counts, for which a process takes half as long again. */
   covered?: boolean
+  /** Whether it leads a group of its own, as what runs in a terminal: a signal to the group is a Ctrl-C. */
+  group?: boolean
 }
 
 /** As for the tests themselves: the optimizing compiler costs a process of a few seconds more than it gains. */
@@ -40,7 +42,7 @@ const SHORT_LIVED = ['--no-opt', '--max-semi-space-size=64']
 
 /** Starts an entry point as a process of its own. Neither the environment of the tests nor `.env` configures it. */
 export function start (t: Test, script: string, environment: NodeJS.Dict<string>, options: Options = {}) {
-  const { args = [], input = '', prelude, covered = false } = options
+  const { args = [], input = '', prelude, covered = false, group = false } = options
   const isOurs = (name: string) => name.replace(/_FILE$/, '') in variables.properties
   const inherited = Object.entries(process.env).filter(([name]) => !isOurs(name))
   const preludes = prelude ? ['--import', `data:text/javascript,${encodeURIComponent(prelude)}`] : []
@@ -48,6 +50,7 @@ export function start (t: Test, script: string, environment: NodeJS.Dict<string>
   const node = covered ? [] : ['-u', 'NODE_OPTIONS']
   const child = spawn('env', [...node, process.execPath, ...SHORT_LIVED, ...preludes, resolve(script), ...args], {
     cwd: RUN_DIR,
+    detached: group,
     env: { ...Object.fromEntries(inherited), NODE_ENV: 'test', STOP_DELAY: '0', ...environment },
   })
   const output = { stdout: '', stderr: '' }

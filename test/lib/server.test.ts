@@ -9,7 +9,9 @@ import t, { type Test } from 'tap'
 
 import { migrate } from '#lib/migrations.js'
 import { createDatabase } from '../helper.ts'
-import { dataDir, freePort, isListening, postgresOf, remaining, run, type Service, startService } from '../process.ts'
+import {
+  dataDir, freePort, isListening, postgresOf, remaining, run, type Service, start, startService,
+} from '../process.ts'
 
 t.setTimeout(180_000)
 
@@ -99,6 +101,23 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const { code, stderr } = await service.ended
     t.strictSame({ code, stderr }, { code: 0, stderr: '' })
     t.equal((await sql`SELECT FROM users WHERE email = ${ADA.email}`).length, 1)
+  })
+}
+
+for (const group of [false, true]) {
+  t.test(`a stop during the first start${group ? ', by Ctrl-C' : ''}: ends with 0, and leaves nothing`, async t => {
+    const DATA_DIR = dataDir(t)
+    const { child, ended } = start(t, 'dist/lib/server.js', { DATA_DIR, PORT: '0' }, { covered: true, group })
+    const files = () => readdir(DATA_DIR, { recursive: true }).catch(() => [])
+    // From here on the program that makes the database heeds the signal.
+    while (!(await files()).some(file => /^postgres-\w+\/base\/1\/PG_VERSION$/.test(file))) await sleep(10)
+    process.kill(group ? -child.pid! : child.pid!, 'SIGINT')
+    const { code, stdout, stderr } = await ended
+    t.strictSame({ code, stderr }, { code: 0, stderr: '' })
+    t.match(stdout, 'Stopping on SIGINT')
+    t.notMatch(stdout, /"level":[456]0/, 'nothing failed')
+    t.strictSame(await postgresOf(DATA_DIR), [])
+    t.strictSame((await files()).filter(file => /^postgres-(?!password$)/.test(file)), [], 'no half-made one either')
   })
 }
 
