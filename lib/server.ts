@@ -26,6 +26,8 @@ await runMain(async () => {
       await app.close()
     } else {
       app.log.info(`Stopping on ${signal}`)
+      // What watches files passes Ctrl-C on as SIGTERM, after the SIGINT. A second SIGINT still ends it at once.
+      process.removeAllListeners('SIGTERM').on('SIGTERM', () => {})
       // Before it listens nobody waits for it, and what the start opens is closed when that is through.
       await (app.server.listening ? app.stop() : Promise.allSettled([app.close(), start]))
     }

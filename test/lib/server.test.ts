@@ -91,6 +91,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 
       service.child.kill(signal)
       while (!service.messages().includes(`Stopping on ${signal}`)) await sleep(10)
+      service.child.kill('SIGTERM')
       while (await isListening(Number(port))) await sleep(10)
       t.equal(service.child.exitCode, null, 'it waits for what runs')
       probe.write('\r\n')
