@@ -164,7 +164,8 @@ function validate (given: NodeJS.Dict<string>) {
   }
 }
 
-function readDotenv (path: string) {
+/** The variables in a file such as `.env`, none when there is no file. Throws a StartupError when it cannot be read. */
+export function readDotenv (path: string) {
   try {
     return parseEnv(readFileSync(path, 'utf8'))
   } catch (error) {

@@ -13,7 +13,7 @@ import Fastify from 'fastify'
 import { buildApp } from '#lib/app.js'
 import { seedDemo } from '#lib/commands/seed/demo.js'
 import { PASSWORD, SIGN_INS } from '#lib/commands/seed/seeding.js'
-import { loadConfig } from '#lib/config.js'
+import { loadConfig, readDotenv } from '#lib/config.js'
 import { loggerOptions } from '#lib/logger.js'
 import { runMain } from '#lib/main.js'
 import { hashPassword } from '#lib/passwords.js'
@@ -23,14 +23,17 @@ const APP = join(import.meta.dirname, 'app')
 const CLIENT = join(import.meta.dirname, '../../client')
 const OPENAPI_FETCH = dirname(fileURLToPath(import.meta.resolve('openapi-fetch')))
 
-/** The port of the app. That of the service is PORT, as ever. */
-const APP_PORT = Number(process.env.APP_PORT || 5173)
-
 await runMain(async () => {
+  const dotenv = readDotenv('.env')
+  // The port of the app. That of the service is PORT, as ever.
+  const APP_PORT = Number(process.env.APP_PORT || dotenv.APP_PORT || 5173)
+  if (!Number.isInteger(APP_PORT) || APP_PORT < 1 || APP_PORT > 65535) {
+    throw new StartupError('APP_PORT must be a port number from 1 to 65535')
+  }
   const origin = `http://localhost:${APP_PORT}`
   Object.assign(process.env, {
     FRONTEND_URL: origin,
-    LOG_LEVEL: process.env.LOG_LEVEL || 'warn',
+    LOG_LEVEL: process.env.LOG_LEVEL || dotenv.LOG_LEVEL || 'warn',
     MIGRATE_ON_START: 'true',
   })
   const config = loadConfig()

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 
 import { launch } from '../chromium.ts'
 import { createDatabase } from '../helper.ts'
-import { freePort, start } from '../process.ts'
+import { freePort, run, start } from '../process.ts'
 import { CLIENT, newAccount, startProvider } from '../provider.ts'
 
 const SCREENSHOTS = process.env.SCREENSHOTS ? 'examples/spa/screenshots' : null
@@ -37,6 +37,11 @@ const example = start(t, 'examples/spa/start.js', {
   APP_PORT: String(APP_PORT),
 })
 while (!example.output.stdout.includes('Ctrl-C')) await once(example.child.stdout, 'data')
+
+t.test('the example says in one line what is wrong with its port', async t => {
+  const { code, stderr } = await run(t, 'examples/spa/start.js', { APP_PORT: 'here' })
+  t.strictSame({ code, stderr }, { code: 1, stderr: 'APP_PORT must be a port number from 1 to 65535\n' })
+})
 
 const browser = await launch(t)
 
