@@ -16,8 +16,6 @@ import { Cluster, makeProxy } from './cluster.ts'
 import { Bounds, holds, turns } from './freshness.ts'
 import { person, testConfig } from './helper.ts'
 
-t.setTimeout(300_000)
-
 const server = await Cluster.create(t)
 await server.start()
 const proxy = await makeProxy(t, server.port)

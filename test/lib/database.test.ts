@@ -12,7 +12,6 @@ import { makeProxy } from '../cluster.ts'
 import { createDatabase, testConfig } from '../helper.ts'
 
 // An embedded server is made here.
-t.setTimeout(120_000)
 
 const log = { info () {}, warn () {} }
 

@@ -13,7 +13,6 @@ import { assertReach, findAccount, findBinaries, startEmbeddedPostgres } from '#
 import { StartupError } from '#lib/startup-error.js'
 
 // Servers are made, started, killed and started again.
-t.setTimeout(240_000)
 
 const run = promisify(execFile)
 

@@ -9,8 +9,6 @@ import { type AnswerQuery, keepAnswers } from '#lib/kept-answers.js'
 import { Cluster, makeProxy } from '../cluster.ts'
 import { Bounds, holds, turns } from '../freshness.ts'
 
-t.setTimeout(300_000)
-
 const server = await Cluster.create(t)
 await server.start()
 
@@ -27,7 +25,12 @@ function connect (t: Pick<Test, 'teardown'>, max: number, url = server.url()): S
 
 const writer = connect(t, 5)
 await writer`CREATE TABLE writes (name text, value int)`
-t.beforeEach(async () => { await writer`TRUNCATE writes` })
+
+/** A test that begins with nothing written. */
+const test = (name: string, run: (t: Test) => Promise<unknown>) => t.test(name, async t => {
+  await writer`TRUNCATE writes`
+  await run(t)
+})
 
 const write = (name: string, value: number, sql: postgres.ISql = writer) =>
   sql`INSERT INTO writes VALUES (${name}, ${value})`
@@ -67,7 +70,7 @@ function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = conne
   }
 }
 
-t.test('what was read is the answer until something is committed', async t => {
+test('what was read is the answer until something is committed', async t => {
   const instance = start(t)
   await write('a', 1)
   t.equal(await instance.ask('a'), '{"value":1}')
@@ -82,7 +85,7 @@ t.test('what was read is the answer until something is committed', async t => {
   t.equal(instance.reads, 2)
 })
 
-t.test('what has not changed is read again after a commit, but stays the same body', async t => {
+test('what has not changed is read again after a commit, but stays the same body', async t => {
   const instance = start(t)
   const { body } = await instance.answer('a', sql => highest(sql, 'a'))
   await write('b', 1)
@@ -91,7 +94,7 @@ t.test('what has not changed is read again after a commit, but stays the same bo
   t.equal((await instance.answer('a', notAgain)).body, body)
 })
 
-t.test('no row is an answer too', async t => {
+test('no row is an answer too', async t => {
   const instance = start(t)
   const row = (sql: Sql, name: string) => ({ fields: sql`SELECT value FROM writes WHERE name = ${name}` })
   for (let times = 0; times < 2; times++) t.equal(await instance.ask('a', row), undefined)
@@ -100,7 +103,7 @@ t.test('no row is an answer too', async t => {
   t.equal(await instance.ask('a', row), '{"value":1}')
 })
 
-t.test('a list comes with other fields or without, of however many rows', async t => {
+test('a list comes with other fields or without, of however many rows', async t => {
   const { ask } = start(t)
   const rows = (sql: Sql, limit: number) => sql`SELECT name, value FROM writes ORDER BY value LIMIT ${limit}`
   const list = (limit: number) => (sql: Sql): AnswerQuery => ({ list: ['items', rows(sql, limit)] })
@@ -117,7 +120,7 @@ t.test('a list comes with other fields or without, of however many rows', async 
   t.equal(await ask('3', none), undefined)
 })
 
-t.test('what finds no room is read each time', async t => {
+test('what finds no room is read each time', async t => {
   const instance = start(t, TINY)
   for (let value = 1; value < 4; value++) {
     await write('a', value)
@@ -126,7 +129,7 @@ t.test('what finds no room is read each time', async t => {
   t.equal(instance.reads, 6)
 })
 
-t.test('an error is the answer to nobody but those who shared the read', async t => {
+test('an error is the answer to nobody but those who shared the read', async t => {
   const instance = start(t)
   const broken = (sql: Sql) => ({ fields: sql`SELECT 1 / 0` })
   await t.rejects(instance.ask('a', broken), { code: '22012' })
@@ -136,7 +139,7 @@ t.test('an error is the answer to nobody but those who shared the read', async t
   t.equal(await instance.value('b'), 0)
 })
 
-t.test('transactions need not end in the order in which they began', async t => {
+test('transactions need not end in the order in which they began', async t => {
   const instance = start(t)
   await writer.begin(async sql => {
     await write('a', 1, sql)
@@ -148,7 +151,7 @@ t.test('transactions need not end in the order in which they began', async t => 
   t.equal(await instance.value('b'), 1)
 })
 
-t.test('what is not committed is not seen, and drops nothing', async t => {
+test('what is not committed is not seen, and drops nothing', async t => {
   const instance = start(t)
   t.equal(await instance.value('a'), 0)
   const unchanged = async (name: string) => {
@@ -176,7 +179,7 @@ t.test('what is not committed is not seen, and drops nothing', async t => {
 })
 
 for (const asked of ['meanwhile', 'afterwards']) {
-  t.test(`a commit during a read shows in an answer that is asked for ${asked}`, async t => {
+  test(`a commit during a read shows in an answer that is asked for ${asked}`, async t => {
     const instance = start(t)
     const GATE = 1
     /** Has its snapshot, and then waits for the gate. */
@@ -201,7 +204,7 @@ for (const asked of ['meanwhile', 'afterwards']) {
   })
 }
 
-t.test('a commit while the state is asked for shows in every answer that was asked for afterwards', async t => {
+test('a commit while the state is asked for shows in every answer that was asked for afterwards', async t => {
   const proxy = await makeProxy(t, server.port)
   const instance = start(t, ROOMY, connect(t, 4), connect(t, 1, server.url('postgres', proxy.port)))
   t.equal(await instance.value('a'), 0)
@@ -217,7 +220,7 @@ t.test('a commit while the state is asked for shows in every answer that was ask
   t.equal(await late, 1, 'asked for meanwhile')
 })
 
-t.test('an answer belongs to the database that it was read in, whichever has the name now', async t => {
+test('an answer belongs to the database that it was read in, whichever has the name now', async t => {
   await writer`CREATE DATABASE other`
   const other = connect(t, 1, server.url('other'))
   await other`CREATE TABLE writes AS SELECT 'a' AS name, 1 AS value`
@@ -230,7 +233,7 @@ t.test('an answer belongs to the database that it was read in, whichever has the
   t.equal(await instance.value('a'), 1)
 })
 
-t.test('no answer is older than what was committed before it was asked for, whoever writes how', async t => {
+test('no answer is older than what was committed before it was asked for, whoever writes how', async t => {
   const NAMES = ['a', 'b', 'c']
   /** Anyone who sees this saw what was never committed. */
   const POISON = 1_000_000

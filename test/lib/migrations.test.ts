@@ -8,8 +8,6 @@ import { assertMigrated, migrate, migrationStatus } from '#lib/migrations.js'
 import { StartupError } from '#lib/startup-error.js'
 import { build, createDatabase, person } from '../helper.ts'
 
-t.setTimeout(60_000)
-
 const NAMES = (await readdir('migrations')).sort().map(file => file.replace('.sql', ''))
 
 /** A database without a schema, and a connection to it. */

@@ -13,8 +13,6 @@ import {
   dataDir, freePort, isListening, postgresOf, remaining, run, type Service, start, startService,
 } from '../process.ts'
 
-t.setTimeout(180_000)
-
 const MIGRATIONS = (await readdir('migrations')).length
 const ADMIN = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse' }
 const ADA = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import argon2 from 'argon2'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 
@@ -186,12 +187,17 @@ t.test('A guess that waits for others to be counted is refused when they reach t
 t.test('A sign-in during which others reach the limit is refused, whatever the password', async t => {
   for (const password of ['wrong horse', PASSWORD]) {
     const email = await account()
-    // It waits for its turn behind so many hashes that there is time for the others.
+    // It waits for its turn behind hashes that end when the others have reached it.
+    let release!: (hash: string) => void
+    const released = new Promise<string>(resolve => { release = resolve })
+    const restore = t.intercept(argon2, 'hash', { value: () => released }).restore
     const queue = Array.from({ length: 30 }, () => hashPassword(PASSWORD))
     const response = signIn(email, password)
-    while (hashingLoad().waiting === 0 || hashingLoad().waiting + hashingLoad().running < 31) await sleep(1)
+    while (hashingLoad().waiting + hashingLoad().running < 31) await sleep(1)
     await sql`INSERT INTO sign_in_failures VALUES (${email}, ${ADDRESS}, array_fill(now(), ARRAY[3]))`
     t.not(hashingLoad().waiting, 0)
+    release(HASH)
+    restore()
     answers(t, await response, 429, { message: WAIT })
     t.match(await rows(email), [{ failures: 3 }])
     await Promise.all(queue)

@@ -7,7 +7,6 @@ import t, { type Test } from 'tap'
 import { build, createDatabase, inject, type Person, person } from '../helper.ts'
 
 const app = await build(t)
-t.setTimeout(120_000)
 
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
 const FAR_TOO_LONG = 'x'.repeat(10_000)

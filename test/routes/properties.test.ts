@@ -8,7 +8,6 @@ import t, { type Test } from 'tap'
 import { build, inject, person } from '../helper.ts'
 
 const app = await build(t)
-t.setTimeout(300_000)
 
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
 

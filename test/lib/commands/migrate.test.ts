@@ -9,8 +9,6 @@ import migrateCommand from '#lib/commands/migrate.js'
 import { call, dataDir, postgresOf, run, startService } from '../../process.ts'
 import { RUN_DIR } from '../../run.ts'
 
-t.setTimeout(120_000)
-
 const NAMES = (await readdir('migrations')).sort().map(file => file.replace('.sql', ''))
 const LAST = NAMES.at(-1)!
 

@@ -7,8 +7,6 @@ import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from '#lib/comman
 import { isEmail, isUrl } from '#lib/formats.js'
 import { call, dataDir, postgresOf, run, start } from '../../process.ts'
 
-t.setTimeout(120_000)
-
 const USAGE = `Usage: npm run seed [-- [--KIND NUMBER …] [--force] [--json]]
 
 Adds a small demo community to look around in or, where numbers are given, that many rows to measure with: KIND is

@@ -7,8 +7,6 @@ import { build, createDatabase, inject, person } from '../../helper.ts'
 import userCommand from '#lib/commands/user.js'
 import { call, dataDir, postgresOf, run, startService } from '../../process.ts'
 
-t.setTimeout(120_000)
-
 const USAGE = `Usage: npm run user -- COMMAND
 
   create --email EMAIL --role ROLE --first-name NAME --last-name NAME
