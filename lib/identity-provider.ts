@@ -2,6 +2,7 @@ import Fastify, { type FastifyBaseLogger } from 'fastify'
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 
 import type { Config } from './config.ts'
+import { withinDeadline } from './deadline.ts'
 import { isSecureUrl } from './formats.ts'
 
 /** How long an answer of the provider is waited for, in milliseconds. */
@@ -186,12 +187,20 @@ async function createClient (metadata: Metadata, config: Config) {
   return (app as unknown as { idp: { oauth2: Client } }).idp.oauth2
 }
 
+/**
+ * Reads a JSON object. The deadline is a timer of ours: fetch() can lose its signal to the garbage collector while it
+ * reads a body, always so with `redirect: 'error'`, and then waits for minutes. A redirect is no success here either.
+ */
 async function fetchJson (url: string, headers: Record<string, string> = {}) {
-  const response = await fetch(url, {
-    headers: { accept: 'application/json', ...headers }, redirect: 'error', signal: AbortSignal.timeout(TIMEOUT),
-  })
-  if (!response.ok) throw new Error(`${url} answers ${response.status}`)
-  return await response.json() as Record<string, unknown>
+  const abort = new AbortController()
+  async function read () {
+    const response = await fetch(url, {
+      headers: { accept: 'application/json', ...headers }, redirect: 'manual', signal: abort.signal,
+    })
+    if (!response.ok) throw new Error(`${url} answers ${response.status}`)
+    return await response.json() as Record<string, unknown>
+  }
+  return await withinDeadline(read(), TIMEOUT / 1000, error => abort.abort(error))
 }
 
 /**

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { inspect } from 'node:util'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 
 import { exportSPKI, UnsecuredJWT } from 'jose'
 import t, { type Test } from 'tap'
@@ -113,6 +115,10 @@ t.test('Discovery', async t => {
 
 t.test('A provider that does not answer, or not to the end, is waited for only so long', async t => {
   const stalls: typeof never = (response?: { write (text: string): void }) => { response!.write('{"a":') }
+  // Not even when garbage is collected meanwhile, which takes the signal of some fetch() along.
+  setFlagsFromString('--expose-gc')
+  const collecting = setInterval(runInNewContext('gc') as () => void, 100)
+  t.teardown(() => clearInterval(collecting))
   await Promise.all([never, stalls].map(async slow => {
     const answers = await Promise.all([DISCOVERY, '/keys', '/token', '/userinfo'].map(async path => {
       const { fake, idp } = await start(t)
