@@ -7,7 +7,7 @@ CREATE UNLOGGED TABLE sign_in_failures (
   email text NOT NULL,
   -- An IPv4 address, or the /64 network of an IPv6 address.
   network text NOT NULL,
-  -- The latest first. A sign-in is in here from before its password is looked at until it succeeds.
+  -- The latest first.
   times timestamptz[] NOT NULL,
   PRIMARY KEY (email, network)
 );

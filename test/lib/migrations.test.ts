@@ -314,6 +314,19 @@ t.test('what the schema guarantees', async t => {
     }
   })
 
+  t.test('a new row was updated when it was created', async t => {
+    const { id } = await person(app)
+    // Of so many, two looks at the clock would give some another millisecond.
+    const blogs = await sql`
+      INSERT INTO blogs (title, content, author_id) SELECT 'Title', 'Content', ${id} FROM generate_series(1, 20000)
+      RETURNING created_at = updated_at AS same
+    `
+    t.strictSame([...new Set(blogs.map(({ same }) => same))], [true])
+    const [{ same } = {}] = await sql`SELECT created_at = updated_at AS same FROM users WHERE id = ${id}`
+    t.equal(same, true)
+    await sql`DELETE FROM blogs WHERE author_id = ${id}`
+  })
+
   t.test('updated_at follows every update, and created_at none', async t => {
     const long = { created_at: '2000-01-01T00:00:00Z', updated_at: '2000-01-01T00:00:00Z' }
     const { id } = await person(app, 'STUDENT', long)
