@@ -35,17 +35,16 @@ const surroundings = () => ({
 /** Runs the files of a suite, one after the other, in this process. */
 export async function runSuite (name: keyof typeof SUITES) {
   const files = (await testFiles()).filter(file => SUITES[name].test(file))
-  const before = surroundings()
-
-  async function runNext () {
-    const file = files.shift()
-    if (!file) return
+  for (const file of files) {
+    const before = surroundings()
+    // What a file makes for all of its tests is to be gone before the next, and not only when the process ends.
+    const cleanups: (() => unknown)[] = []
+    Object.assign(t, { teardown: (clean: () => unknown) => { cleanups.unshift(clean) } })
     await import(join(import.meta.dirname, file))
-    // Comes after the tests of the file, and ends when there are those of the next: tap would take it for the last.
-    t.test(`${file} leaves everything as it was`, async t => {
+    // Comes after the tests of the file.
+    await t.test(`${file} leaves everything as it was`, async t => {
+      for (const clean of cleanups) await clean()
       t.strictSame(surroundings(), before)
-      await runNext()
     })
   }
-  await runNext()
 }
