@@ -139,7 +139,8 @@ export function databaseFaults (setting: Setting): Fault[] {
           for (const pid of pids) process.kill(pid, 'SIGKILL')
           await remaining(pids)
         }
-        return strike('embedded PostgreSQL killed', target, { fails: true, isAway: true, inflict })
+        // The service starts it again, sooner than whoever asks for the readiness now and then need notice.
+        return strike('embedded PostgreSQL killed', target, { fails: true, isAway: false, inflict })
       },
     },
     { name: 'disk full', run: () => runDiskFull(setting, timeout) },

@@ -13,7 +13,7 @@ import * as testimonials from '#routes/testimonials/queries.js'
 import * as users from '#routes/users/queries.js'
 import { createDatabase } from '../helper.ts'
 
-const ROWS = 100_000
+const ROWS = 30_000
 
 /** Every statement that was sent, with its parameters. */
 const sent: { query: string, parameters: unknown[] }[] = []
