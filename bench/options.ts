@@ -5,7 +5,7 @@ import { StartupError } from '#lib/startup-error.js'
 export const USAGE = `Usage: npm run bench [-- OPTION …]
 
   --only PATTERN   measure only the cases whose name matches this regular expression
-  --seconds N      how long each measurement lasts (3)
+  --seconds N      how long each measurement lasts (2)
   --quick          a rough look: one second each, on a tenth of the data
   --soak [MINUTES] instead of all else: load for ten minutes, to see whether the memory stays flat
 
@@ -40,7 +40,7 @@ export function readOptions (args: string[]): Options {
     return {
       help: values.help,
       only: new RegExp(values.only ?? ''),
-      seconds: toNumber(values.seconds ?? (values.quick ? '1' : '3'), '--seconds'),
+      seconds: toNumber(values.seconds ?? (values.quick ? '1' : '2'), '--seconds'),
       quick: values.quick,
       soak: values.soak ? toNumber(positionals[0] ?? '10', '--soak') : undefined,
       complete: !values.quick && !values.only && !values.seconds && positionals.length === 0,
