@@ -7,6 +7,7 @@ import type { Config } from './config.ts'
 import { isEmail, isText, isUrl } from './formats.ts'
 import { answerClientError, answerFrameworkError } from './framework-errors.ts'
 import { createHttpServer } from './http-server.ts'
+import { shareCompiled } from './schema-compilers.ts'
 import { requestIdOf, traceOf } from './tracing.ts'
 
 declare module 'fastify' {
@@ -15,6 +16,8 @@ declare module 'fastify' {
     config: Config
   }
 }
+
+const schemaController = shareCompiled()
 
 /**
  * Makes the service, with everything in `plugins/` and `routes/`. It opens its database on `ready` or `listen`, which
@@ -39,6 +42,7 @@ export function buildApp (config: Config, logger: FastifyServerOptions['logger']
       // Any text may stand where an id belongs, and is then an unknown id.
       maxParamLength: config.MAX_HEADER_BYTES,
     },
+    schemaController,
     ajv: {
       // A request is checked and left as it came; every issue is reported.
       customOptions: { coerceTypes: false, useDefaults: false, removeAdditional: false, allErrors: true },
