@@ -61,8 +61,11 @@ const ROWS = 500
 /** How often its bytes an answer may take: as they are, and in two codings. */
 const FORMS = 3
 
-/** How long the event loop is kept awake for an answer, in milliseconds: not at all where there is one processor. */
-const AWAKE = Math.min(1, availableParallelism() - 1)
+/**
+ * How long the event loop is kept awake for an answer, in milliseconds: for as long as PostgreSQL mostly takes, and not
+ * at all where there is one processor.
+ */
+const AWAKE = Math.min(0.15, availableParallelism() - 1)
 
 /** How often an answer was kept and right, how often one was read, and how often the state was asked for. */
 export interface AnswerCounts {
