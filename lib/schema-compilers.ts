@@ -4,7 +4,8 @@ import type { FastifyServerOptions } from 'fastify'
 
 /**
  * Fastify's own compilers of schemas, that compile each schema once: most answers of failures are of a few schemas that
- * all routes share. What is compiled is kept for all apps of the process, so their options must be the same.
+ * all routes share. What is compiled is kept for all apps of the process, so their options must be the same, and so
+ * must what their schemas refer to.
  */
 export function shareCompiled (): NonNullable<FastifyServerOptions['schemaController']> {
   return {
