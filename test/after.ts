@@ -1,5 +1,5 @@
 // Runs once after the tests: compares the answers that they saw with those declared, and leaves nothing behind.
-import { rm } from 'node:fs/promises'
+import { realpath, rm } from 'node:fs/promises'
 
 import postgres from 'postgres'
 
@@ -15,7 +15,9 @@ const leftovers = await sql`SELECT datname FROM pg_database WHERE datname LIKE $
 await sql`DROP DATABASE ${sql(template)} WITH (FORCE)`
 await sql.end()
 if (!process.env.DATABASE_URL) await (await startEmbeddedPostgres(RUN_DIR, console)).release()
-await rm(RUN_DIR, { recursive: true })
+await rm(await realpath(RUN_DIR), { recursive: true })
+// The link, where that was in memory.
+await rm(RUN_DIR, { force: true })
 
 for (const { datname } of leftovers) discrepancies.push(`a test left the database ${datname} behind`)
 if (discrepancies.length > 0) {

@@ -1,6 +1,9 @@
 import { join } from 'node:path'
 
-/** What a test run keeps: its embedded server, and, in a file, where the databases are. Removed when it ends. */
+/**
+ * What a test run keeps: its embedded server, and, in a file, where the databases are. Removed when it ends.
+ * A link to a folder in memory where there is room for it, as run-dir.ts sees to.
+ */
 export const RUN_DIR = '.data/test-run'
 
 /** The server of this run, and the migrated database that every test file copies. */

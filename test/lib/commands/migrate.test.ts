@@ -1,5 +1,5 @@
-import { mkdir, mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
-import { join, relative, resolve } from 'node:path'
+import { mkdir, mkdtemp, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 import t, { type Test } from 'tap'
@@ -100,7 +100,8 @@ t.test('starts the embedded database where no service runs, and stops it again',
 
 t.test('create writes an empty migration into migrations/', async t => {
   // The command finds its folder beside package.json: another one here, lest other tests see a migration come and go.
-  const project = await mkdtemp(resolve(RUN_DIR, 'project-'))
+  const directory = await realpath(RUN_DIR)
+  const project = await mkdtemp(join(directory, 'project-'))
   const manifest = pathToFileURL(join(project, 'package.json')).href
   const hooks = `export const resolve = (specifier, context, next) => specifier === '#package.json'
     ? { url: '${manifest}', format: 'json', shortCircuit: true }
@@ -115,7 +116,7 @@ t.test('create writes an empty migration into migrations/', async t => {
   const [file, ...others] = await readdir(join(project, 'migrations'))
   t.match(file, /^\d{17}_likes\.sql$/)
   t.strictSame(others, [])
-  t.strictSame(outcome, succeeded(`${relative(RUN_DIR, join(project, 'migrations', file!))}\n`))
+  t.strictSame(outcome, succeeded(`${relative(directory, join(project, 'migrations', file!))}\n`))
   t.match(await readFile(join(project, 'migrations', file!), 'utf8'), /^-- Up Migration\s+-- Down Migration\s*$/)
 })
 
