@@ -15,11 +15,13 @@ export const PLACEHOLDER = '!'
 /** Random bytes as a PHC string has them. */
 const base64 = (length: number) => randomBytes(length).toString('base64').replaceAll('=', '')
 
+const { memoryCost, timeCost, parallelism } = ARGON2ID
+
 /**
  * Verified against where there is no hash, so that a stranger's sign-in takes as long as a wrong password. The hash
  * itself is random: nobody knows a password for it, and no process waits for one to be made.
  */
-const DECOY = `$argon2id$v=19$m=${ARGON2ID.memoryCost},t=${ARGON2ID.timeCost},p=1$${base64(16)}$${base64(32)}`
+const DECOY = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${base64(16)}$${base64(32)}`
 
 /** The threads of Node's pool, one of which is left to everything else that uses it. */
 const THREADS = Number(process.env.UV_THREADPOOL_SIZE) || 4
