@@ -17,6 +17,8 @@ export interface LoadOptions {
   bound: number
   readers?: number
   writers?: number
+  /** Whether writers do nothing but register and sign in. */
+  onlyAccounts?: boolean
   /** How long each of them waits after an answer, in milliseconds. */
   pause?: number
   /** What may come of a request besides its answer and its declared failure. */
@@ -33,6 +35,9 @@ const LISTS: [path: string, failure: string][] = [
   ['/blogs', 'Failed to fetch blogs'],
   ['/testimonials', 'Failed to fetch testimonials'],
 ]
+
+/** The password of all accounts that are made. */
+const PASSWORD = 'correct horse'
 
 /** How many problems of a load are kept. */
 const ENOUGH = 20
@@ -59,7 +64,9 @@ export class Load {
 
   constructor (world: World, url: string, options: LoadOptions) {
     this.#world = world
-    this.#options = { readers: 6, writers: 6, pause: 5, allows: () => false, inspect: () => undefined, ...options }
+    this.#options = {
+      readers: 6, writers: 6, onlyAccounts: false, pause: 5, allows: () => false, inspect: () => undefined, ...options,
+    }
     const { readers, writers, bound } = this.#options
     this.#client = openClient(url, readers + writers, 4 * bound)
   }
@@ -100,8 +107,9 @@ export class Load {
   /** Hashing passwords takes most of the time, so accounts are made now and then. */
   async #write (writer: number, turn: number) {
     const steps = [this.#register, this.#like, this.#submit, this.#update, this.#register, this.#like, this.#update]
-    const step = turn % 15 === 14 ? this.#signUp : steps[(writer + turn) % steps.length]!
-    await step.call(this, writer)
+    if (this.#options.onlyAccounts) await this.#signUpAndIn()
+    else if (turn % 15 === 14) await this.#signUp()
+    else await steps[(writer + turn) % steps.length]!.call(this, writer)
   }
 
   async #register () {
@@ -162,13 +170,27 @@ export class Load {
     const body = await this.#ask({
       method: 'POST',
       path: '/auth/register',
-      body: { ...account, password: 'correct horse' },
+      body: { ...account, password: PASSWORD },
       status: 201,
       failure: 'Registration failed',
     })
     if (!body) return
     this.ledger.accounts.set(body.user.id, account)
     await this.#seeAtOnce(body.token, '/auth/me', 'Internal server error', account.email)
+    return account
+  }
+
+  async #signUpAndIn () {
+    const account = await this.#signUp()
+    if (!account) return
+    const body = await this.#ask({
+      method: 'POST',
+      path: '/auth/login',
+      body: { email: account.email, password: PASSWORD },
+      status: 200,
+      failure: 'Login failed',
+    })
+    if (body) await this.#seeAtOnce(body.token, '/auth/me', 'Internal server error', account.email)
   }
 
   #someone (): Person {

@@ -74,6 +74,27 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
 
   return [
     {
+      name: '64 clients that register and sign in',
+      async run () {
+        const { world, DATABASE_URL } = await server()
+        const own = new Scope()
+        try {
+          const { url } = await startService(own, directory, { DATABASE_URL })
+          const load = new Load(world, url, { bound: BOUND, readers: 0, writers: 64, pause: 0, onlyAccounts: true })
+          load.start()
+          await sleep(short ? 5000 : 60_000)
+          await load.stop()
+
+          const row = rowOf(this.name, [load], await load.ledger.findLost(world))
+          if (load.failed > 0) row.problems.push(`${load.failed} requests failed`)
+          if (load.ledger.size < 64) row.problems.push(`only ${load.ledger.size} have registered`)
+          return row
+        } finally {
+          await own.end()
+        }
+      },
+    },
+    {
       name: 'flood of sign-ins',
       run () {
         return beside(this.name, {}, async (service, world) => {

@@ -4,7 +4,6 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import pLimit from 'p-limit'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
@@ -262,25 +261,4 @@ t.test('an error that nobody catches is logged, and ends it with 1', async t => 
     const last = stdout.trim().split('\n').map(line => JSON.parse(line)).find(({ level }) => level === 60)
     t.match(last, { msg: 'Stopping after an error that nobody caught', err: { message: 'provoked', stack: /\n/ } })
   }
-})
-
-t.test('64 clients register and sign in, 16 at once: no 5xx, and every 201 is a row', async t => {
-  const DATABASE_URL = await createDatabase(t)
-  const service = await startService(t, { DATABASE_URL })
-  const ids: string[] = []
-  const statuses: number[] = []
-  // Beside other tests, more would rightly be told that they have to wait for too long.
-  const limit = pLimit(16)
-  await Promise.all(Array.from({ length: 64 }, (_, client) => limit(async () => {
-    const account = { ...ADA, email: `client-${client}@example.org` }
-    const registered = await register(service, account)
-    const signedIn = await login(service, account)
-    const known = await me(service, signedIn.body.token)
-    statuses.push(...[registered, signedIn, known].map(({ status }) => status))
-    ids.push(registered.body.user.id)
-  })))
-  t.strictSame(statuses.sort(), [...Array(2 * 64).fill(200), ...Array(64).fill(201)])
-  const rows = await open(t, DATABASE_URL)`SELECT id FROM users`
-  t.strictSame(rows.map(({ id }) => id).sort(), ids.sort())
-  t.equal((await stop(service)).code, 0)
 })
