@@ -12,7 +12,7 @@ export function startService ({ databaseUrl, directory }: Pick<World, 'databaseU
     script: script('lib/server.js'),
     directory,
     // As `npm start` has it.
-    args: ['--max-semi-space-size=16', '--no-memory-reducer', '--heap-growing-percent=50'],
+    args: ['--heap-growing-percent=50'],
     env: { MALLOC_ARENA_MAX: '1', DATABASE_URL: databaseUrl, JWT_SECRET: SECRET, LOG_LEVEL: 'warn' },
     ready: '/readyz',
   })
