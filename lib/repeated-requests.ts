@@ -35,6 +35,23 @@ interface PreparedResponse extends KeptResponse {
   counts: RepeatCounts
 }
 
+/** A request that waits for the state of the database, and what was kept for it when it arrived. */
+interface Arrival {
+  key: string
+  known: PreparedResponse
+  request: IncomingMessage
+  response: ServerResponse
+  next: RequestListener
+  /** When, in milliseconds of `performance.now()`. */
+  arrived: number
+}
+
+/** Those who wait for the same promise of a state: one handler of it for all takes less time than one for each. */
+interface Group {
+  state: Promise<DatabaseState>
+  arrivals: Arrival[]
+}
+
 /** The headers that tell of the body. */
 const OF_BODY = ['content-type', 'content-length', 'content-encoding']
 
@@ -54,6 +71,8 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
   const renewals = new Map<string, Promise<PreparedResponse | undefined>>()
   const renewed = new WeakMap<IncomingMessage, (response: PreparedResponse) => void>()
   const states = new WeakMap<IncomingMessage, DatabaseState>()
+  /** Who waits for the last state that was asked for. */
+  let waiting: Group | undefined
   /** By the pattern of the route. */
   const counts = new Map<string, RepeatCounts>()
 
@@ -75,37 +94,53 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
 
   function handle (request: IncomingMessage, response: ServerResponse, next: RequestListener) {
     const key = keyOf(request)
-    if (request.method !== 'GET' || !kept.has(key)) return next(request, response)
+    const known = request.method === 'GET' && kept.get(key)
+    if (!known) return next(request, response)
     const arrived = performance.now()
-    readState().then(state => {
-      const known = kept.get(key)
-      if (known && isSameState(known.state, state)) return send(request, response, known)
-      states.set(request, state)
-      if (state === null) return route()
-
-      // Of those who find the same change, one goes the ordinary way. Its read begins in this state or a later one, and
-      // whoever arrives while it is the last state known can take its response as well.
-      const renewal = renewals.get(state + key)
-      if (!renewal) return renew(state + key, request, response, route)
-      renewal.then(known => known ? send(request, response, known) : route())
-    }, route)
-
-    function route () {
-      request.arrived = arrived
-      next(request, response)
+    const state = readState()
+    if (state !== waiting?.state) {
+      const group: Group = waiting = { state, arrivals: [] }
+      state.then(state => end(group, arrival => answer(arrival, state)), () => end(group, route))
     }
+    waiting.arrivals.push({ key, known, request, response, next, arrived })
   }
 
-  function renew (name: string, request: IncomingMessage, response: ServerResponse, route: () => void) {
+  /** Nobody joins the group any more: the same promise, told already, is told anew to whoever is given it later. */
+  function end (group: Group, act: (arrival: Arrival) => void) {
+    if (waiting === group) waiting = undefined
+    for (const arrival of group.arrivals) act(arrival)
+  }
+
+  function answer (arrival: Arrival, state: DatabaseState) {
+    const { key, request, response } = arrival
+    // What was kept when the request arrived is mostly still right; else there may be another by now.
+    const known = isSameState(arrival.known.state, state) ? arrival.known : kept.get(key)
+    if (known && isSameState(known.state, state)) return send(request, response, known)
+    states.set(request, state)
+    if (state === null) return route(arrival)
+
+    // Of those who find the same change, one goes the ordinary way. Its read begins in this state or a later one, and
+    // whoever arrives while it is the last state known can take its response as well.
+    const renewal = renewals.get(state + key)
+    if (!renewal) return renew(state + key, arrival)
+    renewal.then(known => known ? send(request, response, known) : route(arrival))
+  }
+
+  function renew (name: string, arrival: Arrival) {
     renewals.set(name, new Promise(resolve => {
-      renewed.set(request, resolve)
-      response.once('close', () => {
+      renewed.set(arrival.request, resolve)
+      arrival.response.once('close', () => {
         renewals.delete(name)
         resolve(undefined)
       })
     }))
-    route()
+    route(arrival)
   }
+}
+
+function route ({ request, response, next, arrived }: Arrival) {
+  request.arrived = arrived
+  next(request, response)
 }
 
 function prepare (response: KeptResponse, counts: RepeatCounts): PreparedResponse {

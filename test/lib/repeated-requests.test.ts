@@ -68,6 +68,20 @@ t.test('a response is repeated in the same state, to the same request', async t 
   t.equal(await server.get(), 'first')
 })
 
+t.test('whoever waits for the same state is answered with it', async t => {
+  const server = await listen(t)
+  await ask(server, 'first')
+  let tell!: (state: DatabaseState) => void
+  const state = new Promise<DatabaseState>(resolve => { tell = resolve })
+  let asked = 0
+  server.database.read = () => {
+    if (++asked === 3) tell('state 1')
+    return state
+  }
+  const answers = [server.get(), server.get(), server.get()]
+  t.strictSame(await Promise.all(answers), ['first', 'first', 'first'])
+})
+
 t.test('of those who find another state, one goes the ordinary way for all', async t => {
   const server = await listen(t)
   await ask(server, 'old')
@@ -109,6 +123,24 @@ t.test('when the state cannot be told everybody goes the ordinary way', async t 
   const answers = [server.get(), server.get()]
   for (const respond of [await server.arrive(), await server.arrive()]) respond('again')
   t.strictSame(await Promise.all(answers), ['again', 'again'])
+})
+
+t.test('what was told already is told to whoever comes later, too', async t => {
+  const server = await listen(t)
+  await ask(server, 'first')
+  const state = Promise.resolve('state 1')
+  server.database.read = () => state
+  t.equal(await server.get(), 'first')
+  t.equal(await server.get(), 'first')
+  const failure = Promise.reject(new Error('no database'))
+  failure.catch(() => {})
+  server.database.read = () => failure
+  for (const text of ['second', 'third']) {
+    const answer = server.get()
+    const respond = await server.arrive()
+    respond(text)
+    t.equal(await answer, text)
+  }
 })
 
 t.test('when the one for all gets no response to keep, the others go the ordinary way', async t => {
