@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { openClient, type Outcome, type Request } from './http.ts'
 import { Ledger } from './ledger.ts'
-import type { Person, World } from './world.ts'
+import { PASSWORD, type Person, type World } from './world.ts'
 
 /** What an operation may answer, and what it does when it fails. */
 interface Operation extends Request {
@@ -35,9 +35,6 @@ const LISTS: [path: string, failure: string][] = [
   ['/blogs', 'Failed to fetch blogs'],
   ['/testimonials', 'Failed to fetch testimonials'],
 ]
-
-/** The password of all accounts that are made. */
-const PASSWORD = 'correct horse'
 
 /** How many problems of a load are kept. */
 const ENOUGH = 20

@@ -14,7 +14,7 @@ import { type Row, rowOf } from './report.ts'
 import { Scope } from './scope.ts'
 import { type Service, startService } from './service.ts'
 import { percentile } from './statistics.ts'
-import { makeWorld, type World } from './world.ts'
+import { makeWorld, PASSWORD, type World } from './world.ts'
 
 /** Within how many milliseconds each answer must be there. */
 const BOUND = 6000
@@ -27,8 +27,6 @@ const REFUSAL = 1000
 
 /** How long connections are waited for, in milliseconds. */
 const PATIENCE = 20_000
-
-const PASSWORD = 'correct horse'
 
 export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
   const seconds = short ? 4 : 15

@@ -4,6 +4,9 @@ import postgres from 'postgres'
 /** Signs the tokens of every request. */
 export const SECRET = 'the secret of the fault tests, known to all'
 
+/** The password of all accounts that have one. */
+export const PASSWORD = 'correct horse'
+
 const STUDENTS = 500
 const EVENTS = 100
 const MENTORS = 100
