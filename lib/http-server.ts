@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
 
 import type { Config } from './config.ts'
 
@@ -14,8 +14,29 @@ export function createHttpServer (config: Config, listener: RequestListener) {
     requestTimeout: REQUEST_TIMEOUT * 1000,
     keepAliveTimeout: IDLE_TIMEOUT * 1000,
     connectionsCheckingInterval: CHECK_INTERVAL,
+    ServerResponse: limitedResponse(IDLE_TIMEOUT * 1000),
   }, listener)
   // What a client expects beyond 100-continue may be ignored (RFC 9110, § 10.1.1); Node would answer 417, and no JSON.
   server.on('checkExpectation', listener)
-  return server.setTimeout(IDLE_TIMEOUT * 1000)
+  return server
+}
+
+/**
+ * Makes responses whose connection is closed when the client takes nothing of them for so many milliseconds. The
+ * `timeout` of Node's server does that too, by timers for every request, also for those whose answer is taken at once.
+ */
+function limitedResponse (idle: number): typeof ServerResponse {
+  return class <Request extends IncomingMessage> extends ServerResponse<Request> {
+    override write (...args: unknown[]) {
+      const isTaken = super.write(...args as Parameters<ServerResponse['write']>)
+      if (this.writableLength > 0) this.setTimeout(idle)
+      return isTaken
+    }
+
+    override end (...args: unknown[]) {
+      super.end(...args as Parameters<ServerResponse['end']>)
+      if (this.writableLength > 0) this.setTimeout(idle)
+      return this
+    }
+  }
 }

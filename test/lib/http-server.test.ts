@@ -59,11 +59,18 @@ t.test('whoever never reads the answer is hung up on', async t => {
     INSERT INTO testimonials (name, batch_year, content)
     SELECT 'Ada', 2020, repeat('long ', 80000) FROM generate_series(1, 100)
   `
-  const socket = connect(port, '127.0.0.1')
-  socket.pause()
-  socket.write('GET /testimonials?limit=100 HTTP/1.1\r\nHost: a\r\n\r\n')
-  const [accepted] = await once(app.server, 'connection')
-  await once(accepted, 'close')
-  t.ok(accepted.bytesWritten < 30_000_000, 'before it got it all')
-  socket.destroy()
+  const cases: [what: string, path: string, requests: number][] = [
+    ['one that is sent in pieces', '/testimonials?limit=100', 1],
+    ['many that are sent at a stretch', '/testimonials?limit=1', 100],
+  ]
+  for (const [what, path, requests] of cases) {
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    socket.pause()
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(requests))
+    const [accepted] = await once(app.server, 'connection')
+    await once(accepted, 'close')
+    t.ok(accepted.bytesWritten > 400_000, `${what}: it got some`)
+    t.ok(accepted.bytesWritten < 30_000_000, `${what}: before it got it all`)
+    socket.destroy()
+  }
 })
