@@ -1,6 +1,3 @@
-import { availableParallelism } from 'node:os'
-import { setImmediate } from 'node:timers/promises'
-
 import { LRUCache } from 'lru-cache'
 import type { PendingQuery, Row } from 'postgres'
 
@@ -61,12 +58,6 @@ const ROWS = 500
 /** How often its bytes an answer may take: as they are, and in two codings. */
 const FORMS = 3
 
-/**
- * How long the event loop is kept awake for an answer, in milliseconds: for as long as PostgreSQL mostly takes, and not
- * at all where there is one processor.
- */
-const AWAKE = Math.min(0.15, availableParallelism() - 1)
-
 /** How often an answer was kept and right, how often one was read, and how often the state was asked for. */
 export interface AnswerCounts {
   hits: number
@@ -107,7 +98,7 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number, seconds:
   function readState () {
     return joinProbe('', async () => {
       counts.rounds++
-      const [row] = await stayAwake(sqlProbe<[{ state: DatabaseState }]>`SELECT ${currentState} AS state`)
+      const [row] = await sqlProbe<[{ state: DatabaseState }]>`SELECT ${currentState} AS state`
       return row.state
     })
   }
@@ -140,18 +131,6 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number, seconds:
     kept.set(key, { body, state })
     return { body, state }
   }
-}
-
-/**
- * Waits for an answer without letting the event loop sleep, for a moment: to be woken takes the system longer than it
- * takes PostgreSQL to answer, and meanwhile everybody waits.
- */
-async function stayAwake<T> (answer: Promise<T>) {
-  const end = performance.now() + AWAKE
-  const isThere = () => true
-  const arrival = answer.then(isThere, isThere)
-  while (performance.now() < end && !await Promise.race([arrival, setImmediate(false)]));
-  return await answer
 }
 
 /**
