@@ -33,15 +33,17 @@ export interface KeptAnswer {
  * - After a crash, the numbers of transactions that were lost are given again, and the server may go on under the old
  *   start time. But its statistics begin anew; or, where only a file tells when those did (PostgreSQL 14), so does the
  *   log, with a checkpoint.
+ *
+ * Each function in it takes several microseconds where PostgreSQL has not run for a moment, so there are few: even the
+ * version is the one that the server told when it was connected to. What takes its place is as new, or newer.
  */
 const state = (sql: Sql) => sql`
-  CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(
-    ' ', pg_current_snapshot(), current_database(), pg_postmaster_start_time(),
-    CASE
-      WHEN current_setting('server_version_num')::int >= 150000 THEN pg_stat_get_bgwriter_stat_reset_time()::text
-      ELSE (pg_control_checkpoint()).checkpoint_lsn::text
-    END
-  ) END
+  CASE WHEN NOT pg_is_in_recovery() THEN (
+    pg_current_snapshot(), current_database(), pg_postmaster_start_time(),
+    ${parseInt(String(sql.parameters.server_version)) >= 15
+      ? sql`pg_stat_get_bgwriter_stat_reset_time()`
+      : sql`(pg_control_checkpoint()).checkpoint_lsn`}
+  )::text END
 `
 
 /** The text of a row's columns: the state and the other fields, in the first row, and an item of the list. */
@@ -87,7 +89,7 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number, seconds:
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => OVERHEAD + key.length + FORMS * (body?.length ?? 0),
   })
-  const currentState = state(sqlProbe)
+  const currentState = state(sql)
   const joinProbe = joinReads<DatabaseState>(seconds)
   const joinRead = joinReads<KeptAnswer>(seconds)
   const counts: AnswerCounts = { hits: 0, reads: 0, rounds: 0 }
@@ -123,7 +125,7 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number, seconds:
 
   async function read (key: string, query: AnswerQuery) {
     counts.reads++
-    const { blocks, state } = await readBlocks(sql, query)
+    const { blocks, state } = await readBlocks(sql, query, currentState)
     const known = kept.get(key)?.body
     const hash = blocks && await hashBlocks(blocks)
     // What changed elsewhere leaves the bytes as they are, and with them what was made of them.
@@ -137,16 +139,16 @@ export function keepAnswers (sql: Sql, sqlProbe: Sql, maxBytes: number, seconds:
  * Reads a body, and the state of the database with it, in one statement. Rows are put together some at a time and as
  * they are, so that others are served in between, however many there are. There are no blocks where there is no answer.
  */
-async function readBlocks (sql: Sql, { list, fields }: AnswerQuery) {
+async function readBlocks (sql: Sql, { list, fields }: AnswerQuery, currentState: PendingQuery<Row[]>) {
   const [name, rows] = list ?? []
   const others = sql`(SELECT row_to_json(fields) FROM (${fields ?? sql`SELECT`}) AS fields)`
   const isFirst = sql`row_number() OVER () = 1`
   const statement = rows
     ? sql`
-      SELECT CASE WHEN ${isFirst} THEN ${state(sql)} END, CASE WHEN ${isFirst} THEN ${others} END, item
+      SELECT CASE WHEN ${isFirst} THEN ${currentState} END, CASE WHEN ${isFirst} THEN ${others} END, item
       FROM (SELECT) AS one LEFT JOIN (SELECT row_to_json(item) AS item FROM (${rows}) AS item) AS items ON true
     `
-    : sql`SELECT ${state(sql)}, ${others}, NULL`
+    : sql`SELECT ${currentState}, ${others}, NULL`
 
   const { add, end } = collectBlocks()
   let first: Columns | undefined

@@ -226,7 +226,9 @@ test('an answer belongs to the database that it was read in, whichever has the n
   await other`CREATE TABLE writes AS SELECT 'a' AS name, 1 AS value`
   // As a pooler does when it is told that a name means another database from now on.
   let current = connect(t, 1)
-  const behindPooler = ((...query: Parameters<Sql>) => current(...query)) as Sql
+  const behindPooler = Object.assign(
+    (...query: Parameters<Sql>) => current(...query), { parameters: current.parameters }
+  ) as Sql
   const instance = start(t, ROOMY, behindPooler, behindPooler)
   t.equal(await instance.value('a'), 0)
   current = other
