@@ -38,12 +38,13 @@ const example = start(t, 'examples/spa/start.js', {
 })
 while (!example.output.stdout.includes('Ctrl-C')) await once(example.child.stdout, 'data')
 
+// Before the first test: tap ends the file when a test is over and no other waits for its turn.
+const browser = await launch(t)
+
 t.test('the example says in one line what is wrong with its port', async t => {
   const { code, stderr } = await run(t, 'examples/spa/start.js', { APP_PORT: 'here' })
   t.strictSame({ code, stderr }, { code: 1, stderr: 'APP_PORT must be a port number from 1 to 65535\n' })
 })
-
-const browser = await launch(t)
 
 interface Options extends BrowserContextOptions {
   /** What of the service's answers are errors that are meant to be: `METHOD /path status`. */
