@@ -3,6 +3,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerRespo
 import fresh from 'fresh'
 import { LRUCache } from 'lru-cache'
 
+import { type Header, HttpMessage } from './http-message.ts'
 import { type DatabaseState, isSameState } from './kept-answers.ts'
 
 declare module 'node:http' {
@@ -27,11 +28,10 @@ export interface RepeatCounts {
   notModified: number
 }
 
-/** One that is kept, with its headers as Node sends them fastest: names and values in turn. */
+/** One that is kept: the response itself, and one that only says that it has not changed. */
 interface PreparedResponse extends KeptResponse {
-  /** Of the response itself, and of one that only says that it has not changed. */
-  whole: string[]
-  notModified: string[]
+  whole: HttpMessage
+  notModified: HttpMessage
   counts: RepeatCounts
 }
 
@@ -58,14 +58,20 @@ const OF_BODY = ['content-type', 'content-length', 'content-encoding']
 /** What a response takes besides its address and its bytes, roughly: above all its headers. */
 const OVERHEAD = 2000
 
+/** How often its bytes a response takes: as they are, and with the headers before them. */
+const FORMS = 2
+
+const NO_BODY = Buffer.alloc(0)
+
 /**
  * Answers a request that came before in the same words, before it is routed: with the very response that was sent then,
- * if the state of the database is still the same (see lib/kept-answers.ts). Everything else goes the ordinary way.
+ * if the state of the database is still the same (see lib/kept-answers.ts). Everything else goes the ordinary way. A
+ * client that takes nothing of its response is hung up on after so many seconds.
  */
-export function repeatResponses (readState: () => Promise<DatabaseState>, maxBytes: number) {
+export function repeatResponses (readState: () => Promise<DatabaseState>, maxBytes: number, idleTimeout: number) {
   const kept = new LRUCache<string, PreparedResponse>({
     maxSize: maxBytes,
-    sizeCalculation: ({ bytes }, key) => OVERHEAD + key.length + bytes.length,
+    sizeCalculation: ({ bytes }, key) => OVERHEAD + key.length + FORMS * bytes.length,
   })
   /** Of requests that went the ordinary way in some state: the response, for all who ask the same. */
   const renewals = new Map<string, Promise<PreparedResponse | undefined>>()
@@ -87,7 +93,7 @@ export function repeatResponses (readState: () => Promise<DatabaseState>, maxByt
   function keep (request: IncomingMessage, response: KeptResponse) {
     const { route } = response
     if (!counts.has(route)) counts.set(route, { whole: 0, notModified: 0 })
-    const prepared = prepare(response, counts.get(route)!)
+    const prepared = prepare(response, counts.get(route)!, idleTimeout)
     kept.set(keyOf(request), prepared)
     renewed.get(request)?.(prepared)
   }
@@ -143,20 +149,21 @@ function route ({ request, response, next, arrived }: Arrival) {
   next(request, response)
 }
 
-function prepare (response: KeptResponse, counts: RepeatCounts): PreparedResponse {
-  const headers = Object.entries(response.headers).map(([name, value]) => [name, String(value)] as const)
-  const notModified = headers.filter(([name]) => !OF_BODY.includes(name))
-  return { ...response, whole: headers.flat(), notModified: notModified.flat(), counts }
+function prepare (response: KeptResponse, counts: RepeatCounts, idleTimeout: number): PreparedResponse {
+  const headers = Object.entries(response.headers).map(([name, value]): Header => [name, String(value)])
+  const others = headers.filter(([name]) => !OF_BODY.includes(name))
+  return {
+    ...response,
+    whole: new HttpMessage(200, headers, response.bytes, idleTimeout),
+    notModified: new HttpMessage(304, others, NO_BODY, idleTimeout),
+    counts,
+  }
 }
 
 function send (request: IncomingMessage, response: ServerResponse, known: PreparedResponse) {
-  if (fresh(request.headers, known.headers)) {
-    known.counts.notModified++
-    response.writeHead(304, known.notModified).end()
-  } else {
-    known.counts.whole++
-    response.writeHead(200, known.whole).end(known.bytes)
-  }
+  const answer = fresh(request.headers, known.headers) ? 'notModified' : 'whole'
+  known.counts[answer]++
+  known[answer].send(response)
 }
 
 /**

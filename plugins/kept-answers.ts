@@ -43,10 +43,10 @@ const payload = (blocks: Blocks) => blocks.length === 1 ? blocks[0] : Readable.f
 
 /** Answers that are kept for as long as they are right. The public ones have an entity tag, and are compressed once. */
 export default fp(async app => {
-  const { KEPT_ANSWERS_SIZE, DATABASE_TIMEOUT, LOG_LEVEL } = app.config
+  const { KEPT_ANSWERS_SIZE, DATABASE_TIMEOUT, IDLE_TIMEOUT, LOG_LEVEL } = app.config
   const bytes = KEPT_ANSWERS_SIZE * 2 ** 20
   const answers = keepAnswers(app.sql, app.sqlProbe, bytes * 3 / 4, DATABASE_TIMEOUT)
-  const responses = repeatResponses(answers.readState, bytes / 4)
+  const responses = repeatResponses(answers.readState, bytes / 4, IDLE_TIMEOUT)
   // What is not routed is not logged either.
   const isLogged = ['info', 'debug', 'trace'].includes(LOG_LEVEL)
   const negotiator = new Negotiator({ supportedValues: CODINGS })

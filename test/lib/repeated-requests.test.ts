@@ -10,7 +10,7 @@ import { repeatResponses } from '#lib/repeated-requests.js'
 /** A server in front of what answers the ordinary way, which is the test. */
 async function listen (t: Test) {
   const database: { read: () => Promise<DatabaseState> } = { read: async () => 'state 1' }
-  const { handle, keep } = repeatResponses(() => database.read(), 1_000_000)
+  const { handle, keep } = repeatResponses(() => database.read(), 1_000_000, 5)
   const arrivals: [IncomingMessage, ServerResponse][] = []
   const server = createServer((request, response) => {
     handle(request, response, (...arrival) => {
