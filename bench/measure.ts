@@ -38,9 +38,9 @@ const TURNS = 9
 const LONGEST = 5
 const TIMES = 3
 
-/** The connections at most that warm a server up, and for how many seconds. */
+/** The connections at most that warm a server up for an operation, and for how many seconds. */
 const WARM = 16
-const WARM_SECONDS = 2
+const WARM_SECONDS = 1
 
 /** Everything that a run of the benchmark finds out. */
 export class Findings {

@@ -13,26 +13,34 @@ export interface Servers {
   peers: Server[]
 }
 
-/** Measures an operation of the service, and of the bare server where that has it: over 64 connections in turns. */
-async function measureWithFloor (
-  findings: Findings, world: World, { service, floor }: Servers, operation: Case, connections: number
+/** Turns beside the peers, which differ by more than the machine does from one second to the next. */
+const PEER_TURNS = 5
+
+/**
+ * Measures an operation of the service, of the bare server where that has it, and of the peers over 64 connections.
+ * There it has turns with whom it is judged by: the bare server, or else the peers.
+ */
+async function measureOperation (
+  findings: Findings, world: World, { service, floor, peers }: Servers, operation: Case, connections: number
 ) {
-  const servers = operation.floor ? [service, floor] : [service]
-  if (operation.floor && connections === 64) {
-    await findings.compare(servers.map(server => () => findings.run(world, server, operation, connections, 1)))
+  const floors = operation.floor ? [floor] : []
+  const others = operation.peers && connections === 64 ? peers : []
+  const rivals = connections !== 64 ? [] : operation.floor ? floors : others
+  if (rivals.length > 0) {
+    const runs = [service, ...rivals].map(server => () => findings.run(world, server, operation, connections, 1))
+    await findings.compare(runs, operation.floor ? undefined : PEER_TURNS)
   } else {
-    for (const server of servers) await findings.measure(world, server, operation, connections)
+    await findings.measure(world, service, operation, connections)
+  }
+  for (const server of [...floors, ...others]) {
+    if (!rivals.includes(server)) await findings.measure(world, server, operation, connections)
   }
 }
 
 /** Every operation that reads, of all who have it; nobody writes. */
 export async function measureReads (findings: Findings, world: World, servers: Servers) {
   for (const operation of READS.filter(({ name }) => findings.wants(name))) {
-    for (const connections of CONNECTIONS) {
-      await measureWithFloor(findings, world, servers, operation, connections)
-      if (!operation.peers || connections !== 64) continue
-      for (const peer of servers.peers) await findings.measure(world, peer, operation, connections)
-    }
+    for (const connections of CONNECTIONS) await measureOperation(findings, world, servers, operation, connections)
   }
 }
 
@@ -42,10 +50,7 @@ export async function measureListsWhileWriting (findings: Findings, world: World
   for (const operation of LISTS_WHILE_WRITING.filter(({ name }) => findings.wants(name))) {
     for (const connections of CONNECTIONS) {
       const writer = startWriter(commit, COMMITS)
-      await measureWithFloor(findings, world, servers, operation, connections)
-      if (operation.peers && connections === 64) {
-        for (const peer of servers.peers) await findings.measure(world, peer, operation, connections)
-      }
+      await measureOperation(findings, world, servers, operation, connections)
       // The slowest that it was counts.
       findings.facts['commits/s'] = Math.min(Number(findings.facts['commits/s'] ?? COMMITS), await writer.stop())
     }
