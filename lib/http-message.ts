@@ -36,6 +36,8 @@ export class HttpMessage {
       response.writeHead(this.#status, this.#headers.flat()).end(this.#body)
       return
     }
+    // For whoever watches responses.
+    response.statusCode = this.#status
     // This is how Node hears that a response has been sent, and that the next one may follow.
     socket.write(this.#currentBytes(), () => response.emit('finish'))
     if (socket.writableLength > 0) response.setTimeout(this.#idleTimeout * 1000)

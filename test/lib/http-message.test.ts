@@ -85,6 +85,7 @@ t.test('one after the other on the same connection, each with its time', async t
     socket.write(get('/not-modified'))
     const [[response], [answer]] = await Promise.all([once(server, 'answered'), once(socket, 'data')])
     if (!response.closed) await once(response, 'close')
+    t.equal(response.statusCode, 304)
     dates.push(/^Date: (.+)\r$/m.exec(answer)![1]!)
   }
   socket.destroy()
