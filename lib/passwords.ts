@@ -35,8 +35,8 @@ const MAX_WAIT = 4000
 /** How many seconds a hash may take with its wait, on a machine that is not the fastest. */
 export const HASHING_TIME = 5
 
-// One more than there are cores: none of them is idle while the next hash is called for.
-const limit = pLimit(Math.max(1, Math.min(availableParallelism() + 1, THREADS - 1)))
+// As many as there are cores: one more would push the memory of the others out of their caches.
+const limit = pLimit(Math.max(1, Math.min(availableParallelism(), THREADS - 1)))
 
 /** What a sign-in or a registration answers when too many wait already. */
 export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
