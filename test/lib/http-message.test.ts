@@ -31,7 +31,7 @@ const ours: typeof ofNode = {
   '/not-modified': response => notModified.send(response),
 }
 
-/** A server of these answers; what its promise gives is how a connection is opened. */
+/** A server of these answers, and how a connection to it is opened. */
 async function serve (t: Test, answers: typeof ofNode) {
   const server = createServer({ keepAliveTimeout: IDLE_TIMEOUT * 1000 }, (request, response) => {
     server.emit('answered', response)
