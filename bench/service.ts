@@ -9,7 +9,7 @@ export const SERVICE = 'service'
 export function startService ({ databaseUrl, directory }: Pick<World, 'databaseUrl' | 'directory'>) {
   return startServer({
     name: SERVICE,
-    script: script('lib/server.js'),
+    script: script('lib/start.cjs'),
     directory,
     // As `npm start` has it.
     args: ['--heap-growing-percent=50'],

@@ -23,8 +23,8 @@ const { memoryCost, timeCost, parallelism } = ARGON2ID
  */
 const DECOY = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${base64(16)}$${base64(32)}`
 
-/** The threads of Node's pool, one of which is left to everything else that uses it. */
-const THREADS = Number(process.env.UV_THREADPOOL_SIZE) || 4
+/** How many hashes are made at once: one on each core, as far as the pool has the threads, see `start.cts`. */
+const AT_ONCE = Math.min(availableParallelism(), Number(process.env.UV_THREADPOOL_SIZE) || 4)
 
 /** How many hashes may wait for their turn. At some 50 ms each on two cores, the last one waits for 2.5 s. */
 const QUEUE_LENGTH = 100
@@ -35,8 +35,9 @@ const MAX_WAIT = 4000
 /** How many seconds a hash may take with its wait, on a machine that is not the fastest. */
 export const HASHING_TIME = 5
 
-// As many as there are cores: one more would push the memory of the others out of their caches.
-const limit = pLimit(Math.max(1, Math.min(availableParallelism(), THREADS - 1)))
+// The pool is given one more, which waits there for the first thread that is free: without it, a core would be idle
+// until the main thread called for the next hash.
+const limit = pLimit(AT_ONCE + 1)
 
 /** What a sign-in or a registration answers when too many wait already. */
 export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
@@ -45,12 +46,14 @@ let refused = 0
 
 /** How many hashes are made or verified at this moment, how many wait for it, and how many were refused so far. */
 export function hashingLoad () {
-  return { running: limit.activeCount, waiting: limit.pendingCount, refused }
+  const { activeCount, pendingCount } = limit
+  const running = Math.min(activeCount, AT_ONCE)
+  return { running, waiting: activeCount - running + pendingCount, refused }
 }
 
 /** Throws a 503 when so many hashes wait that another would have to wait too long. */
 export function assertNotBusy () {
-  if (limit.pendingCount >= QUEUE_LENGTH) throw busy()
+  if (hashingLoad().waiting >= QUEUE_LENGTH) throw busy()
 }
 
 function busy () {

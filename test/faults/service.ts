@@ -12,7 +12,7 @@ import type { Scope } from './scope.ts'
 import { SECRET } from './world.ts'
 
 /** The service as its operators start it: what was compiled. */
-const SCRIPT = fileURLToPath(import.meta.resolve('#lib/server.js'))
+const SCRIPT = fileURLToPath(import.meta.resolve('#lib/start.cjs'))
 
 /** How long a service may take until it answers, in milliseconds. */
 const PATIENCE = 30_000

@@ -123,7 +123,7 @@ export class Service {
     const { PATH, HOME, LANG, TZ } = process.env
     this.#end = undefined
     this.#isEndKnown = false
-    this.#child = spawn(process.execPath, ['--enable-source-maps', join(process.cwd(), 'dist/lib/server.js')], {
+    this.#child = spawn(process.execPath, ['--enable-source-maps', join(process.cwd(), 'dist/lib/start.cjs')], {
       cwd: DIRECTORY,
       env: { PATH, HOME, LANG, TZ, ...this.#environment },
       stdio: ['ignore', 'pipe', 'pipe'],

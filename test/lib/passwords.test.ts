@@ -1,9 +1,10 @@
+import { availableParallelism } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 
 import argon2 from 'argon2'
 import t from 'tap'
 
-import { hashPassword, PLACEHOLDER, verifyPassword } from '#lib/passwords.js'
+import { hashingLoad, hashPassword, PLACEHOLDER, verifyPassword } from '#lib/passwords.js'
 
 const PARAMETERS = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/
 
@@ -41,6 +42,25 @@ t.test('No password matches the placeholder or a missing hash, after the work of
       t.equal(others.length, 0)
     }
   }
+})
+
+t.test('As many hashes are made at once as there are cores, and the next one waits for a thread', async t => {
+  const atOnce = Math.min(availableParallelism(), Number(process.env.UV_THREADPOOL_SIZE) || 4)
+  const begun: (() => void)[] = []
+  t.intercept(argon2, 'hash', { value: () => new Promise<void>(resolve => { begun.push(resolve) }) })
+  const hashes = Array.from({ length: atOnce + 3 }, () => hashPassword('correct horse'))
+  await setImmediate()
+  t.equal(begun.length, atOnce + 1)
+  t.match(hashingLoad(), { running: atOnce, waiting: 3 })
+  begun[0]!()
+  await setImmediate()
+  t.equal(begun.length, atOnce + 2)
+  t.match(hashingLoad(), { running: atOnce, waiting: 2 })
+  begun[1]!()
+  await setImmediate()
+  for (const end of begun) end()
+  await Promise.all(hashes)
+  t.match(hashingLoad(), { running: 0, waiting: 0 })
 })
 
 t.test('Whoever waited for too long is told to come back', async t => {
