@@ -53,6 +53,7 @@ export async function preparePgbench (world: World) {
 export async function measurePgbench (
   { databaseUrl, sql }: World, statement: 'plain-insert' | 'same-statement', clients: number, seconds: number
 ) {
+  await sql`TRUNCATE floor.event_registrations`
   const [count] = await sql<{ users: number }[]>`SELECT count(*)::int AS users FROM floor.users`
   const variables = { x: -1, users: count!.users, clients }
   const stdout = await run('pgbench', [
