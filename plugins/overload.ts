@@ -14,10 +14,12 @@ declare module 'fastify' {
 
 /**
  * Refuses operations past MAX_REQUESTS at a time, at once and before they touch the database: the others are then done
- * in time. A client that is slow to send its request, or to take its answer, is not counted meanwhile.
+ * in time. A client that is slow to send its request, or to take its answer, is not counted meanwhile. A stop waits for
+ * all of them.
  */
 export default fp(async app => {
   let running = 0
+  let onIdle = () => {}
   app.decorateRequest('isRunning', false)
 
   app.addHook('preHandler', (request, _reply, done) => {
@@ -30,8 +32,13 @@ export default fp(async app => {
   })
 
   app.addHook('onSend', (request, _reply, _payload, done) => {
-    if (request.isRunning) running--
+    if (request.isRunning && --running === 0) onIdle()
     request.isRunning = false
     done()
   })
-}, { name: 'overload' })
+
+  // By now each client has its answer, or is gone. What this plugin depends on, the database, closes after it.
+  app.addHook('onClose', async () => {
+    if (running > 0) await new Promise<void>(resolve => { onIdle = resolve })
+  })
+}, { name: 'overload', dependencies: ['database'] })

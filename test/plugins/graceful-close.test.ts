@@ -1,10 +1,13 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
+import argon2 from 'argon2'
+import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
-import { build } from '../helper.ts'
+import { build, createDatabase } from '../helper.ts'
 
 async function listen (t: Test, variables: NodeJS.Dict<string>) {
   const app = await build(t, variables)
@@ -26,6 +29,33 @@ t.test('a service that stops answers for a while, and closes each connection wit
   t.strictSame(await ask('/readyz'), { status: 503, connection: 'close' }, 'on a new one')
   await stopped
   await t.rejects(ask('/livez'), { code: 'ECONNREFUSED' })
+})
+
+t.test('what clients asked for that are gone is finished before the database closes', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  const { app, port } = await listen(t, { DATABASE_URL, STOP_DELAY: '0' })
+  const hashing = new EventEmitter()
+  t.intercept(argon2, 'hash', {
+    value: async () => {
+      hashing.emit('begun')
+      await once(hashing, 'end')
+      return 'a hash'
+    },
+  })
+  const email = 'ada@example.org'
+  const body = JSON.stringify({ email, password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' })
+  const client = connect(port, '127.0.0.1')
+  client.write('POST /auth/register HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n' +
+    `Content-Length: ${body.length}\r\n\r\n${body}`)
+  await once(hashing, 'begun')
+  client.destroy()
+  const stopped = app.stop()
+  await Promise.race([stopped, sleep(200)])
+  hashing.emit('end')
+  await stopped
+  const sql = postgres(DATABASE_URL, { max: 1 })
+  t.teardown(() => sql.end())
+  t.match(await sql`SELECT email FROM users`, [{ email }])
 })
 
 t.test('clients that hold on are cut in the end', async t => {
