@@ -11,7 +11,7 @@ const SERIES = [
 const WIDTH = 860
 const LEFT = 250
 const RIGHT = 76
-const TOP = 92
+const TOP = 112
 const BAR = 11
 const GAP = 2
 const BETWEEN = 16
@@ -59,8 +59,8 @@ export function drawChart (comparisons: Comparison[], { date, machine }: Run) {
 
   let x = 24
   const legend = SERIES.map(([series, name]) => {
-    const entry = `<rect class="${series}" x="${x}" y="56" width="12" height="12" rx="2"/>` +
-      `<text x="${x + 18}" y="66.5">${name}</text>`
+    const entry = `<rect class="${series}" x="${x}" y="76" width="12" height="12" rx="2"/>` +
+      `<text x="${x + 18}" y="86.5">${name}</text>`
     x += 44 + name.length * 6.1
     return entry
   })
@@ -70,7 +70,7 @@ export function drawChart (comparisons: Comparison[], { date, machine }: Run) {
 </style>
 <rect class="paper" x="0.5" y="0.5" width="${WIDTH - 1}" height="${y + 7}" rx="8"/>
 <text class="title" x="24" y="32">Requests a second over 64 connections</text>
-<text class="faint" x="${WIDTH - 24}" y="32" text-anchor="end">${
+<text class="faint" x="24" y="53">${
   escape(`${machine.cpu}, ${machine.cores} cores, ${date}; every case has its own scale`)
 }</text>
 ${legend.join('\n')}
