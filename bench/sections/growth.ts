@@ -1,7 +1,7 @@
 import { Agent, get } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-import { READS, USERS, WRITES } from '../cases.ts'
+import { LOGIN, READS, USERS, WRITES } from '../cases.ts'
 import { fill, ONCE, times } from '../data.ts'
 import type { DatabaseServer } from '../database.ts'
 import type { Findings } from '../measure.ts'
@@ -23,7 +23,7 @@ export const growthName = (factor: number) => `${factor}x`
 /** Every operation on ever more data, over 64 connections. */
 export async function measureGrowth (findings: Findings, databases: DatabaseServer, directory: string) {
   const wants = (name: string) => findings.wants(`growth: ${name}`)
-  const operations = [...READS, ...WRITES].filter(({ name }) => wants(name))
+  const operations = [...READS, ...WRITES, LOGIN].filter(({ name }) => wants(name))
   if (operations.length === 0 && !wants(AFTER_COMMIT)) return
   for (const factor of findings.options.quick ? [1, 10] : [1, 10, 100]) {
     const name = growthName(factor)
