@@ -11,7 +11,7 @@ import { addEvents, type World } from './world.ts'
 export const HTTP = 'node:http'
 export const PLAIN_INSERT = 'pgbench, plain'
 export const SAME_STATEMENT = 'pgbench, same'
-export const ARGON2 = 'argon2'
+export const ARGON2 = { 2: 'argon2, 2 at once', 4: 'argon2, 4 at once' }
 
 /** What every server of node:http sends without being told. */
 const OF_NODE = ['date', 'connection', 'keep-alive']
@@ -38,9 +38,9 @@ export async function startHttpFloor (world: World, service: Server) {
   })
 }
 
-/** Passwords verified a second, with nothing else to do. */
-export async function measureArgon2 (seconds: number) {
-  return Number(await run(process.execPath, [script('bench/floors/argon2.js'), String(seconds)]))
+/** Passwords verified a second, so many at once, with nothing else to do. */
+export async function measureArgon2 (atOnce: keyof typeof ARGON2, seconds: number) {
+  return Number(await run(process.execPath, [script('bench/floors/argon2.js'), String(seconds), String(atOnce)]))
 }
 
 /** Makes what pgbench inserts into. */
