@@ -13,7 +13,7 @@ export const BESIDE_LOGINS = 'GET /events beside logins'
 const INTERVAL = 50
 
 /** Turns of sign-ins and of argon2 alone, two at once and four, which is as many as there are threads. */
-const TURNS = 7
+const TURNS = 5
 
 /** Sign-ins, with a look at how the lists do beside them, and what the machine hashes at best. */
 export async function measureLogins (findings: Findings, world: World, service: Server) {
