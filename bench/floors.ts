@@ -11,6 +11,7 @@ import { addEvents, type World } from './world.ts'
 export const HTTP = 'node:http'
 export const PLAIN_INSERT = 'pgbench, plain'
 export const SAME_STATEMENT = 'pgbench, same'
+/** By how many are verified at once; the pool has four threads. */
 export const ARGON2 = { 2: 'argon2, 2 at once', 4: 'argon2, 4 at once' }
 
 /** What every server of node:http sends without being told. */
@@ -49,7 +50,10 @@ export async function preparePgbench (world: World) {
   await world.sql.unsafe(await readFile(source('floors/tables.sql'), 'utf8'))
 }
 
-/** Registrations a second that pgbench makes with a statement of `floors/`, all for one event after another. */
+/**
+ * Registrations a second that pgbench makes with a statement of `floors/`, all for one event after another. The plain
+ * one begins with an empty table each time.
+ */
 export async function measurePgbench (
   { databaseUrl, sql }: World, statement: 'plain-insert' | 'same-statement', clients: number, seconds: number
 ) {

@@ -31,8 +31,8 @@ export interface Measure {
   rates?: number[]
 }
 
-/** How often it is each one's turn when some are compared: often, for a shared machine has its moments. */
-const TURNS = 9
+/** How often it is each one's turn, unless told: often, for a shared machine has its moments. */
+const TURNS = 5
 
 /** Slow answers are measured longer, up to so many times, until every connection was answered so often. */
 const LONGEST = 5

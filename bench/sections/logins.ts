@@ -12,9 +12,6 @@ export const BESIDE_LOGINS = 'GET /events beside logins'
 /** Milliseconds between the requests of somebody who looks at the events meanwhile. */
 const INTERVAL = 50
 
-/** Turns of sign-ins and of argon2 alone, two at once and four, which is as many as there are threads. */
-const TURNS = 5
-
 /** Sign-ins, with a look at how the lists do beside them, and what the machine hashes at best. */
 export async function measureLogins (findings: Findings, world: World, service: Server) {
   if (!findings.wants(LOGIN.name)) return
@@ -36,7 +33,7 @@ export async function measureLogins (findings: Findings, world: World, service: 
       return { ...common, case: LOGIN.name, target: ARGON2[atOnce], rate }
     }
 
-    if (connections === 64) await findings.compare([logins, () => alone(2), () => alone(4)], TURNS)
+    if (connections === 64) await findings.compare([logins, () => alone(2), () => alone(4)])
     else findings.add(await logins())
     const [p50, p99] = [50, 99].map(percent => percentile(latencies, percent))
     findings.add({ ...common, case: BESIDE_LOGINS, target: service.name, rate: 1000 / INTERVAL, p50, p99 })

@@ -8,9 +8,6 @@ import type { World } from '../world.ts'
 
 const DECOMPRESS = { gzip: gunzipSync, br: brotliDecompressSync }
 
-/** Each has turns of a second, of which the middle one counts: one measurement alone would be that of a moment. */
-const TURNS = 5
-
 /** Whether every list tells who asks again that nothing has changed, and compresses; and what that takes. */
 export async function measurePolls (findings: Findings, world: World, service: Server) {
   const operations = POLLS.filter(({ name }) => findings.wants(name))
@@ -19,7 +16,8 @@ export async function measurePolls (findings: Findings, world: World, service: S
   findings.facts['304 without a body'] = (await Promise.all(urls.map(answersNotModified))).every(Boolean)
   findings.facts['gzip and br'] = (await Promise.all(urls.map(compresses))).every(Boolean)
   for (const operation of operations) {
-    await findings.compare([() => findings.run(world, service, operation, 64, 1)], TURNS)
+    // The middle one of some: one measurement alone would be that of a moment.
+    await findings.compare([() => findings.run(world, service, operation, 64, 1)])
   }
 }
 

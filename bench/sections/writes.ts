@@ -6,9 +6,6 @@ import type { Server } from '../programs.ts'
 import { addEvents, type World } from '../world.ts'
 import { CONNECTIONS } from './reads.ts'
 
-/** Turns of the service and pgbench. */
-const TURNS = 5
-
 /** Registrations and likes; beside those for one event what peers and pgbench make of them. Stops the peers. */
 export async function measureWrites (findings: Findings, world: World, service: Server, peers: Server[]) {
   const operations = WRITES.filter(({ name }) => findings.wants(name))
@@ -47,7 +44,7 @@ async function measureBesidePgbench (findings: Findings, world: World, service: 
   await findings.compare([
     () => findings.run(world, service, REGISTER_ONE, 64),
     () => pgbench(PLAIN_INSERT, 'plain-insert'),
-  ], TURNS)
+  ])
   findings.add(await pgbench(SAME_STATEMENT, 'same-statement'))
 }
 
