@@ -12,7 +12,7 @@ export function startService ({ databaseUrl, directory }: Pick<World, 'databaseU
     script: script('lib/start.cjs'),
     directory,
     // As `npm start` has it.
-    args: ['--heap-growing-percent=50'],
+    args: ['--heap-growing-percent=50', '--max-semi-space-size=8'],
     env: { MALLOC_ARENA_MAX: '1', DATABASE_URL: databaseUrl, JWT_SECRET: SECRET, LOG_LEVEL: 'warn' },
     ready: '/readyz',
   })
