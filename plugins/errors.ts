@@ -8,6 +8,9 @@ import { HttpError } from '../lib/http-error.ts'
 /** Renders every error, in one place, as JSON `{message}`; what is not for the client goes to the log. */
 export default fp(async app => {
   app.setErrorHandler<FastifyError>((error, request, reply) => {
+    // A failure is never cacheable, whatever was set for a success.
+    for (const name of ['etag', 'content-encoding', 'content-length', 'content-type']) reply.removeHeader(name)
+    reply.header('cache-control', 'no-store')
     if (error instanceof HttpError) {
       return answer(reply.headers(error.headers), error.statusCode, { message: error.message, ...error.fields })
     }
