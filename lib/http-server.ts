@@ -1,11 +1,18 @@
-import { createServer, type IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
+import type { Socket } from 'node:net'
 
 import type { Config } from './config.ts'
 
-/** How often connections are looked at that took too long, in milliseconds: by so much they may exceed their time. */
+/** How often connections are checked for their timeouts, in milliseconds: they may exceed them by so much. */
 const CHECK_INTERVAL = 1000
 
-/** Makes the HTTP server. No client holds a connection by sending slowly, by not reading, or by doing nothing. */
+/** What a connection had taken of its responses when that last changed. */
+interface Progress {
+  bytes: number
+  since: number
+}
+
+/** Creates the HTTP server. No client holds a connection by sending slowly, by not reading, or by doing nothing. */
 export function createHttpServer (config: Config, listener: RequestListener) {
   const { MAX_HEADER_BYTES, REQUEST_TIMEOUT, IDLE_TIMEOUT } = config
   const server = createServer({
@@ -14,29 +21,30 @@ export function createHttpServer (config: Config, listener: RequestListener) {
     requestTimeout: REQUEST_TIMEOUT * 1000,
     keepAliveTimeout: IDLE_TIMEOUT * 1000,
     connectionsCheckingInterval: CHECK_INTERVAL,
-    ServerResponse: limitedResponse(IDLE_TIMEOUT * 1000),
   }, listener)
   // What a client expects beyond 100-continue may be ignored (RFC 9110, § 10.1.1); Node would answer 417, and no JSON.
   server.on('checkExpectation', listener)
+
+  const connections = new Map<Socket, Progress>()
+  server.on('connection', (socket: Socket) => {
+    connections.set(socket, { bytes: 0, since: 0 })
+    socket.once('close', () => connections.delete(socket))
+  })
+  const timer = setInterval(() => closeStalled(connections, IDLE_TIMEOUT * 1000), CHECK_INTERVAL).unref()
+  server.once('close', () => clearInterval(timer))
   return server
 }
 
 /**
- * Makes responses whose connection is closed when the client takes nothing of them for so many milliseconds. The
- * `timeout` of Node's server does that too, by timers for every request, also for those whose answer is taken at once.
+ * Closes connections that take no whole chunk of a response within `timeout` milliseconds. To take a few bytes now and
+ * then, which is enough for the `timeout` of Node's server, is not enough here; nor does it need a timer a request.
  */
-function limitedResponse (idle: number): typeof ServerResponse {
-  return class <Request extends IncomingMessage> extends ServerResponse<Request> {
-    override write (...args: unknown[]) {
-      const isTaken = super.write(...args as Parameters<ServerResponse['write']>)
-      if (this.writableLength > 0) this.setTimeout(idle)
-      return isTaken
-    }
-
-    override end (...args: unknown[]) {
-      super.end(...args as Parameters<ServerResponse['end']>)
-      if (this.writableLength > 0) this.setTimeout(idle)
-      return this
-    }
+function closeStalled (connections: Map<Socket, Progress>, timeout: number) {
+  const now = performance.now()
+  for (const [socket, progress] of connections) {
+    // A chunk counts as taken when the last byte of it is.
+    const bytes = socket.bytesWritten - socket.writableLength
+    if (socket.writableLength === 0 || bytes !== progress.bytes) Object.assign(progress, { bytes, since: now })
+    else if (now - progress.since > timeout) socket.destroy()
   }
 }
