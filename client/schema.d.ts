@@ -2966,7 +2966,10 @@ export interface operations {
     listClubs: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the answer that is at hand. A browser sends it by itself. */
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -2975,6 +2978,8 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2982,6 +2987,15 @@ export interface operations {
                         clubs: components["schemas"]["Club"][];
                     };
                 };
+            };
+            /** @description The answer at hand is up to date. */
+            304: {
+                headers: {
+                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description `Error fetching clubs` */
             500: {

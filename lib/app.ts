@@ -1,14 +1,14 @@
 import { join } from 'node:path'
 
 import autoload from '@fastify/autoload'
-import Fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import Fastify, { type FastifyInstance } from 'fastify'
 
 import type { Config } from './config.ts'
 import { isEmail, isText, isUrl } from './formats.ts'
 import { answerClientError, answerFrameworkError } from './framework-errors.ts'
 import { createHttpServer } from './http-server.ts'
-import { shareCompiled } from './schema-compilers.ts'
-import { requestIdOf, traceOf } from './tracing.ts'
+import { type Logger, logOptions } from './logger.ts'
+import { requestIdOf } from './tracing.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -17,32 +17,24 @@ declare module 'fastify' {
   }
 }
 
-const schemaController = shareCompiled()
-
 /**
  * Makes the service, with everything in `plugins/` and `routes/`. It opens its database on `ready` or `listen`, which
  * throw a StartupError when that fails, and gives it back on `close`.
  */
-export function buildApp (config: Config, logger: FastifyServerOptions['logger'] = false): FastifyInstance {
+export function buildApp (config: Config, logger?: Logger): FastifyInstance {
   const { TRUST_PROXY } = config
   const app: FastifyInstance = Fastify({
-    logger,
+    ...logger && logOptions(logger),
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
-    // Every line that is logged of a request has the ids of its trace.
-    childLoggerFactory: (logger, bindings, options, { headers }) =>
-      logger.child({ ...bindings, ...traceOf(headers.traceparent) }, options),
     // Given a number, Fastify trusts nobody.
     trustProxy: typeof TRUST_PROXY === 'number' ? (_address, hop) => hop < TRUST_PROXY : TRUST_PROXY,
-    serverFactory: handler => createHttpServer(config, (request, response) => {
-      app.repeatResponse(request, response, handler)
-    }),
+    serverFactory: handler => createHttpServer(config, handler),
     bodyLimit: config.MAX_BODY_BYTES,
     routerOptions: {
       ignoreTrailingSlash: true,
       // Any text may stand where an id belongs, and is then an unknown id.
       maxParamLength: config.MAX_HEADER_BYTES,
     },
-    schemaController,
     ajv: {
       // A request is checked and left as it came; every issue is reported.
       customOptions: { coerceTypes: false, useDefaults: false, removeAdditional: false, allErrors: true },

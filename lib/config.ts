@@ -49,6 +49,13 @@ export const variables = Type.Object({
     default: 72, minimum: 1, maximum: 3600, description: 'a number of seconds from 1 to 3600',
   }),
 
+  MAX_UNSENT_BYTES: Type.Integer({
+    default: 134_217_728,
+    minimum: 1_048_576,
+    maximum: 68_719_476_736,
+    description: 'a number of bytes from 1048576 to 68719476736',
+  }),
+
   STOP_DELAY: Type.Integer({
     default: 1, minimum: 0, maximum: 3600, description: 'a number of seconds from 0 to 3600',
   }),
@@ -64,7 +71,7 @@ export const variables = Type.Object({
   DATABASE_TIMEOUT: Type.Integer({
     default: 5, minimum: 1, maximum: 3600, description: 'a number of seconds from 1 to 3600',
   }),
-  KEPT_ANSWERS_SIZE: Type.Integer({
+  CACHE_SIZE_MB: Type.Integer({
     default: 32, minimum: 1, maximum: 65_536, description: 'a number of megabytes from 1 to 65536',
   }),
   DATA_DIR: Type.String({ default: '.data', description: 'the path of a folder' }),

@@ -1,21 +1,19 @@
-import type { AnswerCounts } from './kept-answers.ts'
+import type { CacheCounts } from './cache/snapshot-cache.ts'
 import type { PoolLoad } from './query-deadline.ts'
-import type { RepeatCounts } from './repeated-requests.ts'
 
 /** Where the numbers come from that are counted anyway. */
 export interface Sources {
   version: string
   pool: { size: number, load: PoolLoad }
   hashing (): { running: number, waiting: number, refused: number }
-  answers: { counts: AnswerCounts, bytes (): number }
-  responses: { counts: Map<string, RepeatCounts>, bytes (): number }
+  cache: { counts: CacheCounts, bytes (): number }
 }
 
 /** The upper bounds by which the times of requests are told apart, in seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** What the service tells Prometheus: of its process, of the requests that it observes, and what the sources say. */
-export async function createMetrics ({ version, pool, hashing, answers, responses }: Sources) {
+export async function createMetrics ({ version, pool, hashing, cache }: Sources) {
   // Loaded when needed only: a service without metrics starts faster without.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -24,29 +22,11 @@ export async function createMetrics ({ version, pool, hashing, answers, response
 
   const times = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Requests that were routed, by how long they took',
+    help: 'Requests, by how long they took',
     labelNames: ['method', 'route', 'status'],
     buckets: BUCKETS,
     registers,
   })
-  // eslint-disable-next-line no-new
-  new Counter({
-    name: 'http_requests_total',
-    help: 'Requests; repeated are those that got the response of an earlier one before they were routed',
-    labelNames: ['method', 'route', 'status', 'repeated'],
-    registers,
-    async collect () {
-      this.reset()
-      for (const { metricName, labels, value } of (await times.get()).values) {
-        if (metricName?.endsWith('_count')) this.inc({ ...labels, repeated: 'false' }, value)
-      }
-      for (const [route, { whole, notModified }] of responses.counts) {
-        this.inc({ method: 'GET', route, status: 200, repeated: 'true' }, whole)
-        this.inc({ method: 'GET', route, status: 304, repeated: 'true' }, notModified)
-      }
-    },
-  })
-
   gauge('database_pool_connections', 'Connections that the pool may have', () => pool.size)
   gauge('database_pool_used', 'Connections at work', () => Math.min(pool.load.pending, pool.size))
   gauge('database_pool_waiting', 'Queries and transactions that wait for a connection',
@@ -58,12 +38,12 @@ export async function createMetrics ({ version, pool, hashing, answers, response
   gauge('password_hashes_waiting', 'Passwords that wait for that', () => hashing().waiting)
   counter('password_hashes_refused_total', 'Passwords that too many waited before', () => hashing().refused)
 
-  counter('kept_answers_hits_total', 'Answers that were kept and right', () => answers.counts.hits)
-  counter('kept_answers_reads_total', 'Answers that were read, for all who asked meanwhile', () => answers.counts.reads)
-  counter('kept_answers_rounds_total', 'Questions to the database whether anything has changed',
-    () => answers.counts.rounds)
-  gauge('kept_answers_bytes', 'Memory of the answers that are kept', answers.bytes)
-  gauge('kept_responses_bytes', 'Memory of the responses that are kept to be repeated', responses.bytes)
+  counter('response_cache_hits_total', 'Responses from memory', () => cache.counts.hits)
+  counter('response_cache_misses_total', 'Responses read from the database; requests share them',
+    () => cache.counts.misses)
+  counter('response_cache_validations_total', 'Questions for the current snapshot; requests share them',
+    () => cache.counts.validations)
+  gauge('response_cache_bytes', 'Memory of cached responses', cache.bytes)
 
   new Gauge({ name: 'build_info', help: 'What runs', labelNames: ['version', 'node'], registers })
     .set({ version, node: process.version }, 1)
@@ -72,7 +52,7 @@ export async function createMetrics ({ version, pool, hashing, answers, response
     contentType: registry.contentType,
     /** All metrics in the text format of Prometheus. */
     read: () => registry.metrics(),
-    /** Takes note of a request that was routed, by the pattern of its route, and of how many seconds it took. */
+    /** Records a request by the pattern of its route, with the seconds that it took. */
     observe: (method: string, route: string, status: number, seconds: number) =>
       times.observe({ method, route, status }, seconds),
   }

@@ -2,10 +2,9 @@ import closeWithGrace from 'close-with-grace'
 
 import { buildApp } from './app.ts'
 import { type Config, loadConfig } from './config.ts'
-import { loggerOptions } from './logger.ts'
+import { createLogger } from './logger.ts'
 import { runMain } from './main.ts'
 import { StartupError } from './startup-error.ts'
-import { keepTickObject } from './tick-object.ts'
 
 /** How long a stop may take in all, in milliseconds: the delay, what runs, closing the database, and some more. */
 const graceOf = ({ STOP_DELAY, DATABASE_TIMEOUT }: Config) => (STOP_DELAY + 2 * DATABASE_TIMEOUT + 10) * 1000
@@ -14,9 +13,9 @@ const graceOf = ({ STOP_DELAY, DATABASE_TIMEOUT }: Config) => (STOP_DELAY + 2 * 
 const CRASHES: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV']
 
 await runMain(async () => {
-  keepTickObject()
   const config = loadConfig()
-  const app = buildApp(config, loggerOptions(config.LOG_LEVEL))
+  const logger = createLogger(config.LOG_LEVEL)
+  const app = buildApp(config, logger)
   const start = app.listen({ host: config.HOST, port: config.PORT })
   let isStopping = false
   const grace = closeWithGrace({

@@ -34,9 +34,4 @@ export default fp(async app => {
     // From now on Node itself ends no connection of a client that sends or takes nothing.
     setTimeout(() => app.server.closeAllConnections(), (DATABASE_TIMEOUT + PATIENCE) * 1000).unref()
   })
-
-  app.addHook('onSend', (_request, reply, _payload, done) => {
-    if (closing) reply.header('connection', 'close')
-    done()
-  })
 }, { name: 'graceful-close' })

@@ -17,9 +17,8 @@ export default fp(async app => {
   app.decorate('metrics', undefined)
   if (!METRICS_TOKEN) return
 
-  const { answers, responses } = app.kept
   const pool = { size: DATABASE_POOL_SIZE, load: app.poolLoad }
-  const metrics = await createMetrics({ version: VERSION, pool, hashing: hashingLoad, answers, responses })
+  const metrics = await createMetrics({ version: VERSION, pool, hashing: hashingLoad, cache: app.cache })
   app.metrics = metrics
 
   app.addHook('onResponse', ({ method, routeOptions }, reply, done) => {
@@ -28,4 +27,4 @@ export default fp(async app => {
     metrics.observe(method, route, reply.statusCode, reply.elapsedTime / 1000)
     done()
   })
-}, { name: 'metrics', dependencies: ['database', 'kept-answers'] })
+}, { name: 'metrics', dependencies: ['database', 'cache'] })

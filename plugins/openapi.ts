@@ -10,7 +10,7 @@ import { finishDocument } from '../lib/openapi.ts'
 import { Answer, either, Message, PlainText, RetryAfter } from '../lib/schemas.ts'
 import { VERSION } from '../lib/version.ts'
 import { guardOf } from './auth.ts'
-import { OVERLOADED } from './overload.ts'
+import { OVERLOADED } from './pending-operations.ts'
 
 declare module 'fastify' {
   interface FastifySchema {
@@ -101,7 +101,7 @@ const describeRoute: SwaggerTransform = ({ schema, url, route }) => {
       security: guard ? [{ bearerAuth: [] }] : [],
       ...described,
       ...unchecked,
-      ...isKept(route) && { headers: Revalidation },
+      ...isPublic(route) && { headers: Revalidation },
       tags: [GROUPS[url.split('/')[1]!]!.name],
       description: [description, roles && `Roles: ${roles}.`].filter(Boolean).join('\n\n'),
       response: answersOf(route),
@@ -109,8 +109,8 @@ const describeRoute: SwaggerTransform = ({ schema, url, route }) => {
   }
 }
 
-/** Whether everybody gets the same answer, with an entity tag; see plugins/kept-answers.ts. */
-const isKept = (route: RouteOptions) => Boolean(route.config?.cacheControl) && !guardOf(route)
+/** Responses of public cached routes have an entity tag; see plugins/cache.ts. */
+const isPublic = (route: RouteOptions) => route.config?.cache === 'public'
 
 /** All answers of a route, those included that any route may have. */
 function answersOf (route: RouteOptions) {
@@ -120,8 +120,8 @@ function answersOf (route: RouteOptions) {
     const overloaded = plainTextErrors ? PlainText(OVERLOADED) : either(Message(OVERLOADED), answers[503] as TObject)
     answers[503] = { ...overloaded, headers: RetryAfter }
   }
-  if (isKept(route)) {
-    const headers = { ...ETag, 'Cache-Control': Type.String({ examples: [cacheControl] }) }
+  if (isPublic(route)) {
+    const headers = { ...ETag, ...cacheControl && { 'Cache-Control': Type.String({ examples: [cacheControl] }) } }
     answers[200] = { ...answers[200]!, headers }
     answers[304] = Type.Null({ description: 'The answer at hand is up to date.', headers: ETag })
   }

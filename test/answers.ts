@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers'
 
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
-import type { FastifyInstance, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyRequest, InjectOptions, RouteOptions } from 'fastify'
 
 import { buildApp } from '#lib/app.js'
 import { loadConfig } from '#lib/config.js'
@@ -43,21 +43,40 @@ process.once('exit', () => {
  * hidden from the API description declares none.
  */
 export function recordAnswers (app: FastifyInstance) {
-  app.addHook('onSend', async ({ method, routeOptions }, reply, sent) => {
-    if (!routeOptions.url || routeOptions.schema?.hide || method === 'HEAD' || method === 'OPTIONS') return sent
+  /** The requests whose answer `onSend` has not seen: so far, or because it comes from the cache. */
+  const requests = new WeakMap<object, FastifyRequest>()
+
+  app.addHook('onRequest', async request => { requests.set(request.raw, request) })
+
+  app.addHook('onSend', async (request, reply, sent) => {
     const payload = sent instanceof Readable ? await buffer(sent) : sent
-    const { statusCode } = reply
-    // What the route declares was received before, or comes packed.
-    if (statusCode === 304 || reply.hasHeader('content-encoding')) return payload
-    const isText = String(reply.getHeader('content-type')).startsWith('text/plain')
-    const body = isText ? payload : payload ? JSON.parse(String(payload)) : null
-    const schema = answersOf(routeOptions)[statusCode]
-    const answer = [method, routeOptions.url, statusCode]
-    if (!schema) undeclared.add([...answer, 'is not declared:', payload].join(' '))
-    else if (!ajv.validate(schema, body)) undeclared.add([...answer, ajv.errorsText(), payload].join(' '))
-    else seen.add([...answer, ...textsOf(schema) ? [isText ? body : body.message] : []].join(' '))
+    requests.delete(request.raw)
+    record(request, reply.statusCode, reply.getHeaders(), payload)
     return payload
   })
+
+  const inject = app.inject.bind(app)
+  app.inject = (async (options: InjectOptions | string) => {
+    const response = await inject(options)
+    const request = requests.get(response.raw.req)
+    if (request) record(request, response.statusCode, response.headers, response.rawPayload)
+    return response
+  }) as typeof inject
+}
+
+function record (
+  { method, routeOptions }: FastifyRequest, statusCode: number, headers: { [name: string]: unknown }, payload: unknown
+) {
+  if (!routeOptions.url || routeOptions.schema?.hide || method === 'HEAD' || method === 'OPTIONS') return
+  // What the route declares was received before, or comes packed.
+  if (statusCode === 304 || headers['content-encoding']) return
+  const isText = String(headers['content-type']).startsWith('text/plain')
+  const body = isText ? payload : payload ? JSON.parse(String(payload)) : null
+  const schema = answersOf(routeOptions)[statusCode]
+  const answer = [method, routeOptions.url, statusCode]
+  if (!schema) undeclared.add([...answer, 'is not declared:', payload].join(' '))
+  else if (!ajv.validate(schema, body)) undeclared.add([...answer, ajv.errorsText(), payload].join(' '))
+  else seen.add([...answer, ...textsOf(schema) ? [isText ? body : body.message] : []].join(' '))
 }
 
 /**

@@ -35,16 +35,15 @@ function connect (t: Pick<Test, 'teardown'>, url: string) {
 const APP = 'https://app.example.org'
 
 /** An instance of the service that listens. */
-async function serve (t: Pick<Test, 'teardown'>, LOG_LEVEL: string, port = proxy.port) {
-  const app = buildApp(testConfig({ DATABASE_URL: server.url('community', port), FRONTEND_URL: APP, LOG_LEVEL }))
+async function serve (t: Pick<Test, 'teardown'>, port = proxy.port) {
+  const app = buildApp(testConfig({ DATABASE_URL: server.url('community', port), FRONTEND_URL: APP }))
   recordAnswers(app)
   t.teardown(() => app.close())
   await app.listen({ host: '127.0.0.1', port: 0 })
   return app
 }
 
-// The one answers what it was asked before even ahead of routing. The other one, which would log it, does not.
-const services = [await serve(t, 'warn'), await serve(t, 'info')]
+const services = [await serve(t), await serve(t)]
 const admin = await person(services[0]!, 'ADMIN')
 const clubId = randomUUID()
 
@@ -323,7 +322,7 @@ t.test('a standby, and a fail-over to it', async t => {
   const standby = await server.standby(t)
   await Promise.all([server.start(), standby.start()])
   const onStandby = connect(t, standby.url('community'))
-  const reader = [await serve(t, 'warn', standby.port)]
+  const reader = [await serve(t, standby.port)]
   /** Waits until the standby has all that was committed. */
   const replayed = async () => {
     const [row] = await sql`SELECT pg_current_wal_insert_lsn() AS end`

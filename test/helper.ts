@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
 
-import type { FastifyInstance, FastifyServerOptions, InjectOptions, LightMyRequestResponse } from 'fastify'
+import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import postgres from 'postgres'
 
 import type { Role } from '#lib/accounts.js'
 import { buildApp } from '#lib/app.js'
 import { type Config, loadConfig } from '#lib/config.js'
+import type { Logger } from '#lib/logger.js'
 import { recordAnswers } from './answers.ts'
 import { currentRun } from './current-run.ts'
 import { withDatabase } from './run.ts'
@@ -37,7 +38,7 @@ export function testConfig (variables: NodeJS.Dict<string>): Config {
 
 /** The service on a database of its own, unless told of one, ready, and closed when the test ends. */
 export async function build (
-  t: Test, variables: NodeJS.Dict<string> = {}, logger?: FastifyServerOptions['logger']
+  t: Test, variables: NodeJS.Dict<string> = {}, logger?: Logger
 ): Promise<FastifyInstance> {
   const DATABASE_URL = variables.DATABASE_URL ?? await createDatabase(t)
   const app = buildApp(testConfig({ ...variables, DATABASE_URL }), logger)

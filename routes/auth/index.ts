@@ -55,12 +55,12 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   app.get('/me', {
     onRequest: app.authenticate,
     schema: schemas.me,
-    config: { failure: 'Internal server error', cacheControl: 'no-store, no-cache, must-revalidate, private' },
+    config: {
+      failure: 'Internal server error', cache: 'private', cacheControl: 'no-store, no-cache, must-revalidate, private',
+    },
   }, async (request, reply) => {
     reply.header('vary', [reply.getHeader('vary'), 'Authorization, Cookie'].filter(Boolean).join(', '))
-    const answer = await reply.keptAnswer(readProfile, request.user.id)
-    if (answer === null) throw new HttpError(401, 'Unauthorized')
-    return answer
+    if (!await reply.cached(readProfile, request.user.id)) throw new HttpError(401, 'Unauthorized')
   })
 
   app.post('/google', {

@@ -1,8 +1,9 @@
 import type { Role } from '../../lib/accounts.ts'
+import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
 import type { Sql } from '../../lib/database.ts'
-import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import type { Identity } from '../../lib/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/passwords.ts'
+import type { me } from './schemas.ts'
 
 interface Credentials {
   userId: string
@@ -99,7 +100,7 @@ const wait = (sql: Sql, { email, network }: Guesser, { attempts, window }: Guess
 const since = (sql: Sql, window: number) => sql`(now() - make_interval(secs => ${window}))`
 
 /** A user as they see themselves, with their club; no answer when there is no such user. */
-export const readProfile = (sql: Sql, id: string): AnswerQuery => ({
+export const readProfile = (sql: Sql, id: string): CachedQuery<Body<typeof me>> => ({
   fields: sql`
     SELECT profile AS user
     FROM (

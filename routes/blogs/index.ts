@@ -13,16 +13,21 @@ import * as schemas from './schemas.ts'
 const blogs: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.listPublished,
-    config: { failure: 'Failed to fetch blogs', cacheControl: 'public, s-maxage=120, stale-while-revalidate=300' },
-  }, (_request, reply) => reply.keptAnswer(listPublishedBlogs))
+    config: {
+      failure: 'Failed to fetch blogs',
+      cache: 'public',
+      cacheControl: 'public, s-maxage=120, stale-while-revalidate=300',
+    },
+  }, async (_request, reply) => {
+    await reply.cached(listPublishedBlogs)
+  })
 
   app.get<{ Params: { id: string } }>('/:id', {
     schema: schemas.read,
-    config: { failure: 'Failed to fetch blog', cacheControl: 'no-cache' },
+    config: { failure: 'Failed to fetch blog', cache: 'public', cacheControl: 'no-cache' },
   }, async (request, reply) => {
     const { id } = request.params
-    const answer = await reply.keptAnswer(readPublishedBlog, id)
-    if (answer !== null) return answer
+    if (await reply.cached(readPublishedBlog, id)) return
     const blog = await findBlog(app.sql, id)
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
@@ -48,16 +53,18 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   app.get('/me', {
     onRequest: app.requireRole('STUDENT', 'CLUB_HEAD', 'ADMIN'),
     schema: schemas.listMine,
-    config: { failure: 'Failed to fetch your blogs' },
+    config: { failure: 'Failed to fetch your blogs', cache: 'private' },
   }, async (request, reply) => {
-    return reply.keptAnswer(listBlogsOf, userIdOf(request, 'Unauthorized'))
+    await reply.cached(listBlogsOf, userIdOf(request, 'Unauthorized'))
   })
 
   app.get('/admin', {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.listAll,
-    config: { failure: 'Failed to fetch blogs' },
-  }, (_request, reply) => reply.keptAnswer(listAllBlogs))
+    config: { failure: 'Failed to fetch blogs', cache: 'private' },
+  }, async (_request, reply) => {
+    await reply.cached(listAllBlogs)
+  })
 
   app.post('/', {
     onRequest: app.requireRole('ADMIN'),

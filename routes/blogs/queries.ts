@@ -1,9 +1,9 @@
 import type { Static } from '@sinclair/typebox'
 
+import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
 import type { Sql } from '../../lib/database.ts'
-import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import { only } from '../../lib/rows.ts'
-import type { create, listMine, read, update } from './schemas.ts'
+import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
 
 type Blog = Static<typeof listMine.response[200]>['blogs'][number]
 type BlogWithAuthor = Static<typeof read.response[200]>['blog']
@@ -22,7 +22,7 @@ const authorName = (sql: Sql) => sql`
   json_build_object('firstName', first_name, 'lastName', last_name) AS author
 `
 
-export const listPublishedBlogs = (sql: Sql): AnswerQuery => ({
+export const listPublishedBlogs = (sql: Sql): CachedQuery<Body<typeof listPublished>> => ({
   list: ['blogs', sql`
     SELECT ${scalars(sql)}, ${author(sql)}
     FROM blogs JOIN users ON users.id = author_id
@@ -32,7 +32,7 @@ export const listPublishedBlogs = (sql: Sql): AnswerQuery => ({
 })
 
 /** The blog, if it is published. */
-export const readPublishedBlog = (sql: Sql, id: string): AnswerQuery => ({
+export const readPublishedBlog = (sql: Sql, id: string): CachedQuery<Body<typeof read>> => ({
   fields: sql`
     SELECT blog
     FROM (
@@ -52,13 +52,13 @@ export async function findBlog (sql: Sql, id: string) {
   return blog
 }
 
-export const listBlogsOf = (sql: Sql, authorId: string): AnswerQuery => ({
+export const listBlogsOf = (sql: Sql, authorId: string): CachedQuery<Body<typeof listMine>> => ({
   list: ['blogs', sql`
     SELECT ${scalars(sql)} FROM blogs WHERE author_id = ${authorId} ORDER BY created_at DESC, id
   `],
 })
 
-export const listAllBlogs = (sql: Sql): AnswerQuery => ({
+export const listAllBlogs = (sql: Sql): CachedQuery<Body<typeof listAll>> => ({
   list: ['blogs', sql`
     SELECT ${scalars(sql)}, ${authorName(sql)}
     FROM blogs JOIN users ON users.id = author_id

@@ -8,8 +8,10 @@ import * as schemas from './schemas.ts'
 const clubs: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
-    config: { failure: 'Error fetching clubs' },
-  }, (_request, reply) => reply.keptAnswer(listClubs))
+    config: { failure: 'Error fetching clubs', cache: 'public' },
+  }, async (_request, reply) => {
+    await reply.cached(listClubs)
+  })
 
   app.post('/', {
     onRequest: app.requireRole('ADMIN'),

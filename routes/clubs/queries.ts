@@ -1,8 +1,8 @@
 import type { Static } from '@sinclair/typebox'
 
+import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
 import type { Sql } from '../../lib/database.ts'
-import type { AnswerQuery } from '../../lib/kept-answers.ts'
-import type { create } from './schemas.ts'
+import type { create, list } from './schemas.ts'
 
 type NewClub = Static<typeof create.response[201]>['club']
 
@@ -10,7 +10,7 @@ const scalars = (sql: Sql) => sql`
   clubs.id, name, description, image_url AS "imageUrl", club_head_id AS "clubHeadId"
 `
 
-export const listClubs = (sql: Sql): AnswerQuery => ({
+export const listClubs = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   list: ['clubs', sql`
     SELECT
       ${scalars(sql)},

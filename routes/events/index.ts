@@ -11,23 +11,27 @@ import * as schemas from './schemas.ts'
 const events: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
-    config: { failure: 'Error fetching events', cacheControl: 'public, s-maxage=60, stale-while-revalidate=120' },
+    config: {
+      failure: 'Error fetching events',
+      cache: 'public',
+      cacheControl: 'public, s-maxage=60, stale-while-revalidate=120',
+    },
   }, async (request, reply) => {
     const { sort = 'desc' } = request.query
     // No radix: `0x10` is 16. What PostgreSQL takes for no number of rows, such as a negative one, is the failure.
     const page = parseInt(request.query.page ?? '') || 1
     const limit = parseInt(request.query.limit ?? '') || 12
-    return reply.keptAnswer(listEvents, page, limit, sort)
+    await reply.cached(listEvents, page, limit, sort)
   })
 
   app.get('/mine', {
     onRequest: app.requireRole('CLUB_HEAD', 'ADMIN'),
     schema: schemas.listMine,
-    config: { failure: 'Error fetching club events' },
+    config: { failure: 'Error fetching club events', cache: 'private' },
   }, async (request, reply) => {
-    const answer = await reply.keptAnswer(listEventsOfMember, request.user.id)
-    if (answer === null) throw new HttpError(400, 'You are not associated with any club')
-    return answer
+    if (!await reply.cached(listEventsOfMember, request.user.id)) {
+      throw new HttpError(400, 'You are not associated with any club')
+    }
   })
 
   app.post('/', {
@@ -79,18 +83,19 @@ const events: FastifyPluginAsyncTypebox = async app => {
   app.get('/registered', {
     onRequest: app.authenticate,
     schema: schemas.listRegistered,
-    config: { failure: 'Error fetching registered events' },
-  }, (request, reply) => reply.keptAnswer(listRegistrationsOfUser, request.user.id))
+    config: { failure: 'Error fetching registered events', cache: 'private' },
+  }, async (request, reply) => {
+    await reply.cached(listRegistrationsOfUser, request.user.id)
+  })
 
   app.get<{ Params: { id: string } }>('/:id/registrations', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
     schema: schemas.listRegistrations,
-    config: { failure: 'Error fetching event registrations' },
+    config: { failure: 'Error fetching event registrations', cache: 'private' },
   }, async (request, reply) => {
     const { id } = request.params
     if (!id) throw new HttpError(400, 'Event ID is required')
-    const answer = await reply.keptAnswer(listRegistrationsOfEvent, request.user, id)
-    if (answer !== null) return answer
+    if (await reply.cached(listRegistrationsOfEvent, request.user, id)) return
     if (!await hasEvent(app.sql, id)) throw new HttpError(404, 'Event not found')
     throw new HttpError(403, 'Not allowed to view registrations for this event')
   })

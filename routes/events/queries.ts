@@ -2,9 +2,9 @@ import type { FastifyJWT } from '@fastify/jwt'
 import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
+import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
 import type { Sql } from '../../lib/database.ts'
-import type { AnswerQuery } from '../../lib/kept-answers.ts'
-import type { create, register, update } from './schemas.ts'
+import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
 type User = FastifyJWT['user']
 type Event = Static<typeof create.response[201]>['event']
@@ -24,7 +24,9 @@ const managedBy = (sql: Sql | TransactionSql, { id, role }: User) => sql`
   (${role === 'ADMIN'} OR events.club_id = (SELECT users.club_id FROM users WHERE users.id = ${id})) IS TRUE
 `
 
-export const listEvents = (sql: Sql, page: number, limit: number, sort: 'asc' | 'desc'): AnswerQuery => ({
+export const listEvents = (
+  sql: Sql, page: number, limit: number, sort: 'asc' | 'desc'
+): CachedQuery<Body<typeof list>> => ({
   list: ['events', sql`
     SELECT
       ${record(sql)},
@@ -43,7 +45,7 @@ export const listEvents = (sql: Sql, page: number, limit: number, sort: 'asc' | 
 })
 
 /** The events of the user's current club; no answer when they are in none. */
-export const listEventsOfMember = (sql: Sql, userId: string): AnswerQuery => ({
+export const listEventsOfMember = (sql: Sql, userId: string): CachedQuery<Body<typeof listMine>> => ({
   list: ['events', sql`
     SELECT
       ${record(sql)},
@@ -142,7 +144,7 @@ export async function insertRegistration (sql: Sql, userId: string, eventId: str
   return registration
 }
 
-export const listRegistrationsOfUser = (sql: Sql, userId: string): AnswerQuery => ({
+export const listRegistrationsOfUser = (sql: Sql, userId: string): CachedQuery<Body<typeof listRegistered>> => ({
   list: ['registrations', sql`
     SELECT
       registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
@@ -156,7 +158,9 @@ export const listRegistrationsOfUser = (sql: Sql, userId: string): AnswerQuery =
 })
 
 /** Who registered for the event; no answer when there is no such event that the user may manage. */
-export const listRegistrationsOfEvent = (sql: Sql, user: User, id: string): AnswerQuery => ({
+export const listRegistrationsOfEvent = (
+  sql: Sql, user: User, id: string
+): CachedQuery<Body<typeof listRegistrations>> => ({
   list: ['registrations', sql`
     SELECT
       registrations.id, user_id AS "userId", btrim(concat(first_name, ' ', last_name), ${WHITESPACE}) AS name, email,

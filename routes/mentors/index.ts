@@ -12,9 +12,13 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
     config: {
-      failure: { status: 200, body: { mentors: [] } }, cacheControl: 'public, s-maxage=300, stale-while-revalidate=600',
+      failure: { status: 200, body: { mentors: [] } },
+      cache: 'public',
+      cacheControl: 'public, s-maxage=300, stale-while-revalidate=600',
     },
-  }, (_request, reply) => reply.keptAnswer(listMentors))
+  }, async (_request, reply) => {
+    await reply.cached(listMentors)
+  })
 
   app.post<{ Params: { mentorId: string } }>('/:mentorId/like', {
     onRequest: app.authenticate,
@@ -35,9 +39,9 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
   app.get('/liked', {
     onRequest: app.authenticate,
     schema: schemas.listLiked,
-    config: { failure: 'Error fetching liked mentors' },
+    config: { failure: 'Error fetching liked mentors', cache: 'private' },
   }, async (request, reply) => {
-    return reply.keptAnswer(listLikedMentors, userIdOf(request, 'Authentication required'))
+    await reply.cached(listLikedMentors, userIdOf(request, 'Authentication required'))
   })
 
   app.post('/', {

@@ -1,9 +1,9 @@
 import type { Static } from '@sinclair/typebox'
 
+import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
 import type { Sql } from '../../lib/database.ts'
-import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import { only } from '../../lib/rows.ts'
-import type { create, update } from './schemas.ts'
+import type { create, list, listLiked, update } from './schemas.ts'
 
 type Mentor = Static<typeof create.response[201]>['mentor']
 
@@ -24,7 +24,7 @@ const likeCount = (sql: Sql) => sql`
   (SELECT coalesce(sum(count), 0)::int FROM mentor_like_counts WHERE mentor_id = mentors.id) AS "likeCount"
 `
 
-export const listMentors = (sql: Sql): AnswerQuery => ({
+export const listMentors = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   list: ['mentors', sql`
     SELECT ${scalars(sql)}, ${club(sql)}, ${likeCount(sql)}
     FROM mentors JOIN clubs ON clubs.id = club_id
@@ -32,7 +32,7 @@ export const listMentors = (sql: Sql): AnswerQuery => ({
   `],
 })
 
-export const listLikedMentors = (sql: Sql, userId: string): AnswerQuery => ({
+export const listLikedMentors = (sql: Sql, userId: string): CachedQuery<Body<typeof listLiked>> => ({
   list: ['likedMentors', sql`
     SELECT ${scalars(sql)}, ${club(sql)}, ${likeCount(sql)}
     FROM mentor_likes AS liked

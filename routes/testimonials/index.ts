@@ -7,12 +7,12 @@ import * as schemas from './schemas.ts'
 const testimonials: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
-    config: { failure: 'Failed to fetch testimonials', cacheControl: 'no-cache' },
+    config: { failure: 'Failed to fetch testimonials', cache: 'public', cacheControl: 'no-cache' },
   }, async (request, reply) => {
     // NaN passes through and is refused by PostgreSQL, as the contract has it.
     const page = Math.max(1, parseInt(request.query.page || '1', 10))
     const limit = Math.min(100, Math.max(1, parseInt(request.query.limit || '12', 10)))
-    return reply.keptAnswer(listTestimonials, page, limit)
+    await reply.cached(listTestimonials, page, limit)
   })
 
   app.post('/', {

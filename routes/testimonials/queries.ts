@@ -1,9 +1,9 @@
 import type { Static } from '@sinclair/typebox'
 
+import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
 import type { Sql } from '../../lib/database.ts'
-import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import { only } from '../../lib/rows.ts'
-import type { create, update } from './schemas.ts'
+import type { create, list, update } from './schemas.ts'
 
 type Testimonial = Static<typeof create.response[201]>['testimonial']
 
@@ -11,7 +11,7 @@ const scalars = (sql: Sql) => sql`
   id, name, image_url AS "imageUrl", batch_year AS "batchYear", content, iso8601(created_at) AS "createdAt"
 `
 
-export const listTestimonials = (sql: Sql, page: number, limit: number): AnswerQuery => ({
+export const listTestimonials = (sql: Sql, page: number, limit: number): CachedQuery<Body<typeof list>> => ({
   list: ['items', sql`
     SELECT ${scalars(sql)} FROM testimonials
     ORDER BY created_at DESC, id

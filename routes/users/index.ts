@@ -9,14 +9,18 @@ const users: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.list,
-    config: { failure: 'Error fetching users' },
-  }, (_request, reply) => reply.keptAnswer(listUsers))
+    config: { failure: 'Error fetching users', cache: 'private' },
+  }, async (_request, reply) => {
+    await reply.cached(listUsers)
+  })
 
   app.get('/analytics', {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.analytics,
-    config: { failure: 'Error fetching platform analytics' },
-  }, (_request, reply) => reply.keptAnswer(readAnalytics))
+    config: { failure: 'Error fetching platform analytics', cache: 'private' },
+  }, async (_request, reply) => {
+    await reply.cached(readAnalytics)
+  })
 
   app.put('/:id', {
     onRequest: app.requireRole('ADMIN'),

@@ -1,10 +1,10 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Role } from '../../lib/accounts.ts'
+import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
 import type { Sql } from '../../lib/database.ts'
-import type { AnswerQuery } from '../../lib/kept-answers.ts'
 import { only } from '../../lib/rows.ts'
-import type { assignClub, changeRole, update } from './schemas.ts'
+import type { analytics, assignClub, changeRole, list, update } from './schemas.ts'
 
 type FullUser = Static<typeof assignClub.response[200]>['user']
 type UserWithRole = Static<typeof changeRole.response[200]>['user']
@@ -18,7 +18,7 @@ const everything = (sql: Sql) => sql`
   club_id AS "clubId", iso8601(created_at) AS "createdAt", iso8601(updated_at) AS "updatedAt", ${club(sql)}
 `
 
-export const listUsers = (sql: Sql): AnswerQuery => ({
+export const listUsers = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   list: ['users', sql`
     SELECT
       users.id, email, first_name AS "firstName", last_name AS "lastName", role, club_id AS "clubId",
@@ -35,7 +35,7 @@ export const listUsers = (sql: Sql): AnswerQuery => ({
   `],
 })
 
-export const readAnalytics = (sql: Sql): AnswerQuery => ({
+export const readAnalytics = (sql: Sql): CachedQuery<Body<typeof analytics>> => ({
   fields: sql`
     SELECT analytics
     FROM (

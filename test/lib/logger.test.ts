@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream'
 
-import Fastify from 'fastify'
 import t from 'tap'
 
-import { loggerOptions } from '#lib/logger.js'
+import { buildApp } from '#lib/app.js'
+import { createLogger } from '#lib/logger.js'
 import { build, inject } from '../helper.ts'
 
 /** A stream that keeps what is written to it: a terminal, or not. */
@@ -21,17 +21,17 @@ function fakeOutput ({ isTTY = false } = {}) {
 /** A log, and the one line that it writes of this object. */
 function logged (fields: object) {
   const output = fakeOutput()
-  const app = Fastify({ logger: loggerOptions('info', output.stream) })
-  app.log.info(fields, 'text')
+  const log = createLogger('info', output.stream)
+  log.info(fields, 'text')
   const [line] = output.lines()
   return line
 }
 
 t.test('A line is one JSON object', async t => {
   const output = fakeOutput()
-  const app = Fastify({ logger: loggerOptions('info', output.stream) })
-  app.log.info({ step: 1 }, 'first')
-  app.log.warn('second\nline')
+  const log = createLogger('info', output.stream)
+  log.info({ step: 1 }, 'first')
+  log.warn('second\nline')
   const [first, second, ...others] = output.lines()
   t.strictSame(Object.keys(first), ['level', 'time', 'pid', 'hostname', 'step', 'msg'])
   t.match(first, { level: 30, step: 1, msg: 'first' })
@@ -41,16 +41,16 @@ t.test('A line is one JSON object', async t => {
 
 t.test('Only lines of the level and above are written', async t => {
   const output = fakeOutput()
-  const app = Fastify({ logger: loggerOptions('warn', output.stream) })
-  app.log.info('no')
-  app.log.warn('yes')
+  const log = createLogger('warn', output.stream)
+  log.info('no')
+  log.warn('yes')
   t.strictSame(output.lines().map(({ msg }) => msg), ['yes'])
 })
 
 t.test('At a terminal the lines are coloured and for a person', async t => {
   const output = fakeOutput({ isTTY: true })
-  const app = Fastify({ logger: loggerOptions('info', output.stream) })
-  app.log.info({ password: 'hunter2', step: 1 }, 'first')
+  const log = createLogger('info', output.stream)
+  log.info({ password: 'hunter2', step: 1 }, 'first')
   const escape = String.fromCharCode(27)
   t.ok(output.text().includes(`${escape}[32mINFO${escape}[39m`))
   // eslint-disable-next-line no-control-regex
@@ -58,11 +58,6 @@ t.test('At a terminal the lines are coloured and for a person', async t => {
   t.match(plain, /^\[\d\d:\d\d:\d\d\] INFO: first\n( {4}.*\n)+$/)
   t.match(plain, /password: "\[redacted\]"\n {4}step: 1\n/)
   t.notMatch(plain, /hunter2|pid|hostname/)
-})
-
-t.test('The output is standard output unless another is given', async t => {
-  t.intercept(process.stdout, 'isTTY', { value: false })
-  t.equal(loggerOptions('info').stream, process.stdout)
 })
 
 t.test('Secrets are redacted', async t => {
@@ -93,23 +88,60 @@ t.test('An error is logged with its cause, without the row that PostgreSQL quote
 
 t.test('What the service logs', async t => {
   const output = fakeOutput()
-  const app = await build(t, {}, loggerOptions('trace', output.stream))
+  const app = await build(t, {}, createLogger('trace', output.stream))
 
-  t.test('A request without its query and its headers, and the answer', async t => {
-    for (const path of ['/auth/me', '/nowhere', '/auth/google/callback']) {
+  t.test('A request once, when it is done, without its query and its headers', async t => {
+    for (const path of ['/auth/me', '/nowhere', '/auth/google/callback', '/clubs']) {
       const before = output.lines().length
       const response = await inject(app, 'GET', `${path}?code=hunter2&state=hunter3`, undefined,
         { authorization: 'Bearer hunter4', cookie: 'session=hunter5' })
-      const lines = output.lines().slice(before)
-      const [incoming] = lines
-      const completed = lines.at(-1)
-      t.strictSame(Object.keys(incoming.req).sort(), ['host', 'id', 'ip', 'method', 'path'])
-      t.match(incoming.req, { method: 'GET', path, host: 'localhost:80', ip: '127.0.0.1' })
-      t.equal(incoming.msg, 'incoming request')
-      t.match(completed, { msg: 'request completed', res: { statusCode: response.statusCode } })
-      for (const { reqId } of lines) t.equal(reqId, incoming.req.id, 'every line has the id of the request')
-      t.notMatch(JSON.stringify(lines), /hunter/)
+      const line = output.lines().slice(before).at(-1)
+      t.strictSame(Object.keys(line),
+        ['level', 'time', 'pid', 'hostname', 'reqId', 'method', 'path', 'status', 'responseTime', 'msg'])
+      t.match(line, { level: 30, method: 'GET', path, status: response.statusCode, msg: 'request completed' })
+      t.equal(line.reqId, response.headers['x-request-id'])
+      t.ok(line.responseTime > 0 && line.responseTime < 60_000)
+      t.notMatch(output.text(), /hunter/)
     }
+    t.equal(output.lines().filter(({ path }) => path === '/clubs').length, 1)
+  })
+
+  t.test('No probe, unless something is wrong', async t => {
+    const before = output.lines().length
+    await inject(app, 'GET', '/livez')
+    t.equal(output.lines().length, before)
+  })
+
+  t.test('What is logged in the name of a request, at any level, and by a child of its log', async t => {
+    const other = buildApp(app.config, createLogger('trace', output.stream))
+    t.teardown(() => other.close())
+    other.get('/log', async ({ log }) => {
+      for (const level of ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const) {
+        log[level]({ token: 'hunter2' }, `a line at ${level}`)
+      }
+      log.child({ step: 2 }).info('a line of a child')
+      return {}
+    })
+    const before = output.lines().length
+    await inject(other, 'GET', '/log', undefined, { 'x-request-id': 'request-1' })
+    const lines = output.lines().slice(before).filter(({ msg }) => msg.startsWith('a line'))
+    t.strictSame(lines.map(({ level }) => level), [60, 50, 40, 30, 20, 10, 30])
+    for (const line of lines) t.equal(line.reqId, 'request-1')
+    t.notMatch(JSON.stringify(lines), /hunter/)
+    t.equal(lines.at(-1).step, 2)
+  })
+
+  t.test('A response that fails while it is sent', async t => {
+    const other = buildApp(app.config, createLogger('info', output.stream))
+    t.teardown(() => other.close())
+    other.get('/broken', async (_request, reply) => {
+      reply.hijack()
+      reply.raw.emit('error', new Error('broken off'))
+      reply.raw.end()
+    })
+    await fetch(`${await other.listen({ port: 0 })}/broken`)
+    const line = output.lines().find(({ path }) => path === '/broken')
+    t.match(line, { level: 50, err: { message: 'broken off' }, msg: 'request errored' })
   })
 
   t.test('A failure with all that is known of it, without secrets', async t => {

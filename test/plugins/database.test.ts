@@ -1,10 +1,10 @@
 import { readdir } from 'node:fs/promises'
-import { Writable } from 'node:stream'
 
 import t, { type Test } from 'tap'
 
 import { setPassword } from '#lib/accounts.js'
 import { buildApp } from '#lib/app.js'
+import { createLogger } from '#lib/logger.js'
 import { StartupError } from '#lib/startup-error.js'
 import { build, createDatabase, inject, person, testConfig } from '../helper.ts'
 import { freePort } from '../process.ts'
@@ -15,13 +15,8 @@ const ADMIN = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse
 /** The service with this configuration, and the messages that it logs. */
 function make (t: Test, variables: NodeJS.Dict<string>) {
   const messages: string[] = []
-  const stream = new Writable({
-    write (line, _encoding, done) {
-      messages.push(JSON.parse(line).msg)
-      done()
-    },
-  })
-  const app = buildApp(testConfig(variables), { level: 'info', stream })
+  const logger = createLogger('info', { write (line) { messages.push(JSON.parse(line).msg) } })
+  const app = buildApp(testConfig(variables), logger)
   t.teardown(() => app.close())
   return { app, messages, ready: async () => { await app.ready() } }
 }

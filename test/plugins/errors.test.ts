@@ -4,6 +4,7 @@ import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { HttpError } from '#lib/http-error.js'
+import { createLogger } from '#lib/logger.js'
 import { createDatabase, inject, testConfig } from '../helper.ts'
 
 interface Line { level: number, reqId: string, err: { message: string, stack: string } }
@@ -11,7 +12,7 @@ interface Line { level: number, reqId: string, err: { message: string, stack: st
 const lines: Line[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
 // What Fastify refuses is no route's own answer, and in no schema: so these answers are not recorded.
-const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }), { level: 'error', stream })
+const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }), createLogger('error', stream))
 t.teardown(() => app.close())
 
 /** What the handlers of /throw and /failure throw. */

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { exportSPKI, UnsecuredJWT } from 'jose'
 import t, { type Test } from 'tap'
 
-import { loggerOptions } from '#lib/logger.js'
+import { createLogger } from '#lib/logger.js'
 import { decodeState, encodeState } from '#lib/oauth-state.js'
 import { build, createDatabase, inject, person } from '../helper.ts'
 import {
@@ -23,9 +23,8 @@ const DATABASE_URL = await createDatabase(t)
 
 /** The service with this provider and two frontends. */
 const service = (t: Test, variables: NodeJS.Dict<string> = {}) =>
-  build(t, { DATABASE_URL, FRONTEND_URL, ...CLIENT, ...variables }, {
-    ...loggerOptions('trace'), stream: { write (line: string) { log += line } },
-  })
+  build(t, { DATABASE_URL, FRONTEND_URL, ...CLIENT, ...variables },
+    createLogger('trace', { write (line) { log += line } }))
 
 type Service = Awaited<ReturnType<typeof build>>
 

@@ -3,7 +3,7 @@ import t from 'tap'
 
 import { type Role, ROLES } from '#lib/accounts.js'
 import { buildApp } from '#lib/app.js'
-import { loggerOptions } from '#lib/logger.js'
+import { createLogger } from '#lib/logger.js'
 import { recordAnswers } from '../answers.ts'
 import { build, createDatabase, inject, person, testConfig } from '../helper.ts'
 
@@ -70,7 +70,7 @@ const FAILURES: [operation: string, failure: Failure, role?: Role, payload?: obj
 
 const lines: object[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
-const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }), { ...loggerOptions('error'), stream })
+const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }), createLogger('error', stream))
 recordAnswers(app)
 t.teardown(() => app.close())
 

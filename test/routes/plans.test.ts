@@ -3,7 +3,7 @@ import t from 'tap'
 
 import * as accounts from '#lib/accounts.js'
 import { PLANNING, type Sql } from '#lib/database.js'
-import { type AnswerQuery, keepAnswers } from '#lib/kept-answers.js'
+import { type CachedQuery, createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import * as auth from '#routes/auth/queries.js'
 import * as blogs from '#routes/blogs/queries.js'
 import * as clubs from '#routes/clubs/queries.js'
@@ -73,9 +73,9 @@ const guessLimit = { attempts: 20, window: 900 }
 const name = { firstName: 'Grace', lastName: 'Hopper' }
 const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
 
-/** Runs the query of an answer; nothing fits into what may be kept. */
-const { answer } = keepAnswers(sql, sql, 1, 60)
-const read = (query: AnswerQuery) => answer('', () => query)
+/** Runs a cached query; nothing fits into the cache. */
+const cache = createSnapshotCache(sql, sql, 1, 60)
+const read = (query: CachedQuery<any>) => cache.get('', () => query)
 
 /** Every operation that reads or writes single rows, or one page of them. */
 const operations: Record<string, () => Promise<unknown>> = {

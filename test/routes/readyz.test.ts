@@ -2,6 +2,7 @@ import { EventEmitter, once } from 'node:events'
 
 import t from 'tap'
 
+import { createLogger } from '#lib/logger.js'
 import { buildApp } from '#lib/app.js'
 import { recordAnswers } from '../answers.ts'
 import { build, createDatabase, inject, testConfig } from '../helper.ts'
@@ -17,7 +18,7 @@ t.test('GET /readyz answers 200 when the database answers and its schema is up t
 t.test('GET /readyz answers 503 as long as a migration is missing', async t => {
   const lines: { level: number, reqId: string, err: { message: string } }[] = []
   const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
-  const app = await build(t, {}, { level: 'warn', stream })
+  const app = await build(t, {}, createLogger('warn', stream))
   const [last] = await app.sql`
     DELETE FROM pgmigrations WHERE id = (SELECT max(id) FROM pgmigrations) RETURNING name, run_on::text
   `

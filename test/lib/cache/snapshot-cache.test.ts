@@ -1,13 +1,13 @@
-// Tries to catch the kept answers lying. The server is one that nobody else writes to: a commit of another test would
-// drop what is kept, and hide what is wrong with it.
+// Tries to make the cache stale. Nobody else writes to this server: a commit of another test would invalidate what is
+// cached, and hide what is wrong with it.
 import fc from 'fast-check'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
+import { type CachedQuery, createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import type { Sql } from '#lib/database.js'
-import { type AnswerQuery, keepAnswers } from '#lib/kept-answers.js'
-import { Cluster, makeProxy } from '../cluster.ts'
-import { Bounds, holds, turns } from '../freshness.ts'
+import { Cluster, makeProxy } from '../../cluster.ts'
+import { Bounds, holds, turns } from '../../freshness.ts'
 
 const server = await Cluster.create(t)
 await server.start()
@@ -36,12 +36,12 @@ const write = (name: string, value: number, sql: postgres.ISql = writer) =>
   sql`INSERT INTO writes VALUES (${name}, ${value})`
 
 /** The highest value that was written under this name. */
-const highest = (sql: Sql, name: string): AnswerQuery => ({
+const highest = (sql: Sql, name: string): CachedQuery<any> => ({
   fields: sql`SELECT coalesce(max(value), 0) AS value FROM writes WHERE name = ${name}`,
 })
 
 /** All that was written under this name, and the highest of it, which must be of one time. */
-const everything = (sql: Sql, name: string): AnswerQuery => ({
+const everything = (sql: Sql, name: string): CachedQuery<any> => ({
   list: ['all', sql`SELECT value FROM writes WHERE name = ${name} ORDER BY value DESC`], ...highest(sql, name),
 })
 
@@ -50,17 +50,17 @@ const notAgain = () => { throw new Error('read again') }
 
 /** An instance of the service, as far as it matters here, with connections of its own. */
 function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = connect(t, 1)) {
-  const { answer, readState } = keepAnswers(sql, sqlProbe, maxBytes, 60)
-  const instance = { reads: 0, answer, readState, ask, value }
+  const { get, currentSnapshot } = createSnapshotCache(sql, sqlProbe, maxBytes, 60)
+  const instance = { reads: 0, get, currentSnapshot, ask, value }
   return instance
 
   /** The answer, as text, to a query under this name. */
   async function ask (name: string, query = highest) {
-    const { body } = await answer(name, sql => {
+    const body = await get(name, sql => {
       instance.reads++
       return query(sql, name)
     })
-    return body && String(Buffer.concat(body.blocks))
+    return body && String(Buffer.concat(body.chunks))
   }
 
   async function value (name: string, query = highest) {
@@ -74,9 +74,9 @@ test('what was read is the answer until something is committed', async t => {
   const instance = start(t)
   await write('a', 1)
   t.equal(await instance.ask('a'), '{"value":1}')
-  const [one, other] = await Promise.all(['a', 'a'].map(name => instance.answer(name, notAgain)))
+  const [one, other] = await Promise.all(['a', 'a'].map(name => instance.get(name, notAgain)))
   t.equal(one, other)
-  t.equal(String(one!.body!.blocks[0]), '{"value":1}')
+  t.equal(String(one!.chunks[0]), '{"value":1}')
 
   await write('a', 2)
   t.equal(await instance.value('a'), 2)
@@ -87,11 +87,11 @@ test('what was read is the answer until something is committed', async t => {
 
 test('what has not changed is read again after a commit, but stays the same body', async t => {
   const instance = start(t)
-  const { body } = await instance.answer('a', sql => highest(sql, 'a'))
+  const body = await instance.get('a', sql => highest(sql, 'a'))
   await write('b', 1)
   t.equal(await instance.value('a'), 0)
   t.equal(instance.reads, 1)
-  t.equal((await instance.answer('a', notAgain)).body, body)
+  t.equal(await instance.get('a', notAgain), body)
 })
 
 test('no row is an answer too', async t => {
@@ -106,11 +106,11 @@ test('no row is an answer too', async t => {
 test('a list comes with other fields or without, of however many rows', async t => {
   const { ask } = start(t)
   const rows = (sql: Sql, limit: number) => sql`SELECT name, value FROM writes ORDER BY value LIMIT ${limit}`
-  const list = (limit: number) => (sql: Sql): AnswerQuery => ({ list: ['items', rows(sql, limit)] })
-  const some = (limit: number) => (sql: Sql): AnswerQuery => ({
+  const list = (limit: number) => (sql: Sql): CachedQuery<any> => ({ list: ['items', rows(sql, limit)] })
+  const some = (limit: number) => (sql: Sql): CachedQuery<any> => ({
     list: ['items', rows(sql, limit)], fields: sql`SELECT count(*) AS total, 'all' AS of FROM writes`,
   })
-  const none = (sql: Sql): AnswerQuery => ({ list: ['items', rows(sql, 9)], fields: sql`SELECT WHERE false` })
+  const none = (sql: Sql): CachedQuery<any> => ({ list: ['items', rows(sql, 9)], fields: sql`SELECT WHERE false` })
   t.equal(await ask('1', list(9)), '{"items":[]}')
   t.equal(await ask('2', some(9)), '{"items":[],"total":0,"of":"all"}')
   await write('a', 1)
@@ -196,7 +196,7 @@ for (const asked of ['meanwhile', 'afterwards']) {
     await write('a', 1)
     const late = asked === 'meanwhile' ? instance.value('a', gated) : undefined
     // So that it knows that what is read is out of date.
-    await instance.readState()
+    await instance.currentSnapshot()
     await gate`SELECT pg_advisory_unlock(${GATE})`
     gate.release()
     t.equal(await early, 0, 'what was asked for before')
@@ -209,7 +209,7 @@ test('a commit while the state is asked for shows in every answer that was asked
   const instance = start(t, ROOMY, connect(t, 4), connect(t, 1, server.url('postgres', proxy.port)))
   t.equal(await instance.value('a'), 0)
   // It is connected.
-  await instance.readState()
+  await instance.currentSnapshot()
   const { arrived, release } = proxy.hold()
   const early = instance.value('a')
   await arrived

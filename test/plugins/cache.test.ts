@@ -2,19 +2,21 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { Writable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 
-import type { FastifyInstance, FastifyServerOptions } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
+import { buildApp } from '#lib/app.js'
+import type { Sql } from '#lib/database.js'
+import { createLogger, type Logger } from '#lib/logger.js'
 import { migrate } from '#lib/migrations.js'
 import { Cluster } from '../cluster.ts'
-import { build, person } from '../helper.ts'
+import { build, person, testConfig } from '../helper.ts'
 
-// On a server of its own: whatever another test commits would have every answer read again.
+// On a server of its own: what another test commits would invalidate every response.
 const server = await Cluster.create(t)
 await server.start()
 const administration = postgres(server.url(), { max: 1, onnotice () {} })
@@ -22,18 +24,18 @@ t.teardown(() => administration.end())
 await administration`CREATE DATABASE community`
 await migrate(server.url('community'))
 
-/** A service that logs no requests and so answers repeated ones before it routes them. */
-async function listen (t: Test, variables: NodeJS.Dict<string> = {}, logger?: FastifyServerOptions['logger']) {
+/** A service that listens, on a database of its own. */
+async function listen (t: Test, variables: NodeJS.Dict<string> = {}, logger?: Logger) {
   const name = randomUUID()
   await administration`CREATE DATABASE ${administration(name)} TEMPLATE community`
   const app = await build(t, {
-    DATABASE_URL: server.url(name), LOG_LEVEL: 'warn', FRONTEND_URL: 'https://app.example.org', ...variables,
+    DATABASE_URL: server.url(name), FRONTEND_URL: 'https://app.example.org', ...variables,
   }, logger)
   await app.listen({ port: 0 })
   return app
 }
 
-/** Sends a request through a socket, which `inject` does not. */
+/** Sends a request through a socket. */
 async function send (app: FastifyInstance, path: string, headers: OutgoingHttpHeaders = {}, method = 'GET') {
   const { port } = app.server.address() as AddressInfo
   const [response] = await once(request({ port, path, headers, method }).end(), 'response') as [IncomingMessage]
@@ -121,7 +123,7 @@ t.test('what fits into a packet is not compressed', async t => {
   t.strictSame([headers['content-encoding'], headers.vary], [undefined, 'Origin, Accept-Encoding'])
 })
 
-t.test('a repeated request gets the same headers and bytes as the first, for each origin and coding', async t => {
+t.test('a hit has the same headers and bytes as the miss, for each origin and coding', async t => {
   const app = await listen(t)
   await addTestimonials(app)
   const paths = ['/events', '/events?page=2&limit=5', '/blogs', '/mentors', '/clubs', '/testimonials', '/testimonials/']
@@ -138,68 +140,101 @@ t.test('a repeated request gets the same headers and bytes as the first, for eac
   }
 })
 
-/** Counts the requests that are routed. */
-function countRouted (app: FastifyInstance) {
-  const routed: string[] = []
-  const { repeatResponse } = app
-  app.repeatResponse = (request, response, next) => repeatResponse(request, response, (...args) => {
-    routed.push(`${request.method} ${request.url}`)
-    next(...args)
-  })
-  return routed
-}
-
-t.test('a repeated request is answered before it is routed', async t => {
+t.test('a response is read once until something is committed', async t => {
   const app = await listen(t)
-  const routed = countRouted(app)
-  for (let time = 0; time < 3; time++) await send(app, '/clubs')
-  t.strictSame(routed, ['GET /clubs'])
-  const { status, headers: { etag } } = await send(app, '/clubs', {}, 'HEAD')
-  t.strictSame([status, etag], [200, (await send(app, '/clubs')).headers.etag])
-  t.strictSame(routed, ['GET /clubs', 'HEAD /clubs'], 'with another method it is another request')
+  const { counts } = app.cache
+  for (let time = 0; time < 3; time++) await send(app, '/testimonials')
+  t.match(counts, { misses: 1, hits: 2 })
+  const { status, headers: { etag } } = await send(app, '/testimonials', {}, 'HEAD')
+  t.strictSame([status, etag], [200, (await send(app, '/testimonials')).headers.etag])
+  t.match(counts, { misses: 1, hits: 4 })
 
   await addTestimonials(app, 1)
-  for (let time = 0; time < 3; time++) await send(app, '/clubs')
-  t.strictSame(routed, ['GET /clubs', 'HEAD /clubs', 'GET /clubs'], 'and after something was written')
+  for (let time = 0; time < 3; time++) await send(app, '/testimonials')
+  t.match(counts, { misses: 2, hits: 6 })
 })
 
-t.test('of those who ask at once after something was written, one is routed, and all get its answer', async t => {
+t.test('requests at once after a commit share one read, and a failure', async t => {
   const app = await listen(t)
+  const { counts } = app.cache
   await send(app, '/testimonials')
-  const routed = countRouted(app)
   await addTestimonials(app)
   const responses = await Promise.all(Array.from({ length: 20 }, () => send(app, '/testimonials')))
   for (const { body } of responses) t.equal(JSON.parse(String(body)).total, 20)
-  t.strictSame(routed, ['GET /testimonials'])
+  t.equal(counts.misses, 2)
 
   await app.sql`ALTER TABLE testimonials RENAME TO elsewhere`
   const failures = await Promise.all(Array.from({ length: 20 }, () => send(app, '/testimonials')))
-  for (const { status } of failures) t.equal(status, 500)
-  t.equal(routed.length, 21, 'a failure is for nobody else')
+  for (const { status, headers } of failures) {
+    t.equal(status, 500)
+    t.equal(headers['cache-control'], 'no-store')
+    t.notOk(headers.etag)
+  }
 })
 
-t.test('requests that are to be logged are routed', async t => {
-  const app = await listen(t, { LOG_LEVEL: 'info' })
-  const routed = countRouted(app)
-  for (let time = 0; time < 3; time++) await send(app, '/clubs')
-  t.equal(routed.length, 3)
-})
-
-t.test('while the service stops, and when the database does not answer, a repeated request is routed', async t => {
+t.test('a cached response is a failure when the database does not answer', async t => {
   const app = await listen(t)
-  const routed = countRouted(app)
   await send(app, '/clubs')
   await app.sqlProbe.end()
   const { status, body } = await send(app, '/clubs')
   t.strictSame([status, JSON.parse(String(body))], [500, { message: 'Error fetching clubs' }])
-  t.equal(routed.length, 2)
-
-  app.isClosing = () => true
-  await send(app, '/clubs')
-  t.equal(routed.length, 3)
 })
 
-t.test('what only one person may see has no tag, is not compressed, and is nobody else\'s answer', async t => {
+t.test('while the service stops, a cached response closes its connection', async t => {
+  const app = await listen(t)
+  await send(app, '/clubs')
+  app.isClosing = () => true
+  t.equal((await send(app, '/clubs')).headers.connection, 'close')
+})
+
+t.test('a response of several chunks arrives whole', async t => {
+  const app = await listen(t)
+  await app.sql`
+    INSERT INTO testimonials (name, batch_year, content)
+    SELECT 'Ada', 2020, repeat('long ', 20000) || n FROM generate_series(1, 100) AS n
+  `
+  for (const method of ['GET', 'HEAD']) {
+    const { headers, body } = await send(app, '/testimonials?limit=100', {}, method)
+    t.ok(Number(headers['content-length']) > 10_000_000)
+    t.equal(body.length, method === 'HEAD' ? 0 : Number(headers['content-length']))
+    if (method === 'GET') t.equal(JSON.parse(String(body)).items.length, 100)
+  }
+})
+
+t.test('a route says who shares its responses, and none that is guarded is public', async t => {
+  const scopes: { [scope: string]: string[] } = { public: [], private: [] }
+  const app = buildApp(testConfig({ DATABASE_URL: server.url('community') }))
+  t.teardown(() => app.close())
+  app.addHook('onRoute', ({ method, url, config, onRequest }) => {
+    if (method !== 'GET' || !config?.failure || url.startsWith('/auth/google')) return
+    scopes[config.cache ?? 'none']?.push(url)
+    t.ok(config.cache, `${url} says it`)
+    t.equal(config.cache === 'private', onRequest !== undefined, `${url}: guarded and private go together`)
+  })
+  await app.ready()
+  t.strictSame(scopes.public!.filter(url => !url.endsWith('/')),
+    ['/blogs', '/blogs/:id', '/clubs', '/events', '/mentors', '/testimonials'])
+  t.strictSame(scopes.private!.filter(url => !url.endsWith('/')), [
+    '/auth/me', '/blogs/me', '/blogs/admin', '/events/mine', '/events/registered', '/events/:id/registrations',
+    '/mentors/liked', '/users', '/users/analytics',
+  ])
+})
+
+t.test('a guarded route can not be public, and one that says nothing sends nothing', async t => {
+  const app = buildApp(testConfig({ DATABASE_URL: server.url('community') }))
+  t.teardown(() => app.close())
+  const one = (sql: Sql) => ({ fields: sql`SELECT 1 AS one` })
+  app.register(async app => {
+    t.throws(() => app.get('/guarded', { onRequest: app.authenticate, config: { cache: 'public' } }, async () => {}),
+      { message: '/guarded has a guard, so its responses are not public' })
+    app.get('/silent', { config: { failure: 'It failed' } }, async (_request, reply) => { await reply.cached(one) })
+  })
+  await app.ready()
+  const response = await app.inject('/silent')
+  t.strictSame([response.statusCode, response.json()], [500, { message: 'It failed' }])
+})
+
+t.test('a private response has no tag, is not compressed, and is nobody else\'s', async t => {
   const app = await listen(t)
   const [ada, grace] = [await person(app), await person(app, 'STUDENT', { first_name: 'Grace' })]
   for (const { id, token } of [ada, grace, ada, grace]) {
@@ -211,29 +246,23 @@ t.test('what only one person may see has no tag, is not compressed, and is nobod
   t.equal((await send(app, '/auth/me')).status, 401)
 })
 
-t.test('an answer is sent once: nothing is amiss in the log', async t => {
+t.test('a response is sent once: nothing is logged above info', async t => {
   const lines: string[] = []
-  const stream = new Writable({
-    write (line, _encoding, done) {
-      lines.push(String(line))
-      done()
-    },
-  })
-  const app = await listen(t, {}, { level: 'warn', stream })
+  const app = await listen(t, {}, createLogger('warn', { write (line) { lines.push(line) } }))
   const { token } = await person(app)
   for (const path of ['/auth/me', '/events/registered', '/blogs', '/testimonials', '/blogs/no-such-blog']) {
     const { headers: { etag } } = await send(app, path, { authorization: `Bearer ${token}` })
     for (let time = 0; time < 3; time++) {
       await send(app, path, { authorization: `Bearer ${token}`, ...etag && { 'if-none-match': etag } })
-      // The next one finds the database changed.
+      // The next request finds another snapshot.
       await person(app)
     }
   }
   t.strictSame(lines, [])
 })
 
-t.test('more answers than can be kept are all right', async t => {
-  const app = await listen(t, { KEPT_ANSWERS_SIZE: '1' })
+t.test('more responses than fit into the cache are all right', async t => {
+  const app = await listen(t, { CACHE_SIZE_MB: '1' })
   await app.sql`
     INSERT INTO testimonials (name, batch_year, content)
     SELECT 'Ada', 2020, repeat('long ', 2000) || n FROM generate_series(1, 100) AS n

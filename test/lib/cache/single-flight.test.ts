@@ -4,17 +4,17 @@ import { runInNewContext } from 'node:vm'
 
 import t from 'tap'
 
-import { joinReads } from '#lib/joined-reads.js'
+import { singleFlight } from '#lib/cache/single-flight.js'
 
 /** Reads that end when they are told to, in the order in which they began. */
 function startReads () {
-  const join = joinReads<string>(60)
+  const share = singleFlight<string>(60)
   const begun: { key: string, end: (result: string) => void, fail: (error: Error) => void }[] = []
   return {
     begun,
-    read: (key: string) => join(key, () => new Promise((resolve, reject) => {
+    read: (key: string, version?: string) => share(key, () => new Promise((resolve, reject) => {
       begun.push({ key, end: resolve, fail: reject })
-    })),
+    }), version),
   }
 }
 
@@ -114,9 +114,30 @@ t.test('who asks at the moment at which a read ends is not answered by it', asyn
   }
 })
 
+t.test('a running read serves callers who know no more than was known when it began', async t => {
+  const { begun, read } = startReads()
+  const early = [read('a', 'v1'), read('a', 'v2'), read('a')]
+  await settle()
+  const same = read('a', 'v2')
+  const newer = read('a', 'v3')
+  const unknown = read('a')
+  await settle()
+  t.equal(begun.length, 1)
+  begun[0]!.end('first')
+  t.strictSame(await Promise.all([...early, same]), Array(4).fill('first'))
+  await settle()
+  t.equal(begun.length, 2)
+  const late = [read('a', 'v3'), read('a', 'v2')]
+  begun[1]!.end('second')
+  t.strictSame(await Promise.all([newer, unknown, late[0]]), Array(3).fill('second'))
+  await settle()
+  begun[2]!.end('third')
+  t.equal(await late[1], 'third', 'only the last version known when the read began counts')
+})
+
 t.test('keys do not wait for each other', async t => {
   const { begun, read } = startReads()
-  const answers = ['a', 'b', ''].map(read)
+  const answers = ['a', 'b', ''].map(key => read(key))
   await settle()
   t.strictSame(begun.map(({ key }) => key), ['a', 'b', ''])
   for (const { key, end } of begun.reverse()) end(`of ${key}`)
@@ -141,39 +162,39 @@ t.test('an error reaches all who share the read, and nobody else', async t => {
 })
 
 t.test('a read that fails before it has begun does not stand in the way either', async t => {
-  const join = joinReads<string>(60)
+  const share = singleFlight<string>(60)
   let end = () => {}
-  const early = join('a', () => new Promise(resolve => { end = () => resolve('first') }))
+  const early = share('a', () => new Promise(resolve => { end = () => resolve('first') }))
   await settle()
   const broken = () => { throw new Error('broken') }
-  const waiting = join('a', broken)
+  const waiting = share('a', broken)
   end()
   t.equal(await early, 'first')
   await t.rejects(waiting, { message: 'broken' })
-  await t.rejects(join('a', broken), { message: 'broken' })
-  t.equal(await join('a', async () => 'third'), 'third')
+  await t.rejects(share('a', broken), { message: 'broken' })
+  t.equal(await share('a', async () => 'third'), 'third')
 })
 
 t.test('whoever waits too long for the read of others, and for their own, is told so', async t => {
-  const join = joinReads<string>(0.1)
+  const share = singleFlight<string>(0.1)
   let end = () => {}
-  const early = join('a', () => new Promise(resolve => { end = () => resolve('first') }))
+  const early = share('a', () => new Promise(resolve => { end = () => resolve('first') }))
   await settle()
-  const waiting = join('a', async () => 'second')
+  const waiting = share('a', async () => 'second')
   await t.rejects(waiting, { name: 'DeadlineError', message: 'no answer within 0.1 s' })
   end()
   t.equal(await early, 'first')
   await settle()
-  t.equal(await join('a', async () => 'third'), 'third')
+  t.equal(await share('a', async () => 'third'), 'third')
 })
 
 t.test('nothing of a read is left when it has answered all who waited', async t => {
   setFlagsFromString('--expose-gc')
   const collectGarbage = runInNewContext('gc') as () => void
-  const join = joinReads<object>(60)
+  const share = singleFlight<object>(60)
   /** What is left of answers that nobody but the reads may hold. */
   const answers = await Promise.all([{}, {}, {}].map(async answer => {
-    const shared = await join('a', async () => answer)
+    const shared = await share('a', async () => answer)
     return new WeakRef(shared)
   }))
   await settle()

@@ -1,0 +1,126 @@
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { constants, createBrotliCompress, createGzip } from 'node:zlib'
+
+/** A body in chunks, so that no single copy, hash or write of a large one delays other requests. */
+export type Chunks = Buffer[]
+
+/** Length of a full chunk in bytes: copied, or hashed, in a millisecond; a client has IDLE_TIMEOUT to read it. */
+const CHUNK_SIZE = 1024 * 1024
+
+/** Length of the first chunk at first; it doubles until it is a full one. */
+const SMALLEST_CHUNK = 1024
+
+/** Bytes that an encoder hands over at a time. Each hand-over takes a turn in the queue of the thread pool. */
+const ENCODER_CHUNK = 256 * 1024
+
+const ENCODERS = {
+  br: () => createBrotliCompress({ chunkSize: ENCODER_CHUNK, params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+  gzip: () => createGzip({ chunkSize: ENCODER_CHUNK }),
+}
+
+/** How long a response waits for its body to be encoded, in milliseconds; after that it is sent as it is. */
+const ENCODE_TIMEOUT = 1000
+
+/** A content coding that a body may be sent in. */
+export type Encoding = keyof typeof ENCODERS
+
+/** The content codings that a body may be sent in, the best one first. */
+export const ENCODINGS = Object.keys(ENCODERS) as Encoding[]
+
+/** Collects pieces into chunks. Each piece is copied: it may be a small part of a large buffer, and would keep that. */
+export class ChunkCollector {
+  readonly #chunks: Chunks = []
+  #chunk = Buffer.allocUnsafe(SMALLEST_CHUNK)
+  #length = 0
+
+  add (piece: Buffer) {
+    for (let taken = 0; taken < piece.length;) {
+      if (this.#length === this.#chunk.length) this.#makeRoom()
+      const copied = piece.copy(this.#chunk, this.#length, taken)
+      taken += copied
+      this.#length += copied
+    }
+  }
+
+  end (): Chunks {
+    // Not from Node's buffer pool, all of which a part of it would keep.
+    const last = Buffer.allocUnsafeSlow(this.#length)
+    this.#chunk.copy(last, 0, 0, this.#length)
+    return [...this.#chunks, last]
+  }
+
+  #makeRoom () {
+    const full = this.#chunk
+    this.#chunk = Buffer.allocUnsafe(Math.min(2 * full.length, CHUNK_SIZE))
+    if (full.length < CHUNK_SIZE) {
+      full.copy(this.#chunk)
+    } else {
+      this.#chunks.push(full)
+      this.#length = 0
+    }
+  }
+}
+
+/** A body that is sent many times; it is hashed once, and encoded once for each content coding. */
+export class CachedBody {
+  readonly chunks: Chunks
+  readonly length: number
+  /** SHA-256 of the bytes, base64url: equal for equal bytes in every instance. */
+  readonly hash: string
+  readonly #encoded: { [encoding in Encoding]?: Promise<Chunks | undefined> } = {}
+  readonly #timeout: number
+
+  constructor (chunks: Chunks, hash: string, timeout = ENCODE_TIMEOUT) {
+    this.chunks = chunks
+    this.length = lengthOf(chunks)
+    this.hash = hash
+    this.#timeout = timeout
+  }
+
+  /**
+   * The body in this encoding, which the first call produces for all. Resolves to `undefined` while that takes longer
+   * than the timeout, for the thread pool may be busy with passwords, and when it fails.
+   */
+  encode (encoding: Encoding): Promise<Chunks | undefined> {
+    this.#encoded[encoding] ??= this.#start(encoding)
+    return this.#encoded[encoding]
+  }
+
+  #start (encoding: Encoding) {
+    const encoded = encode(this.chunks, encoding)
+    const finished = encoded.then(() => {
+      this.#encoded[encoding] = encoded
+      return encoded
+    }, () => {
+      delete this.#encoded[encoding]
+      return undefined
+    })
+    return Promise.race([finished, sleep(this.#timeout, undefined, { ref: false })])
+  }
+}
+
+async function encode (chunks: Chunks, encoding: Encoding) {
+  const collector = new ChunkCollector()
+  await pipeline(Readable.from(chunks), ENCODERS[encoding](), async encoded => {
+    for await (const chunk of encoded) collector.add(chunk as Buffer)
+  })
+  return collector.end()
+}
+
+/** The SHA-256 of the bytes, base64url. */
+export async function hashChunks (chunks: Chunks) {
+  const hash = createHash('sha256')
+  for (const chunk of chunks) {
+    hash.update(chunk)
+    if (chunks.length > 1) await setImmediate()
+  }
+  return hash.digest('base64url')
+}
+
+/** The number of bytes in the chunks. */
+export function lengthOf (chunks: Chunks) {
+  return chunks.reduce((sum, { length }) => sum + length, 0)
+}

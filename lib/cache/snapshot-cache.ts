@@ -1,0 +1,170 @@
+import type { Static, TSchema } from '@sinclair/typebox'
+import { LRUCache } from 'lru-cache'
+import type { PendingQuery, Row } from 'postgres'
+
+import type { Sql } from '../database.ts'
+import { CachedBody, ChunkCollector, hashChunks } from './cached-body.ts'
+import { singleFlight } from './single-flight.ts'
+
+/** The body of a success, by the schema of its route. */
+export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema['response'][200]>
+
+/** Builds a response body, a JSON object. It depends on what the tables hold, and on nothing else. */
+export interface CachedQuery<Body extends object> {
+  /** A field that is a list, and the query for its items: each row becomes an object. */
+  list?: [field: keyof Body & string, rows: PendingQuery<Row[]>]
+  /** The query for the other fields: the columns of its one row. Without a row there is no body. */
+  fields?: PendingQuery<Row[]>
+}
+
+/** Identifies a snapshot. Equal ids mean that nothing was committed in between. `null` never matches. */
+export type SnapshotId = string | null
+
+interface CacheEntry {
+  /** The JSON as PostgreSQL wrote it; `undefined` when the query had no row. */
+  body: CachedBody | undefined
+  /** The snapshot that it was read in. */
+  snapshot: SnapshotId
+}
+
+/**
+ * The id of the current snapshot. Two equal ids mean that nothing was committed in between:
+ *
+ * - `pg_current_snapshot()` says which transactions have ended. Every commit of a write changes it before the client
+ *   hears of the commit. On a standby it leaves some out, so there the id is null.
+ * - The name of the database and the start time of the server tell it from another that took its place, with
+ *   transaction ids of its own.
+ * - After a crash, the ids of lost transactions are assigned again, and the start time may stay the same. But the
+ *   statistics are reset; or, where that shows in a file only (PostgreSQL 14), a new checkpoint is written.
+ *
+ * Each function costs several microseconds on a backend that was idle, so there are few: the version is the one that
+ * the server reported when the connection was made. A server that takes its place is as new, or newer.
+ */
+const snapshotId = (sql: Sql) => sql`
+  CASE WHEN NOT pg_is_in_recovery() THEN (
+    pg_current_snapshot(), current_database(), pg_postmaster_start_time(),
+    ${parseInt(String(sql.parameters.server_version)) >= 15
+      ? sql`pg_stat_get_bgwriter_stat_reset_time()`
+      : sql`(pg_control_checkpoint()).checkpoint_lsn`}
+  )::text END
+`
+
+/** A row: the snapshot id and the other fields, in the first row, and an item of the list. */
+type Columns = [snapshot: Buffer | null, fields: Buffer | null, item: Buffer | null]
+
+const COMMA = Buffer.from(',')
+
+/** Approximate bytes of an entry besides its body. */
+const ENTRY_OVERHEAD = 500
+
+/** Rows that are fetched at a time: a few milliseconds of work. */
+const BATCH_ROWS = 500
+
+/** Size multiplier: identity, gzip and brotli. */
+const ENCODED_FORMS = 3
+
+/** Hits, misses, and how often the current snapshot was asked for. */
+export interface CacheCounts {
+  hits: number
+  misses: number
+  validations: number
+}
+
+/**
+ * A cache of response bodies that is never stale, without triggers, notifications or expiry times, for any writer and
+ * any number of instances:
+ *
+ * 1. A body is cached with the snapshot that it was read in. Both come from one statement.
+ * 2. For every request the current snapshot is asked for after the request arrived; requests that arrive together share
+ *    the question. Equal ids mean that nothing was committed in between: the cached bytes are what a read would give.
+ * 3. Otherwise the body is read again by a statement that begins after the request arrived. All requests that found
+ *    the same new snapshot share that read.
+ *
+ * The snapshot is asked for on `sqlProbe`, which long reads do not occupy. `maxBytes` bounds all entries; the least
+ * recently used one goes first. No caller waits more than `seconds` for another caller's read and its own.
+ */
+export function createSnapshotCache (sql: Sql, sqlProbe: Sql, maxBytes: number, seconds: number) {
+  const entries = new LRUCache<string, CacheEntry>({
+    maxSize: maxBytes,
+    sizeCalculation: ({ body }, key) => ENTRY_OVERHEAD + key.length + ENCODED_FORMS * (body?.length ?? 0),
+  })
+  const currentId = snapshotId(sql)
+  const shareSnapshot = singleFlight<SnapshotId>(seconds)
+  const shareRead = singleFlight<CacheEntry>(seconds)
+  const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
+
+  return { currentSnapshot, get, counts, bytes: () => entries.calculatedSize }
+
+  /** The current snapshot at some time after the call. */
+  function currentSnapshot () {
+    return shareSnapshot('', async () => {
+      counts.validations++
+      const [row] = await sqlProbe<[{ snapshot: SnapshotId }]>`SELECT ${currentId} AS snapshot`
+      return row.snapshot
+    })
+  }
+
+  /**
+   * The body of the query that the key identifies, as the database would give it at some time after the call;
+   * `undefined` when the query has no row.
+   */
+  async function get (key: string, query: (sql: Sql) => CachedQuery<any>): Promise<CachedBody | undefined> {
+    let snapshot: SnapshotId = null
+    if (entries.has(key)) {
+      snapshot = await currentSnapshot()
+      const entry = entries.get(key)
+      if (entry && snapshot !== null && entry.snapshot === snapshot) {
+        counts.hits++
+        return entry.body
+      }
+    }
+    const { body } = await shareRead(key, () => read(key, query(sql)), snapshot)
+    return body
+  }
+
+  async function read (key: string, query: CachedQuery<any>): Promise<CacheEntry> {
+    counts.misses++
+    const { chunks, snapshot } = await readChunks(sql, query, currentId)
+    const hash = chunks && await hashChunks(chunks)
+    const cached = entries.get(key)?.body
+    // A commit elsewhere leaves the bytes as they are: keep the body, and what it was encoded to.
+    const body = chunks && hash ? cached?.hash === hash ? cached : new CachedBody(chunks, hash) : undefined
+    const entry = { body, snapshot }
+    entries.set(key, entry)
+    return entry
+  }
+}
+
+/**
+ * Reads a body and its snapshot in one statement. Rows are fetched in batches and copied as PostgreSQL wrote them, so
+ * that other requests are served in between, however many there are.
+ */
+async function readChunks (sql: Sql, { list, fields }: CachedQuery<any>, currentId: PendingQuery<Row[]>) {
+  const [name, rows] = list ?? []
+  const others = sql`(SELECT row_to_json(fields) FROM (${fields ?? sql`SELECT`}) AS fields)`
+  const isFirst = sql`row_number() OVER () = 1`
+  const statement = rows
+    ? sql`
+      SELECT CASE WHEN ${isFirst} THEN ${currentId} END, CASE WHEN ${isFirst} THEN ${others} END, item
+      FROM (SELECT) AS one LEFT JOIN (SELECT row_to_json(item) AS item FROM (${rows}) AS item) AS items ON true
+    `
+    : sql`SELECT ${currentId}, ${others}, NULL`
+
+  const collector = new ChunkCollector()
+  let first: Columns | undefined
+  if (name) collector.add(Buffer.from(`{"${name}":[`))
+  await (statement.raw() as unknown as PendingQuery<Columns[]>).cursor(BATCH_ROWS, rows => {
+    for (const columns of rows) {
+      if (first) collector.add(COMMA)
+      first ??= columns
+      const [, , item] = columns
+      if (item) collector.add(item)
+    }
+  })
+  const [snapshot, rest] = first!
+  if (rest) {
+    if (name) collector.add(Buffer.from(rest.length > '{}'.length ? '],' : ']'))
+    collector.add(name ? rest.subarray('{'.length) : rest)
+  }
+  return { snapshot: snapshot && String(snapshot), chunks: rest ? collector.end() : undefined }
+}

@@ -1,0 +1,82 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+
+import t from 'tap'
+
+import { CachedBody, ChunkCollector, ENCODINGS, hashChunks, lengthOf } from '#lib/cache/cached-body.js'
+
+const MEGABYTE = 1024 * 1024
+const DECODERS: { [encoding: string]: (bytes: Buffer) => Buffer } = { br: brotliDecompressSync, gzip: gunzipSync }
+const text = Buffer.from(JSON.stringify({ name: 'Ünïcödé 😀', items: Array.from({ length: 500 }, (_, n) => n) }))
+
+/** The chunks of these pieces. */
+function collect (...pieces: Buffer[]) {
+  const collector = new ChunkCollector()
+  for (const piece of pieces) collector.add(piece)
+  return collector.end()
+}
+
+t.test('pieces are copied to chunks of a megabyte', async t => {
+  t.strictSame(collect(), [Buffer.alloc(0)])
+  const piece = randomBytes(MEGABYTE)
+  const chunks = collect(...Array.from({ length: 10 }, () => piece))
+  t.strictSame(chunks.map(({ length }) => length / MEGABYTE), Array(10).fill(1))
+  t.strictSame(Buffer.concat(chunks), Buffer.concat(Array.from({ length: 10 }, () => piece)))
+  t.equal(lengthOf(chunks), 10 * MEGABYTE)
+  piece[0]! ^= 1
+  t.not(chunks[0]![0], piece[0])
+  const big = randomBytes(9 * MEGABYTE)
+  const parts = collect(big)
+  t.strictSame(parts.map(({ length }) => length / MEGABYTE), Array(9).fill(1))
+  t.strictSame(Buffer.concat(parts), big)
+})
+
+t.test('a hash is that of the bytes, however they are divided', async t => {
+  const bytes = randomBytes(9 * MEGABYTE)
+  const hash = await hashChunks([bytes])
+  t.match(hash, /^[\w-]{43}$/, 'that an entity tag can be made of')
+  t.equal(await hashChunks(collect(bytes.subarray(0, 7 * MEGABYTE), bytes.subarray(7 * MEGABYTE))), hash)
+  // The last bit of the last byte.
+  bytes[bytes.length - 1]! ^= 1
+  t.not(await hashChunks([bytes]), hash)
+  t.equal(await hashChunks([Buffer.from('[]')]), 'T1PNoYwrqgwDVLtfmj7L5e0Sq02OEbqHPC8RFhICuUU', 'ever since')
+})
+
+t.test('a body is encoded once in each encoding, and decodes to its bytes', async t => {
+  t.strictSame(ENCODINGS, ['br', 'gzip'], 'the best one first')
+  const body = new CachedBody([text.subarray(0, 100), text.subarray(100)], 'a hash')
+  t.strictSame([body.hash, body.length], ['a hash', text.length])
+  for (const encoding of ENCODINGS) {
+    const encoded = body.encode(encoding)
+    t.equal(body.encode(encoding), encoded, `${encoding} before it is done`)
+    const chunks = await encoded
+    t.equal(await body.encode(encoding), chunks, `${encoding} afterwards`)
+    t.strictSame(DECODERS[encoding]!(Buffer.concat(chunks!)), text)
+    t.ok(lengthOf(chunks!) < text.length / 2)
+  }
+})
+
+t.test('a body is sent as it is while it takes too long to encode', async t => {
+  const body = new CachedBody([randomBytes(MEGABYTE)], 'a hash', 0)
+  t.equal(await body.encode('br'), undefined)
+  while (!await body.encode('br')) await sleep(5)
+  t.equal(await body.encode('br'), await body.encode('br'))
+})
+
+t.test('a body that can not be encoded is sent as it is', async t => {
+  const body = new CachedBody([text], 'a hash')
+  for (let time = 0; time < 2; time++) t.equal(await body.encode('none' as never), undefined)
+})
+
+t.test('what is due meanwhile does not wait for a big body', async t => {
+  const events: string[] = []
+  const hashing = hashChunks(Array.from({ length: 8 }, () => Buffer.alloc(MEGABYTE))).then(() => events.push('hashed'))
+  // Whatever else is to do comes in turns of the event loop.
+  for (let turn = 1; turn <= 5; turn++) {
+    await new Promise(setImmediate)
+    events.push(`turn ${turn}`)
+  }
+  await hashing
+  t.strictSame(events, ['turn 1', 'turn 2', 'turn 3', 'turn 4', 'turn 5', 'hashed'])
+})

@@ -1,0 +1,112 @@
+import { EventEmitter, once } from 'node:events'
+import { request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+
+import { buildApp } from '#lib/app.js'
+import { makeProxy } from '../cluster.ts'
+import { build as buildService, createDatabase, inject, person, testConfig } from '../helper.ts'
+
+/** The service; any operation of it may answer with a 503 that no route declares. */
+async function build (t: Test, MAX_REQUESTS: string) {
+  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), MAX_REQUESTS }))
+  t.teardown(() => app.close())
+  await app.ready()
+  return app
+}
+
+t.test('past MAX_REQUESTS at a time operations are refused at once, and probes are not', async t => {
+  const app = await build(t, '3')
+  const { token } = await person(app)
+  const headers = { authorization: `Bearer ${token}` }
+  const like = () => inject(app, 'POST', '/mentors/no-such-mentor/like', undefined, headers)
+
+  // Nobody gets at the likes.
+  const lock = new EventEmitter()
+  const locked = app.sql.begin(async sql => {
+    await sql`LOCK TABLE mentor_likes`
+    lock.emit('taken')
+    await once(lock, 'release')
+  })
+  await once(lock, 'taken')
+  const waiting = Array.from({ length: 5 }, like)
+  const refused = await Promise.race(waiting)
+  t.strictSame(
+    [refused.statusCode, refused.headers['retry-after'], refused.json()],
+    [503, '2', { message: 'The service has too much to do at this moment, please try again in a few seconds' }]
+  )
+  t.equal((await inject(app, 'GET', '/events')).statusCode, 503)
+  t.equal((await inject(app, 'GET', '/livez')).statusCode, 200)
+  t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200)
+  t.equal((await inject(app, 'GET', '/auth/me')).statusCode, 401, 'nobody is counted who is not let in')
+
+  lock.emit('release')
+  await locked
+  const statuses = (await Promise.all(waiting)).map(({ statusCode }) => statusCode)
+  t.strictSame(statuses.sort(), [404, 404, 404, 503, 503])
+  t.equal((await inject(app, 'GET', '/events')).statusCode, 200, 'and then all goes on')
+})
+
+t.test('an operation is counted until it is answered, whatever the answer', async t => {
+  const app = await build(t, '1')
+  const admin = await person(app, 'ADMIN')
+  for (let time = 0; time < 3; time++) {
+    t.equal((await admin.inject('PUT', '/blogs/no-such-blog', {})).statusCode, 500)
+    t.equal((await admin.inject('PUT', '/blogs/no-such-blog', { title: 1 })).statusCode, 400)
+    t.equal((await admin.inject('GET', '/clubs')).statusCode, 200)
+  }
+})
+
+/** The service, on a database whose answers can be held back. */
+async function slow (t: Test) {
+  const address = new URL(await createDatabase(t))
+  const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
+  const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
+  const app = await buildService(t, { DATABASE_URL, DATABASE_TIMEOUT: '1' })
+  const sql = postgres(address.href, { max: 1 })
+  t.teardown(() => sql.end())
+  return { app, proxy, sql }
+}
+
+t.test('an operation has one timeout, however many statements it has', async t => {
+  const { app, sql } = await slow(t)
+  const ada = await person(app)
+  const [mentor] = await sql<{ id: string }[]>`
+    WITH club AS (INSERT INTO clubs (name, description) VALUES ('Chess', '') RETURNING id)
+    INSERT INTO mentors (name, expertise, image_url, club_id) SELECT 'Bob', 'Openings', '', id FROM club RETURNING id
+  `
+  // Each of the two statements takes less time than it may.
+  await sql.unsafe(`
+    CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.7); RETURN NULL; END';
+    CREATE TRIGGER dawdle AFTER INSERT ON mentor_likes EXECUTE FUNCTION dawdle();
+    ALTER TABLE mentor_like_counts RENAME TO counted;
+    CREATE VIEW mentor_like_counts AS SELECT counted.* FROM counted, pg_sleep(0.7);
+  `)
+  const start = performance.now()
+  const { statusCode, body } = await ada.inject('POST', `/mentors/${mentor!.id}/like`)
+  t.strictSame([statusCode, JSON.parse(body)], [500, { message: 'Error toggling mentor like' }])
+  t.ok(performance.now() - start < 1300)
+})
+
+t.test('so has one that waits for the snapshot that others asked for', async t => {
+  const { app, proxy } = await slow(t)
+  await app.listen({ port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const get = async () => {
+    const start = performance.now()
+    const [response] = await once(request({ port, path: '/clubs' }).end(), 'response')
+    response.resume()
+    return { status: response.statusCode, seconds: (performance.now() - start) / 1000 }
+  }
+  t.equal((await get()).status, 200)
+  const { arrived, release } = proxy.hold()
+  const early = get()
+  await arrived
+  const late = await get()
+  t.equal(late.status, 500)
+  t.ok(late.seconds < 1.3, `${late.seconds} s`)
+  t.equal((await early).status, 500)
+  release()
+})
