@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { chown, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
-import { dirname, join, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
@@ -36,7 +36,20 @@ const SETTINGS = [
   'log_checkpoints=off',
 ]
 
-interface Account { uid: number, gid: number }
+interface User { uid: number, gid: number }
+
+/** Owns the data that root creates: the unprivileged user that every Linux has. */
+const NOBODY: User = { uid: 65_534, gid: 65_534 }
+
+/** How the programs of the server are run. */
+export interface Account {
+  /** Who owns the data. */
+  owner: User
+  /** The user and group that `spawn` changes to. */
+  identity?: User
+  /** The command that runs them, empty for none. */
+  wrapper: string[]
+}
 
 /** A PostgreSQL server that runs; `release` stops it unless another process still uses it. */
 export interface EmbeddedPostgres {
@@ -55,8 +68,7 @@ export async function startEmbeddedPostgres (dataDir: string, log: Log): Promise
   const home = resolve(dataDir)
   const password = await keepSecret(join(home, 'postgres-password'))
   const binaries = await findBinaries()
-  const account = await findAccount(join(home, 'postgres'))
-  await assertReach(account, home, binaries.initdb)
+  const account = await findAccount(home, binaries.initdb)
 
   const cluster = new Cluster(home, password, binaries, account, log)
   if (!existsSync(cluster.data)) {
@@ -87,33 +99,42 @@ export async function findBinaries (platform = `${process.platform}-${process.ar
 }
 
 /**
- * Tells who is to run the server on these data: their owner. New data belong to whoever starts the service or, since
- * PostgreSQL refuses to be root, to the user `postgres`, who is made if need be.
+ * Finds the account that runs the server on the data under `home`. PostgreSQL refuses to be root; when root starts it,
+ * that is the owner of the data, with the smallest grant that lets them enter the folder and run `program`. Throws a
+ * StartupError when there is none.
  */
-export async function findAccount (data: string): Promise<Account> {
-  const owner = await stat(data).catch(() => undefined)
-  if (owner) return { uid: owner.uid, gid: owner.gid }
-  if (process.getuid!() !== 0) return { uid: process.getuid!(), gid: process.getgid!() }
-  const id = async (flag: string) => Number((await run('id', [flag, 'postgres'])).stdout)
-  try {
-    return { uid: await id('-u'), gid: await id('-g') }
-  } catch {
-    await run('useradd', ['--system', '--user-group', '--shell', '/usr/sbin/nologin', 'postgres'])
-    return { uid: await id('-u'), gid: await id('-g') }
+export async function findAccount (home: string, program: string): Promise<Account> {
+  const self = { uid: process.getuid!(), gid: process.getgid!() }
+  if (self.uid !== 0) return { owner: self, wrapper: [] }
+
+  const data = await stat(join(home, 'postgres')).catch(() => undefined)
+  const owner = data?.uid ? { uid: data.uid, gid: data.gid } : NOBODY
+  const withCapability = (name: string) => ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups',
+    `--inh-caps=+${name}`, `--ambient-caps=+${name}`, '--securebits=+no_setuid_fixup']
+  const accounts: Account[] = [
+    { owner, identity: owner, wrapper: [] },
+    // May read any file, and enter any folder, such as root's home.
+    { owner, wrapper: withCapability('dac_read_search') },
+    // May also write any file. Containers often leave root nothing smaller, and an umask of 077 needs it.
+    { owner, wrapper: withCapability('dac_override') },
+    // May do what the owner root may without capabilities: the last resort, without setpriv.
+    { owner: self, wrapper: ['unshare', '--user', `--map-user=${NOBODY.uid}`, `--map-group=${NOBODY.gid}`] },
+  ]
+  // To create the data, initdb needs a user with a name.
+  const check = 'cd "$0" && "$1" --version && { test -e postgres || id -un; }'
+  for (const account of accounts.filter(({ owner }) => !data || owner.uid === data.uid)) {
+    const works = await runAs(account, '/bin/sh', ['-c', check, home, program], home).then(() => true, () => false)
+    if (works) return account
   }
+  throw new StartupError(`The embedded PostgreSQL refuses to be root, and no other user can run it in ${home}: ` +
+    'start as an ordinary user, install setpriv (util-linux), move the project and DATA_DIR to folders that all ' +
+    'users can enter, or set DATABASE_URL')
 }
 
-/** Throws a StartupError that names the first folder on the way to these paths that the account cannot enter. */
-export async function assertReach (account: Account, ...paths: string[]) {
-  const canEnter = (path: string) => run('test', ['-x', path], account).then(() => true, () => false)
-  for (const path of paths) {
-    // Who can enter a folder can enter all those on the way to it.
-    if (await canEnter(path)) continue
-    let folder = path
-    while (!await canEnter(dirname(folder))) folder = dirname(folder)
-    throw new StartupError(`The embedded PostgreSQL runs as user ${account.uid}, who cannot enter ${folder}: ` +
-      'move the project or DATA_DIR to a folder open to that user, start as an ordinary user, or set DATABASE_URL')
-  }
+/** Runs a program as this account. */
+export async function runAs ({ identity, wrapper }: Account, program: string, args: string[], cwd: string) {
+  const [file, ...rest] = [...wrapper, program, ...args]
+  return run(file!, rest, { ...identity, cwd })
 }
 
 /** The data of one server, and what can be done with it. */
@@ -144,7 +165,7 @@ class Cluster {
     const passwordFile = `${draft}.password`
     try {
       await this.#give(passwordFile, this.#password)
-      await chown(draft, this.#account.uid, this.#account.gid)
+      await this.#own(draft)
       await this.#run('initdb', '--pgdata', draft, '--username', 'postgres', '--pwfile', passwordFile,
         '--auth', 'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C',
         '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8',
@@ -268,11 +289,16 @@ class Cluster {
 
   async #give (file: string, content: string) {
     await writeFile(file, content, { mode: 0o600 })
-    await chown(file, this.#account.uid, this.#account.gid)
+    await this.#own(file)
+  }
+
+  async #own (path: string) {
+    const { uid, gid } = this.#account.owner
+    await chown(path, uid, gid)
   }
 
   #run (program: 'initdb' | 'pg_ctl', ...args: string[]) {
-    return run(this.#binaries[program], args, { ...this.#account, cwd: this.#home })
+    return runAs(this.#account, this.#binaries[program], args, this.#home)
   }
 }
 

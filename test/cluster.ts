@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { findAccount, findBinaries } from '#lib/embedded-postgres.js'
+import { type Account, findAccount, findBinaries, runAs } from '#lib/embedded-postgres.js'
 import { dataDir, freePort, postgresOf, remaining } from './process.ts'
 
 const run = promisify(execFile)
@@ -33,9 +33,9 @@ interface Test {
 export class Cluster {
   readonly port: number
   readonly #home: string
-  readonly #account: { uid: number, gid: number }
+  readonly #account: Account
 
-  private constructor (home: string, port: number, account: { uid: number, gid: number }) {
+  private constructor (home: string, port: number, account: Account) {
     this.port = port
     this.#home = home
     this.#account = account
@@ -52,9 +52,9 @@ export class Cluster {
 
   static async #make (t: Test, parent?: string) {
     const home = dataDir(t, parent)
-    const account = await findAccount(join(home, 'postgres'))
     await mkdir(home)
-    await chown(home, account.uid, account.gid)
+    const account = await findAccount(home, join(BIN, 'initdb'))
+    await chown(home, account.owner.uid, account.owner.gid)
     return new Cluster(home, await freePort(), account)
   }
 
@@ -109,7 +109,7 @@ export class Cluster {
   }
 
   #run (program: string, ...args: string[]) {
-    return run(join(BIN, program), args, { ...this.#account, cwd: this.#home })
+    return runAs(this.#account, join(BIN, program), args, this.#home)
   }
 }
 

@@ -12,7 +12,6 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 
 import { PLANNING } from '#lib/database.js'
-import { findAccount } from '#lib/embedded-postgres.js'
 import { hashPassword } from '#lib/passwords.js'
 import { Cluster } from '../cluster.ts'
 import { freePort, isListening } from '../process.ts'
@@ -36,6 +35,11 @@ const BOUND = 6000
 
 /** How long a program may take until it listens, in milliseconds. */
 const PATIENCE = 10_000
+
+/** Who runs the programs that do not want to be root. */
+const ACCOUNT = process.getuid!() === 0
+  ? { uid: 65_534, gid: 65_534 }
+  : { uid: process.getuid!(), gid: process.getgid!() }
 
 /** The role that PgBouncer knows. */
 const ROLE = { user: 'community', password: 'correct-horse' }
@@ -189,18 +193,15 @@ async function fill (directory: string, name: string, values: Record<string, str
 async function write (directory: string, name: string, text: string) {
   const path = join(directory, name)
   await writeFile(path, text)
-  const { uid, gid } = await findAccount(join(directory, 'none'))
-  await chown(path, uid, gid)
+  await chown(path, ACCOUNT.uid, ACCOUNT.gid)
   return path
 }
 
-/** Starts a program, which does not want to be root, and waits until it listens. */
+/** Starts a program and waits until it listens. */
 async function startProgram (scope: Scope, directory: string, program: string, port: number, args: string[]) {
   const file = join(directory, `${program}.log`)
   const output = openSync(file, 'a')
-  const child = spawn(program, args, {
-    ...await findAccount(join(directory, 'none')), cwd: directory, stdio: ['ignore', output, output],
-  })
+  const child = spawn(program, args, { ...ACCOUNT, cwd: directory, stdio: ['ignore', output, output] })
   closeSync(output)
   const ended = once(child, 'close')
   scope.teardown(async () => {

@@ -36,7 +36,7 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   const start = performance.now()
   const directory = await mkdtemp(join(tmpdir(), 'community-faults-'))
   scope.teardown(() => rm(directory, { recursive: true, force: true }))
-  // PostgreSQL, which does not run as root, must be able to enter it.
+  // PgBouncer and HAProxy, which do not run as root, must be able to enter it.
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
   const faults = [databaseFaults, processFaults, overloadFaults, instanceFaults]

@@ -1,7 +1,8 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { appendFile, chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { appendFile, chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -9,7 +10,7 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 import t from 'tap'
 
-import { assertReach, findAccount, findBinaries, startEmbeddedPostgres } from '#lib/embedded-postgres.js'
+import { findAccount, findBinaries, startEmbeddedPostgres } from '#lib/embedded-postgres.js'
 import { StartupError } from '#lib/startup-error.js'
 
 // Servers are made, started, killed and started again.
@@ -17,11 +18,15 @@ import { StartupError } from '#lib/startup-error.js'
 const run = promisify(execFile)
 
 type Test = Pick<typeof t, 'teardown'>
+type Intercepting = Pick<typeof t, 'intercept'>
 
-/** A folder that the server's account can enter, for all servers of this file; gone when it ends. */
+const self = { uid: process.getuid!(), gid: process.getgid!() }
+const isRoot = self.uid === 0
+const nobody = { uid: 65_534, gid: 65_534 }
+
+/** A folder that no other user can enter, for all servers of this file; gone when it ends. */
 await mkdir('.data', { recursive: true })
 const parent = resolve(await mkdtemp('.data/embedded-'))
-await chmod(parent, 0o755)
 t.teardown(() => rm(parent, { recursive: true, maxRetries: 5 }))
 
 let count = 0
@@ -112,12 +117,12 @@ async function used (url: string, users: number) {
 }
 
 /** The start of a process: it prints the address and goes on until it is killed. */
-async function startElsewhere (t: Test, home: string) {
+async function startElsewhere (t: Test, home: string, wrapper: string[] = []) {
   const script = `import { startEmbeddedPostgres } from '#lib/embedded-postgres.js'
     console.log((await startEmbeddedPostgres(${JSON.stringify(home)}, { info () {}, warn () {} })).url)`
   // Its coverage does not count, see test/process.ts.
-  const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--input-type=module', '--eval', script],
-    { stdio: ['ignore', 'pipe', 'inherit'] })
+  const command = [...wrapper, process.execPath, '--input-type=module', '--eval', script]
+  const child = spawn('env', ['-u', 'NODE_OPTIONS', ...command], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => { child.kill('SIGKILL') })
   const [line] = await once(child.stdout, 'data')
   return {
@@ -371,21 +376,6 @@ t.test('Data that cannot be made stop the start with one line, and leave no draf
   t.equal(stdout, 'postgres-password\n')
 })
 
-t.test('A folder that the account cannot enter is named', async t => {
-  const folder = newHome()
-  await mkdir(join(folder, 'shut', 'in'), { recursive: true })
-  await chmod(join(folder, 'shut'), 0o600)
-  const account = process.getuid!() === 0
-    ? { uid: 65_534, gid: 65_534 }
-    : { uid: process.getuid!(), gid: process.getgid!() }
-  await assertReach(account, folder, '/')
-  t.equal(await refusal(assertReach(account, folder, join(folder, 'shut', 'in'))),
-    `The embedded PostgreSQL runs as user ${account.uid}, who cannot enter ${join(folder, 'shut')}: ` +
-    'move the project or DATA_DIR to a folder open to that user, start as an ordinary user, or set DATABASE_URL')
-  await chmod(join(folder, 'shut'), 0o755)
-  await assertReach(account, join(folder, 'shut', 'in'))
-})
-
 t.test('There is no embedded PostgreSQL for an unknown platform', async t => {
   t.equal(await refusal(findBinaries('plan9-mips')), 'There is no embedded PostgreSQL for plan9-mips: ' +
     'set DATABASE_URL to the address of a PostgreSQL 14 or newer')
@@ -394,29 +384,153 @@ t.test('There is no embedded PostgreSQL for an unknown platform', async t => {
   t.equal(existsSync(initdb), true)
 })
 
-t.test('The server runs as the owner of its data, or as whoever starts it', async t => {
-  const dir = t.testdir({ data: {} })
-  const self = { uid: process.getuid!(), gid: process.getgid!() }
-  t.strictSame(await findAccount(join(dir, 'data')), self)
-  t.intercept(process, 'getuid', { value: () => 1234 })
-  t.intercept(process, 'getgid', { value: () => 5678 })
-  t.strictSame(await findAccount(join(dir, 'data')), self)
-  t.strictSame(await findAccount(join(dir, 'new')), { uid: 1234, gid: 5678 })
+/** Bits of the capabilities of Linux that pass folders. */
+const DAC_OVERRIDE = 1 << 1
+const DAC_READ_SEARCH = 1 << 2
+
+/** The capabilities of a process: 0 where there are none. */
+async function capabilities (pid: number | 'self') {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => 'CapEff:\t0')
+  return Number.parseInt(/^CapEff:\t(\w+)/m.exec(status)![1]!, 16)
+}
+
+/** The user of the server on these data, and what it may beyond that. */
+async function privileges (home: string) {
+  const pid = (await serverPid(home))!
+  const { stdout } = await run('ps', ['-o', 'uid=', '-p', String(pid)])
+  return { uid: Number(stdout), capabilities: await capabilities(pid) }
+}
+
+/** What the server gets of root to pass the folders to these paths. */
+async function grant (...paths: string[]) {
+  const isOpen = async (path: string) => run('test', ['-x', path], nobody).then(() => true, () => false)
+  if (!isRoot || !(await Promise.all(paths.map(isOpen))).includes(false)) return 0
+  return await capabilities('self') & DAC_READ_SEARCH || DAC_OVERRIDE
+}
+
+/** A folder that all users can enter, gone when the test ends. */
+async function openFolder (t: Test) {
+  const folder = await mkdtemp(join(tmpdir(), 'embedded-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  await chmod(folder, 0o755)
+  return folder
+}
+
+/** A folder with these programs, for PATH. */
+async function folderOf (t: Test, ...programs: string[]) {
+  const folder = await openFolder(t)
+  for (const program of programs) {
+    const { stdout } = await run('sh', ['-c', 'command -v "$0"', program])
+    await symlink(stdout.trim(), join(folder, program))
+  }
+  return folder
+}
+
+/** Makes the test root, who finds no programs but those in this folder. */
+function becomeRoot (t: Intercepting, path = process.env.PATH) {
+  t.intercept(process, 'getuid', { value: () => 0 })
+  t.intercept(process, 'env', { value: { ...process.env, PATH: path } })
+}
+
+const { initdb } = await findBinaries()
+const starter = isRoot ? nobody : self
+
+t.test('In a closed folder the server runs as its starter, or for root as nobody, who may pass folders', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  t.equal((await stat(join(home, 'postgres'))).uid, starter.uid)
+  t.strictSame(await privileges(home), { uid: starter.uid, capabilities: await grant(parent) })
+  await server.release()
 })
 
-t.test('Started by root, the server runs as the user postgres, who is made if need be', async t => {
-  const dir = t.testdir({
-    id: '#!/bin/sh\n[ -e "$0.made" ] && case "$*" in "-u postgres") echo 4242;; "-g postgres") echo 4343;; esac\n',
-    useradd: '#!/bin/sh\necho "$@" >> "$(dirname "$0")/id.made"\n',
-  })
-  await chmod(join(dir, 'id'), 0o755)
-  await chmod(join(dir, 'useradd'), 0o755)
-  t.intercept(process, 'env', { value: { ...process.env, PATH: `${dir}:${process.env.PATH}` } })
-  t.intercept(process, 'getuid', { value: () => 0 })
-  const account = { uid: 4242, gid: 4343 }
-  const made = '--system --user-group --shell /usr/sbin/nologin postgres\n'
-  t.strictSame(await findAccount(join(dir, 'new')), account)
-  t.equal(await readFile(join(dir, 'id.made'), 'utf8'), made)
-  t.strictSame(await findAccount(join(dir, 'new')), account)
-  t.equal(await readFile(join(dir, 'id.made'), 'utf8'), made, 'the second time there is such a user')
+t.test('In an open folder nothing is granted', async t => {
+  const folder = await openFolder(t)
+  const home = join(folder, 'data')
+  t.teardown(() => stopServer(home))
+  const server = await start(home)
+  t.equal((await stat(join(home, 'postgres'))).uid, starter.uid)
+  t.strictSame(await privileges(home), { uid: starter.uid, capabilities: await grant(folder, initdb) })
+  await server.release()
+})
+
+t.test('Root runs the server as the owner of its data, even when their folder is closed', async t => {
+  // An earlier version chose the user postgres.
+  const owner = isRoot ? { uid: 101, gid: 102 } : self
+  const folder = await openFolder(t)
+  const home = join(folder, 'data')
+  t.teardown(() => stopServer(home))
+  await run('cp', ['-a', seed, home])
+  await run('chown', ['-R', `${owner.uid}:${owner.gid}`, join(home, 'postgres'), join(home, 'postgres.log')])
+  const other = await startElsewhere(t, home)
+  t.strictSame(await privileges(home), { uid: owner.uid, capabilities: await grant(folder, initdb) })
+  await other.kill()
+  await used(other.url, 0)
+
+  becomeRoot(t)
+  await chmod(folder, 0o700)
+  const server = await start(home)
+  t.equal(server.url, other.url, 'the server that was left behind is joined')
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+
+  const next = await start(home)
+  t.strictSame(await kept(next.url), KEPT)
+  t.strictSame(await privileges(home), { uid: owner.uid, capabilities: await grant(folder, initdb) })
+  await query(next.url, sql => sql`CREATE TABLE more AS SELECT 2 AS row`)
+  await next.release()
+  const { stdout } = await run('find', [join(home, 'postgres'), '!', '-uid', String(owner.uid)])
+  t.equal(stdout, '', 'all of it is still theirs')
+})
+
+t.test('In a container, which leaves root less, the server gets what is left', async t => {
+  const home = await newData(t)
+  // What container engines leave root by default.
+  const left = '-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap'
+  const other = await startElsewhere(t, home, isRoot ? ['setpriv', `--bounding-set=${left}`] : [])
+  t.strictSame(await privileges(home), { uid: starter.uid, capabilities: isRoot ? DAC_OVERRIDE : 0 })
+  await other.kill()
+  await used(other.url, 0)
+  const server = await start(home)
+  t.equal(server.url, other.url)
+  await server.release()
+})
+
+t.test('An ordinary user runs the server as it is', async t => {
+  t.intercept(process, 'getuid', { value: () => 1234 })
+  t.strictSame(await findAccount(parent, initdb), { owner: { uid: 1234, gid: self.gid }, wrapper: [] })
+})
+
+t.test('Where root cannot become another user, a user namespace does, and the data are root\'s', async t => {
+  const path = await folderOf(t, 'unshare', 'id')
+  const canUnshare = await run('unshare', ['--user', '--map-root-user', 'true']).then(() => true, () => false)
+  if (!canUnshare) {
+    becomeRoot(t, path)
+    return t.match(await refusal(start(newHome())), /refuses to be root/)
+  }
+  const home = newHome()
+  t.teardown(() => stopServer(home))
+  const other = await startElsewhere(t, home,
+    isRoot ? ['env', `PATH=${path}`] : ['unshare', '--user', '--map-root-user'])
+  t.strictSame(await privileges(home), { uid: self.uid, capabilities: 0 })
+  await query(other.url, sql => sql`CREATE TABLE kept AS SELECT 1 AS row`)
+  await other.kill()
+  await used(other.url, 0)
+
+  const server = await start(home)
+  t.equal(server.url, other.url)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+  const next = await start(home)
+  t.strictSame(await kept(next.url), KEPT)
+  await next.release()
+})
+
+t.test('Where no other user can run the server for root, one line says what to do', async t => {
+  const home = newHome()
+  becomeRoot(t, await folderOf(t, 'id'))
+  t.equal(await refusal(start(home)),
+    `The embedded PostgreSQL refuses to be root, and no other user can run it in ${home}: ` +
+    'start as an ordinary user, install setpriv (util-linux), move the project and DATA_DIR to folders that all ' +
+    'users can enter, or set DATABASE_URL')
+  t.strictSame(await readdir(home), ['postgres-password'])
 })
