@@ -1,6 +1,6 @@
 // Runs before the tests: where there is room in memory, what they keep is kept there.
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, rm, statfs, symlink } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, statfs, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 import { RUN_DIR } from './run.ts'
@@ -17,7 +17,5 @@ if (!existsSync(RUN_DIR) && memory.bavail * memory.bsize > ROOM) {
   await mkdir(dirname(RUN_DIR), { recursive: true })
   await rm(RUN_DIR, { force: true })
   const dir = await mkdtemp(join(MEMORY, 'community-platform-'))
-  // The account that runs the embedded server for root has to get in.
-  await chmod(dir, 0o755)
   await symlink(dir, RUN_DIR)
 }

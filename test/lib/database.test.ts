@@ -1,5 +1,5 @@
 import dns from 'node:dns'
-import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -182,7 +182,6 @@ t.test('A database that does not exist stops the start', async t => {
 t.test('Without DATABASE_URL an embedded PostgreSQL in DATA_DIR is used, and stopped by the last who does', async t => {
   const dir = await mkdtemp('.data/database-')
   t.teardown(() => rm(dir, { recursive: true }))
-  await chmod(dir, 0o755)
   const config = testConfig({ DATA_DIR: dir })
 
   const first = await openDatabase(config, log)
