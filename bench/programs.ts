@@ -44,9 +44,9 @@ export interface Server {
 
 interface ServerOptions {
   name: string
-  script: string
-  /** Of Node.js, before the script. */
-  args?: string[]
+  /** Node.js when there is none. */
+  program?: string
+  script?: string
   /** Where it runs, and where its log goes. */
   directory: string
   env: NodeJS.Dict<string>
@@ -54,13 +54,15 @@ interface ServerOptions {
   ready: string
 }
 
-/** Starts a script that listens on PORT, and waits until it answers. Throws with the end of its log. */
-export async function startServer ({ name, script, args = [], directory, env, ready }: ServerOptions): Promise<Server> {
+/** Starts a program that listens on PORT, and waits until it answers. Throws with the end of its log. */
+export async function startServer (
+  { name, program = process.execPath, script, directory, env, ready }: ServerOptions
+): Promise<Server> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const log = join(directory, `${name}-${port}.log`)
   const output = openSync(log, 'a')
-  const child = spawn(process.execPath, [...args, script], {
+  const child = spawn(program, script ? [script] : [], {
     cwd: directory,
     env: { ...ENVIRONMENT, NODE_ENV: 'production', PORT: String(port), ...env },
     stdio: ['ignore', output, output],

@@ -23,7 +23,7 @@ const { memoryCost, timeCost, parallelism } = ARGON2ID
  */
 const DECOY = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${base64(16)}$${base64(32)}`
 
-/** How many hashes are made at once: one on each core, as far as the pool has the threads, see `start.cts`. */
+/** How many hashes are made at once: one on each core, as far as the pool has the threads, see `bin/start`. */
 const AT_ONCE = Math.min(availableParallelism(), Number(process.env.UV_THREADPOOL_SIZE) || 4)
 
 /** How many hashes may wait for their turn. At some 50 ms each on two cores, the last one waits for 2.5 s. */

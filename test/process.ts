@@ -114,7 +114,7 @@ export interface Service {
 
 /** Starts the service on a free port and waits until it listens. Throws what it wrote when it ends before that. */
 export async function startService (t: Test, environment: NodeJS.Dict<string>, options?: Options): Promise<Service> {
-  const { child, output, ended } = start(t, 'dist/lib/start.cjs', { PORT: '0', ...environment }, options)
+  const { child, output, ended } = start(t, 'dist/lib/server.js', { PORT: '0', ...environment }, options)
   const end = ended.then(outcome => { throw new Error(JSON.stringify(outcome)) })
   const messages = () => output.stdout.split('\n').filter(Boolean).map(line => JSON.parse(line).msg as string)
   const url = () => /"Server listening at (http:[^"]+)"/.exec(output.stdout)?.[1]

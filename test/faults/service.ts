@@ -11,8 +11,8 @@ import { send } from './http.ts'
 import type { Scope } from './scope.ts'
 import { SECRET } from './world.ts'
 
-/** The service as its operators start it: what was compiled. */
-const SCRIPT = fileURLToPath(import.meta.resolve('#lib/start.cjs'))
+/** Starts the service as its operators do. */
+const START = fileURLToPath(new URL('bin/start', import.meta.resolve('#package.json')))
 
 /** How long a service may take until it answers, in milliseconds. */
 const PATIENCE = 30_000
@@ -35,7 +35,7 @@ export async function startService (
   const file = join(directory, `service-${port}.log`)
   const output = openSync(file, 'a')
   // Nothing of the environment of the tests may configure it.
-  const child = spawn(process.execPath, [SCRIPT], {
+  const child = spawn(START, {
     cwd: directory,
     env: {
       PATH: process.env.PATH, NODE_ENV: 'production', LOG_LEVEL: 'warn', JWT_SECRET: SECRET, PORT: port, ...environment,

@@ -123,9 +123,9 @@ export class Service {
     const { PATH, HOME, LANG, TZ } = process.env
     this.#end = undefined
     this.#isEndKnown = false
-    this.#child = spawn(process.execPath, ['--enable-source-maps', join(process.cwd(), 'dist/lib/start.cjs')], {
+    this.#child = spawn(join(process.cwd(), 'bin/start'), {
       cwd: DIRECTORY,
-      env: { PATH, HOME, LANG, TZ, ...this.#environment },
+      env: { PATH, HOME, LANG, TZ, NODE_OPTIONS: '--enable-source-maps', ...this.#environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     for (const stream of [this.#child.stdout!, this.#child.stderr!]) {

@@ -106,7 +106,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 for (const group of [false, true]) {
   t.test(`a stop during the first start${group ? ', by Ctrl-C' : ''}: ends with 0, and leaves nothing`, async t => {
     const DATA_DIR = dataDir(t)
-    const { child, ended } = start(t, 'dist/lib/start.cjs', { DATA_DIR, PORT: '0' }, { covered: true, group })
+    const { child, ended } = start(t, 'dist/lib/server.js', { DATA_DIR, PORT: '0' }, { covered: true, group })
     const files = () => readdir(DATA_DIR, { recursive: true }).catch(() => [])
     // From here on the program that makes the database heeds the signal.
     while (!(await files()).some(file => /^postgres-\w+\/base\/1\/PG_VERSION$/.test(file))) await sleep(10)
@@ -138,7 +138,7 @@ t.test('the embedded database keeps everything, over a stop and over a kill', as
   t.equal(status, 201)
 
   const { port } = new URL(first.url)
-  const refused = await run(t, 'dist/lib/start.cjs', { DATA_DIR, PORT: port })
+  const refused = await run(t, 'dist/lib/server.js', { DATA_DIR, PORT: port })
   t.strictSame({ code: refused.code, stderr: refused.stderr }, {
     code: 1, stderr: `127.0.0.1:${port} is taken: stop what listens there, or set PORT\n`,
   }, 'a second service that cannot listen')
@@ -228,7 +228,7 @@ t.test('what a person can mend is one line', async t => {
   while (starts.length > 0) {
     await Promise.all(starts.splice(0, 3).map(async ([what, variables, line]) => {
       const covered = variables.PORT !== undefined
-      const { code, stderr } = await run(t, 'dist/lib/start.cjs', variables, { covered })
+      const { code, stderr } = await run(t, 'dist/lib/server.js', variables, { covered })
       t.equal(code, 1, what)
       const [first, ...rest] = stderr.split('\n')
       if (typeof line === 'string') t.equal(first, line, what)
@@ -241,7 +241,7 @@ t.test('what a person can mend is one line', async t => {
 t.test('a defect ends the start with all that is known about it', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   await open(t, DATABASE_URL)`CREATE TABLE clubs ()`
-  const { code, stderr } = await run(t, 'dist/lib/start.cjs', { DATABASE_URL, MIGRATE_ON_START: 'true' }, {
+  const { code, stderr } = await run(t, 'dist/lib/server.js', { DATABASE_URL, MIGRATE_ON_START: 'true' }, {
     covered: true,
   })
   t.equal(code, 1)

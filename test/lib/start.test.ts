@@ -1,32 +1,47 @@
 import { execFile } from 'node:child_process'
-import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { cpus } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 
-/** Tells how many threads the pool is to have, when the process first uses it for a file, or else at the end. */
+/** The file that starts the service. */
+const START = 'bin/start'
+
+/** Prints in the place of the service how it is started. */
 const PRELUDE = `
-  const hook = require('node:async_hooks').createHook({
-    init: (id, type) => type.startsWith('FSREQ') && tell(),
-  }).enable()
-
-  function tell () {
-    hook.disable()
-    process.off('exit', tell)
-    require('node:fs').writeSync(1, String(process.env.UV_THREADPOOL_SIZE))
-  }
-  process.on('exit', tell)
+  const { argv, env, execArgv, ppid } = process
+  console.log(JSON.stringify({ argv, env, execArgv, ppid }))
+  process.exit()
 `
 
-t.test('The pool of threads has its size before anything uses it', async t => {
+/** How `bin/start`, called from anywhere, starts the service. */
+async function started (t: Test, environment: NodeJS.Dict<string> = {}) {
+  const { MALLOC_ARENA_MAX, UV_THREADPOOL_SIZE, ...env } = process.env
   const prelude = join(t.testdir({ 'prelude.cjs': PRELUDE }), 'prelude.cjs')
-  const { UV_THREADPOOL_SIZE, ...env } = process.env
-  const sizeFor = (environment: NodeJS.Dict<string>) => new Promise<string>(resolve => {
-    // What measures coverage would use the pool before.
-    execFile('env', ['-u', 'NODE_OPTIONS', process.execPath, '--require', prelude, 'dist/lib/start.cjs'], {
-      env: { ...env, DATABASE_URL: 'none', ...environment },
-    }, (_error, stdout) => resolve(stdout))
+  // tap sets NODE_OPTIONS for every process that is started, whatever its environment says.
+  const { stdout } = await promisify(execFile)('env', [`NODE_OPTIONS=--require ${prelude}`, resolve(START)], {
+    cwd: '/', env: { ...env, ...environment },
   })
-  t.equal(await sizeFor({}), String(Math.max(2, availableParallelism())), 'a thread for each core, and two at least')
-  t.equal(await sizeFor({ UV_THREADPOOL_SIZE: '7' }), '7', 'or as many as there are to be')
+  return JSON.parse(stdout) as Pick<NodeJS.Process, 'argv' | 'env' | 'execArgv' | 'ppid'>
+}
+
+t.test('The process is the service itself, with its options', async t => {
+  const { argv, env, execArgv, ppid } = await started(t)
+  t.equal(resolve(argv[1]!), resolve('dist/lib/server.js'))
+  t.equal(ppid, process.pid, 'no shell in between would keep signals to itself')
+  t.strictSame(execArgv, ['--heap-growing-percent=50', '--max-semi-space-size=8'])
+  t.equal(env.MALLOC_ARENA_MAX, '1')
+  t.equal(env.UV_THREADPOOL_SIZE, String(Math.max(2, cpus().length)), 'a thread for each core')
+})
+
+t.test('The environment wins', async t => {
+  const { env } = await started(t, { MALLOC_ARENA_MAX: '3', UV_THREADPOOL_SIZE: '7' })
+  t.match(env, { MALLOC_ARENA_MAX: '3', UV_THREADPOOL_SIZE: '7' })
+})
+
+t.test('npm start and the container image run it', async t => {
+  t.equal(JSON.parse(await readFile('package.json', 'utf8')).scripts.start, `exec ${START}`)
+  t.match(await readFile('Dockerfile', 'utf8'), `\nCMD ["${START}"]\n`)
 })
