@@ -1,4 +1,5 @@
 import closeWithGrace from 'close-with-grace'
+import type { FastifyBaseLogger } from 'fastify'
 
 import { buildApp } from './app.ts'
 import { type Config, loadConfig } from './config.ts'
@@ -11,6 +12,9 @@ const graceOf = ({ STOP_DELAY, DATABASE_TIMEOUT }: Config) => (STOP_DELAY + 2 * 
 
 /** Signals of a crash. A handler would return to what crashed, again and again, and the process would never end. */
 const CRASHES: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV']
+
+/** Milliseconds within which a second SIGINT is the same Ctrl-C: npm and the service get it, and npm passes it on. */
+const SAME_CTRL_C = 500
 
 await runMain(async () => {
   const config = loadConfig()
@@ -27,8 +31,7 @@ await runMain(async () => {
       await app.close()
     } else {
       app.log.info(`Stopping on ${signal}`)
-      // What watches files passes Ctrl-C on as SIGTERM, after the SIGINT. A second SIGINT still ends it at once.
-      process.removeAllListeners('SIGTERM').on('SIGTERM', () => {})
+      handleRepeatedSignals(app.log)
       // Before it listens nobody waits for it, and what the start opens is closed when that is through.
       await (app.server.listening ? app.stop() : Promise.allSettled([app.close(), start]))
     }
@@ -43,6 +46,20 @@ await runMain(async () => {
     throw explain(error as NodeJS.ErrnoException, `${config.HOST}:${config.PORT}`)
   }
 })
+
+/**
+ * Replaces what close-with-grace does on a second signal: exit at once. Only a second Ctrl-C may. npm repeats a SIGTERM
+ * that all processes get, file watchers send one after a Ctrl-C, and a terminal that closes sends SIGHUP.
+ */
+function handleRepeatedSignals (log: FastifyBaseLogger) {
+  const first = performance.now()
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.removeAllListeners(signal).on(signal, () => {})
+  process.removeAllListeners('SIGINT').on('SIGINT', () => {
+    if (performance.now() - first < SAME_CTRL_C) return
+    log.warn('Ending at once on SIGINT')
+    process.exit(1)
+  })
+}
 
 /** Says in words why the address cannot be listened on. */
 function explain (error: NodeJS.ErrnoException, address: string) {

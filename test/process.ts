@@ -33,8 +33,10 @@ interface Options {
   prelude?: string
   /** Whether its coverage counts, for which a process takes half as long again. */
   covered?: boolean
-  /** Whether it leads a group of its own, as what runs in a terminal: a signal to the group is a Ctrl-C. */
+  /** Whether it leads a process group of its own, as in a terminal: a signal to the group is a Ctrl-C. */
   group?: boolean
+  /** Whether `npm start` starts it, in a process group of its own. `.env` may then configure it, too. */
+  npm?: boolean
 }
 
 /** As for the tests themselves: the optimizing compiler costs a process of a few seconds more than it gains. */
@@ -42,14 +44,17 @@ const SHORT_LIVED = ['--no-opt', '--max-semi-space-size=64']
 
 /** Starts an entry point as a process of its own. Neither the environment of the tests nor `.env` configures it. */
 export function start (t: Test, script: string, environment: NodeJS.Dict<string>, options: Options = {}) {
-  const { args = [], input = '', prelude, covered = false, group = false } = options
+  const { args = [], input = '', prelude, covered = false, npm = false, group = npm } = options
   const isOurs = (name: string) => name.replace(/_FILE$/, '') in variables.properties
   const inherited = Object.entries(process.env).filter(([name]) => !isOurs(name))
   const preludes = prelude ? ['--import', `data:text/javascript,${encodeURIComponent(prelude)}`] : []
   // tap gives NODE_OPTIONS, which measure coverage, to every process that is started, whatever its environment says.
   const node = covered ? [] : ['-u', 'NODE_OPTIONS']
-  const child = spawn('env', [...node, process.execPath, ...SHORT_LIVED, ...preludes, resolve(script), ...args], {
-    cwd: RUN_DIR,
+  const command = npm
+    ? ['npm', '--no-update-notifier', 'start']
+    : [process.execPath, ...SHORT_LIVED, ...preludes, resolve(script), ...args]
+  const child = spawn('env', [...node, ...command], {
+    cwd: npm ? '.' : RUN_DIR,
     detached: group,
     env: { ...Object.fromEntries(inherited), NODE_ENV: 'test', STOP_DELAY: '0', ...environment },
   })
@@ -59,10 +64,20 @@ export function start (t: Test, script: string, environment: NodeJS.Dict<string>
   child.stdin.on('error', () => {}).end(input)
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, ...output }) as Outcome)
   t.teardown(async () => {
+    if (npm) signalGroup(child, 'SIGKILL')
     child.kill('SIGKILL')
     await ended
   })
   return { child, output, ended }
+}
+
+/** Sends a signal to all processes of the group that the child leads, as a terminal does. */
+export function signalGroup ({ pid }: ChildProcess, signal: NodeJS.Signals) {
+  try {
+    process.kill(-pid!, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
 }
 
 let queue: Promise<unknown> = Promise.resolve()
@@ -116,7 +131,9 @@ export interface Service {
 export async function startService (t: Test, environment: NodeJS.Dict<string>, options?: Options): Promise<Service> {
   const { child, output, ended } = start(t, 'dist/lib/server.js', { PORT: '0', ...environment }, options)
   const end = ended.then(outcome => { throw new Error(JSON.stringify(outcome)) })
-  const messages = () => output.stdout.split('\n').filter(Boolean).map(line => JSON.parse(line).msg as string)
+  // npm writes a line of its own before the log.
+  const lines = () => output.stdout.split('\n').filter(line => line.startsWith('{'))
+  const messages = () => lines().map(line => JSON.parse(line).msg as string)
   const url = () => /"Server listening at (http:[^"]+)"/.exec(output.stdout)?.[1]
   while (!url()) await Promise.race([once(child.stdout!, 'data'), end])
   end.catch(() => {})

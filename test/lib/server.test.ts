@@ -10,7 +10,7 @@ import t, { type Test } from 'tap'
 import { migrate } from '#lib/migrations.js'
 import { createDatabase } from '../helper.ts'
 import {
-  dataDir, freePort, isListening, postgresOf, remaining, run, type Service, start, startService,
+  dataDir, freePort, isListening, postgresOf, remaining, run, type Service, signalGroup, start, startService,
 } from '../process.ts'
 
 const MIGRATIONS = (await readdir('migrations')).length
@@ -90,6 +90,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       service.child.kill(signal)
       while (!service.messages().includes(`Stopping on ${signal}`)) await sleep(10)
       service.child.kill('SIGTERM')
+      service.child.kill('SIGHUP')
       while (await isListening(Number(port))) await sleep(10)
       t.equal(service.child.exitCode, null, 'it waits for what runs')
       probe.write('\r\n')
@@ -100,6 +101,45 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const { code, stderr } = await service.ended
     t.strictSame({ code, stderr }, { code: 0, stderr: '' })
     t.equal((await sql`SELECT FROM users WHERE email = ${ADA.email}`).length, 1)
+  })
+}
+
+const THROUGH_NPM: [what: string, signal: NodeJS.Signals, send: (service: Service) => unknown][] = [
+  ['SIGTERM to npm', 'SIGTERM', ({ child }) => child.kill('SIGTERM')],
+  // npm gets the signal, too, and passes it on.
+  ['SIGTERM to all processes', 'SIGTERM', ({ child }) => signalGroup(child, 'SIGTERM')],
+  ['Ctrl-C', 'SIGINT', ({ child }) => signalGroup(child, 'SIGINT')],
+]
+for (const [what, signal, send] of THROUGH_NPM) {
+  t.test(`npm start, ${what}: serves for STOP_DELAY seconds, and npm ends with 0`, async t => {
+    const variables = { DATABASE_URL: await createDatabase(t), STOP_DELAY: '1' }
+    const service = await startService(t, variables, { npm: true })
+    send(service)
+    while (!service.messages().includes(`Stopping on ${signal}`)) await sleep(10)
+    await sleep(300)
+    t.equal((await fetch(`${service.url}/livez`)).status, 200)
+    t.equal((await fetch(`${service.url}/readyz`)).status, 503)
+    const { code } = await service.ended
+    t.equal(code, 0)
+    t.equal(service.messages().filter(message => message === `Stopping on ${signal}`).length, 1)
+    t.equal(await isListening(Number(new URL(service.url).port)), false)
+  })
+}
+
+for (const npm of [true, false]) {
+  t.test(`${npm ? 'npm start, ' : ''}a second Ctrl-C ends it at once`, async t => {
+    const variables = { DATABASE_URL: await createDatabase(t), STOP_DELAY: '3600' }
+    const service = await startService(t, variables, { npm, group: true, covered: !npm })
+    signalGroup(service.child, 'SIGINT')
+    while (!service.messages().includes('Stopping on SIGINT')) await sleep(10)
+    // As npm passes it on.
+    service.child.kill('SIGINT')
+    await sleep(1000)
+    t.equal((await fetch(`${service.url}/livez`)).status, 200)
+    signalGroup(service.child, 'SIGINT')
+    const { code } = await service.ended
+    t.equal(code, 1)
+    t.equal(service.messages().at(-1), 'Ending at once on SIGINT')
   })
 }
 
