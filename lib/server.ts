@@ -2,13 +2,11 @@ import closeWithGrace from 'close-with-grace'
 import type { FastifyBaseLogger } from 'fastify'
 
 import { buildApp } from './app.ts'
-import { type Config, loadConfig } from './config.ts'
+import { loadConfig } from './config.ts'
 import { createLogger } from './logger.ts'
 import { runMain } from './main.ts'
+import { shutdownTimeouts } from './shutdown-timeouts.ts'
 import { StartupError } from './startup-error.ts'
-
-/** How long a stop may take in all, in milliseconds: the delay, what runs, closing the database, and some more. */
-const graceOf = ({ STOP_DELAY, DATABASE_TIMEOUT }: Config) => (STOP_DELAY + 2 * DATABASE_TIMEOUT + 10) * 1000
 
 /** Signals of a crash. A handler would return to what crashed, again and again, and the process would never end. */
 const CRASHES: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV']
@@ -23,7 +21,7 @@ await runMain(async () => {
   const start = app.listen({ host: config.HOST, port: config.PORT })
   let isStopping = false
   const grace = closeWithGrace({
-    delay: graceOf(config), logger: app.log, skip: CRASHES,
+    delay: shutdownTimeouts(config).total * 1000, logger: app.log, skip: CRASHES,
   }, async ({ err, signal }) => {
     isStopping = true
     if (err) {

@@ -8,6 +8,7 @@ import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
 import { build, createDatabase } from '../helper.ts'
+import { CLIENT, startFakeProvider } from '../provider.ts'
 
 async function listen (t: Test, variables: NodeJS.Dict<string>) {
   const app = await build(t, variables)
@@ -58,6 +59,30 @@ t.test('what clients asked for that are gone is finished before the database clo
   t.match(await sql`SELECT email FROM users`, [{ email }])
 })
 
+t.test('a sign-in with a slow provider is finished', async t => {
+  const provider = await startFakeProvider(t)
+  const { app, port } = await listen(t, {
+    STOP_DELAY: '0', DATABASE_TIMEOUT: '1', IDP_ISSUER: provider.issuer, ...CLIENT,
+  })
+  const asked = new EventEmitter()
+  for (const [path, body] of Object.entries(provider.answers)) {
+    provider.answers[path] = async response => {
+      asked.emit('request')
+      await sleep(3500)
+      response.end(JSON.stringify(body))
+    }
+  }
+  const signedIn = fetch(`http://127.0.0.1:${port}/auth/google`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ idToken: await provider.idToken() }),
+  })
+  await once(asked, 'request')
+  const [{ status }] = await Promise.all([signedIn, app.stop()])
+  t.equal(status, 200)
+  t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/keys'], 'it took 7 s')
+})
+
 t.test('clients that hold on are cut in the end', async t => {
   const { app, port } = await listen(t, { STOP_DELAY: '0', DATABASE_TIMEOUT: '3600' })
   const sockets = ['', 'GET /livez HTTP/1.1\r\n'].map(bytes => {
@@ -67,7 +92,7 @@ t.test('clients that hold on are cut in the end', async t => {
   await Promise.all(sockets.map(socket => once(socket, 'connect')))
   const { setTimeout } = globalThis
   t.capture(globalThis, 'setTimeout', ((work: () => void, delay: number) =>
-    setTimeout(work, delay === 3605_000 ? 100 : delay)) as typeof setTimeout)
+    setTimeout(work, delay === 3620_000 ? 100 : delay)) as typeof setTimeout)
   // With a reset, too.
   const cut = Promise.all(sockets.map(socket => new Promise(resolve => socket.once('close', resolve))))
   await app.stop()

@@ -1,0 +1,37 @@
+import { readFile } from 'node:fs/promises'
+
+import t from 'tap'
+
+import { buildApp } from '#lib/app.js'
+import { shutdownTimeouts } from '#lib/shutdown-timeouts.js'
+import { createDatabase, testConfig } from '../helper.ts'
+
+const DEFAULTS = shutdownTimeouts(testConfig({}))
+
+t.test('The timeouts of a shutdown are one sum', async t => {
+  t.strictSame(DEFAULTS, { operation: 20, connections: 25, total: 36 })
+  const slower = shutdownTimeouts(testConfig({ STOP_DELAY: '3', DATABASE_TIMEOUT: '60' }))
+  t.strictSame(slower, { operation: 75, connections: 80, total: 148 })
+})
+
+t.test('No operation may take longer', async t => {
+  const config = testConfig({ DATABASE_URL: await createDatabase(t) })
+  const app = buildApp(config)
+  t.teardown(() => app.close())
+  const times: number[] = []
+  app.addHook('onRoute', ({ config: { extraTime = 0 } = {} }) => { times.push(config.DATABASE_TIMEOUT + extraTime) })
+  await app.ready()
+  t.equal(Math.max(...times), DEFAULTS.operation)
+})
+
+t.test('What ends the process from outside waits longer at the defaults, and the documents say so', async t => {
+  const [compose, dockerfile, readme] = await Promise.all(
+    ['compose.yaml', 'Dockerfile', 'README.md'].map(file => readFile(file, 'utf8'))
+  )
+  const [, seconds] = /^ +stop_grace_period: (\d+)s$/m.exec(compose!)!
+  t.ok(Number(seconds) > DEFAULTS.total)
+  t.match(compose, `up to ${DEFAULTS.total} seconds`)
+  t.match(dockerfile, `up to ${DEFAULTS.total} seconds`)
+  t.match(dockerfile, `--stop-timeout ${seconds}`)
+  t.match(readme, `${DEFAULTS.total} seconds`)
+})
