@@ -23,6 +23,7 @@ type Intercepting = Pick<typeof t, 'intercept'>
 const self = { uid: process.getuid!(), gid: process.getgid!() }
 const isRoot = self.uid === 0
 const nobody = { uid: 65_534, gid: 65_534 }
+const { initdb, pg_ctl: control } = await findBinaries()
 
 /** A folder that no other user can enter, for all servers of this file; gone when it ends. */
 await mkdir('.data', { recursive: true })
@@ -379,7 +380,6 @@ t.test('Data that cannot be made stop the start with one line, and leave no draf
 t.test('There is no embedded PostgreSQL for an unknown platform', async t => {
   t.equal(await refusal(findBinaries('plan9-mips')), 'There is no embedded PostgreSQL for plan9-mips: ' +
     'set DATABASE_URL to the address of a PostgreSQL 14 or newer')
-  const { initdb, pg_ctl: control } = await findBinaries()
   t.equal(dirname(initdb), dirname(control))
   t.equal(existsSync(initdb), true)
 })
@@ -401,10 +401,12 @@ async function privileges (home: string) {
   return { uid: Number(stdout), capabilities: await capabilities(pid) }
 }
 
-/** What the server gets of root to pass the folders to these paths. */
+/** The capability with which root's server can pass the folders to these paths; 0 when it needs none. */
 async function grant (...paths: string[]) {
   const isOpen = async (path: string) => run('test', ['-x', path], nobody).then(() => true, () => false)
   if (!isRoot || !(await Promise.all(paths.map(isOpen))).includes(false)) return 0
+  // Installed with an umask of 077, the programs are executed by this alone.
+  if (!((await stat(initdb)).mode & 0o001)) return DAC_OVERRIDE
   return await capabilities('self') & DAC_READ_SEARCH || DAC_OVERRIDE
 }
 
@@ -432,7 +434,6 @@ function becomeRoot (t: Intercepting, path = process.env.PATH) {
   t.intercept(process, 'env', { value: { ...process.env, PATH: path } })
 }
 
-const { initdb } = await findBinaries()
 const starter = isRoot ? nobody : self
 
 t.test('In a closed folder the server runs as its starter, or for root as nobody, who may pass folders', async t => {
