@@ -32,13 +32,18 @@ const MAX_BUFFERED = 64 * 1024 * 1024
 
 /**
  * Creates the log of the service: pino, one JSON object a line, or coloured lines at a terminal. Lines are written in
- * batches, within a second; `flush` writes what is left. Secrets are redacted.
+ * batches, within a second. Secrets are redacted.
  */
 export function createLogger (level: string, output: DestinationStream & { isTTY?: boolean } = standardOutput()) {
   const stream = output.isTTY
     ? pretty({ destination: output, colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' })
     : output
   return pino({ level, redact }, stream)
+}
+
+/** Writes what is left in the batch. */
+export function flushLog (logger: Logger) {
+  return new Promise<void>(resolve => logger.flush(() => resolve()))
 }
 
 export type Logger = ReturnType<typeof createLogger>

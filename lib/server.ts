@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 
 import { buildApp } from './app.ts'
 import { loadConfig } from './config.ts'
-import { createLogger } from './logger.ts'
+import { createLogger, flushLog } from './logger.ts'
 import { runMain } from './main.ts'
 import { shutdownTimeouts } from './shutdown-timeouts.ts'
 import { StartupError } from './startup-error.ts'
@@ -29,13 +29,16 @@ await runMain(async () => {
       await app.close()
     } else {
       app.log.info(`Stopping on ${signal}`)
+      logger.flush()
       handleRepeatedSignals(app.log)
       // Before it listens nobody waits for it, and what the start opens is closed when that is through.
       await (app.server.listening ? app.stop() : Promise.allSettled([app.close(), start]))
     }
+    await flushLog(logger)
   })
   try {
     await start
+    await flushLog(logger)
   } catch (error) {
     // Told to stop it refuses to listen; and Ctrl-C ends what makes the database, too.
     if (isStopping) return

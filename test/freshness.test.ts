@@ -1,6 +1,6 @@
 // Tries to make the service answer what is older than the last commit before it was asked: with two instances, whoever
-// writes, and whatever happens to the database. Nobody else writes to the server: a commit of another test would drop
-// what is kept, and hide what is wrong with it.
+// writes, and whatever happens to the database. Nobody else writes to the server: a commit of another test would
+// invalidate what is cached, and hide what is wrong with it.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 

@@ -132,7 +132,7 @@ export async function startService (t: Test, environment: NodeJS.Dict<string>, o
   const { child, output, ended } = start(t, 'dist/lib/server.js', { PORT: '0', ...environment }, options)
   const end = ended.then(outcome => { throw new Error(JSON.stringify(outcome)) })
   // npm writes a line of its own before the log.
-  const lines = () => output.stdout.split('\n').filter(line => line.startsWith('{'))
+  const lines = () => output.stdout.split('\n').slice(0, -1).filter(line => line.startsWith('{'))
   const messages = () => lines().map(line => JSON.parse(line).msg as string)
   const url = () => /"Server listening at (http:[^"]+)"/.exec(output.stdout)?.[1]
   while (!url()) await Promise.race([once(child.stdout!, 'data'), end])

@@ -302,3 +302,38 @@ t.test('an error that nobody catches is logged, and ends it with 1', async t => 
     t.match(last, { msg: 'Stopping after an error that nobody caught', err: { message: 'provoked', stack: /\n/ } })
   }
 })
+
+t.test('a request is in the log a second later', async t => {
+  const service = await startService(t, { DATABASE_URL: await createDatabase(t) })
+  await send(service, 'GET', '/clubs')
+  const start = performance.now()
+  while (!service.messages().includes('request completed') && performance.now() - start < 10_000) await sleep(50)
+  t.ok(service.messages().includes('request completed'))
+  t.equal((await stop(service)).code, 0)
+})
+
+const ENDS: [what: string, signal: NodeJS.Signals, code: number][] = [
+  ['SIGTERM', 'SIGTERM', 0], ['SIGINT', 'SIGINT', 0], ['an error that nobody catches', 'SIGWINCH', 1],
+]
+for (const [what, signal, code] of ENDS) {
+  t.test(`${what} loses no line of a request`, async t => {
+    const prelude = "process.on('SIGWINCH', () => { throw new Error('provoked') })"
+    const service = await startService(t, { DATABASE_URL: await createDatabase(t) }, { prelude })
+    const received: number[] = []
+    const clients = Array.from({ length: 8 }, async () => {
+      for (let request = 0; request < 2000; request++) {
+        const response = await fetch(`${service.url}/clubs`)
+        await response.text()
+        received.push(response.status)
+      }
+    })
+    while (received.length < 100) await sleep(5)
+    const ended = stop(service, signal)
+    await Promise.allSettled(clients)
+    t.equal((await ended).code, code)
+    const lines = service.messages().filter(message => message === 'request completed')
+    // The last response to each client may have been logged and not received.
+    const { length } = received
+    t.ok(lines.length >= length && lines.length <= length + clients.length, `${lines.length} of ${length}`)
+  })
+}
