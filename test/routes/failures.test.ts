@@ -101,12 +101,14 @@ for (const [operation, failure, role, payload] of FAILURES) {
   t.test(`${operation} answers ${status} ${JSON.stringify(body)} without a database, and logs the cause`, async t => {
     const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
     lines.length = requests.length = 0
-    const response = await inject(app, method, pattern.replace(/:\w+/, UNKNOWN), payload,
-      role && { authorization: `Bearer ${people[role]!.token}` })
+    const response = await inject(app, method, pattern.replace(/:\w+/, UNKNOWN), payload, {
+      'accept-encoding': 'br', ...role && { authorization: `Bearer ${people[role]!.token}` },
+    })
     t.equal(response.statusCode, status)
     t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
     t.strictSame(response.json(), body)
-    t.equal(response.headers['cache-control'], 'no-store', 'nobody keeps a failure')
+    const { 'cache-control': cacheControl, etag, 'content-encoding': encoding } = response.headers
+    t.strictSame([cacheControl, etag, encoding], ['no-store', undefined, undefined], 'a failure is never cacheable')
 
     t.match(lines, [{ level: 50, reqId: requests[0], err: { message: /CONNECTION_ENDED/, stack: /\n +at / } }])
     t.equal(lines.length, 1, 'one line')
