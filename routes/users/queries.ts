@@ -101,8 +101,18 @@ export async function setUserClub (sql: Sql, id: string, clubId: string) {
   `)
 }
 
-/** Deletes the user and their likes; whether there was one. Blogs and registrations of theirs forbid it. */
-export async function deleteUser (sql: Sql, id: string) {
-  const { count } = await sql`DELETE FROM users WHERE id = ${id}`
-  return count > 0
+/**
+ * Deletes the user and their likes; returns whether there was one. Blogs and registrations of theirs forbid it.
+ * Locks the liked mentors before the likes, as deleting a mentor does: the other order deadlocks with it.
+ */
+export function deleteUser (sql: Sql, id: string) {
+  return sql.begin(async sql => {
+    // Likes that are being made finish first, so that the next statement sees them, and no more begin.
+    await sql`SELECT FROM users WHERE id = ${id} FOR UPDATE`
+    await sql`
+      SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id}) FOR KEY SHARE
+    `
+    const { count } = await sql`DELETE FROM users WHERE id = ${id}`
+    return count > 0
+  })
 }

@@ -677,6 +677,27 @@ t.test('DELETE /users/:id is refused while blogs or registrations point at the u
   }
 })
 
+t.test('DELETE /users/:id never fails while the mentors whom they like are deleted, and liked', async t => {
+  const clubId = await storeClub()
+  for (let round = 0; round < 10; round++) {
+    const users = await Promise.all(Array.from({ length: 4 }, () => person(app)))
+    const mentors = await Promise.all(Array.from({ length: 30 }, () => storeMentor(clubId)))
+    await app.sql`
+      INSERT INTO mentor_likes (user_id, mentor_id)
+      SELECT users.id, mentors.id FROM users, mentors
+      WHERE users.id IN ${app.sql(users.map(({ id }) => id))} AND mentors.id IN ${app.sql(mentors)}
+      ORDER BY random()
+    `
+    const deletions = [
+      ...users.map(({ id }) => `/users/${id}`), ...mentors.map(id => `/mentors/${id}`),
+    ].sort(() => Math.random() - 0.5)
+    const toggles = mentors.map(id => admin.inject('POST', `/mentors/${id}/like`))
+    const deleted = await Promise.all(deletions.map(url => admin.inject('DELETE', url)))
+    t.strictSame(deleted.map(({ statusCode }) => statusCode), deletions.map(() => 200))
+    for (const { statusCode } of await Promise.all(toggles)) t.ok([200, 404].includes(statusCode), String(statusCode))
+  }
+})
+
 t.test('DELETE /users/:id of an id that no user has is 404', async t => {
   const { id } = await person(app, 'STUDENT', { id: lettered() })
   for (const unknown of unknownPaths(id)) {
