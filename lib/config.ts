@@ -33,8 +33,9 @@ export const variables = Type.Object({
   MAX_REQUESTS: Type.Integer({
     default: 1000, minimum: 1, maximum: 1_000_000, description: 'a number of requests from 1 to 1000000',
   }),
+  // A body becomes a string, of at most 512 MB in JavaScript: a longer one would end the process.
   MAX_BODY_BYTES: Type.Integer({
-    default: 1_048_576, minimum: 1024, maximum: 1_073_741_824, description: 'a number of bytes from 1024 to 1073741824',
+    default: 1_048_576, minimum: 1024, maximum: 268_435_456, description: 'a number of bytes from 1024 to 268435456',
   }),
   MAX_HEADER_BYTES: Type.Integer({
     default: 16_384, minimum: 1024, maximum: 1_048_576, description: 'a number of bytes from 1024 to 1048576',

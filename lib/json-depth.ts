@@ -1,10 +1,23 @@
-/** Tells how deep the objects and arrays of a JSON text are nested, at most: 0 for a text without any. */
-export function depthOf (json: string) {
+const [QUOTE, BACKSLASH] = Buffer.from('"\\')
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = Buffer.from('[]{}')
+
+/**
+ * Returns whether the objects and arrays of a JSON text, in UTF-8, are nested more than so many levels deep. Stops
+ * there: a parser may need a hundred times as long for nothing but brackets as for other text.
+ */
+export function isDeeperThan (json: Uint8Array, levels: number) {
   let depth = 0
-  let deepest = 0
-  for (const [bracket] of json.matchAll(/"(?:[^"\\]|\\.)*"?|[[\]{}]/gs)) {
-    if (bracket === '{' || bracket === '[') deepest = Math.max(deepest, ++depth)
-    else if (bracket === '}' || bracket === ']') depth--
+  let inString = false
+  // No byte of a character outside ASCII is any of these.
+  for (let i = 0; i < json.length; i++) {
+    const byte = json[i]
+    if (inString) {
+      if (byte === BACKSLASH) i++
+      else if (byte === QUOTE) inString = false
+    } else if (byte === QUOTE) inString = true
+    else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
+      if (++depth > levels) return true
+    } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth--
   }
-  return deepest
+  return false
 }

@@ -1,7 +1,7 @@
 import fp from 'fastify-plugin'
 
 import { HttpError } from '../lib/http-error.ts'
-import { depthOf } from '../lib/json-depth.ts'
+import { isDeeperThan } from '../lib/json-depth.ts'
 
 /**
  * Reads JSON and nothing else, and takes an empty body for no body: clients send `Content-Type: application/json` with
@@ -11,9 +11,9 @@ export default fp(async app => {
   const { MAX_JSON_DEPTH } = app.config
   const parse = app.getDefaultJsonParser('remove', 'remove')
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') done(null)
-    else if (depthOf(body) > MAX_JSON_DEPTH) done(new HttpError(400, `JSON may be ${MAX_JSON_DEPTH} levels deep`))
-    else parse(request, body, done)
+  app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    if (body.length === 0) done(null)
+    else if (isDeeperThan(body, MAX_JSON_DEPTH)) done(new HttpError(400, `JSON may be ${MAX_JSON_DEPTH} levels deep`))
+    else parse(request, body.toString(), done)
   })
 }, { name: 'json-body' })

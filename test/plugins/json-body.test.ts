@@ -3,7 +3,9 @@ import t from 'tap'
 import { buildApp } from '#lib/app.js'
 import { createDatabase, testConfig } from '../helper.ts'
 
-const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+const MAX_BODY_BYTES = 32 * 1024 * 1024
+
+const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), MAX_BODY_BYTES: String(MAX_BODY_BYTES) }))
 t.teardown(() => app.close())
 app.register(async app => {
   app.route({
@@ -11,6 +13,7 @@ app.register(async app => {
     url: '/body',
     handler: async ({ body }) => ({ none: body === undefined, body, keys: Object.keys(body ?? {}) }),
   })
+  app.post<{ Body: string }>('/length', async ({ body: { length } }) => ({ length }))
 })
 await app.ready()
 
@@ -72,4 +75,17 @@ t.test('What is nested too deeply is refused', async t => {
   t.equal((await send('POST', 'application/json', nested(32)))[0], 200)
   t.strictSame(await send('POST', 'application/json', nested(33)), [400, { message: 'JSON may be 32 levels deep' }])
   t.equal((await send('POST', 'application/json', nested(300_000)))[0], 400)
+})
+
+t.test('A body of the greatest length that is allowed is read or refused like any other', async t => {
+  const send = async (payload: string) => {
+    const headers = { 'content-type': 'application/json' }
+    const { statusCode, body } = await app.inject({ method: 'POST', url: '/length', headers, payload })
+    return [statusCode, JSON.parse(body)]
+  }
+  const length = MAX_BODY_BYTES - 2
+  t.strictSame(await send(`"${'x'.repeat(length)}"`), [200, { length }])
+  t.strictSame(await send(`"${'\\"'.repeat(length / 2)}"`), [200, { length: length / 2 }])
+  t.strictSame(await send('['.repeat(length)), [400, { message: 'JSON may be 32 levels deep' }])
+  t.equal((await send('x'.repeat(MAX_BODY_BYTES + 1)))[0], 413)
 })
