@@ -1,4 +1,5 @@
 import swaggerUi from '@fastify/swagger-ui'
+import type { FastifyError } from 'fastify'
 import fp from 'fastify-plugin'
 
 /**
@@ -6,19 +7,26 @@ import fp from 'fastify-plugin'
  * runs the scripts of the service only.
  */
 export default fp(async app => {
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    uiConfig: { layout: 'BaseLayout', tryItOutEnabled: true },
-    theme: { title: 'Community Platform' },
-    staticCSP: {
-      'default-src': "'none'",
-      'script-src': "'self'",
-      'style-src': "'self'",
-      'img-src': "'self' data:",
-      'connect-src': "'self'",
-      'frame-ancestors': "'none'",
-      'base-uri': "'none'",
-      'form-action': "'none'",
-    },
+  await app.register(async docs => {
+    // Of paths such as `..` and `%00`, @fastify/static makes errors of the status 403 or 400.
+    docs.setErrorHandler<FastifyError>((error, _request, reply) => {
+      if (error.statusCode === undefined || error.statusCode >= 500) throw error
+      reply.callNotFound()
+    })
+    await docs.register(swaggerUi, {
+      routePrefix: '/docs',
+      uiConfig: { layout: 'BaseLayout', tryItOutEnabled: true },
+      theme: { title: 'Community Platform' },
+      staticCSP: {
+        'default-src': "'none'",
+        'script-src': "'self'",
+        'style-src': "'self'",
+        'img-src': "'self' data:",
+        'connect-src': "'self'",
+        'frame-ancestors': "'none'",
+        'base-uri': "'none'",
+        'form-action': "'none'",
+      },
+    })
   })
 }, { name: 'docs', dependencies: ['openapi', 'headers'] })
