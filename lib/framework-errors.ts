@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
@@ -10,7 +10,7 @@ export function answerFrameworkError (error: FastifyError, _request: FastifyRequ
 
 const CLIENT_ERRORS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
-/** How long a client that was hung up on has to read why, in milliseconds. */
+/** How long a client has to read why its connection closes, in milliseconds. */
 const LINGER = 1000
 
 /** An error of Node's parser, with what it could not read. */
@@ -18,9 +18,29 @@ interface ClientError extends NodeJS.ErrnoException {
   rawPacket?: unknown
 }
 
-/** Answers what Node's parser refuses, such as a broken request line: 400, 408 or 431 `{message}`, then hangs up. */
+/** Responses are sent in the order of their requests: when the last one is finished, all of a connection are. */
+const lastResponses = new WeakMap<Socket, ServerResponse>()
+
+/** Tracks the responses of each connection, for `answerClientError`: a listener of the server's event `request`. */
+export function trackResponse ({ socket }: IncomingMessage, response: ServerResponse) {
+  lastResponses.set(socket, response)
+}
+
+/** Whether the next bytes on the connection belong to a response to a request that could be read, or that has begun. */
+function owesResponse (connection: Socket) {
+  const response = lastResponses.get(connection)
+  if (!response || response.writableFinished) return false
+  // Without a socket, it waits for a response before it.
+  return response.headersSent || response.req.complete || !response.socket
+}
+
+/**
+ * Answers what Node's parser refuses, such as a broken request line: 400, 408 or 431 `{message}`, then closes the
+ * connection. A client that is owed a response could take these bytes for a part of that: there the connection closes
+ * without.
+ */
 export function answerClientError (error: ClientError, socket: Socket) {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+  if (!socket.writable || error.code === 'ECONNRESET' || owesResponse(socket)) {
     socket.destroy()
     return
   }

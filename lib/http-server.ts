@@ -2,6 +2,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { Socket } from 'node:net'
 
 import type { Config } from './config.ts'
+import { trackResponse } from './framework-errors.ts'
 
 /** How often connections are checked for their timeouts, in milliseconds: they may exceed them by so much. */
 const CHECK_INTERVAL = 1000
@@ -23,7 +24,8 @@ export function createHttpServer (config: Config, listener: RequestListener) {
     connectionsCheckingInterval: CHECK_INTERVAL,
   }, listener)
   // What a client expects beyond 100-continue may be ignored (RFC 9110, § 10.1.1); Node would answer 417, and no JSON.
-  server.on('checkExpectation', listener)
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('request', trackResponse)
 
   const connections = new Map<Socket, Progress>()
   server.on('connection', (socket: Socket) => {
