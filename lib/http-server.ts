@@ -22,6 +22,8 @@ export function createHttpServer (config: Config, listener: RequestListener) {
     requestTimeout: REQUEST_TIMEOUT * 1000,
     keepAliveTimeout: IDLE_TIMEOUT * 1000,
     connectionsCheckingInterval: CHECK_INTERVAL,
+    // plugins/host-header.ts requires it: Node would answer without a body.
+    requireHostHeader: false,
   }, listener)
   // What a client expects beyond 100-continue may be ignored (RFC 9110, § 10.1.1); Node would answer 417, and no JSON.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))

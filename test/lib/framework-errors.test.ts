@@ -7,7 +7,7 @@ import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { answerClientError } from '#lib/framework-errors.js'
-import { createDatabase, inject, testConfig } from '../helper.ts'
+import { createDatabase, inject, person, testConfig } from '../helper.ts'
 
 const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
 t.teardown(() => app.close())
@@ -89,6 +89,25 @@ t.test('What a client expects beyond 100-continue changes nothing', async t => {
   const answer = await send('GET /livez HTTP/1.1\r\nHost: a\r\nExpect: a wonder\r\nConnection: close\r\n\r\n')
   t.equal(answer.statusLine, 'HTTP/1.1 200 OK')
   t.strictSame(JSON.parse(answer.body), { message: 'Alive' })
+})
+
+t.test('A request without a Host header is a 400 {message}, whatever it asks for', async t => {
+  const { token } = await person(app, 'ADMIN')
+  for (const request of [
+    'GET /livez', 'GET /events', 'GET /auth/me', 'GET /auth/google/callback', 'GET /docs', 'GET /openapi.json',
+    'GET /nope', 'POST /auth/login', 'OPTIONS /events', `DELETE /users/${'x'.repeat(36)}`,
+  ]) {
+    const answer = await send(`${request} HTTP/1.1\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`)
+    t.equal(answer.statusLine, 'HTTP/1.1 400 Bad Request', request)
+    t.strictSame(JSON.parse(answer.body), { message: 'The Host header is required' }, request)
+    t.match(answer.headers, {
+      'content-type': 'application/json; charset=utf-8', 'content-length': String(answer.body.length),
+    }, request)
+  }
+  // Only HTTP/1.1 requires it (RFC 9112, § 3.2), and it may be empty.
+  t.equal((await send('GET /livez HTTP/1.0\r\n\r\n')).statusLine, 'HTTP/1.1 200 OK')
+  const empty = 'GET /livez HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n'
+  t.equal((await send(empty)).statusLine, 'HTTP/1.1 200 OK')
 })
 
 t.test('Garbage behind a request does not get into its response', async t => {
