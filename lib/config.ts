@@ -29,6 +29,7 @@ export const variables = Type.Object({
   METRICS_TOKEN: Type.Optional(Type.String({
     pattern: '^[\\w.~+/-]{16,}=*$', description: 'a secret of at least 16 letters, digits and -._~+/',
   })),
+  API_DOCS: Type.Boolean({ default: true, description: 'true or false' }),
 
   MAX_REQUESTS: Type.Integer({
     default: 1000, minimum: 1, maximum: 1_000_000, description: 'a number of requests from 1 to 1000000',

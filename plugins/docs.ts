@@ -4,9 +4,10 @@ import fp from 'fastify-plugin'
 
 /**
  * The page at `/docs` to read the API description on, and to try every operation. It loads nothing from elsewhere, and
- * runs the scripts of the service only.
+ * runs the scripts of the service only. `API_DOCS=false` leaves it out.
  */
 export default fp(async app => {
+  if (!app.config.API_DOCS) return
   await app.register(async docs => {
     // Of paths such as `..` and `%00`, @fastify/static makes errors of the status 403 or 400.
     docs.setErrorHandler<FastifyError>((error, _request, reply) => {

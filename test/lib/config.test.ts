@@ -29,6 +29,7 @@ const MUST = {
   TRUST_PROXY: 'TRUST_PROXY must be false, a number of proxies from 1 to 99, or a comma-separated list of their ' +
     'addresses and networks such as 10.0.0.0/8',
   METRICS_TOKEN: 'METRICS_TOKEN must be a secret of at least 16 letters, digits and -._~+/',
+  API_DOCS: 'API_DOCS must be true or false',
   MAX_REQUESTS: 'MAX_REQUESTS must be a number of requests from 1 to 1000000',
   MAX_BODY_BYTES: 'MAX_BODY_BYTES must be a number of bytes from 1024 to 268435456',
   MAX_HEADER_BYTES: 'MAX_HEADER_BYTES must be a number of bytes from 1024 to 1048576',
@@ -58,6 +59,7 @@ const DEFAULTS = {
   HOST: '127.0.0.1',
   PORT: 3000,
   LOG_LEVEL: 'info',
+  API_DOCS: true,
   MAX_REQUESTS: 1000,
   MAX_BODY_BYTES: 1048576,
   MAX_HEADER_BYTES: 16384,
@@ -109,6 +111,7 @@ t.test('Every variable arrives under its own name', async t => {
   t.strictSame(load({
     ...texts,
     PORT: '8080',
+    API_DOCS: 'false',
     MAX_REQUESTS: '77',
     MAX_BODY_BYTES: '2048',
     MAX_HEADER_BYTES: '8192',
@@ -128,6 +131,7 @@ t.test('Every variable arrives under its own name', async t => {
   }), {
     ...texts,
     PORT: 8080,
+    API_DOCS: false,
     MAX_REQUESTS: 77,
     MAX_BODY_BYTES: 2048,
     MAX_HEADER_BYTES: 8192,
@@ -186,6 +190,7 @@ t.test('A good value is taken', async t => {
 t.test('A bad value stops the start with one line that names the variable and what it should be', async t => {
   const bad: Record<keyof typeof MUST, string[]> = {
     PORT: ['-1', '65536', '80.5', 'http', '3000x'],
+    API_DOCS: ['no', '0'],
     MAX_REQUESTS: ['0', '1000001'],
     MAX_BODY_BYTES: ['1023', '268435457', '1MB'],
     MAX_HEADER_BYTES: ['1023', '1048577'],

@@ -60,6 +60,15 @@ t.test('Nothing but the parts of the page lies under /docs, and to ask for it is
   t.strictSame(lines, [])
 })
 
+t.test('API_DOCS=false takes the page and the description away', async t => {
+  const app = await build(t, { API_DOCS: 'false' })
+  for (const path of ['/docs', '/docs/', '/docs/json', '/docs/yaml', '/docs/static/index.html', '/openapi.json']) {
+    const response = await inject(app, 'GET', path)
+    t.strictSame([response.statusCode, response.json()], [404, { message: 'Not found' }], path)
+  }
+  t.ok(app.swagger().paths, 'commands have it as before')
+})
+
 t.test('A failure of the page is a 500, and in the log', async t => {
   const broken = buildApp(app.config, createLogger('error', stream))
   t.teardown(() => broken.close())
