@@ -1,148 +1,122 @@
+import { addEvents, type Fixture } from './fixture.ts'
 import { get } from './http.ts'
-import type { Server } from './programs.ts'
-import type { Load, Outcome } from './wrk.ts'
-import { addEvents, type World } from './world.ts'
+import type { Case } from './measure.ts'
 
-/** One run of a case: what to send, and what must hold afterwards; `check` returns what does not. */
-export interface Trial {
-  load: Load
-  check? (outcome: Outcome, connections: number): Promise<string | undefined>
-}
+/** The names of the baselines and the alternatives in all tables. */
+export const HTTP = 'node:http'
+export const PROFILE = 'node:http + token + postgres.js'
+export const PGBENCH = 'pgbench'
+export const ARGON2 = { 2: 'argon2, 2 at once', 4: 'argon2, 4 at once' }
+export const EXPRESS = 'Express + Prisma'
+export const FASTIFY = 'Fastify + pg'
 
-/** An operation that is measured. */
-export interface Case {
-  name: string
-  /** A bare server can send the same bytes to everybody. */
-  floor?: boolean
-  /** The peers have it too. */
-  peers?: boolean
-  /** Answers of other statuses than these fail the benchmark, in the mode `bodies`; in others, all from 400 on. */
-  statuses?: number[]
-  prepare (world: World, server: Server): Trial | Promise<Trial>
-}
+/** A GET request for one path, compared with a bare server that sends the same bytes. */
+const reading = (path: string, share?: [defaults: number, warn: number], more?: Partial<Case>): Case => ({
+  name: `GET ${path}`,
+  baseline: 'http',
+  targets: share && [[HTTP, ...share]],
+  prepare: async () => ({ load: { path } }),
+  ...more,
+})
+
+const listing = (path: string, share: [defaults: number, warn: number]) => reading(path, share, { alternatives: true })
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
-/** A GET of the same path every time. */
-function reading (
-  name: string, path: (world: World) => string, token?: (world: World) => string
-): Pick<Case, 'name' | 'prepare'> {
-  return {
-    name,
-    prepare: world => ({
-      load: { path: path(world), mode: 'plain', headers: token ? bearer(token(world)) : {} },
-    }),
-  }
+/** Requests of one student after another, for each path. */
+async function asStudents ({ file, students }: Fixture, method: 'GET' | 'POST', paths: string[]) {
+  return { load: { args: ['tokens', method, await file(paths), await file(students)] } }
 }
 
-/** A GET in the name of one user after another. */
-function readingOf (path: string): Pick<Case, 'name' | 'prepare'> {
-  return { name: `GET ${path}`, prepare: world => ({ load: { path, mode: 'tokens', args: [world.userFile] } }) }
+export const EVENTS = listing('/events', [0.75, 0.88])
+export const LISTS = [
+  EVENTS,
+  listing('/blogs', [0.75, 0.88]),
+  listing('/mentors', [0.75, 0.88]),
+  listing('/testimonials', [0.75, 0.88]),
+  listing('/clubs', [0.85, 0.85]),
+]
+
+export const BLOG: Case = {
+  ...listing('/blogs/:id', [0.7, 0.8]),
+  prepare: async ({ blog }) => ({ load: { path: `/blogs/${blog}` } }),
 }
 
-/** A public list: what every visitor loads. */
-function listing (path: string) {
-  return {
-    name: `GET ${path}`,
-    path,
-    floor: true,
-    peers: true,
-    prepare: () => ({
-      load: { path, mode: 'plain' as const },
-      // GET /mentors answers 200 with an empty list when it fails.
-      check: async ({ bytes, requests }: Outcome) => bytes / requests < 1000 ? 'the lists are empty' : undefined,
-    }),
-  }
+export const ME: Case = {
+  name: 'GET /auth/me',
+  baseline: 'profile',
+  alternatives: true,
+  targets: [[PROFILE, 0.75, 0.85], [EXPRESS, 13, 15]],
+  prepare: fixture => asStudents(fixture, 'GET', ['/auth/me']),
 }
 
-export const EVENTS = listing('/events')
-export const LISTS = [EVENTS, ...['/blogs', '/mentors', '/clubs', '/testimonials'].map(listing)]
-
-/** A browser that has the list already. */
-export const NOT_MODIFIED: Case = {
-  name: `${EVENTS.name}, If-None-Match`,
-  async prepare (_world, { url }) {
-    const { headers: { etag = '' } } = await get(url + EVENTS.path)
+/** All students register for one event; for the next one when all have. */
+export const REGISTER: Case = {
+  name: 'POST /events/:id/register',
+  baseline: 'pgbench',
+  alternatives: true,
+  targets: [[PGBENCH, 0.25, 0.25]],
+  async prepare (fixture) {
+    const ids = await addEvents(fixture, 200)
     return {
-      load: { path: EVENTS.path, mode: 'plain', headers: { 'if-none-match': etag } },
-      check: async ({ bytes, requests }) => bytes / requests < 1000 ? undefined : 'the answers are no 304',
+      ...await asStudents(fixture, 'POST', ids.map(id => `/events/${id}/register`)),
+      // Each response is a row, and so may be what each connection still waited for at the end.
+      async check ({ requests }, connections) {
+        const [row] = await fixture.sql<[{ count: number }]>`
+          SELECT count(*)::int FROM event_registrations WHERE event_id = ANY (${ids})
+        `
+        const surplus = row.count - requests
+        if (surplus < 0 || surplus > connections) return `${requests} responses, ${row.count} registrations`
+      },
     }
   },
 }
 
-/** A browser that takes it compressed. */
-export const COMPRESSED: Case = {
-  name: `${EVENTS.name}, br`,
-  prepare: () => ({ load: { path: EVENTS.path, mode: 'plain', headers: { 'accept-encoding': 'br' } } }),
-}
-
-export const POLLS = [NOT_MODIFIED, COMPRESSED]
-
-/** How often a second somebody else writes meanwhile. */
-export const COMMITS = 50
-
-/** The lists while somebody else writes; with others beside it only what everybody looks at most. */
-export const LISTS_WHILE_WRITING = LISTS.map(list => ({
-  ...list, name: `${list.name}, ${COMMITS} commits/s`, floor: list === EVENTS, peers: list === EVENTS,
-}))
-export const EVENTS_WHILE_WRITING = LISTS_WHILE_WRITING[0]!
-
-export const BLOG: Case = { ...reading('GET /blogs/:id', ({ blog }) => `/blogs/${blog}`), floor: true, peers: true }
-
-export const ME: Case = { ...readingOf('/auth/me'), peers: true }
-
-export const USERS: Case = reading('GET /users', () => '/users', ({ admin }) => admin)
-
-export const READS: Case[] = [
-  ...LISTS,
-  BLOG,
-  ME,
-  readingOf('/events/registered'),
-  reading('GET /events/mine', () => '/events/mine', ({ head }) => head),
-  USERS,
-  reading('GET /users/analytics', () => '/users/analytics', ({ admin }) => admin),
-]
-
-/** All users register for one event; for the next one when all have. */
-export const REGISTER_ONE: Case = { ...registering('one event', 'users', 200), peers: true }
-
-/** Each registration is for another event than the one before, of a hundred. */
-export const REGISTER_MANY: Case = registering('many events', 'ids', 100)
-
 export const LIKE: Case = {
   name: 'POST /mentors/:id/like',
-  prepare: world => ({
-    load: { path: '', mode: 'pairs', args: ['/mentors/', '/like', 'ids', world.userFile, world.mentorFile] },
-  }),
+  async prepare (fixture) {
+    const mentors = await fixture.sql<{ id: string }[]>`SELECT id FROM mentors`
+    return asStudents(fixture, 'POST', mentors.map(({ id }) => `/mentors/${id}/like`))
+  },
 }
 
-export const WRITES = [REGISTER_ONE, REGISTER_MANY, LIKE]
-
-/** A flood of sign-ins may be told to come back later. */
 export const LOGIN: Case = {
   name: 'POST /auth/login',
-  statuses: [200, 503],
-  prepare: ({ loginFile }) => ({ load: { path: '/auth/login', mode: 'bodies', args: [loginFile] } }),
+  baseline: 'argon2',
+  // The smaller share counts.
+  targets: [[ARGON2[2], 0.9, 0.9], [ARGON2[4], 0.9, 0.9]],
+  async prepare ({ sql, password, file }) {
+    const users = await sql<{ email: string }[]>`SELECT email FROM users ORDER BY id LIMIT 64`
+    const bodies = users.map(({ email }) => JSON.stringify({ email, password }))
+    return { load: { path: '/auth/login', args: ['bodies', await file(bodies)] } }
+  },
 }
 
-function registering (what: string, order: 'users' | 'ids', count: number): Pick<Case, 'name' | 'prepare'> {
-  return {
-    name: `POST /events/:id/register, ${what}`,
-    async prepare (world) {
-      const { ids, path } = await addEvents(world, count)
-      return {
-        load: { path: '', mode: 'pairs', args: ['/events/', '/register', order, world.userFile, path] },
-        check: ({ requests }, connections) => checkRows(world, ids, requests, connections),
-      }
+/** In the order in which they are measured. */
+export const CASES: Case[] = [
+  ...LISTS,
+  { ...EVENTS, name: 'GET /events, 50 commits/s', commits: 50, targets: [[HTTP, 0.55, 0.65], [EXPRESS, 100, 100]] },
+  reading('/events', undefined, {
+    name: 'GET /events, If-None-Match',
+    async prepare (_fixture, url) {
+      const { headers: { etag } } = await get(`${url}/events`)
+      return { load: { path: '/events', headers: { 'if-none-match': etag! } } }
     },
-  }
-}
-
-/** Every answer is a row; so may be what each connection still waited for at the end. */
-async function checkRows ({ sql }: World, events: string[], answers: number, connections: number) {
-  const [found] = await sql<{ rows: number }[]>`
-    SELECT count(*)::int AS rows FROM event_registrations WHERE event_id = ANY (${events})
-  `
-  const { rows } = found!
-  if (rows < answers || rows > answers + connections) return `${answers} registrations answered, ${rows} rows`
-}
+  }),
+  // To compress each response would leave less than a twentieth.
+  reading('/events', [0.5, 0.5], {
+    name: 'GET /events, br',
+    prepare: async () => ({ load: { path: '/events', headers: { 'accept-encoding': 'br' } } }),
+  }),
+  BLOG,
+  reading('/events/mine', [0.5, 0.6], {
+    prepare: async ({ heads }) => ({ load: { path: '/events/mine', headers: bearer(heads[0]!) } }),
+  }),
+  reading('/users', undefined, {
+    prepare: async ({ admins }) => ({ load: { path: '/users', headers: bearer(admins[0]!) } }),
+  }),
+  ME,
+  REGISTER,
+  LIKE,
+  LOGIN,
+]

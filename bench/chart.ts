@@ -1,85 +1,66 @@
-import type { Comparison, Run } from './report.ts'
-import { figure } from './tables.ts'
+import { figure } from './results.ts'
 
-const SERIES = [
-  ['service', 'this service'],
-  ['floor', 'the floor: node:http with the same bytes, pgbench, argon2'],
-  ['fastify', 'Fastify + pg'],
-  ['express', 'Express + Prisma'],
-] as const
+/** The rates of a case, one for each series that has it. */
+interface Group {
+  name: string
+  rates: (number | undefined)[]
+}
 
 const WIDTH = 860
-const LEFT = 250
-const RIGHT = 76
-const TOP = 112
-const BAR = 11
-const GAP = 2
-const BETWEEN = 16
+const LEFT = 210
+const LONGEST = 580
+const BAR = 13
 
-/** Its own background, so that it can be read on a page of any colour; the reader's system chooses light or dark. */
+/** A background of its own is readable on a page of any colour; the reader's system chooses light or dark. */
 const STYLE = `
   text { font: 12px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
   .title { font-size: 17px; font-weight: 600 }
   .faint { fill: #59636e }
   .value { font-size: 11px; font-variant-numeric: tabular-nums }
   .paper { fill: #ffffff; stroke: #d1d9e0 }
-  .axis { stroke: #d1d9e0 }
-  .service { fill: #0969da } .floor { fill: #afb8c1 } .fastify { fill: #1a7f64 } .express { fill: #bc4c00 }
+  .s0 { fill: #0969da } .s1 { fill: #80b5f0 } .s2 { fill: #afb8c1 } .s3 { fill: #1a7f64 } .s4 { fill: #bc4c00 }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 }
     .faint { fill: #9198a1 }
     .paper { fill: #0d1117; stroke: #3d444d }
-    .axis { stroke: #3d444d }
-    .service { fill: #4493f8 } .floor { fill: #656c76 } .fastify { fill: #3fb68b } .express { fill: #f0883e }
+    .s0 { fill: #4493f8 } .s1 { fill: #2a5b9c } .s2 { fill: #656c76 } .s3 { fill: #3fb68b } .s4 { fill: #f0883e }
   }`
 
-/** Draws a bar for everybody who has a case; each case has its own scale, for they differ a hundredfold. */
-export function drawChart (comparisons: Comparison[], { date, machine }: Run) {
-  const shown = comparisons.filter(({ floor, fastify }) => floor !== undefined || fastify !== undefined)
-  const parts: string[] = []
-  let y = TOP
-  for (const comparison of shown) {
-    const bars = SERIES.flatMap(([series]) => {
-      const value = comparison[series]
-      return value === undefined ? [] : [{ series, value }]
-    })
-    const most = Math.max(...bars.map(({ value }) => value))
-    const height = bars.length * (BAR + GAP) - GAP
-    parts.push(`<text x="${LEFT - 12}" y="${y + height / 2 + 4}" text-anchor="end">${escape(comparison.name)}</text>`)
-    bars.forEach(({ series, value }, n) => {
-      const top = y + n * (BAR + GAP)
-      const length = Math.max(1, value / most * (WIDTH - LEFT - RIGHT))
-      parts.push(
-        `<rect class="${series}" x="${LEFT}" y="${top}" width="${length.toFixed(1)}" height="${BAR}" rx="2"/>`,
-        `<text class="value" x="${(LEFT + length + 6).toFixed(1)}" y="${top + BAR - 1.5}">${figure(value)}</text>`
-      )
-    })
-    y += height + BETWEEN
+/** Draws the rates of all cases as bars. Each case has a scale of its own, for they differ a hundredfold. */
+export function drawChart (groups: Group[], series: string[], subtitle: string) {
+  const bar = (n: number, x: number, y: number, width: number) => {
+    return `<rect class="s${n}" x="${x}" y="${y}" width="${width}" height="${BAR - 2}" rx="2"/>`
+  }
+  const text = (x: number, y: number, content: string, attributes = '') => {
+    return `<text x="${x}" y="${y}" ${attributes}>${content}</text>`
   }
 
+  const parts: string[] = []
   let x = 24
-  const legend = SERIES.map(([series, name]) => {
-    const entry = `<rect class="${series}" x="${x}" y="76" width="12" height="12" rx="2"/>` +
-      `<text x="${x + 18}" y="86.5">${name}</text>`
-    x += 44 + name.length * 6.1
-    return entry
-  })
+  for (const [n, title] of series.entries()) {
+    parts.push(bar(n, x, 76, BAR - 2), text(x + 18, 86, title))
+    x += 44 + title.length * 6.4
+  }
+  let y = 112
+  for (const { name, rates } of groups) {
+    const bars = rates.flatMap((rate, n) => rate === undefined ? [] : [{ n, rate }])
+    const most = Math.max(...bars.map(({ rate }) => rate))
+    parts.push(text(LEFT - 12, y + bars.length * BAR / 2 + 3, name, 'text-anchor="end"'))
+    for (const { n, rate } of bars) {
+      const width = Math.ceil(rate / most * LONGEST)
+      parts.push(bar(n, LEFT, y, width), text(LEFT + width + 6, y + 9.5, figure(rate), 'class="value"'))
+      y += BAR
+    }
+    y += 14
+  }
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y + 8}" width="${WIDTH}" height="${y + 8}"
-  role="img" aria-label="Requests a second over 64 connections, this service beside floors and peers">
+  role="img" aria-label="Requests a second over 64 connections: the service, baselines and alternatives">
 <style>${STYLE}
 </style>
 <rect class="paper" x="0.5" y="0.5" width="${WIDTH - 1}" height="${y + 7}" rx="8"/>
-<text class="title" x="24" y="32">Requests a second over 64 connections</text>
-<text class="faint" x="24" y="53">${
-  escape(`${machine.cpu}, ${machine.cores} cores, ${date}; every case has its own scale`)
-}</text>
-${legend.join('\n')}
-<line class="axis" x1="${LEFT}" y1="${TOP - 6}" x2="${LEFT}" y2="${y - BETWEEN + 6}"/>
+${text(24, 32, 'Requests a second over 64 connections', 'class="title"')}
+${text(24, 53, `${subtitle}; each case has its own scale`, 'class="faint"')}
 ${parts.join('\n')}
 </svg>
 `
-}
-
-function escape (text: string) {
-  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;')
 }

@@ -1,19 +1,20 @@
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 
-interface Answer {
-  status?: number
+export interface Response {
+  status: number
   headers: IncomingHttpHeaders
+  /** Names and values in turn, as they were sent. */
+  rawHeaders: string[]
   body: Buffer
 }
 
-/** Gets an answer with no other request headers than these (fetch adds some), and leaves the body as it comes. */
+/** Sends a GET request with these headers only (fetch adds some), over a connection that is kept; decodes nothing. */
 export function get (url: string, headers: Record<string, string> = {}) {
-  return new Promise<Answer>((resolve, reject) => {
+  return new Promise<Response>((resolve, reject) => {
     request(url, { headers }, response => {
-      buffer(response)
-        .then(body => resolve({ status: response.statusCode, headers: response.headers, body }))
-        .catch(reject)
+      const { statusCode, headers, rawHeaders } = response
+      buffer(response).then(body => resolve({ status: statusCode!, headers, rawHeaders, body }), reject)
     }).on('error', reject).end()
   })
 }

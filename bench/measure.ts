@@ -1,187 +1,186 @@
+import { readFile, truncate, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { Case } from './cases.ts'
-import { interrupted } from './cleanup.ts'
-import type { Options } from './options.ts'
-import { cpuSeconds, forgetPeak, residentMemory } from './proc.ts'
-import type { Server } from './programs.ts'
-import { percentile } from './statistics.ts'
-import { showMeasure } from './tables.ts'
-import type { World } from './world.ts'
-import { type Outcome, wrk } from './wrk.ts'
+import type { Fixture } from './fixture.ts'
+import { get } from './http.ts'
+import { interrupted, run, type Server, source } from './programs.ts'
+import { type Figures, type Measure, median, type Results } from './results.ts'
 
-/** What was measured of one case. */
-export interface Measure {
-  case: string
-  /** The service, a floor or a peer. */
-  target: string
-  /** The data. */
-  world: string
-  connections: number
-  /** Answers a second. */
-  rate: number
-  /** Milliseconds. What follows is missing where it was not looked at. */
-  p50?: number
-  p99?: number
-  /** Seconds of processor time of the server for 1,000 answers. */
-  cpu?: number
-  /** The highest resident memory of the server, in megabytes. */
-  peak?: number
-  /** Answers a second in each turn, where others had theirs in between. */
-  rates?: number[]
+/** What wrk sends: a GET request for a path, or what the arguments of wrk.lua say. */
+export interface Load {
+  path?: string
+  headers?: Record<string, string>
+  args?: string[]
 }
 
-/** How often it is each one's turn, unless told: often, for a shared machine has its moments. */
-const TURNS = 5
-
-/** Slow answers are measured longer, up to so many times, until every connection was answered so often. */
-const LONGEST = 5
-const TIMES = 3
-
-/** The connections at most that warm a server up for an operation, and for how many seconds. */
-const WARM = 16
-const WARM_SECONDS = 1
-
-/** Everything that a run of the benchmark finds out. */
-export class Findings {
-  readonly options: Options
-  readonly measures: Measure[] = []
-  /** What failed; any of it fails the run. */
-  readonly problems: string[] = []
-  /** Facts besides rates, by name. */
-  readonly facts: Record<string, number | string | boolean> = {}
-  /** Answers a second while it warmed up, by server and case. */
-  readonly #warm = new Map<string, number>()
-
-  constructor (options: Options) {
-    this.options = options
-  }
-
-  wants (name: string) {
-    return this.options.only.test(name)
-  }
-
-  add (measure: Measure) {
-    this.measures.push(measure)
-    showMeasure(measure)
-  }
-
-  /** Notes what is not as it must be. */
-  fail (problem: string) {
-    this.problems.push(problem)
-    console.log(`! ${problem}`)
-  }
-
-  find (name: string, target: string, connections = 64, world = 'main') {
-    return this.measures.find(measure => measure.case === name && measure.target === target &&
-      measure.connections === connections && measure.world === world)
-  }
-
-  /** Measures a case for so many seconds, and adds what was found. */
-  async measure (...run: Parameters<Findings['run']>): Promise<Outcome> {
-    const { outcome, ...measure } = await this.run(...run)
-    this.add(measure)
-    return outcome
-  }
-
-  /**
-   * Makes several measurements in turns, and adds the middle one of each: what else the machine does meanwhile is then
-   * the same for all, and what counts is how they compare.
-   */
-  async compare (runs: (() => Promise<Measure>)[], turns = TURNS) {
-    const found: Measure[][] = runs.map(() => [])
-    for (let turn = 0; turn < turns; turn++) {
-      for (const [index, run] of runs.entries()) found[index]!.push(await run())
-    }
-    for (const measures of found) {
-      const { case: name, target, world, connections } = measures[0]!
-      const rates = measures.map(({ rate }) => rate)
-      const middle = (name: 'p50' | 'p99' | 'cpu' | 'peak') => percentile(measures.map(measure => measure[name]!), 50)
-      this.add({
-        case: name,
-        target,
-        world,
-        connections,
-        rate: percentile(rates, 50),
-        p50: middle('p50'),
-        p99: middle('p99'),
-        cpu: middle('cpu'),
-        peak: middle('peak'),
-        rates,
-      })
-    }
-  }
-
-  /** Measures a case for so many seconds, after warming up when it is the first time of this server. */
-  async run (
-    world: World, server: Server, operation: Case, connections: number, seconds = this.options.seconds
-  ): Promise<Measure & { outcome: Outcome }> {
-    const { name } = operation
-    const key = `${server.url} ${name}`
-    if (!this.#warm.has(key)) {
-      const { load } = await operation.prepare(world, server)
-      const { requests, seconds } = await wrk(server.url, load, Math.min(WARM, connections), WARM_SECONDS)
-      this.#warm.set(key, requests / seconds)
-    }
-    const enough = Math.ceil(TIMES * connections / this.#warm.get(key)!)
-
-    const { load, check } = await operation.prepare(world, server)
-    await settle(world, server)
-    await forgetPeak(server.pid)
-    const before = await cpuSeconds(server.pid)
-    const outcome = await wrk(
-      server.url, load, connections, Math.min(Math.max(seconds, enough), seconds * LONGEST)
-    )
-    const cpu = await cpuSeconds(server.pid) - before
-    const { peak } = await residentMemory(server.pid)
-    const answers = operation.statuses ? outcome.statuses[200] ?? 0 : outcome.requests
-    const settled = await settle(world, server)
-    if (!settled) this.fail(`${server.name} still works on ${name} a minute after the last request`)
-    const problem = judge(outcome, operation.statuses) ?? await check?.(outcome, connections)
-    if (problem) this.fail(`${name} of ${server.name}, ${world.name}, ${connections} connections: ${problem}`)
-    return {
-      case: name,
-      target: server.name,
-      world: world.name,
-      connections,
-      rate: answers / outcome.seconds,
-      p50: outcome.p50,
-      p99: outcome.p99,
-      cpu: answers > 0 ? cpu / answers * 1000 : undefined,
-      peak,
-      outcome,
-    }
-  }
+/** An operation that is measured. */
+export interface Case {
+  name: string
+  /** What it is compared with. */
+  baseline?: 'http' | 'profile' | 'pgbench' | 'argon2'
+  /** The alternatives have it, too. */
+  alternatives?: boolean
+  /** Shares and multiples of the rates of others that the service has to reach. */
+  targets?: [of: string, defaults: number, warn: number][]
+  /** How often a second somebody registers for one of the listed events meanwhile. */
+  commits?: number
+  /** Makes what is sent to this address, anew for each run; `check` says afterwards what is wrong, if anything. */
+  prepare (fixture: Fixture, url: string): Promise<{
+    load: Load
+    check? (outcome: Outcome, connections: number): Promise<string | undefined>
+  }>
 }
 
-/** Says what is wrong with the answers; `undefined` when nothing is. */
-export function judge ({ requests, refused, broken, timeouts, statuses }: Outcome, expected?: number[]) {
-  const unexpected = Object.keys(statuses).filter(status => !expected?.includes(Number(status)))
-  if (requests === 0) return 'no answer'
-  if (broken > 0) return `${broken} connections failed`
-  if (timeouts > 0) return `${timeouts} answers took too long`
-  if (expected && unexpected.length > 0) return `answers with status ${unexpected.join(', ')}`
-  if (!expected && refused > 0) return `${refused} of ${requests} answers had a status from 400 on`
+/** What wrk reports. */
+export interface Outcome {
+  requests: number
+  seconds: number
+  bytes: number
+  /** Milliseconds. */
+  p50: number
+  p99: number
+  /** Responses with a status from 400 on, connections that failed, and responses that took longer than two minutes. */
+  refused: number
+  broken: number
+  late: number
 }
 
-/** How long a server may go on with what nobody waits for any more, in milliseconds. */
-const PATIENCE = 60_000
+/** Sends requests over so many connections, each the next one when the last has its response. */
+export async function wrk (
+  url: string, { path = '', headers = {}, args = [] }: Load, connections: number, seconds: number
+): Promise<Outcome> {
+  const stdout = await run('wrk', [
+    '--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--timeout', '120s',
+    ...Object.entries(headers).flatMap(([name, value]) => ['--header', `${name}: ${value}`]),
+    '--script', source('wrk.lua'), url + path, '--', ...args,
+  ])
+  return JSON.parse(stdout.trim().split('\n').at(-1)!)
+}
 
-/** Waits until neither the server nor its database works on requests of before; tells whether that came to pass. */
-export async function settle ({ sql }: World, { pid }: Server) {
-  const deadline = Date.now() + PATIENCE
-  while (Date.now() < deadline) {
+/** Says what is wrong with the responses; `undefined` when nothing is. */
+export function problemOf ({ requests, refused, broken, late }: Outcome) {
+  if (requests === 0) return 'no response'
+  if (refused + broken + late > 0) return `${refused} responses from 400 on, ${broken} failed connections, ${late} late`
+}
+
+/** Responses a second while a server warmed up, by its address and the case. */
+const warm = new Map<string, number>()
+
+/** Measures a case of a server, after a second of warming up when it is the first time. */
+export async function measure (
+  results: Results, fixture: Fixture, server: Server, operation: Case, connections = 64
+): Promise<Measure & { outcome: Outcome }> {
+  const { name, prepare } = operation
+  const key = `${server.url} ${name}`
+  if (!warm.has(key)) {
+    const { load } = await prepare(fixture, server.url)
+    const { requests, seconds } = await wrk(server.url, load, Math.min(16, connections), 1)
+    warm.set(key, requests / seconds)
+    await settle(fixture, server)
+  }
+  // A second, or where responses are slow up to five, until each connection has had three.
+  const enough = Math.min(Math.max(1, Math.ceil(3 * connections / warm.get(key)!)), 5)
+  const { load, check } = await prepare(fixture, server.url)
+  // The peak of the resident memory begins anew.
+  await writeFile(`/proc/${server.pid}/clear_refs`, '5')
+  const before = await cpuSeconds(server.pid)
+  const outcome = await wrk(server.url, load, connections, enough)
+  const cpu = await cpuSeconds(server.pid) - before
+  const { peak } = await residentMemory(server.pid)
+  await settle(fixture, server)
+  // A line for each of many thousand requests a second would fill the disk.
+  await truncate(server.log)
+
+  const { seconds, p50, p99 } = outcome
+  const responses = outcome.requests - outcome.refused
+  const problem = problemOf(outcome) ?? await check?.(outcome, connections)
+  if (problem) results.fail(`${name} of ${server.name}: ${problem}`)
+  const rate = responses / seconds
+  return { case: name, of: server.name, rate, p50, p99, cpu: cpu / responses * 1000, peak, outcome }
+}
+
+/** Waits until neither the server nor its database works on earlier requests. Throws after a minute. */
+export async function settle ({ sql }: Fixture, { name, pid }: Server) {
+  const end = Date.now() + 60_000
+  while (Date.now() < end) {
     interrupted.throwIfAborted()
     const before = await cpuSeconds(pid)
     await sleep(50)
-    const idle = await cpuSeconds(pid) - before < 0.02
     const [busy] = await sql`
       SELECT FROM pg_stat_activity
       WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle' AND
         pid <> pg_backend_pid()
-      LIMIT 1
     `
-    if (idle && !busy) return true
+    if (!busy && await cpuSeconds(pid) - before < 0.02) return
   }
-  return false
+  throw new Error(`${name} is still busy a minute after the last request`)
+}
+
+/** Measures something of the service, a baseline or an alternative, in one turn. */
+export interface Contender {
+  run (): Promise<Measure>
+  /** Takes part in every second turn only. */
+  seldom?: boolean
+}
+
+/**
+ * Measures several contenders in turns, and adds the middle figures of each. No machine is equally fast at all times:
+ * within a turn it nearly is, so the ratios of the turns count.
+ */
+export async function compare (results: Results, contenders: Contender[], turns: number) {
+  const found: (Measure | undefined)[][] = contenders.map(() => [])
+  for (let turn = 0; turn < turns; turn++) {
+    for (const [index, { run, seldom }] of contenders.entries()) {
+      found[index]!.push(seldom && turn % 2 === 1 ? undefined : await run())
+    }
+  }
+  for (const measures of found) {
+    const { case: name, of } = measures[0]!
+    const middle = (field: keyof Figures) => median(measures.map(measure => measure?.[field] ?? NaN))
+    const [rate, p50, p99, cpu, peak] = (['rate', 'p50', 'p99', 'cpu', 'peak'] as const).map(middle)
+    results.add({ case: name, of, rate: rate!, p50, p99, cpu, peak, rates: measures.map(measure => measure?.rate) })
+  }
+}
+
+/**
+ * Does something every so many milliseconds, without waiting for the last time, until it is stopped. That returns what
+ * came of each, or throws what any of them threw.
+ */
+export function startRepeating<T> (interval: number, task: () => Promise<T>) {
+  const started: Promise<T>[] = []
+  const timer = setInterval(() => {
+    const result = task()
+    // A failure is for `stop` to report.
+    result.catch(() => {})
+    started.push(result)
+  }, interval)
+  return {
+    stop () {
+      clearInterval(timer)
+      return Promise.all(started)
+    },
+  }
+}
+
+/** The milliseconds until the response to a GET request has ended. Throws unless it is a 200. */
+export async function latency (url: string) {
+  const start = performance.now()
+  const { status } = await get(url)
+  if (status !== 200) throw new Error(`${url} responded with status ${status}`)
+  return performance.now() - start
+}
+
+/** The processor time that a process has used in all its threads, in seconds. */
+async function cpuSeconds (pid: number) {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+  // The program's name stands in parentheses; utime and stime, in hundredths of a second, are fields 14 and 15.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+/** The resident memory of a process now and at its peak, in megabytes of 10^6 bytes. */
+export async function residentMemory (pid: number) {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  const megabytes = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)![1]) * 1024 / 1e6
+  return { now: megabytes('VmRSS'), peak: megabytes('VmHWM') }
 }

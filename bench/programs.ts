@@ -1,99 +1,117 @@
 import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { once, setMaxListeners } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-import { StartupError } from '#lib/startup-error.js'
-import { atEnd, interrupted } from './cleanup.ts'
+import { get } from './http.ts'
 
-/** How long a server may take until it answers, and until it has stopped, in milliseconds. */
-const PATIENCE = 30_000
+/** The project's folder. */
+export const ROOT = fileURLToPath(new URL('.', import.meta.resolve('#package.json')))
 
-/** What programs see of the environment: nothing that could configure them, or that npm added. */
+/** A file of the benchmark in the repository, and one that the compiler wrote. */
+export const source = (path: string) => `${ROOT}bench/${path}`
+export const compiled = (path: string) => `${ROOT}dist/bench/${path}`
+
+/** Milliseconds that a program has to start, and to stop. */
+const TIMEOUT = 30_000
+
+/** What programs inherit of the environment: nothing that configures them, and nothing that npm adds. */
 const ENVIRONMENT = { PATH: process.env.PATH, HOME: process.env.HOME, LANG: process.env.LANG }
 
-interface RunOptions {
-  cwd?: string
-  env?: NodeJS.Dict<string>
+/** Aborted by Ctrl-C, so that whatever the benchmark waits for ends. */
+const interruption = new AbortController()
+export const interrupted = interruption.signal
+setMaxListeners(0, interrupted)
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => interruption.abort())
+
+const cleanups: (() => unknown)[] = []
+
+/** Registers a task for the end of the benchmark. The last one runs first. */
+export const atEnd = (task: () => unknown) => { cleanups.push(task) }
+
+/** Stops and removes everything that the benchmark made, even if a part of that fails. */
+export async function cleanUp () {
+  for (const task of cleanups.reverse()) await Promise.resolve().then(task).catch(console.error)
 }
 
-/** Runs a program to its end and returns what it wrote. Throws with its last words when it fails. */
-export async function run (program: string, args: string[], { cwd, env }: RunOptions = {}) {
+/** Runs a program to its end and returns its output. Throws with the end of its errors when it fails. */
+export async function run (program: string, args: string[], env: NodeJS.Dict<string> = {}, cwd = ROOT) {
   try {
     const { stdout } = await promisify(execFile)(program, args, {
       cwd, env: { ...ENVIRONMENT, ...env }, signal: interrupted, maxBuffer: 2 ** 26,
     })
     return stdout
   } catch (error) {
-    const { stderr = '', message } = error as Error & { stderr?: string }
-    throw new Error(`${program} failed: ${stderr.trim().split('\n').slice(-5).join('\n') || message}`, { cause: error })
+    const { stderr, message } = error as Error & { stderr?: string }
+    throw new Error(`${program} failed: ${stderr?.slice(-1000) || message}`, { cause: error })
   }
 }
 
-/** A server in a process of its own. */
+/** An HTTP server in a process of its own. */
 export interface Server {
   name: string
   url: string
   pid: number
+  /** The file of its output. */
+  log: string
   stop (): Promise<void>
 }
 
 interface ServerOptions {
   name: string
-  /** Node.js when there is none. */
-  program?: string
-  script?: string
-  /** Where it runs, and where its log goes. */
-  directory: string
+  command: string[]
   env: NodeJS.Dict<string>
-  /** A path that answers once it is up. */
-  ready: string
+  /** The folder of its log. */
+  directory: string
+  /** A path that has no server error once it is up. */
+  path: string
 }
 
-/** Starts a program that listens on PORT, and waits until it answers. Throws with the end of its log. */
-export async function startServer (
-  { name, program = process.execPath, script, directory, env, ready }: ServerOptions
-): Promise<Server> {
+/** Starts a program that listens on PORT, its output in a file. Throws with the end of that when it does not start. */
+export async function startServer ({ name, command, env, directory, path }: ServerOptions): Promise<Server> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
-  const log = join(directory, `${name}-${port}.log`)
+  const log = join(directory, `port-${port}.log`)
   const output = openSync(log, 'a')
-  const child = spawn(program, script ? [script] : [], {
-    cwd: directory,
+  const child = spawn(command[0]!, command.slice(1), {
+    cwd: ROOT,
     env: { ...ENVIRONMENT, NODE_ENV: 'production', PORT: String(port), ...env },
     stdio: ['ignore', output, output],
+    // In a process group of its own, which can be ended as a whole.
+    detached: true,
   })
   closeSync(output)
-  const ended = once(child, 'close')
+  await once(child, 'spawn')
+  const exited = once(child, 'exit')
 
   async function stop () {
+    if (child.exitCode !== null || child.signalCode !== null) return
     child.kill('SIGTERM')
-    await Promise.race([ended, sleep(PATIENCE, undefined, { ref: false })])
-    child.kill('SIGKILL')
-    await ended
+    await Promise.race([exited, sleep(TIMEOUT, undefined, { ref: false })])
+    if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGKILL')
+    await exited
   }
   atEnd(stop)
 
-  const deadline = Date.now() + PATIENCE
-  while (!await answers(url + ready)) {
-    interrupted.throwIfAborted()
-    if (Date.now() > deadline || child.exitCode !== null) {
+  const end = Date.now() + TIMEOUT
+  while (!await get(url + path).then(({ status }) => status < 500, () => false)) {
+    if (Date.now() > end || child.exitCode !== null) {
       throw new Error(`${name} does not start:\n${(await readFile(log, 'utf8')).slice(-2000)}`)
     }
-    await sleep(50)
+    await sleep(50, undefined, { signal: interrupted })
   }
-  return { name, url, pid: child.pid!, stop }
+  return { name, url, pid: await innermost(child.pid!), log, stop }
 }
 
-async function answers (url: string) {
-  return fetch(url).then(async response => {
-    await response.arrayBuffer()
-    return response.ok
-  }, () => false)
+/** The process that does the work: npm has a child for it. */
+async function innermost (pid: number): Promise<number> {
+  const child = parseInt(await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8'))
+  return child ? innermost(child) : pid
 }
 
 async function freePort () {
@@ -102,24 +120,4 @@ async function freePort () {
   const { port } = server.address() as AddressInfo
   await promisify(server.close.bind(server))()
   return port
-}
-
-/** What must be installed, how to see that it is, and Debian's package of it. */
-const REQUIREMENTS = [
-  { program: 'wrk', works: 'command -v wrk', debian: 'wrk' },
-  // The client packages bring a command of that name which only says that the server's package is missing.
-  { program: 'pgbench', works: 'pgbench --version', debian: 'postgresql' },
-]
-
-/** Throws a StartupError unless what the benchmark cannot bring along is there. */
-export async function assertRequirements () {
-  if (process.platform !== 'linux') throw new StartupError('The benchmark reads /proc: it runs on Linux only')
-  const missing = []
-  for (const { program, works, debian } of REQUIREMENTS) {
-    if (!await run('sh', ['-c', works]).then(() => true, () => false)) missing.push({ program, debian })
-  }
-  if (missing.length > 0) {
-    throw new StartupError(`The benchmark needs ${missing.map(({ program }) => program).join(' and ')}: ` +
-      `apt-get install ${missing.map(({ debian }) => debian).join(' ')}`)
-  }
 }

@@ -1,83 +1,59 @@
-import { mkdir, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import os from 'node:os'
 
-import { BLOG, EVENTS, EVENTS_WHILE_WRITING, LISTS, LOGIN, READS, WRITES } from './cases.ts'
+import { ARGON2, CASES, EXPRESS, FASTIFY, HTTP, PGBENCH, PROFILE } from './cases.ts'
 import { drawChart } from './chart.ts'
-import { ARGON2, HTTP, PLAIN_INSERT } from './floors.ts'
-import type { Goal } from './goals.ts'
-import { type Machine, machineLine } from './machine.ts'
-import type { Findings } from './measure.ts'
-import { script, source } from './paths.ts'
-import { EXPRESS, FASTIFY } from './peers.ts'
-import { SERVICE } from './service.ts'
-import { figure } from './tables.ts'
+import { SERVICE, SERVICE_WARN } from './fixture.ts'
+import { figure, type Results, type Verdict } from './results.ts'
 
-/** When and where a run took place. */
-export interface Run {
-  date: string
-  minutes: number
-  machine: Machine
+/** What has a column in the table of rates and a bar in the chart; of several baselines the fastest one. */
+const SERIES = {
+  Service: [SERVICE],
+  'Service, LOG_LEVEL=warn': [SERVICE_WARN],
+  Baseline: [HTTP, PROFILE, PGBENCH, ...Object.values(ARGON2)],
+  [FASTIFY]: [FASTIFY],
+  [EXPRESS]: [EXPRESS],
 }
 
-/** Writes results.json, results.md and chart.svg; tells where. */
-export async function writeReport (findings: Findings, goals: Goal[], run: Run) {
-  const directory = findings.options.complete ? source('') : script('bench/')
-  await mkdir(directory, { recursive: true })
-  const { seconds, quick } = findings.options
-  const results = {
-    ...run, seconds, quick, goals, problems: findings.problems, facts: findings.facts, measures: findings.measures,
-  }
-  await writeFile(join(directory, 'results.json'), JSON.stringify(results, roundNumbers, 2) + '\n')
-  await writeFile(join(directory, 'results.md'), markdown(findings, goals, run))
-  await writeFile(join(directory, 'chart.svg'), drawChart(comparisons(findings), run))
-  return directory
-}
+/** Writes results.json, results.md and chart.svg into a folder, and prints the goals. */
+export async function writeReport (results: Results, folder: string, milliseconds: number, postgres: string) {
+  const { measures, goals, problems } = results
+  const minutes = milliseconds / 60_000
+  const date = new Date().toISOString().slice(0, 10)
+  const system = /^PRETTY_NAME="(.*)"$/m.exec(await readFile('/etc/os-release', 'utf8'))?.[1]
+  const cpu = `${os.cpus()[0]?.model.trim()}, ${os.availableParallelism()} cores`
+  const machine = `${cpu}, ${Math.round(os.totalmem() / 2 ** 30)} GiB; ${system}, Linux ${os.release()}; ` +
+    `Node.js ${process.versions.node}, PostgreSQL ${postgres}`
 
-function roundNumbers (_key: string, value: unknown) {
-  return typeof value === 'number' ? Number(value.toPrecision(5)) : value
-}
-
-/** Answers a second of one case over 64 connections, of all who have it. */
-export interface Comparison {
-  name: string
-  service?: number
-  floor?: number
-  fastify?: number
-  express?: number
-}
-
-/** The cases of the chart and of the table. */
-function comparisons (findings: Findings): Comparison[] {
-  const rate = (name: string, target: string) => findings.find(name, target)?.rate
-  const floors = [HTTP, PLAIN_INSERT, ...Object.values(ARGON2)]
-  const operations = [EVENTS, EVENTS_WHILE_WRITING, ...LISTS, BLOG, ...READS, ...WRITES, LOGIN]
-  return [...new Set(operations.map(({ name }) => name))].map(name => ({
+  const rates = CASES.map(({ name }) => ({
     name,
-    service: rate(name, SERVICE),
-    floor: floors.flatMap(floor => rate(name, floor) ?? []).toSorted((a, b) => b - a)[0],
-    fastify: rate(name, FASTIFY),
-    express: rate(name, EXPRESS),
-  })).filter(({ service }) => service !== undefined)
-}
-
-function markdown (findings: Findings, goals: Goal[], { date, minutes, machine }: Run) {
-  const row = (...cells: string[]) => `| ${cells.join(' | ')} |`
-  return [
-    row('Goal', 'Measured', 'Needed', 'Reached'),
-    row('---', '---', '---', '---'),
-    ...goals.map(({ goal, measured, needed, reached }) => row(goal, measured, needed, verdict(reached))),
-    '',
-    row('Requests/s over 64 connections', 'Service', 'Floor', 'Fastify + pg', 'Express + Prisma'),
-    row('---', '--:', '--:', '--:', '--:'),
-    ...comparisons(findings).map(({ name, service, floor, fastify, express }) => {
-      return row(name, ...[service, floor, fastify, express].map(figure))
+    rates: Object.values(SERIES).map(of => {
+      const found = of.flatMap(of => results.find(name, of)?.rate ?? [])
+      return found.length > 0 ? Math.max(...found) : undefined
     }),
-    '',
-    `Measured on ${date} in ${minutes.toFixed(0)} minutes: ${machineLine(machine)}.`,
-    '',
-  ].join('\n')
+  })).filter(({ rates: [service] }) => service !== undefined)
+
+  const verdict = ({ measured, needed, met }: Verdict) => [measured, needed, met === 'no' ? '**no**' : met]
+  const goalTable = toTable([
+    ['Goal', 'Defaults', 'Needed', 'Met', 'LOG_LEVEL=warn', 'Needed', 'Met'],
+    ...Object.entries(goals).map(([goal, verdicts]) => [goal, ...verdicts.flatMap(verdict), '', '', ''].slice(0, 7)),
+  ])
+  const rateTable = toTable([
+    ['Requests/s over 64 connections', ...Object.keys(SERIES)],
+    ...rates.map(({ name, rates }) => [name, ...rates.map(figure)]),
+  ])
+  const measured = `Measured on ${date} in ${minutes.toFixed(1)} minutes: ${machine}.`
+  const round = (_key: string, value: unknown) => typeof value === 'number' ? Number(value.toPrecision(5)) : value
+  const json = JSON.stringify({ date, minutes, machine, goals, problems, measures }, round, 2)
+
+  await mkdir(folder, { recursive: true })
+  await writeFile(`${folder}results.json`, json + '\n')
+  await writeFile(`${folder}results.md`, `${goalTable}\n\n${rateTable}\n\n${measured}\n`)
+  await writeFile(`${folder}chart.svg`, drawChart(rates, Object.keys(SERIES), `${cpu}, ${date}`))
+  console.log(`\n${goalTable}\n\n${measured}\nSee ${folder}`)
 }
 
-export function verdict (reached: boolean | undefined) {
-  return reached === undefined ? '' : reached ? 'yes' : '**no**'
+function toTable ([header, ...rows]: string[][]) {
+  const lines = [header!, header!.map((_title, n) => n === 0 ? '---' : '--:'), ...rows]
+  return lines.map(cells => `| ${cells.join(' | ')} |`).join('\n')
 }

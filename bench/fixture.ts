@@ -1,0 +1,161 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import { SignJWT } from 'jose'
+import postgres from 'postgres'
+
+import { startEmbeddedPostgres } from '#lib/embedded-postgres.js'
+import { atEnd, run, startServer } from './programs.ts'
+
+/** The names of the service in all tables, with its defaults and with LOG_LEVEL=warn. */
+export const SERVICE = 'service'
+export const SERVICE_WARN = 'service, warn'
+
+/** Signs the tokens of all requests. */
+export const JWT_SECRET = 'the secret of a benchmark, known to everybody'
+
+/** How many rows `npm run seed` adds of each kind. */
+export type Amounts = Record<string, number>
+
+/** A university's data, for most measurements. */
+const MAIN = {
+  ...{ users: 5_000, clubs: 100, events: 10_000, registrations: 200_000 },
+  ...{ blogs: 100, mentors: 50, likes: 10_000, testimonials: 200 },
+}
+
+/** What grows a hundredfold. */
+const SMALL = { users: 1_000, clubs: 10, events: 100, registrations: 10_000 }
+
+/** Lists of 100,000 rows. */
+const LARGE = { users: 100_000, clubs: 100_000, events: 10_000, registrations: 100_000, blogs: 100_000 }
+
+const times = (factor: number, amounts: Amounts): Amounts => {
+  return Object.fromEntries(Object.entries(amounts).map(([kind, count]) => [kind, count * factor]))
+}
+
+/** The data of each part of the benchmark. A quick look takes a tenth of it, but all users, who register for events. */
+export const amountsOf = (quick: boolean) => ({
+  main: quick ? { ...times(0.1, MAIN), users: MAIN.users } : MAIN,
+  small: SMALL,
+  grown: times(quick ? 10 : 100, SMALL),
+  large: times(quick ? 0.1 : 1, LARGE),
+})
+
+/** The server of all databases. */
+export interface Postgres {
+  url: string
+  version: string
+}
+
+/** Starts an embedded PostgreSQL with its data in this folder. */
+export async function startPostgres (directory: string): Promise<Postgres> {
+  const start = () => startEmbeddedPostgres(join(directory, 'data'), { info () {}, warn: console.error })
+  const first = await start()
+  const sql = connect(first.url)
+  // pgbench alone takes 64 connections, beside those of two services and two alternatives.
+  await sql`ALTER SYSTEM SET max_connections = 200`
+  const [row] = await sql<[{ version: string }]>`SELECT current_setting('server_version') AS version`
+  await sql.end()
+  await first.release()
+  const { url, release } = await start()
+  atEnd(release)
+  return { url, version: row.version }
+}
+
+function connect (url: string) {
+  const sql = postgres(url, { max: 4 })
+  atEnd(() => sql.end({ timeout: 1 }))
+  return sql
+}
+
+/** A filled database, and the parts of requests for it. */
+export type Fixture = Awaited<ReturnType<typeof createFixture>>
+
+/** Makes a database with so many rows; its files stand in this folder. */
+export async function createFixture ({ url }: Postgres, name: string, amounts: Amounts, directory: string) {
+  const databaseUrl = Object.assign(new URL(url), { pathname: name }).href
+  const server = connect(url)
+  await server`CREATE DATABASE ${server(name)}`
+  const flags = Object.entries(amounts).flatMap(([kind, count]) => [`--${kind}`, String(count)])
+  const env = { DATABASE_URL: databaseUrl, MIGRATE_ON_START: 'true' }
+  const seeded = await run('npm', ['run', '--silent', 'seed', '--', '--json', ...flags], env)
+  const sql = connect(databaseUrl)
+  await sql`CHECKPOINT`
+
+  async function tokens (role: string) {
+    const users = await sql<{ id: string }[]>`SELECT id FROM users WHERE role = ${role} ORDER BY id LIMIT 5000`
+    return Promise.all(users.map(({ id }) => new SignJWT({ role })
+      .setProtectedHeader({ alg: 'HS256', typ: 'JWT' }).setSubject(id).setIssuedAt().setExpirationTime('1d')
+      .sign(new TextEncoder().encode(JWT_SECRET))))
+  }
+  const [{ blog, hash }] = await sql<[{ blog: string, hash: string }]>`
+    SELECT
+      (SELECT id FROM blogs WHERE status = 'PUBLISHED' LIMIT 1) AS blog, (SELECT password FROM users LIMIT 1) AS hash
+  `
+  let files = 0
+  return {
+    databaseUrl,
+    sql,
+    directory,
+    // Their tokens.
+    admins: await tokens('ADMIN'),
+    heads: await tokens('CLUB_HEAD'),
+    students: await tokens('STUDENT'),
+    // The id of a published one.
+    blog,
+    // Those of every account.
+    password: JSON.parse(seeded).password as string,
+    hash,
+    /** Writes a file of lines for wrk, and returns its path. */
+    async file (lines: string[]) {
+      const path = join(directory, `${name}-${files++}`)
+      await writeFile(path, lines.join('\n') + '\n')
+      return path
+    },
+    /** Drops the database. */
+    async drop () {
+      await sql.end({ timeout: 5 })
+      await server`DROP DATABASE ${server(name)} WITH (FORCE)`
+    },
+  }
+}
+
+/** Starts the service as operators do: `npm start` with NODE_ENV=production and otherwise the defaults. */
+export function startService ({ databaseUrl, directory }: Fixture, name = SERVICE) {
+  return startServer({
+    name,
+    command: ['npm', 'start'],
+    env: { DATABASE_URL: databaseUrl, JWT_SECRET, ...name === SERVICE_WARN && { LOG_LEVEL: 'warn' } },
+    directory,
+    path: '/readyz',
+  })
+}
+
+/** Adds events without registrations before all others in the list, and returns their ids. */
+export async function addEvents ({ sql }: Fixture, count: number) {
+  const rows = await sql<{ id: string }[]>`
+    INSERT INTO events (title, description, image_url, date, club_id)
+    SELECT 'Benchmark', 'To register for', 'https://images.example.org/benchmark.jpg', '2100-01-01', clubs.id
+    FROM generate_series(1, ${count}), (SELECT id FROM clubs LIMIT 1) AS clubs
+    RETURNING id
+  `
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Prepares 60,000 commits, or fewer where the data is small, that each register somebody for an event on the first page
+ * of the list, so that its response changes.
+ */
+export async function prepareCommits ({ sql }: Fixture) {
+  const pairs = await sql<{ user_id: string, event_id: string }[]>`
+    SELECT users.id AS user_id, events.id AS event_id
+    FROM (SELECT id FROM events ORDER BY date DESC, id LIMIT 12) AS events CROSS JOIN users
+    WHERE NOT EXISTS (SELECT FROM event_registrations WHERE user_id = users.id AND event_id = events.id)
+    LIMIT 60000
+  `
+  return async () => {
+    const pair = pairs.pop()
+    if (!pair) throw new Error('Everybody is registered: no commit is left')
+    await sql`INSERT INTO event_registrations ${sql(pair)}`
+  }
+}

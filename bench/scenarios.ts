@@ -1,0 +1,171 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { installAlternatives, startAlternatives } from './alternatives.ts'
+import { startBaseline } from './baselines.ts'
+import { CASES, EVENTS, LIKE, LOGIN, REGISTER } from './cases.ts'
+import { checkCounts, checkLists, checkRegistrations } from './checks.ts'
+import {
+  type Amounts, amountsOf, createFixture, type Fixture, type Postgres, prepareCommits, SERVICE, SERVICE_WARN,
+  startService,
+} from './fixture.ts'
+import { get } from './http.ts'
+import { type Case, compare, latency, measure, residentMemory, settle, startRepeating } from './measure.ts'
+import { interrupted, type Server } from './programs.ts'
+import { atMost, fastEnough, percentile, type Results } from './results.ts'
+
+/** What all parts of the benchmark share. */
+export interface Context {
+  results: Results
+  postgres: Postgres
+  /** The folder of all files. */
+  directory: string
+  quick: boolean
+  /** What has a name that matches is measured. */
+  only: RegExp
+}
+
+/** Turns of what has to reach a share or a multiple, and of what is only shown. */
+const TURNS = { judged: 7, shown: 3, quick: 2 }
+
+/** Every case: the service at two log levels, the baselines and the alternatives in turns, a process each. */
+export async function measureCases ({ results, postgres, directory, quick, only }: Context) {
+  const cases = CASES.filter(({ name }) => only.test(name))
+  if (cases.length === 0) return
+  const withAlternatives = cases.some(({ alternatives }) => alternatives)
+  const [fixture] = await Promise.all([
+    createFixture(postgres, 'main', amountsOf(quick).main, directory), withAlternatives && installAlternatives(),
+  ])
+  const services = await Promise.all([SERVICE, SERVICE_WARN].map(name => startService(fixture, name)))
+  const service = services[0]!
+  const alternatives = withAlternatives ? await startAlternatives(fixture, service) : []
+  const commit = await prepareCommits(fixture)
+
+  for (const operation of cases) {
+    const { name, commits, targets } = operation
+    const baseline = await startBaseline(results, fixture, service, operation)
+    const start = performance.now()
+    const writer = commits ? startRepeating(1000 / commits, commit) : undefined
+    await compare(results, [
+      ...services.map(server => ({ run: () => measure(results, fixture, server, operation) })),
+      ...baseline.contenders,
+      ...operation.alternatives
+        ? alternatives.map(server => ({ run: () => measure(results, fixture, server, operation), seldom: true }))
+        : [],
+    ], quick ? TURNS.quick : targets ? TURNS.judged : TURNS.shown)
+    const pace = (await writer?.stop() ?? []).length / (performance.now() - start) * 1000
+    if (commits && pace < commits * 0.9) results.fail(`${name}: only ${pace.toFixed(1)} commits/s`)
+    await baseline.stop?.()
+
+    for (const [of, defaults, warn] of targets ?? []) {
+      results.goals[`${name}, ${defaults < 1 ? 'of' : 'times'} ${of}`] = [
+        fastEnough(results.ratio(name, SERVICE, of), defaults), fastEnough(results.ratio(name, SERVICE_WARN, of), warn),
+      ]
+    }
+    if (operation === EVENTS) await checkLists(results, service)
+    if (operation === REGISTER) await checkRegistrations(results, fixture, service)
+    if (operation === LIKE) await checkCounts(results, fixture, service)
+    if (operation === LOGIN) await measureBesideLogins(results, fixture, services)
+  }
+  if (only.test('memory at rest')) {
+    results.goals['memory at rest'] = [atMost(await memoryAtRest(fixture, service), 250, ' MB')]
+  }
+  await Promise.all([...services, ...alternatives].map(({ stop }) => stop()))
+  await fixture.drop()
+}
+
+/** How soon somebody has the events while 64 connections sign in. */
+async function measureBesideLogins (results: Results, fixture: Fixture, services: Server[]) {
+  const p99: number[] = []
+  for (const service of services) {
+    const visitor = startRepeating(50, () => latency(`${service.url}/events`))
+    for (let n = 0; n < 3; n++) await measure(results, fixture, service, LOGIN)
+    p99.push(percentile(await visitor.stop(), 99))
+  }
+  results.goals['GET /events beside sign-ins, p99'] = [atMost(p99[0]!, 50, ' ms'), atMost(p99[1]!, 50, ' ms')]
+}
+
+/** The resident memory of a service that has had nothing to do for 20 seconds, in megabytes. */
+export async function memoryAtRest (fixture: Fixture, service: Server) {
+  await settle(fixture, service)
+  await sleep(20_000, undefined, { signal: interrupted })
+  return (await residentMemory(service.pid)).now
+}
+
+/** Fills a database for the service, and drops it when it has been used. */
+async function withService (
+  { postgres, directory }: Context, name: string, amounts: Amounts,
+  use: (fixture: Fixture, service: Server) => Promise<void>
+) {
+  const fixture = await createFixture(postgres, name, amounts, directory)
+  const service = await startService(fixture)
+  await use(fixture, service)
+  await service.stop()
+  await fixture.drop()
+}
+
+const AFTER_COMMITS = 'GET /events after every commit'
+
+/** The events after every commit, on little data and on a hundred times as much. */
+export async function measureGrowth (context: Context) {
+  const { results, quick, only } = context
+  if (!only.test(AFTER_COMMITS)) return
+  const { small, grown } = amountsOf(quick)
+  const medians: number[] = []
+  for (const amounts of [small, grown]) {
+    await withService(context, `of-${amounts.events}-events`, amounts, async (fixture, { url }) => {
+      const { latencies, stale } = await readAfterCommits(fixture, url)
+      const name = `${AFTER_COMMITS}, ${amounts.registrations!.toLocaleString('en')} registrations`
+      const [p50, p99] = [50, 99].map(percent => percentile(latencies, percent)) as [number, number]
+      results.add({ case: name, of: SERVICE, rate: 1000 / p50, p50, p99 })
+      if (stale > 0) results.fail(`${name}: ${stale} responses are older than the last commit`)
+      medians.push(p50)
+    })
+  }
+  const growth = medians[1]! / medians[0]!
+  results.goals[`${AFTER_COMMITS}, p50 on ${quick ? 10 : 100} times the data`] = [atMost(growth, 1.5)]
+}
+
+/** One connection reads the events for three seconds. After each response somebody commits, as the next has to show. */
+async function readAfterCommits (fixture: Fixture, url: string) {
+  const commit = await prepareCommits(fixture)
+  const latencies: number[] = []
+  let stale = 0
+  const warm = performance.now() + 1000
+  for (let expected = NaN; performance.now() < warm + 3000; await commit(), expected++) {
+    const start = performance.now()
+    const { body } = await get(`${url}/events`)
+    if (start > warm) latencies.push(performance.now() - start)
+    const { events } = JSON.parse(String(body)) as { events: { registrationCount: number }[] }
+    const count = events.reduce((sum, { registrationCount }) => sum + registrationCount, 0)
+    if (count < expected) stale++
+    expected = count
+  }
+  return { latencies, stale }
+}
+
+/** Lists of 100,000 rows, one at a time: how long others wait meanwhile, and how much memory they take. */
+export async function measureLarge (context: Context) {
+  const { results, quick, only } = context
+  const amounts = amountsOf(quick).large
+  const cases = ['/users', '/clubs', '/blogs'].map((path): Case => ({
+    name: `GET ${path}, ${amounts.users!.toLocaleString('en')} rows`,
+    prepare: async ({ admins }) => ({ load: { path, headers: { authorization: `Bearer ${admins[0]}` } } }),
+  })).filter(({ name }) => only.test(name))
+  if (cases.length > 0) {
+    await withService(context, 'large', amounts, async (fixture, service) => {
+      await fixture.sql`UPDATE blogs SET status = 'PUBLISHED' WHERE status <> 'PUBLISHED'`
+      await fixture.sql`VACUUM ANALYZE blogs`
+      await settle(fixture, service)
+      const { now: atFirst } = await residentMemory(service.pid)
+      for (const operation of cases) {
+        const others = startRepeating(5, () => latency(`${service.url}/livez`))
+        const { outcome: { bytes, requests }, ...measured } = await measure(results, fixture, service, operation, 1)
+        const pause = Math.max(...await others.stop())
+        results.add(measured)
+        results.goals[`${operation.name}: longest pause`] = [atMost(pause, 50, ' ms')]
+        const memory = (measured.peak! - atFirst) * 1e6 / (bytes / requests)
+        results.goals[`${operation.name}: memory by the size of the response`] = [atMost(memory, 3)]
+      }
+    })
+  }
+}

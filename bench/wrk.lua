@@ -1,0 +1,49 @@
+-- Without arguments, wrk sends the same GET request every time. With these it sends
+--
+--   tokens METHOD PATHS TOKENS   for each path, a request with each token
+--   bodies BODIES                POST requests with one JSON body after another
+--
+-- where PATHS, TOKENS and BODIES are files of one entry a line. At the end it prints one line of JSON.
+
+local function lines(path)
+  local entries = {}
+  for line in io.lines(path) do entries[#entries + 1] = line end
+  return entries
+end
+
+local modes = {}
+
+function modes.tokens(method, paths, tokens)
+  paths, tokens = lines(paths), lines(tokens)
+  local body = method == "POST" and "" or nil
+  local template = wrk.format(method, "/PATH", { Authorization = "Bearer TOKEN" }, body)
+  local head, middle, tail = template:match("^(.-)/PATH(.-)TOKEN(.*)$")
+  local i = 0
+  request = function()
+    local path, token = paths[math.floor(i / #tokens) % #paths + 1], tokens[i % #tokens + 1]
+    i = i + 1
+    return head .. path .. middle .. token .. tail
+  end
+end
+
+function modes.bodies(bodies)
+  bodies = lines(bodies)
+  local i = 0
+  request = function()
+    i = i % #bodies + 1
+    return wrk.format("POST", nil, { ["Content-Type"] = "application/json" }, bodies[i])
+  end
+end
+
+function init(args)
+  if args[1] then modes[args[1]](unpack(args, 2)) end
+end
+
+function done(summary, latency)
+  local errors = summary.errors
+  io.write(string.format(
+    '\n{"requests": %d, "seconds": %f, "bytes": %d, "p50": %f, "p99": %f, "refused": %d, "broken": %d, "late": %d}\n',
+    summary.requests, summary.duration / 1e6, summary.bytes, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
+    errors.status, errors.connect + errors.read + errors.write, errors.timeout
+  ))
+end
