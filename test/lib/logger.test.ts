@@ -60,6 +60,13 @@ t.test('At a terminal the lines are coloured and for a person', async t => {
   t.notMatch(plain, /hunter2|pid|hostname/)
 })
 
+t.test('Standard output is a terminal, or not', async t => {
+  t.intercept(process.stdout, 'isTTY', { value: true })
+  const written = t.capture(process.stdout, 'write', () => true)
+  createLogger('info').info('first')
+  t.match(written().map(({ args }) => String(args[0])).join(''), /INFO.*first/)
+})
+
 t.test('Secrets are redacted', async t => {
   for (const name of ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', 'set-cookie']) {
     const secret = { [name]: 'hunter2', other: 'kept' }
