@@ -105,6 +105,9 @@ export const variables = Type.Object({
   IDP_REDIRECT_URI: Type.Optional(Type.String({
     format: 'web', description: 'the public http or https address of /auth/google/callback',
   })),
+  IDP_EMAIL_VERIFIED: Type.Unsafe<'claim' | 'assume'>({
+    type: 'string', enum: ['claim', 'assume'], default: 'claim', description: 'claim or assume',
+  }),
 })
 
 /** The configuration after `loadConfig`: one field a variable, under the variable's own name. */

@@ -106,7 +106,8 @@ export class IdentityProvider {
   async fetchIdentity (accessToken: string): Promise<Identity | undefined> {
     const { metadata } = await this.#discover()
     try {
-      return toIdentity(await fetchJson(metadata.userinfo_endpoint, { authorization: `Bearer ${accessToken}` }))
+      const claims = await fetchJson(metadata.userinfo_endpoint, { authorization: `Bearer ${accessToken}` })
+      return toIdentity(claims, this.#config)
     } catch (error) {
       this.#log.warn({ err: error }, 'The identity provider does not tell who signed in')
       return undefined
@@ -127,7 +128,7 @@ export class IdentityProvider {
         clockTolerance: SKEW,
         requiredClaims: ['sub', 'exp'],
       })
-      return toIdentity(payload)
+      return toIdentity(payload, this.#config)
     } catch (error) {
       // The error itself carries the claims.
       throw new Error(`The ID token does not verify: ${(error as Error).message}`)
@@ -203,15 +204,12 @@ async function fetchJson (url: string, headers: Record<string, string> = {}) {
   return await withinDeadline(read(), TIMEOUT / 1000, error => abort.abort(error))
 }
 
-/**
- * Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1); throws when they are nobody's. Some
- * providers send `email_verified` as a text.
- */
-function toIdentity (claims: JWTPayload): Identity {
+/** Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1); throws when they are nobody's. */
+function toIdentity (claims: JWTPayload, config: Config): Identity {
   const text = (value: unknown) => typeof value === 'string' && value !== '' ? value : undefined
   const id = text(claims.sub)
   if (!id) throw new Error('There is no subject')
-  const email = String(claims.email_verified) === 'false' ? undefined : text(claims.email)
+  const email = isEmailVerified(claims, config) ? text(claims.email) : undefined
   return {
     id,
     email,
@@ -219,4 +217,12 @@ function toIdentity (claims: JWTPayload): Identity {
     lastName: text(claims.family_name) ?? '',
     avatar: text(claims.picture) ?? null,
   }
+}
+
+/**
+ * Whether the provider vouches for the email, which signs in to the account that has it: by `true`, or by the text that
+ * some providers send. IDP_EMAIL_VERIFIED=assume speaks for a provider without this claim, and overrules none.
+ */
+function isEmailVerified ({ email_verified: claim }: JWTPayload, { IDP_EMAIL_VERIFIED }: Config) {
+  return claim === true || claim === 'true' || (claim === undefined && IDP_EMAIL_VERIFIED === 'assume')
 }

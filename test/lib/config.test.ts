@@ -53,6 +53,7 @@ const MUST = {
   FRONTEND_URL: 'FRONTEND_URL must be a comma-separated list of origins such as https://app.example.org',
   IDP_ISSUER: 'IDP_ISSUER must be the https address of an OpenID Connect issuer (http only on loopback)',
   IDP_REDIRECT_URI: 'IDP_REDIRECT_URI must be the public http or https address of /auth/google/callback',
+  IDP_EMAIL_VERIFIED: 'IDP_EMAIL_VERIFIED must be claim or assume',
 }
 
 const DEFAULTS = {
@@ -80,6 +81,7 @@ const DEFAULTS = {
   SIGN_IN_ATTEMPTS: 20,
   SIGN_IN_WINDOW: 900,
   IDP_ISSUER: 'https://accounts.google.com',
+  IDP_EMAIL_VERIFIED: 'claim',
   FRONTEND_URL: [],
 }
 
@@ -109,7 +111,8 @@ t.test('Every variable arrives under its own name', async t => {
     IDP_CLIENT_ID: 'community',
     IDP_CLIENT_SECRET: 'a client secret',
     IDP_REDIRECT_URI: 'https://api.example.org/auth/google/callback',
-  }
+    IDP_EMAIL_VERIFIED: 'assume',
+  } as const
   t.strictSame(load({
     ...texts,
     PORT: '8080',
@@ -181,6 +184,7 @@ t.test('A good value is taken', async t => {
     IDP_ISSUER: ['https://id.example.org', 'http://localhost:9000', 'http://127.0.0.1', 'http://127.1.2.3:80/realm',
       'http://[::1]:9000'],
     IDP_REDIRECT_URI: ['http://localhost:3000/auth/google/callback', 'https://example.org/api/auth/google/callback'],
+    IDP_EMAIL_VERIFIED: ['claim', 'assume'],
   }
   for (const [name, values] of Object.entries(good)) {
     for (const value of values) {
@@ -229,6 +233,7 @@ t.test('A bad value stops the start with one line that names the variable and wh
     IDP_ISSUER: ['id.example.org', 'http://id.example.org', 'http://localhost.example.org', 'http://127.0.0.1.example.org',
       'ftp://localhost'],
     IDP_REDIRECT_URI: ['/auth/google/callback', 'ftp://example.org/auth/google/callback'],
+    IDP_EMAIL_VERIFIED: ['true', 'Assume', 'no'],
   }
   for (const [name, values] of Object.entries(bad)) {
     for (const value of values) {

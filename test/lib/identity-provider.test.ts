@@ -15,7 +15,8 @@ const DAY = 24 * 60 * 60 * 1000
 
 /** What the service knows of the provider at this address. */
 const log = { warn () {} }
-const at = (issuer: string) => new IdentityProvider(testConfig({ IDP_ISSUER: issuer, ...CLIENT }), log)
+const at = (issuer: string, variables: NodeJS.Dict<string> = {}) =>
+  new IdentityProvider(testConfig({ IDP_ISSUER: issuer, ...CLIENT, ...variables }), log)
 
 /** A provider and the service's view of it. */
 async function start (t: Test) {
@@ -226,36 +227,68 @@ t.test('Nobody is known when the provider does not tell', async t => {
   t.equal(await idp.fetchIdentity('a\ntoken'), undefined, 'what cannot be a header')
 })
 
+/** Every claim that the fake provider sends by itself, left out. */
+const without = (claims: object) => Object.fromEntries(Object.keys(claims).map(name => [name, undefined]))
+
 t.test('Claims', async t => {
   const { fake, idp } = await start(t)
   const email = 'ada@example.org'
+  const verified = { email, email_verified: true }
   const table: [claims: Record<string, unknown>, identity: object][] = [
     [
-      { email, email_verified: true, given_name: 'Ada', family_name: 'Lovelace', picture: 'https://example.org/a' },
+      { ...verified, given_name: 'Ada', family_name: 'Lovelace', picture: 'https://example.org/a' },
       { email, firstName: 'Ada', lastName: 'Lovelace', avatar: 'https://example.org/a' },
     ],
-    [{ email }, { email, firstName: 'ada', lastName: '', avatar: null }],
-    [{ email, name: 'Ada L.' }, { email, firstName: 'Ada L.', lastName: '', avatar: null }],
-    [{ email, name: 'Ada L.', given_name: 'Ada' }, { email, firstName: 'Ada', lastName: '', avatar: null }],
+    [verified, { email, firstName: 'ada', lastName: '', avatar: null }],
+    [{ ...verified, name: 'Ada L.' }, { email, firstName: 'Ada L.', lastName: '', avatar: null }],
+    [{ ...verified, name: 'Ada L.', given_name: 'Ada' }, { email, firstName: 'Ada', lastName: '', avatar: null }],
     [
-      { email, given_name: '', family_name: 7, picture: {}, name: null },
+      { ...verified, given_name: '', family_name: 7, picture: {}, name: null },
       { email, firstName: 'ada', lastName: '', avatar: null },
     ],
-    [{ email: 'ADA@Example.org ' }, { email: 'ADA@Example.org ', firstName: 'ADA', lastName: '', avatar: null }],
-    ...[{}, { email: '' }, { email: null }, { email: 7 }, { email: [email] },
-      { email, email_verified: false }, { email, email_verified: 'false' },
-    ].map(claims => [claims, { email: undefined, firstName: '', lastName: '', avatar: null }] as [object, object] as
-      [Record<string, unknown>, object]),
-    [{ email, email_verified: 'true' }, { email, firstName: 'ada', lastName: '', avatar: null }],
+    [
+      { ...verified, email: 'ADA@Example.org ' },
+      { email: 'ADA@Example.org ', firstName: 'ADA', lastName: '', avatar: null },
+    ],
+    ...[{}, { email: '' }, { email: null }, { email: 7 }, { email: [email] }].map(claims => [
+      { email_verified: true, ...claims }, { email: undefined, firstName: '', lastName: '', avatar: null },
+    ] as [Record<string, unknown>, object]),
   ]
-  const none = Object.fromEntries(Object.keys(fake.claims).map(name => [name, undefined]))
   for (const [claims, identity] of table) {
     const expected = { id: 'subject', ...identity }
-    const idToken = await fake.idToken({ ...none, sub: 'subject', ...claims })
+    const idToken = await fake.idToken({ ...without(fake.claims), sub: 'subject', ...claims })
     t.strictSame(await idp.verifyIdToken(idToken), expected, `an ID token with ${JSON.stringify(claims)}`)
     fake.answers['/userinfo'] = { sub: 'subject', ...claims }
     t.strictSame(await idp.fetchIdentity('token'), expected, `a profile with ${JSON.stringify(claims)}`)
   }
+})
+
+t.test('email_verified', async t => {
+  const fake = await startFakeProvider(t)
+  const byClaim = at(fake.issuer)
+  const assuming = at(fake.issuer, { IDP_EMAIL_VERIFIED: 'assume' })
+  const email = 'ada@example.org'
+  const emails = async (idp: IdentityProvider, claims: object) => {
+    const idToken = await fake.idToken({ ...without(fake.claims), sub: 'subject', email, ...claims })
+    fake.answers['/userinfo'] = { sub: 'subject', email, ...claims }
+    return [(await idp.verifyIdToken(idToken)).email, (await idp.fetchIdentity('token'))!.email]
+  }
+
+  for (const claim of [true, 'true']) {
+    const what = JSON.stringify(claim)
+    t.strictSame(await emails(byClaim, { email_verified: claim }), [email, email], `${what} does`)
+    t.strictSame(await emails(assuming, { email_verified: claim }), [email, email], `${what} does, where it is assumed`)
+  }
+  const others = [
+    false, 'false', null, 0, 1, '', '0', '1', 'no', 'yes', 'True', 'TRUE', 'False', ' true', [], [true], ['true'], {},
+  ]
+  for (const claim of others) {
+    const [what, none] = [JSON.stringify(claim), [undefined, undefined]]
+    t.strictSame(await emails(byClaim, { email_verified: claim }), none, `${what} does not`)
+    t.strictSame(await emails(assuming, { email_verified: claim }), none, `${what} does not, even where it is assumed`)
+  }
+  t.strictSame(await emails(byClaim, {}), [undefined, undefined], 'nor does a provider without the claim')
+  t.strictSame(await emails(assuming, {}), [email, email], 'but where the operator vouches for it')
 })
 
 t.test('An ID token', async t => {

@@ -256,6 +256,35 @@ t.test('POST /auth/google answers 401 for a token without a verified email', asy
   t.match(await stored(account.email), { idp_id: null }, 'nobody takes over an account by an unverified email')
 })
 
+/** All but `true` and `"true"`. */
+const UNVERIFIED = [undefined, null, false, 'false', 'False', 0, '0', 'no', '', [], {}]
+
+t.test('An email that the provider does not vouch for takes over no account, whatever the claim is', async t => {
+  const { id, email } = await person(fakeApp, 'ADMIN')
+  for (const claim of UNVERIFIED) {
+    const what = `email_verified: ${JSON.stringify(claim)}`
+    const claims = { sub: 'a stranger', email, email_verified: claim }
+    const response = await postToken(await fake.idToken(claims), fakeApp)
+    t.strictSame([response.statusCode, response.json()], [401, { message: 'Invalid IdP token' }], what)
+    answering(t, { '/userinfo': claims })
+    plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'No email in profile', what)
+  }
+  t.match(await stored(email, fakeApp), { id, idp_id: null })
+})
+
+t.test('IDP_EMAIL_VERIFIED=assume is for a provider that never sends the claim', async t => {
+  const assuming = await service(t, { IDP_ISSUER: fake.issuer, IDP_EMAIL_VERIFIED: 'assume' })
+  const { id, email } = await person(assuming, 'CLUB_HEAD')
+  for (const claim of UNVERIFIED.slice(1)) {
+    const response = await postToken(await fake.idToken({ sub: 'a stranger', email, email_verified: claim }), assuming)
+    t.equal(response.statusCode, 401, `email_verified: ${JSON.stringify(claim)}`)
+  }
+  const response = await postToken(await fake.idToken({ sub: 'the owner', email, email_verified: undefined }), assuming)
+  t.equal(response.statusCode, 200)
+  t.match(response.json(), { user: { userId: id, role: 'CLUB_HEAD' } })
+  t.match(await stored(email), { idp_id: 'the owner' })
+})
+
 t.test('POST /auth/google answers 401 for a token that does not verify', async t => {
   const now = Math.floor(Date.now() / 1000)
   const other = await newKey('RS256', 'one')
