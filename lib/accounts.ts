@@ -14,13 +14,13 @@ export interface Account {
 
 const columns = (sql: Sql) => sql`id, email, first_name AS "firstName", last_name AS "lastName", role`
 
-/** Adds an account with a password; `undefined` when the email has one already. */
+/** Adds an account with a password, for a client of this network; `undefined` when the email has one already. */
 export async function createAccount (
-  sql: Sql, { email, password, firstName, lastName, role }: Omit<Account, 'id'> & { password: string }
+  sql: Sql, { email, password, firstName, lastName, role }: Omit<Account, 'id'> & { password: string }, network?: string
 ): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
     INSERT INTO users (email, password, first_name, last_name, role)
-    VALUES (${email}, ${await hashPassword(password)}, ${firstName}, ${lastName}, ${role})
+    VALUES (${email}, ${await hashPassword(password, network)}, ${firstName}, ${lastName}, ${role})
     ON CONFLICT (email) DO NOTHING
     RETURNING ${columns(sql)}
   `

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 
 import argon2 from 'argon2'
-import pLimit from 'p-limit'
 
+import { FairQueue } from './fair-queue.ts'
 import { HttpError } from './http-error.ts'
 
 /** argon2id as OWASP's Password Storage Cheat Sheet has it: 19 MiB of memory, two passes, one lane. */
@@ -35,55 +35,52 @@ const MAX_WAIT = 4000
 /** How many seconds a hash may take with its wait, on a machine that is not the fastest. */
 export const HASHING_TIME = 5
 
-// The pool is given one more, which waits there for the first thread that is free: without it, a core would be idle
-// until the main thread called for the next hash.
-const limit = pLimit(AT_ONCE + 1)
-
 /** What a sign-in or a registration answers when too many wait already. */
 export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
 
 let refused = 0
 
+// The pool is given one more, which waits there for the first thread that is free: without it, a core would be idle
+// until the main thread called for the next hash.
+const queue = new FairQueue({
+  concurrency: AT_ONCE + 1,
+  places: QUEUE_LENGTH - 1,
+  maxWait: MAX_WAIT,
+  refusal () {
+    refused++
+    return new HttpError(503, BUSY, {}, { 'retry-after': 5 })
+  },
+})
+
+/** The network of what no client asks for: commands, and the start of the service. */
+const OWN = 'own'
+
 /** How many hashes are made or verified at this moment, how many wait for it, and how many were refused so far. */
 export function hashingLoad () {
-  const { activeCount, pendingCount } = limit
-  const running = Math.min(activeCount, AT_ONCE)
-  return { running, waiting: activeCount - running + pendingCount, refused }
+  const running = Math.min(queue.running, AT_ONCE)
+  return { running, waiting: queue.running - running + queue.waiting, refused }
 }
 
-/** Throws a 503 when so many hashes wait that another would have to wait too long. */
-export function assertNotBusy () {
-  if (hashingLoad().waiting >= QUEUE_LENGTH) throw busy()
-}
-
-function busy () {
-  refused++
-  return new HttpError(503, BUSY, {}, { 'retry-after': 5 })
-}
-
-/** Does the work as soon as a core is free for it. Rejects with a 503 when too much waits already, or for too long. */
-async function enqueue<T> (work: () => Promise<T>): Promise<T> {
-  assertNotBusy()
-  const start = performance.now()
-  return limit(() => {
-    if (performance.now() - start > MAX_WAIT) throw busy()
-    return work()
-  })
+/** Rejects with a 503 when a hash for this network would find no place to wait. */
+export async function assertNotBusy (network: string) {
+  await queue.assertPlace(network)
 }
 
 /**
- * Hashes a password with argon2id, on the thread pool; the result is a PHC string that carries its parameters. Rejects
- * with a 503 when too many hashes wait already.
+ * Hashes a password with argon2id, on the thread pool; the result is a PHC string that carries its parameters. Networks
+ * take turns; rejects with a 503 when this one has its share of the hashes that wait, or when the hash waited too long.
  */
-export function hashPassword (password: string): Promise<string> {
-  return enqueue(() => argon2.hash(password, ARGON2ID))
+export function hashPassword (password: string, network = OWN): Promise<string> {
+  return queue.run(network, () => argon2.hash(password, ARGON2ID))
 }
 
 /**
- * Tells whether the password is the one that was hashed. Without a hash, and for the placeholder, the answer is `false`
- * after the same work. Rejects with a 503 when too many hashes wait already.
+ * Verifies a password against its hash. Without a hash, and for the placeholder, the result is `false` after the same
+ * work. Waits and rejects as `hashPassword` does.
  */
-export async function verifyPassword (hash: string = PLACEHOLDER, password: string): Promise<boolean> {
+export async function verifyPassword (
+  hash: string = PLACEHOLDER, password: string, network = OWN
+): Promise<boolean> {
   const known = hash === PLACEHOLDER ? DECOY : hash
-  return await enqueue(() => argon2.verify(known, password)) && hash !== PLACEHOLDER
+  return await queue.run(network, () => argon2.verify(known, password)) && hash !== PLACEHOLDER
 }

@@ -23,7 +23,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.register,
     config: { failure: 'Registration failed', extraTime: HASHING_TIME },
   }, async (request, reply) => {
-    const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' })
+    const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, clientNetwork(request.ip))
     if (!user) throw new HttpError(409, 'User already exists')
     reply.code(201)
     return { user, token: app.issueToken(user) }
@@ -35,11 +35,12 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
-    assertNotBusy()
-    const guesser = { email, network: clientNetwork(request.ip) }
+    const network = clientNetwork(request.ip)
+    await assertNotBusy(network)
+    const guesser = { email, network }
     const { wait, account: user } = await findCredentials(app.sql, guesser, guessLimit)
     if (wait) throw tooManyFailures(wait)
-    const verified = await verifyPassword(user?.password, password)
+    const verified = await verifyPassword(user?.password, password, network)
     if (guessLimit.attempts) {
       // Past the limit, which others may have reached meanwhile, nobody learns whether the password was right.
       const wait = await (verified ? forgetFailures : countFailure)(app.sql, guesser, guessLimit)

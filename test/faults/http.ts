@@ -26,8 +26,10 @@ export interface Outcome {
 }
 
 /** Connections that are kept, which is how clients and proxies have them; `end` closes them. */
-export function openClient (url: string, connections: number, patience: number) {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections, maxFreeSockets: connections })
+export function openClient (url: string, connections: number, patience: number, localAddress?: string) {
+  const agent = new Agent({
+    keepAlive: true, maxSockets: connections, maxFreeSockets: connections, ...localAddress && { localAddress },
+  })
   return { send: (request: Request) => send(url, request, agent, patience), end: () => agent.destroy() }
 }
 

@@ -1,9 +1,10 @@
 // More than the service can do, and clients that hold on to what they get.
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 import { hashPassword } from '#lib/passwords.js'
@@ -24,6 +25,9 @@ const BESIDE = 1000
 
 /** How long 99 % of the refusals may take, in milliseconds. */
 const REFUSAL = 1000
+
+/** Signs in all the time, from one address. */
+const FLOOD = fileURLToPath(import.meta.resolve('../flood.js'))
 
 /** How long connections are waited for, in milliseconds. */
 const PATIENCE = 20_000
@@ -101,6 +105,48 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
             method: 'POST', path: '/auth/login', body: { email: emails[n], password: PASSWORD },
           }))
         })
+      },
+    },
+    {
+      name: 'flood of sign-ins from one address',
+      async run () {
+        const { world, DATABASE_URL } = await server()
+        const own = new Scope()
+        try {
+          const { url } = await startService(own, directory, { DATABASE_URL })
+          const [honest, flooding] = await addAccounts(world, 2)
+          const client = openClient(url, 1, 2 * BOUND, '127.0.0.2')
+          own.teardown(client.end)
+          /** The outcomes of ten sign-ins from another address, one after the other. */
+          async function signIns () {
+            const outcomes: Outcome[] = []
+            for (let n = 0; n < 10; n++) {
+              const body = { email: honest, password: PASSWORD }
+              outcomes.push(await client.send({ method: 'POST', path: '/auth/login', body }))
+            }
+            return outcomes
+          }
+          await signIns()
+          const alone = await signIns()
+          const body = JSON.stringify({ email: flooding, password: PASSWORD })
+          const child = spawn(process.execPath, [FLOOD, url, '127.0.0.3', '120', body])
+          own.teardown(() => child.kill('SIGKILL'))
+          while (!String(await once(child.stdout, 'data')).includes('503'));
+          child.stdout.resume()
+          await sleep(seconds * 250)
+          const beside = await signIns()
+
+          const [usual, worst] = [percentile(timesOf(alone), 50), percentile(timesOf(beside), 100)]
+          const row = rowOf(this.name, [], [])
+          row.note = `ten sign-ins from another address took ${timesOf(beside).map(Math.round).join(', ')} ms, and ` +
+            `${timesOf(alone).map(Math.round).join(', ')} ms without it`
+          const refused = beside.filter(({ status }) => status !== 200).length
+          if (refused > 0) row.problems.push(`${refused} of ten sign-ins from another address were refused`)
+          if (worst > Math.max(4 * usual, 300)) row.problems.push(`a sign-in took ${Math.round(worst)} ms`)
+          return row
+        } finally {
+          await own.end()
+        }
       },
     },
     {
@@ -186,6 +232,8 @@ const POST = 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/
 function isRefusal ({ status, headers }: Outcome) {
   return status === 503 && Number(headers['retry-after']) > 0
 }
+
+const timesOf = (outcomes: Outcome[]) => outcomes.map(({ took }) => took)
 
 /** Sends requests over so many connections, each the next at once, and judges the answers. */
 async function flood (

@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { Agent, request } from 'node:http'
+import { json } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import t from 'tap'
+
+import { createDatabase } from '../helper.ts'
+import { freePort, isListening, start } from '../process.ts'
+
+t.test('Beside 120 connections that sign in from one address, nobody is refused who signs in from another', async t => {
+  const PORT = await freePort()
+  const url = `http://127.0.0.1:${PORT}`
+  start(t, 'dist/lib/server.js', { DATABASE_URL: await createDatabase(t), PORT: String(PORT), LOG_LEVEL: 'silent' })
+  while (!await isListening(PORT)) await sleep(50)
+  const agent = new Agent({ keepAlive: true, localAddress: '127.0.0.2' })
+  t.teardown(() => agent.destroy())
+
+  async function post (path: string, body: object) {
+    const text = JSON.stringify(body)
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
+    const sent = request(`${url}${path}`, { method: 'POST', agent, headers }).end(text)
+    const [response] = await once(sent, 'response')
+    await json(response)
+    return response.statusCode as number
+  }
+
+  async function register () {
+    const account = { email: `${randomUUID()}@example.org`, password: 'correct horse' }
+    t.equal(await post('/auth/register', { ...account, firstName: 'Ada', lastName: 'Lovelace' }), 201)
+    return account
+  }
+
+  const [honest, flooding] = [await register(), await register()]
+  const flood = start(t, 'dist/test/flood.js', {}, { args: [url, '127.0.0.3', '120', JSON.stringify(flooding)] })
+  // It is one as soon as some of it is refused.
+  while (!flood.output.stdout.includes('503')) await once(flood.child.stdout, 'data')
+  const served = () => flood.output.stdout.split('\n').filter(status => status === '200').length
+
+  const before = served()
+  const statuses: number[] = []
+  for (let n = 0; n < 10; n++) statuses.push(await post('/auth/login', honest))
+  const others = served() - before
+  t.strictSame(statuses, Array(10).fill(200))
+  t.ok(others <= 100, `${others} of the flood were served meanwhile, where a queue without turns has 99 before each`)
+  while (served() === before) await once(flood.child.stdout, 'data')
+  t.pass('the flood is served, too')
+})
