@@ -75,7 +75,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a password
-         * @description After too many failures, an account has to wait: `Retry-After` says for how many seconds.
+         * @description After too many failures, an account has to wait, or all that sign in from the same address: `Retry-After` says for how many seconds.
          */
         post: operations["login"];
         delete?: never;
@@ -115,7 +115,7 @@ export interface paths {
         put?: never;
         /**
          * Register an account
-         * @description Adds an account with a password, as a student, and signs it in.
+         * @description Adds an account with a password, as a student, and signs it in. The operator may limit how many registrations come from one address: `Retry-After` says for how many seconds it has to wait.
          */
         post: operations["register"];
         delete?: never;
@@ -205,7 +205,7 @@ export interface paths {
         put?: never;
         /**
          * Submit a blog
-         * @description Adds a draft of the person who is signed in. Admins publish it.
+         * @description Adds a draft of the person who is signed in. Admins publish it. The operator may limit how many a person submits: `Retry-After` says for how many seconds they have to wait.
          *
          *     Roles: `STUDENT`, `CLUB_HEAD`, `ADMIN`.
          */
@@ -1989,6 +1989,20 @@ export interface operations {
                     };
                 };
             };
+            /** @description `Too many registrations, please try again later` */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Too many registrations, please try again later";
+                    };
+                };
+            };
             /** @description `Registration failed` */
             500: {
                 headers: {
@@ -2416,6 +2430,20 @@ export interface operations {
                     "application/json": {
                         /** @enum {string} */
                         message: "Forbidden";
+                    };
+                };
+            };
+            /** @description `Too many submissions, please try again later` */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Too many submissions, please try again later";
                     };
                 };
             };

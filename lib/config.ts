@@ -86,8 +86,20 @@ export const variables = Type.Object({
   SIGN_IN_ATTEMPTS: Type.Integer({
     default: 20, minimum: 0, maximum: 1000, description: 'a number of failures from 1 to 1000, or 0 for no limit',
   }),
+  SIGN_IN_ATTEMPTS_PER_NETWORK: Type.Integer({
+    default: 300, minimum: 0, maximum: 10_000, description: 'a number of failures from 1 to 10000, or 0 for no limit',
+  }),
   SIGN_IN_WINDOW: Type.Integer({
     default: 900, minimum: 1, maximum: 86_400, description: 'a number of seconds from 1 to 86400',
+  }),
+  REGISTRATIONS_PER_NETWORK: Type.Integer({
+    default: 0,
+    minimum: 0,
+    maximum: 10_000,
+    description: 'a number of registrations from 1 to 10000, or 0 for no limit',
+  }),
+  SUBMISSIONS_PER_USER: Type.Integer({
+    default: 0, minimum: 0, maximum: 10_000, description: 'a number of blogs from 1 to 10000, or 0 for no limit',
   }),
   ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', description: 'an email address' })),
   ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, description: 'a password of at least 8 characters' })),

@@ -9,21 +9,31 @@ import { HttpError } from '../../lib/http-error.ts'
 import { PROVIDER_TIME } from '../../lib/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/oauth-state.ts'
 import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/passwords.ts'
+import { type RateLimit, takeUse } from '../../lib/rate-limits.ts'
 import {
-  countFailure, findCredentials, forgetFailures, readProfile, removePastFailures, signInWithIdentity,
+  findCredentials, readProfile, recordFailedLogin, removePastFailures, resetFailedLogins, signInWithIdentity,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Accounts: registration, sign-in with a password or an identity provider, and who one is. */
 const auth: FastifyPluginAsyncTypebox = async app => {
   await app.register(cookie)
-  const guessLimit = { attempts: app.config.SIGN_IN_ATTEMPTS, window: app.config.SIGN_IN_WINDOW }
+  const {
+    SIGN_IN_ATTEMPTS: attempts, SIGN_IN_ATTEMPTS_PER_NETWORK: attemptsPerNetwork, SIGN_IN_WINDOW: window,
+    REGISTRATIONS_PER_NETWORK,
+  } = app.config
+  const limits = { attempts, attemptsPerNetwork, window }
+  const registrations: RateLimit = { name: 'registrations', max: REGISTRATIONS_PER_NETWORK, window }
 
   app.post('/register', {
     schema: schemas.register,
     config: { failure: 'Registration failed', extraTime: HASHING_TIME },
   }, async (request, reply) => {
-    const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, clientNetwork(request.ip))
+    const network = clientNetwork(request.ip)
+    await assertNotBusy(network)
+    const wait = await takeUse(app.sql, registrations, network)
+    if (wait) throw new HttpError(429, schemas.TOO_MANY_REGISTRATIONS, {}, { 'retry-after': wait })
+    const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, network)
     if (!user) throw new HttpError(409, 'User already exists')
     reply.code(201)
     return { user, token: app.issueToken(user) }
@@ -37,17 +47,17 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!password) throw new HttpError(400, 'All fields are required')
     const network = clientNetwork(request.ip)
     await assertNotBusy(network)
-    const guesser = { email, network }
-    const { wait, account: user } = await findCredentials(app.sql, guesser, guessLimit)
+    const key = { email, network }
+    const { wait, account: user } = await findCredentials(app.sql, key, limits)
     if (wait) throw tooManyFailures(wait)
     const verified = await verifyPassword(user?.password, password, network)
-    if (guessLimit.attempts) {
-      // Past the limit, which others may have reached meanwhile, nobody learns whether the password was right.
-      const wait = await (verified ? forgetFailures : countFailure)(app.sql, guesser, guessLimit)
+    if (attempts || attemptsPerNetwork) {
+      // Past a limit, which others may have reached meanwhile, nobody learns whether the password was right.
+      const wait = await (verified ? resetFailedLogins : recordFailedLogin)(app.sql, key, limits)
       if (wait) throw tooManyFailures(wait)
     }
     if (!user || !verified) {
-      await removePastFailures(app.sql, guessLimit)
+      await removePastFailures(app.sql, limits)
       throw new HttpError(401, 'Invalid credentials')
     }
     return { user, token: app.issueToken({ id: user.userId, role: user.role }) }
@@ -131,7 +141,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 }
 
 function tooManyFailures (wait: number) {
-  return new HttpError(429, 'Too many failed sign-ins, please try again later', {}, { 'retry-after': wait })
+  return new HttpError(429, schemas.TOO_MANY_FAILURES, {}, { 'retry-after': wait })
 }
 
 export default auth

@@ -3,6 +3,7 @@ import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
 import type { Sql } from '../../lib/database.ts'
 import type { Identity } from '../../lib/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/passwords.ts'
+import { countUse, type RateLimit, removePastUses, since, waitFor } from '../../lib/rate-limits.ts'
 import type { me } from './schemas.ts'
 
 interface Credentials {
@@ -12,75 +13,80 @@ interface Credentials {
   password: string
 }
 
-/** Whose guesses are counted together: those of an account, whether it exists or not, from one network. */
-interface Guesser {
+/** Whose failures are counted together: those for an account, whether it exists or not, from one network. */
+interface LoginKey {
   email: string
   network: string
 }
 
-/** How many failures in how many seconds make a guesser wait. */
-interface GuessLimit {
+/** How many failures in how many seconds make a login key wait, and a network. 0 is for any number. */
+interface SignInLimits {
   attempts: number
+  attemptsPerNetwork: number
   window: number
 }
 
 /**
- * What a sign-in begins with: the account with this email, if there is one, and for how many seconds the guesser has to
- * wait, or 0.
+ * What a sign-in begins with: the account with this email, if there is one, and for how many seconds the login key or
+ * its network has to wait, or 0.
  */
-export async function findCredentials (sql: Sql, guesser: Guesser, limit: GuessLimit) {
+export async function findCredentials (sql: Sql, key: LoginKey, limits: SignInLimits) {
   const [row] = await sql<[{ wait: number, account: Credentials | null }]>`
-    SELECT coalesce((${wait(sql, guesser, limit)}), 0) AS wait, (
+    WITH waiting AS (${wait(sql, key, limits)})
+    SELECT (SELECT coalesce(max(wait), 0) FROM waiting) AS wait, (
       SELECT json_build_object('userId', id, 'email', email, 'role', role, 'password', password)
-      FROM users WHERE email = ${guesser.email}
+      FROM users WHERE email = ${key.email}
     ) AS account
   `
   return row
 }
 
 /**
- * Counts a failure. Returns 0, or the seconds to wait where others have reached the limit meanwhile: then nothing is
- * counted, nor written.
+ * Counts a failed sign-in for its login key and its network. Returns 0, or the seconds to wait where others have
+ * reached a limit meanwhile: then nothing is written, or the failure counts for the network only.
  */
-export async function countFailure (sql: Sql, guesser: Guesser, limit: GuessLimit): Promise<number> {
-  const { email, network } = guesser
-  const { attempts, window } = limit
-  const [row] = await sql<{ wait: number }[]>`
-    WITH waiting AS (${wait(sql, guesser, limit)}), counted AS (
+export async function recordFailedLogin (sql: Sql, key: LoginKey, limits: SignInLimits): Promise<number> {
+  const { email, network } = key
+  const { attempts, attemptsPerNetwork, window } = limits
+  const inNetwork = attemptsPerNetwork
+    ? countUse(sql, networkLimit(limits), network)
+    : sql`SELECT WHERE NOT EXISTS (SELECT FROM waiting)`
+  const forKey = attempts
+    ? sql`
       INSERT INTO sign_in_failures AS known (email, network, times)
-      SELECT ${email}, ${network}, ARRAY[now()] WHERE NOT EXISTS (SELECT FROM waiting)
+      SELECT ${email}, ${network}, ARRAY[now()] FROM counted_in_network
       ON CONFLICT (email, network) DO UPDATE SET times = (now() || known.times)[:${attempts}]
         WHERE (known.times[${attempts}] > ${since(sql, window)}) IS NOT TRUE
-      RETURNING 0 AS wait
-    )
-    SELECT wait FROM waiting UNION ALL SELECT wait FROM counted
+      RETURNING true`
+    : sql`SELECT FROM counted_in_network`
+  const [row] = await sql<{ wait: number }[]>`
+    WITH waiting AS (${wait(sql, key, limits)}), counted_in_network AS (${inNetwork}), counted AS (${forKey})
+    SELECT wait FROM waiting UNION ALL SELECT 0 FROM counted ORDER BY wait DESC LIMIT 1
   `
   // Others at the same time were faster and reached the limit: it is there to be found now.
-  return row ? row.wait : countFailure(sql, guesser, limit)
+  return row ? row.wait : recordFailedLogin(sql, key, limits)
 }
 
 /**
- * Forgets the failures of a guesser who turned out to know the password. Returns 0, or the seconds to wait where others
- * have reached the limit meanwhile: then they are kept.
+ * Forgets the failures of a login key that turned out to know the password; those of its network stay. Returns 0, or
+ * the seconds to wait where others have reached a limit meanwhile: then nothing is forgotten.
  */
-export async function forgetFailures (sql: Sql, guesser: Guesser, limit: GuessLimit): Promise<number> {
-  const { email, network } = guesser
-  const [row] = await sql<{ wait: number }[]>`
-    WITH waiting AS (${wait(sql, guesser, limit)}), forgotten AS (
+export async function resetFailedLogins (sql: Sql, key: LoginKey, limits: SignInLimits): Promise<number> {
+  const { email, network } = key
+  const [row] = await sql<[{ wait: number }]>`
+    WITH waiting AS (${wait(sql, key, limits)}), forgotten AS (
       DELETE FROM sign_in_failures
       WHERE email = ${email} AND network = ${network} AND NOT EXISTS (SELECT FROM waiting)
     )
-    SELECT wait FROM waiting
+    SELECT coalesce(max(wait), 0) AS wait FROM waiting
   `
-  return row?.wait ?? 0
+  return row.wait
 }
 
-/**
- * Removes some guessers whose last failure is past the window. A failure leaves at most one row behind and removes up
- * to ten, so they do not pile up. It waits for nobody: what another sign-in is about to change is left alone.
- */
-export async function removePastFailures (sql: Sql, { window }: GuessLimit) {
+/** Removes some failures that are past the window, for login keys as for networks. */
+export async function removePastFailures (sql: Sql, { window }: SignInLimits) {
   await sql`
+    WITH past AS (${removePastUses(sql, window)})
     DELETE FROM sign_in_failures WHERE (email, network) IN (
       SELECT email, network FROM sign_in_failures
       WHERE times[1] <= ${since(sql, window)} ORDER BY times[1] LIMIT 10
@@ -89,15 +95,17 @@ export async function removePastFailures (sql: Sql, { window }: GuessLimit) {
   `
 }
 
-/** The seconds until the guesser may try again; no row when that is now. */
-const wait = (sql: Sql, { email, network }: Guesser, { attempts, window }: GuessLimit) => sql`
-  SELECT ceil(extract(epoch FROM times[${attempts}] - ${since(sql, window)}))::integer AS wait
+/** Finds the seconds until the login key and its network may try again; no row when that is now. */
+const wait = (sql: Sql, { email, network }: LoginKey, limits: SignInLimits) => sql`
+  SELECT ceil(extract(epoch FROM times[${limits.attempts}] - ${since(sql, limits.window)}))::integer AS wait
   FROM sign_in_failures
-  WHERE email = ${email} AND network = ${network} AND times[${attempts}] > ${since(sql, window)}
+  WHERE email = ${email} AND network = ${network} AND times[${limits.attempts}] > ${since(sql, limits.window)}
+  UNION ALL
+  ${waitFor(sql, networkLimit(limits), network)}
 `
 
-/** When the window began, by the clock of the database. */
-const since = (sql: Sql, window: number) => sql`(now() - make_interval(secs => ${window}))`
+const networkLimit = ({ attemptsPerNetwork, window }: SignInLimits): RateLimit =>
+  ({ name: 'failed-sign-ins', max: attemptsPerNetwork, window })
 
 /** A user as they see themselves, with their club; no answer when there is no such user. */
 export const readProfile = (sql: Sql, id: string): CachedQuery<Body<typeof me>> => ({

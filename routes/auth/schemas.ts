@@ -16,10 +16,15 @@ const SignedIn = Answer({
   token: Token,
 }, { title: 'SignedIn' })
 
+/** The messages of attempts past a limit. */
+export const TOO_MANY_REGISTRATIONS = 'Too many registrations, please try again later'
+export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'
+
 export const register = {
   operationId: 'register',
   summary: 'Register an account',
-  description: 'Adds an account with a password, as a student, and signs it in.',
+  description: 'Adds an account with a password, as a student, and signs it in. The operator may limit how many ' +
+    'registrations come from one address: `Retry-After` says for how many seconds it has to wait.',
   body: Type.Object({
     email: Email(),
     password: Text({ minLength: 8, examples: ['correct horse'] }),
@@ -32,6 +37,7 @@ export const register = {
       token: Token,
     }, { title: 'Registered' }),
     409: Message('User already exists'),
+    429: { ...Message(TOO_MANY_REGISTRATIONS), headers: RetryAfter },
     503: Message(BUSY),
   },
 }
@@ -39,7 +45,8 @@ export const register = {
 export const login = {
   operationId: 'login',
   summary: 'Sign in with a password',
-  description: 'After too many failures, an account has to wait: `Retry-After` says for how many seconds.',
+  description: 'After too many failures, an account has to wait, or all that sign in from the same address: ' +
+    '`Retry-After` says for how many seconds.',
   body: Type.Object({
     email: Email(),
     password: Text({ examples: ['correct horse'] }),
@@ -48,7 +55,7 @@ export const login = {
     200: SignedIn,
     400: Message('All fields are required'),
     401: Message('Invalid credentials'),
-    429: { ...Message('Too many failed sign-ins, please try again later'), headers: RetryAfter },
+    429: { ...Message(TOO_MANY_FAILURES), headers: RetryAfter },
     503: Message(BUSY),
   },
 }

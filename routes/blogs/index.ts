@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 
 import { HttpError } from '../../lib/http-error.ts'
+import { type RateLimit, takeUse } from '../../lib/rate-limits.ts'
 import { userIdOf } from '../../lib/user-id.ts'
 import {
   deleteBlog, findBlog, insertBlog, listAllBlogs, listBlogsOf, listPublishedBlogs, readPublishedBlog, setBlogStatus,
@@ -11,6 +12,9 @@ import * as schemas from './schemas.ts'
 
 /** Blogs: submitted by everybody, moderated by admins, published for all to read. */
 const blogs: FastifyPluginAsyncTypebox = async app => {
+  const { SUBMISSIONS_PER_USER, SIGN_IN_WINDOW } = app.config
+  const submissions: RateLimit = { name: 'submissions', max: SUBMISSIONS_PER_USER, window: SIGN_IN_WINDOW }
+
   app.get('/', {
     schema: schemas.listPublished,
     config: {
@@ -45,7 +49,10 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Failed to submit blog' },
   }, async (request, reply) => {
     const { title, content, imageUrl } = request.body
-    const blog = await insertBlog(app.sql, { title, content, imageUrl, authorId: userIdOf(request, 'Unauthorized') })
+    const authorId = userIdOf(request, 'Unauthorized')
+    const wait = await takeUse(app.sql, submissions, authorId)
+    if (wait) throw new HttpError(429, schemas.TOO_MANY_SUBMISSIONS, {}, { 'retry-after': wait })
+    const blog = await insertBlog(app.sql, { title, content, imageUrl, authorId })
     reply.code(201)
     return { blog }
   })

@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Answer, Avatar, DateTime, Enum, FirstName, Id, LastName, Message, Nullable, OpaqueId, OPTIONAL_SIGN_IN, Text, Url,
+  Answer, Avatar, DateTime, Enum, FirstName, Id, LastName, Message, Nullable, OpaqueId, OPTIONAL_SIGN_IN, RetryAfter,
+  Text, Url,
 } from '../../lib/schemas.ts'
 
 const TITLE = { examples: ['How to lose at chess'] }
@@ -55,12 +56,20 @@ export const read = {
   },
 }
 
+/** The message of a submission past the limit. */
+export const TOO_MANY_SUBMISSIONS = 'Too many submissions, please try again later'
+
 export const submit = {
   operationId: 'submitBlog',
   summary: 'Submit a blog',
-  description: 'Adds a draft of the person who is signed in. Admins publish it.',
+  description: 'Adds a draft of the person who is signed in. Admins publish it. The operator may limit how many a ' +
+    'person submits: `Retry-After` says for how many seconds they have to wait.',
   body: Type.Object({ title: Title, content: Content, imageUrl: Type.Optional(Image) }, { title: 'BlogSubmission' }),
-  response: { 201: Answer({ blog: BlogWithAuthorName }), 401: Message('Unauthorized') },
+  response: {
+    201: Answer({ blog: BlogWithAuthorName }),
+    401: Message('Unauthorized'),
+    429: { ...Message(TOO_MANY_SUBMISSIONS), headers: RetryAfter },
+  },
 }
 
 export const listMine = {

@@ -45,6 +45,7 @@ async function fuzz (run: Run, { runs, seed, only, path }: Options) {
     // What is too long should be cheap to make; nobody should have to wait for the next guess.
     MAX_BODY_BYTES: '65536',
     SIGN_IN_ATTEMPTS: '0',
+    SIGN_IN_ATTEMPTS_PER_NETWORK: '0',
   }
   const { operations, issueToken } = await readOperations(loadConfig(environment, '/dev/null'))
   const chosen = operations.filter(({ name }) => only.test(name))

@@ -4,6 +4,7 @@ import t from 'tap'
 import * as accounts from '#lib/accounts.js'
 import { PLANNING, type Sql } from '#lib/database.js'
 import { type CachedQuery, createSnapshotCache } from '#lib/cache/snapshot-cache.js'
+import { takeUse } from '#lib/rate-limits.js'
 import * as auth from '#routes/auth/queries.js'
 import * as blogs from '#routes/blogs/queries.js'
 import * as clubs from '#routes/clubs/queries.js'
@@ -52,6 +53,7 @@ await sql.unsafe(`
   INSERT INTO event_registration_counts SELECT event_id, 0, 1 FROM event_registrations;
   INSERT INTO mentor_like_counts SELECT mentor_id, 0, 1 FROM mentor_likes;
   INSERT INTO sign_in_failures SELECT email, '192.0.2.1', ARRAY[now() - random() * interval '1 hour'] FROM users;
+  INSERT INTO rate_limits SELECT 'submissions', id, ARRAY[now() - random() * interval '1 hour'] FROM users;
   SET session_replication_role = origin;
 `)
 await sql.unsafe('VACUUM ANALYZE')
@@ -68,8 +70,8 @@ const [row] = await sql`
 const id = row as Record<'user' | 'club' | 'blog' | 'mentor' | 'testimonial' | 'event', string>
 const head = { id: id.user, role: 'CLUB_HEAD' } as const
 const email = 'user1@example.org'
-const guesser = { email, network: '192.0.2.1' }
-const guessLimit = { attempts: 20, window: 900 }
+const loginKey = { email, network: '192.0.2.1' }
+const limits = { attempts: 20, attemptsPerNetwork: 300, window: 900 }
 const name = { firstName: 'Grace', lastName: 'Hopper' }
 const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
 
@@ -79,10 +81,11 @@ const read = (query: CachedQuery<any>) => cache.get('', () => query)
 
 /** Every operation that reads or writes single rows, or one page of them. */
 const operations: Record<string, () => Promise<unknown>> = {
-  findCredentials: () => auth.findCredentials(sql, guesser, guessLimit),
-  countFailure: () => auth.countFailure(sql, guesser, guessLimit),
-  forgetFailures: () => auth.forgetFailures(sql, guesser, guessLimit),
-  removePastFailures: () => auth.removePastFailures(sql, guessLimit),
+  findCredentials: () => auth.findCredentials(sql, loginKey, limits),
+  recordFailedLogin: () => auth.recordFailedLogin(sql, loginKey, limits),
+  resetFailedLogins: () => auth.resetFailedLogins(sql, loginKey, limits),
+  removePastFailures: () => auth.removePastFailures(sql, limits),
+  takeUse: () => takeUse(sql, { name: 'submissions', max: 10, window: 900 }, id.user),
   readProfile: () => read(auth.readProfile(sql, id.user)),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),

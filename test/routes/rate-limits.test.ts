@@ -1,0 +1,343 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import argon2 from 'argon2'
+import type { FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+
+import { answers } from '../assertions.ts'
+import { build, createDatabase, person } from '../helper.ts'
+
+const PASSWORD = 'correct horse'
+/** The cheapest hash: what is counted here are attempts. */
+const HASH = await argon2.hash(PASSWORD, { memoryCost: 1024, timeCost: 2, parallelism: 1 })
+
+const FAILURES = 'Too many failed sign-ins, please try again later'
+const REGISTRATIONS = 'Too many registrations, please try again later'
+const SUBMISSIONS = 'Too many submissions, please try again later'
+
+/** Instances on one database, of which all but the last limit everything. */
+const DATABASE_URL = await createDatabase(t)
+const limited = {
+  DATABASE_URL,
+  SIGN_IN_ATTEMPTS: '3',
+  SIGN_IN_ATTEMPTS_PER_NETWORK: '5',
+  SIGN_IN_WINDOW: '60',
+  REGISTRATIONS_PER_NETWORK: '3',
+  SUBMISSIONS_PER_USER: '3',
+}
+const app = await build(t, limited)
+const other = await build(t, limited)
+const byDefault = await build(t, { DATABASE_URL })
+const { sql } = app
+
+let networks = 0
+/** An address that nobody has used before. */
+const newAddress = () => `192.0.2.${++networks}`
+const account = async () => (await person(app, 'STUDENT', { password: HASH })).email
+const stranger = () => `${randomUUID()}@example.org`
+
+const signIn = (address: string, email: string, password = PASSWORD, via = app) =>
+  via.inject({ method: 'POST', url: '/auth/login', remoteAddress: address, payload: { email, password } })
+const guess = (address: string, email: string, via = app) => signIn(address, email, 'wrong horse', via)
+
+const register = (address: string, via = app, email = stranger()) => via.inject({
+  method: 'POST',
+  url: '/auth/register',
+  remoteAddress: address,
+  payload: { email, password: PASSWORD, firstName: 'Ada', lastName: 'Lovelace' },
+})
+
+const submit = ({ token }: { token: string }, via = app) => via.inject({
+  method: 'POST',
+  url: '/blogs/submit',
+  headers: { authorization: `Bearer ${token}` },
+  payload: { title: 'A title', content: 'twenty characters or more' },
+})
+
+/** The statuses of so many attempts, one after the other. */
+async function statuses (count: number, attempt: (n: number) => Promise<{ statusCode: number }>) {
+  const seen: number[] = []
+  for (let n = 0; n < count; n++) seen.push((await attempt(n)).statusCode)
+  return seen
+}
+
+/** The statuses of so many attempts at once, sorted. */
+async function atOnce (count: number, attempt: (n: number) => Promise<{ statusCode: number }>) {
+  const responses = await Promise.all(Array.from({ length: count }, (_, n) => attempt(n)))
+  return responses.map(({ statusCode }) => statusCode).sort()
+}
+
+const times = (count: number, status: number) => Array<number>(count).fill(status)
+
+const stored = async (key: string) => [...await sql`
+  SELECT name, xmin::text, cardinality(times) AS uses FROM rate_limits WHERE key = ${key} ORDER BY name
+`]
+
+/** Lets so many seconds pass for what is counted of this network or user. */
+async function pass (seconds: number, key: string) {
+  await sql`
+    UPDATE rate_limits SET times = ARRAY(
+      SELECT time - make_interval(secs => ${seconds})
+      FROM unnest(times) WITH ORDINALITY AS uses (time, position) ORDER BY position
+    ) WHERE key = ${key}
+  `
+}
+
+type Response = Awaited<ReturnType<typeof signIn>>
+
+/** Checks that this is the refusal of one who has to wait, and not for longer than so many seconds. */
+function waits (t: Test, response: Response, message: string, atMost = 60) {
+  answers(t, response, 429, { message })
+  const retryAfter = String(response.headers['retry-after'])
+  t.match(retryAfter, /^[1-9]\d*$/)
+  t.ok(Number(retryAfter) <= atMost, `Retry-After: ${retryAfter}`)
+}
+
+t.test('One password on every account: failures count for their network, whatever the account', async t => {
+  const [address, email] = [newAddress(), await account()]
+  t.strictSame(await statuses(5, async n => guess(address, n % 2 ? await account() : stranger())), times(5, 401))
+  const before = await stored(address)
+  t.match(before, [{ name: 'failed-sign-ins', uses: 5 }])
+  waits(t, await guess(address, stranger()), FAILURES)
+  waits(t, await guess(address, email), FAILURES)
+  waits(t, await signIn(address, email), FAILURES)
+  t.strictSame(await stored(address), before, 'what is refused writes nothing')
+  t.strictSame([...await sql`SELECT FROM sign_in_failures WHERE email = ${email}`], [], 'not for the account either')
+  t.equal((await signIn(newAddress(), email)).statusCode, 200, 'other networks go on')
+})
+
+t.test('By default there are 300 failures for a network in 15 minutes', async t => {
+  const [address, email] = [newAddress(), await account()]
+  await sql`INSERT INTO rate_limits VALUES ('failed-sign-ins', ${address}, array_fill(now(), ARRAY[299]))`
+  t.equal((await signIn(address, email, PASSWORD, byDefault)).statusCode, 200)
+  t.equal((await guess(address, email, byDefault)).statusCode, 401)
+  waits(t, await signIn(address, email, PASSWORD, byDefault), FAILURES, 900)
+  await pass(900, address)
+  t.equal((await signIn(address, email, PASSWORD, byDefault)).statusCode, 200)
+})
+
+t.test('A success takes none of them away, and adds none', async t => {
+  const [address, email] = [newAddress(), await account()]
+  await statuses(4, () => guess(address, stranger()))
+  t.strictSame(await statuses(3, () => signIn(address, email)), times(3, 200))
+  t.match(await stored(address), [{ uses: 4 }])
+  t.strictSame(await statuses(2, () => guess(address, stranger())), [401, 429])
+})
+
+t.test('The window slides', async t => {
+  const address = newAddress()
+  await statuses(2, () => guess(address, stranger()))
+  await pass(40, address)
+  await statuses(3, () => guess(address, stranger()))
+  waits(t, await guess(address, stranger()), FAILURES, 20)
+  await pass(20, address)
+  t.strictSame(await statuses(3, () => guess(address, stranger())), [401, 401, 429])
+  t.match(await stored(address), [{ uses: 5 }], 'no more are kept than count')
+})
+
+t.test('An attempt that the limit of the account refuses does not count for the network', async t => {
+  const [address, email] = [newAddress(), await account()]
+  t.strictSame(await statuses(9, () => guess(address, email)), [...times(3, 401), ...times(6, 429)])
+  t.match(await stored(address), [{ uses: 3 }])
+})
+
+t.test('Of many attempts at once, on several instances, no more than the limit are told to be wrong', async t => {
+  const address = newAddress()
+  const attempt = (n: number) => guess(address, stranger(), n % 2 ? app : other)
+  t.strictSame(await atOnce(30, attempt), [...times(5, 401), ...times(25, 429)])
+  t.match(await stored(address), [{ uses: 5 }])
+})
+
+t.test('A sign-in during which others reach the limit is refused, whatever the password', async t => {
+  for (const password of ['wrong horse', PASSWORD]) {
+    const [address, email] = [newAddress(), await account()]
+    let release!: (verified: boolean) => void
+    let begin!: () => void
+    const begun = new Promise<void>(resolve => { begin = resolve })
+    const { verify } = argon2
+    const { restore } = t.intercept(argon2, 'verify', {
+      async value (...args: Parameters<typeof verify>) {
+        begin()
+        await new Promise<boolean>(resolve => { release = resolve })
+        return verify(...args)
+      },
+    })
+    const response = signIn(address, email, password)
+    await begun
+    await sql`INSERT INTO rate_limits VALUES ('failed-sign-ins', ${address}, array_fill(now(), ARRAY[5]))`
+    release(true)
+    restore()
+    waits(t, await response, FAILURES)
+    t.match(await stored(address), [{ uses: 5 }])
+  }
+})
+
+t.test('A failure that waits for others to be counted is refused when they reach the limit', async t => {
+  const address = newAddress()
+  const response = await sql.begin(async sql => {
+    await sql`INSERT INTO rate_limits VALUES ('failed-sign-ins', ${address}, array_fill(now(), ARRAY[5]))`
+    const response = [guess(address, stranger())]
+    await blocked()
+    return response
+  })
+  waits(t, await response[0]!, FAILURES)
+  t.match(await stored(address), [{ uses: 5 }])
+})
+
+/** Waits until a statement waits for a lock. */
+async function blocked () {
+  while ((await sql`
+    SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+  `).length === 0) await sleep(10)
+}
+
+t.test('Each of the two limits may be switched off', async t => {
+  const onlyNetwork = await build(t, { ...limited, SIGN_IN_ATTEMPTS: '0' })
+  const onlyAccount = await build(t, { ...limited, SIGN_IN_ATTEMPTS_PER_NETWORK: '0' })
+  const neither = await build(t, { ...limited, SIGN_IN_ATTEMPTS: '0', SIGN_IN_ATTEMPTS_PER_NETWORK: '0' })
+  const email = await account()
+
+  const one = newAddress()
+  t.strictSame(await statuses(6, () => guess(one, email, onlyNetwork)), [...times(5, 401), 429])
+  waits(t, await signIn(one, email, PASSWORD, onlyNetwork), FAILURES)
+  t.strictSame([...await sql`SELECT FROM sign_in_failures WHERE email = ${email}`], [])
+
+  const two = newAddress()
+  t.strictSame(await statuses(9, () => guess(two, stranger(), onlyAccount)), times(9, 401))
+  t.strictSame(await statuses(4, () => guess(two, email, onlyAccount)), [...times(3, 401), 429])
+
+  const three = newAddress()
+  t.strictSame(await statuses(9, () => guess(three, email, neither)), times(9, 401))
+  t.strictSame([...await stored(two), ...await stored(three)], [])
+})
+
+t.test('Networks are told apart by the address of the connection', async t => {
+  const app = await build(t, limited)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+
+  async function signIn (localAddress: string, email: string, password: string) {
+    const payload = JSON.stringify({ email, password })
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }
+    const sent = request({ port, localAddress, path: '/auth/login', method: 'POST', headers }).end(payload)
+    const [response] = await once(sent, 'response')
+    return { statusCode: response.statusCode, body: await json(response) }
+  }
+  const email = await account()
+  const attempts = await statuses(6, () => signIn('127.0.0.2', stranger(), 'wrong horse'))
+  t.strictSame(attempts, [...times(5, 401), 429])
+  t.strictSame(await signIn('127.0.0.2', email, PASSWORD), { statusCode: 429, body: { message: FAILURES } })
+  t.equal((await signIn('127.0.0.3', email, PASSWORD)).statusCode, 200)
+})
+
+/** What else is limited: for a network, or for a user. */
+interface Limited {
+  what: string
+  name: string
+  message: string
+  /** One that nobody was before, by whom attempts are counted. */
+  newcomer (): Promise<{ key: string, attempt: (via?: FastifyInstance) => Promise<Response> }>
+}
+
+const LIMITED: Limited[] = [
+  {
+    what: 'REGISTRATIONS_PER_NETWORK',
+    name: 'registrations',
+    message: REGISTRATIONS,
+    async newcomer () {
+      const address = newAddress()
+      return { key: address, attempt: via => register(address, via) }
+    },
+  },
+  {
+    what: 'SUBMISSIONS_PER_USER',
+    name: 'submissions',
+    message: SUBMISSIONS,
+    async newcomer () {
+      const user = await person(app)
+      return { key: user.id, attempt: via => submit(user, via) }
+    },
+  },
+]
+
+for (const { what, name, message, newcomer } of LIMITED) {
+  t.test(`${what} is counted by all instances together, in a window that slides`, async t => {
+    const { key, attempt } = await newcomer()
+    t.equal((await attempt()).statusCode, 201)
+    await pass(40, key)
+    t.strictSame(await statuses(2, () => attempt(other)), [201, 201])
+    const before = await stored(key)
+    t.match(before, [{ name, uses: 3 }])
+    waits(t, await attempt(), message, 20)
+    waits(t, await attempt(other), message, 20)
+    t.strictSame(await stored(key), before, 'what is refused writes nothing')
+    await pass(20, key)
+    t.strictSame(await statuses(2, () => attempt()), [201, 429])
+    const { attempt: another } = await newcomer()
+    t.equal((await another()).statusCode, 201, 'nobody else has to wait')
+  })
+
+  t.test(`${what}: however many come at once, no more than the limit get through`, async t => {
+    const { key, attempt } = await newcomer()
+    t.strictSame(await atOnce(12, n => attempt(n % 2 ? app : other)), [...times(3, 201), ...times(9, 429)])
+    t.match(await stored(key), [{ name, uses: 3 }])
+  })
+
+  t.test(`${what}: one that waits for others to be counted is refused when they reach the limit`, async t => {
+    const { key, attempt } = await newcomer()
+    const response = await sql.begin(async sql => {
+      await sql`INSERT INTO rate_limits VALUES (${name}, ${key}, array_fill(now(), ARRAY[3]))`
+      const response = [attempt()]
+      await blocked()
+      return response
+    })
+    waits(t, await response[0]!, message)
+  })
+
+  t.test(`${what} is off by default`, async t => {
+    const { key, attempt } = await newcomer()
+    t.strictSame(await statuses(4, () => attempt(byDefault)), times(4, 201))
+    t.strictSame(await stored(key), [])
+  })
+}
+
+t.test('A registration of an email that has an account counts, too: it tells that there is one', async t => {
+  const [address, email] = [newAddress(), await account()]
+  t.strictSame(await statuses(4, () => register(address, app, email)), [409, 409, 409, 429])
+})
+
+t.test('What breaks the schema is no registration and no submission', async t => {
+  const address = newAddress()
+  t.strictSame(await statuses(4, () => register(address, app, 'no email')), times(4, 400))
+  t.strictSame(await stored(address), [])
+})
+
+t.test('What is past is removed, ten rows with each new one, without waiting for anybody', async t => {
+  await sql`TRUNCATE rate_limits`
+  await sql`
+    INSERT INTO rate_limits
+    SELECT 'submissions', 'past' || n, ARRAY[now() - (60 + n) * interval '1 second'] FROM generate_series(1, 35) AS n
+  `
+  await sql`INSERT INTO rate_limits VALUES ('submissions', 'present', ARRAY[now() - interval '30 seconds'])`
+  const left = async () => (await sql`SELECT FROM rate_limits WHERE key LIKE 'past%'`).length
+  const address = newAddress()
+  await register(address)
+  t.equal(await left(), 25)
+  await sql.begin(async sql => {
+    await sql`SELECT FROM rate_limits WHERE key = 'past1' FOR UPDATE`
+    await guess(address, stranger())
+    t.equal(await left(), 15)
+    await submit(await person(app))
+    t.equal(await left(), 5)
+    await guess(address, stranger())
+    t.equal(await left(), 1, 'but the one that is in use')
+  })
+  await guess(address, stranger())
+  t.equal(await left(), 0)
+  t.equal((await stored('present')).length, 1)
+})
