@@ -5,7 +5,6 @@ import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import helmet from '@fastify/helmet'
 import fastifyStatic from '@fastify/static'
 import closeWithGrace from 'close-with-grace'
 import Fastify from 'fastify'
@@ -14,7 +13,7 @@ import { buildApp } from '#lib/app.js'
 import { seedDemo } from '#lib/commands/seed/demo.js'
 import { PASSWORD, SIGN_INS } from '#lib/commands/seed/seeding.js'
 import { loadConfig, readDotenv } from '#lib/config.js'
-import { loggerOptions } from '#lib/logger.js'
+import { createLogger } from '#lib/logger.js'
 import { runMain } from '#lib/main.js'
 import { hashPassword } from '#lib/passwords.js'
 import { StartupError } from '#lib/startup-error.js'
@@ -40,7 +39,7 @@ await runMain(async () => {
   if (config.NODE_ENV === 'production') {
     throw new StartupError('The example is not for production: everybody knows the password of the demo accounts')
   }
-  const service = buildApp(config, loggerOptions(config.LOG_LEVEL))
+  const service = buildApp(config, createLogger(config.LOG_LEVEL))
   const frontend = await buildFrontend(config)
   const close = async () => { await Promise.all([service.close(), frontend.close()]) }
 
@@ -62,25 +61,25 @@ await runMain(async () => {
 async function buildFrontend (config) {
   const api = `http://localhost:${config.PORT}`
   const frontend = Fastify()
-  await frontend.register(helmet, {
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: {
-        defaultSrc: ["'none'"],
-        scriptSrc: ["'self'", await hashOfImportMap()],
-        styleSrc: ["'self'"],
-        // The pictures of a community are anywhere on the web.
-        imgSrc: ["'self'", 'http:', 'https:'],
-        connectSrc: [api],
-        baseUri: ["'none'"],
-        formAction: ["'none'"],
-        frameAncestors: ["'none'"],
-      },
-    },
-    // On localhost other apps are developed, too, and without TLS.
-    strictTransportSecurity: false,
-    // After a sign-in with a provider the address has the token in it: nobody else hears more than the origin.
-    referrerPolicy: { policy: 'strict-origin' },
+  const policy = [
+    "default-src 'none'",
+    `script-src 'self' ${await hashOfImportMap()}`,
+    "style-src 'self'",
+    // The pictures of a community are anywhere on the web.
+    "img-src 'self' http: https:",
+    `connect-src ${api}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join(';')
+  frontend.addHook('onSend', async (_request, reply) => {
+    reply.headers({
+      'content-security-policy': policy,
+      'cross-origin-opener-policy': 'same-origin',
+      // After a sign-in with a provider the address has the token in it: no other site gets more than the origin.
+      'referrer-policy': 'strict-origin',
+      'x-content-type-options': 'nosniff',
+    })
   })
 
   await frontend.register(fastifyStatic, { root: APP, cacheControl: false })
