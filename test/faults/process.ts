@@ -47,8 +47,8 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
         const row = rowOf(this.name, [load], await load.ledger.findLost(world))
         row.problems.push(...problems, ...await findContradictions(world))
         row.note = `${note}, ${load.answered - beforehand} answers later, ${load.refused} connections were turned away`
-        const accepted = (await service.log()).match(/"incoming request"/g)?.length ?? 0
-        if (accepted !== load.answered + load.failed) row.problems.push(`${accepted} requests were accepted`)
+        const logged = (await service.log()).match(/"request completed"/g)?.length ?? 0
+        if (logged !== load.answered + load.failed) row.problems.push(`${logged} requests were logged`)
         return row
       },
     },
