@@ -1,3 +1,4 @@
+# Node.js 24 is the release to use; the service still runs on 20.19 and newer.
 # The build needs all dependencies, and leaves those behind that serve it or the embedded PostgreSQL only.
 FROM node:24-slim AS build
 WORKDIR /app

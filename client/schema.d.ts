@@ -456,6 +456,130 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/exports/events/{id}/registrations.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the registrations for an event as a spreadsheet
+         * @description The newest first. A club head gets those for the events of their current club, an admin any.
+         *
+         *     Roles: `ADMIN`, `CLUB_HEAD`.
+         */
+        get: operations["exportRegistrations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/exports/users.csv": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get all users as a spreadsheet
+         * @description The newest first.
+         *
+         *     Roles: `ADMIN`.
+         */
+        get: operations["exportUsers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/feeds/blogs.atom": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Subscribe to the blogs
+         * @description A feed of the newest fifty published blogs.
+         */
+        get: operations["getBlogsFeed"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/feeds/clubs/{id}.ics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Subscribe to the events of a club
+         * @description A calendar of its events since 1900.
+         */
+        get: operations["getClubCalendar"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/feeds/events.ics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Subscribe to all events
+         * @description A calendar of the events of all clubs since 1900.
+         */
+        get: operations["getEventsCalendar"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/feeds/me/{token}.ics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Subscribe to your own events
+         * @description A calendar of the events since 1900 that somebody is registered for. The address, with the token in it, is the response of `POST /me/calendar`; no other token is needed.
+         */
+        get: operations["getOwnCalendar"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/livez": {
         parameters: {
             query?: never;
@@ -465,6 +589,47 @@ export interface paths {
         };
         /** Whether the process runs */
         get: operations["getLiveness"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/calendar": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get an address for your own calendar
+         * @description A calendar of the events that you are registered for, to subscribe to. Anybody with the address sees it without signing in. It is shown only now; asking again makes a new address and ends the old one.
+         */
+        post: operations["createMyCalendar"];
+        /** End the address of your own calendar */
+        delete: operations["deleteMyCalendar"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get everything that the platform holds of you
+         * @description Your account without the hash of the password, your blogs in every status, the events that you are registered for, the mentors whom you like, and since when there is an address of your calendar.
+         */
+        get: operations["exportMyData"];
         put?: never;
         post?: never;
         delete?: never;
@@ -507,8 +672,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the mentors whom you like
-         * @description In no particular order.
+         * List the mentors that you like
+         * @description By name.
          */
         get: operations["listLikedMentors"];
         put?: never;
@@ -762,21 +927,39 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         Analytics: {
-            /** @example 12 */
+            /**
+             * Format: int64
+             * @example 12
+             */
             totalUsers: number;
-            /** @example 12 */
+            /**
+             * Format: int64
+             * @example 12
+             */
             totalClubs: number;
-            /** @example 12 */
+            /**
+             * Format: int64
+             * @example 12
+             */
             totalEvents: number;
-            /** @example 12 */
+            /**
+             * Format: int64
+             * @example 12
+             */
             totalBlogs: number;
-            /** @example 12 */
+            /**
+             * Format: int64
+             * @example 12
+             */
             totalMentors: number;
             /** @description How many users have each role, in no particular order; a role that nobody has is missing. */
             roleCounts: {
                 role: components["schemas"]["Role"];
                 _count: {
-                    /** @example 12 */
+                    /**
+                     * Format: int64
+                     * @example 12
+                     */
                     role: number;
                 };
             }[];
@@ -1109,7 +1292,10 @@ export interface components {
              */
             createdAt: string;
             club: components["schemas"]["ClubCard"];
-            /** @example 12 */
+            /**
+             * Format: int64
+             * @example 12
+             */
             registrationCount: number;
         };
         EventWithRegistrations: {
@@ -1180,9 +1366,15 @@ export interface components {
             createdAt: string;
             club: components["schemas"]["NamedClub"] | null;
             _count: {
-                /** @example 12 */
+                /**
+                 * Format: int64
+                 * @example 12
+                 */
                 eventRegistrations: number;
-                /** @example 12 */
+                /**
+                 * Format: int64
+                 * @example 12
+                 */
                 blogs: number;
             };
         };
@@ -1227,7 +1419,10 @@ export interface components {
             message: "Mentor liked successfully" | "Mentor unliked successfully";
             /** @description Whether you like the mentor now. */
             liked: boolean;
-            /** @description How many people do. */
+            /**
+             * Format: int64
+             * @description How many people do.
+             */
             likeCount: number;
         };
         MentorProfile: {
@@ -1247,7 +1442,10 @@ export interface components {
             /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
             clubId: string;
             club: components["schemas"]["ClubCard"];
-            /** @example 12 */
+            /**
+             * Format: int64
+             * @example 12
+             */
             likeCount: number;
         };
         NamedClub: {
@@ -1307,7 +1505,7 @@ export interface components {
             data: string;
             /**
              * Format: uri
-             * @description Required all the same: without it the answer is a 400.
+             * @description Required: without it the response is a 400.
              * @example https://images.example.org/chess-night.png
              */
             imageUrl?: string;
@@ -1324,7 +1522,7 @@ export interface components {
             clubId: string;
             /**
              * Format: uri
-             * @description Required all the same: without it the answer is a 400.
+             * @description Required: without it the response is a 400.
              * @example https://images.example.org/grace.png
              */
             imageUrl?: string;
@@ -1337,12 +1535,25 @@ export interface components {
             /** @example I learned more here than I could forget since. */
             content: string;
             /**
+             * Format: int64
              * @description When they left.
              * @example 2021
              */
             batchYear: number;
             /** @example https://images.example.org/grace.png */
             imageUrl?: string;
+        };
+        OwnCalendar: {
+            /**
+             * @description The address, below that of the service.
+             * @example /feeds/me/kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A.ics
+             */
+            path: string;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            createdAt: string;
         };
         OwnClub: {
             /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
@@ -1353,14 +1564,124 @@ export interface components {
             imageUrl: string | null;
         };
         Pagination: {
-            /** @example 1 */
+            /**
+             * Format: int64
+             * @example 1
+             */
             page: number;
-            /** @example 1 */
+            /**
+             * Format: int64
+             * @example 1
+             */
             pages: number;
-            /** @example 12 */
+            /**
+             * Format: int64
+             * @example 12
+             */
             total: number;
-            /** @example 12 */
+            /**
+             * Format: int64
+             * @example 12
+             */
             limit: number;
+        };
+        PersonalData: {
+            account: {
+                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+                id: string;
+                /** @example ada@example.org */
+                email: string;
+                /** @example Ada */
+                firstName: string;
+                /** @example Lovelace */
+                lastName: string;
+                /** @example https://images.example.org/ada.png */
+                avatar: string | null;
+                /**
+                 * @description Who you are to the identity provider.
+                 * @example 248289761001
+                 */
+                providerId: string | null;
+                role: components["schemas"]["Role"];
+                club: {
+                    /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+                    id: string;
+                    /** @example Chess Club */
+                    name: string;
+                } | null;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                createdAt: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                updatedAt: string;
+            };
+            blogs: {
+                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+                id: string;
+                /** @example Ten games at once */
+                title: string;
+                /** @example What I learned from losing nine of them. */
+                content: string;
+                /** @example https://images.example.org/chess-night.png */
+                imageUrl: string | null;
+                /** @enum {string} */
+                status: "DRAFT" | "PUBLISHED" | "ARCHIVED";
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                createdAt: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                updatedAt: string;
+            }[];
+            registrations: {
+                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+                id: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                registeredAt: string;
+                event: {
+                    /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+                    id: string;
+                    /** @example Chess Night */
+                    title: string;
+                    /**
+                     * Format: date-time
+                     * @example 2026-01-31T09:30:00.000Z
+                     */
+                    date: string;
+                };
+            }[];
+            likes: {
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                likedAt: string;
+                mentor: {
+                    /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+                    id: string;
+                    /** @example Grace Hopper */
+                    name: string;
+                };
+            }[];
+            calendar: {
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                createdAt: string;
+            } | null;
         };
         Registered: {
             user: {
@@ -1444,6 +1765,7 @@ export interface components {
             /** @example https://images.example.org/grace.png */
             imageUrl: string | null;
             /**
+             * Format: int64
              * @description When they left.
              * @example 2021
              */
@@ -1462,6 +1784,7 @@ export interface components {
             /** @example I learned more here than I could forget since. */
             content?: string;
             /**
+             * Format: int64
              * @description When they left.
              * @example 2021
              */
@@ -2044,7 +2367,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the answer that is at hand. A browser sends it by itself. */
+                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -2055,7 +2378,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -2066,10 +2389,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description The answer at hand is up to date. */
+            /** @description The response that the client has is up to date. */
             304: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -2488,7 +2811,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the answer that is at hand. A browser sends it by itself. */
+                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
                 "If-None-Match"?: string;
             };
             path: {
@@ -2505,7 +2828,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -2516,10 +2839,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description The answer at hand is up to date. */
+            /** @description The response that the client has is up to date. */
             304: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -2995,7 +3318,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the answer that is at hand. A browser sends it by itself. */
+                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -3006,7 +3329,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -3016,10 +3339,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description The answer at hand is up to date. */
+            /** @description The response that the client has is up to date. */
             304: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -3187,7 +3510,7 @@ export interface operations {
                 sort?: "asc" | "desc";
             };
             header?: {
-                /** @description The `ETag` of the answer that is at hand. A browser sends it by itself. */
+                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -3198,7 +3521,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -3210,10 +3533,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description The answer at hand is up to date. */
+            /** @description The response that the client has is up to date. */
             304: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -3966,6 +4289,509 @@ export interface operations {
             };
         };
     };
+    exportRegistrations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the event.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description CSV (RFC 4180) in UTF-8 with a byte order mark. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description `Event ID is required` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        message: string;
+                    };
+                };
+            };
+            /** @description `Access token required` or `Invalid or expired token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token";
+                    };
+                };
+            };
+            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Forbidden" | "Not allowed to view registrations for this event";
+                    };
+                };
+            };
+            /** @description `Event not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Event not found";
+                    };
+                };
+            };
+            /** @description `Error fetching event registrations` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error fetching event registrations";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    exportUsers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description CSV (RFC 4180) in UTF-8 with a byte order mark. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
+                };
+            };
+            /** @description `Access token required` or `Invalid or expired token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token";
+                    };
+                };
+            };
+            /** @description `Forbidden` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Forbidden";
+                    };
+                };
+            };
+            /** @description `Error fetching users` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error fetching users";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getBlogsFeed: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Atom (RFC 4287). The content of a blog is text, whatever it looks like. */
+            200: {
+                headers: {
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    ETag?: string;
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/atom+xml": string;
+                };
+            };
+            /** @description The response that the client has is up to date. */
+            304: {
+                headers: {
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `Error fetching feed` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error fetching feed";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getClubCalendar: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the club.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description iCalendar (RFC 5545). An event takes two hours, since nobody says how long it takes. */
+            200: {
+                headers: {
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    ETag?: string;
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/calendar": string;
+                };
+            };
+            /** @description The response that the client has is up to date. */
+            304: {
+                headers: {
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `Club not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Club not found";
+                    };
+                };
+            };
+            /** @description `Error fetching calendar` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error fetching calendar";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getEventsCalendar: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description iCalendar (RFC 5545). An event takes two hours, since nobody says how long it takes. */
+            200: {
+                headers: {
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    ETag?: string;
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/calendar": string;
+                };
+            };
+            /** @description The response that the client has is up to date. */
+            304: {
+                headers: {
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `Error fetching calendar` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error fetching calendar";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getOwnCalendar: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The token of the address.
+                 * @example kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A
+                 */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description iCalendar (RFC 5545). An event takes two hours, since nobody says how long it takes. */
+            200: {
+                headers: {
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    ETag?: string;
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/calendar": string;
+                };
+            };
+            /** @description The response that the client has is up to date. */
+            304: {
+                headers: {
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `Calendar not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Calendar not found";
+                    };
+                };
+            };
+            /** @description `Error fetching calendar` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error fetching calendar";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     getLiveness: {
         parameters: {
             query?: never;
@@ -3998,11 +4824,229 @@ export interface operations {
             };
         };
     };
+    createMyCalendar: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        calendar: components["schemas"]["OwnCalendar"];
+                    };
+                };
+            };
+            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
+                    };
+                };
+            };
+            /** @description `Error creating calendar` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error creating calendar";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    deleteMyCalendar: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Calendar deleted successfully";
+                    };
+                };
+            };
+            /** @description `Access token required` or `Invalid or expired token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token";
+                    };
+                };
+            };
+            /** @description `Calendar not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Calendar not found";
+                    };
+                };
+            };
+            /** @description `Error deleting calendar` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error deleting calendar";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    exportMyData: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonalData"];
+                };
+            };
+            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
+                    };
+                };
+            };
+            /** @description `Error exporting data` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error exporting data";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     listMentors: {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the answer that is at hand. A browser sends it by itself. */
+                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -4013,7 +5057,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -4024,10 +5068,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description The answer at hand is up to date. */
+            /** @description The response that the client has is up to date. */
             304: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -4574,7 +5618,7 @@ export interface operations {
                 limit?: string;
             };
             header?: {
-                /** @description The `ETag` of the answer that is at hand. A browser sends it by itself. */
+                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -4585,7 +5629,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -4593,19 +5637,28 @@ export interface operations {
                 content: {
                     "application/json": {
                         items: components["schemas"]["Testimonial"][];
-                        /** @example 1 */
+                        /**
+                         * Format: int64
+                         * @example 1
+                         */
                         page: number;
-                        /** @example 12 */
+                        /**
+                         * Format: int64
+                         * @example 12
+                         */
                         limit: number;
-                        /** @example 12 */
+                        /**
+                         * Format: int64
+                         * @example 12
+                         */
                         total: number;
                     };
                 };
             };
-            /** @description The answer at hand is up to date. */
+            /** @description The response that the client has is up to date. */
             304: {
                 headers: {
-                    /** @description Names this version of the answer, for `If-None-Match`. */
+                    /** @description Identifies this version of the response, for `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5507,6 +6560,20 @@ export interface operations {
                     "application/json": {
                         /** @enum {string} */
                         message: "Forbidden";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
                     };
                 };
             };

@@ -5,23 +5,25 @@ import Fastify, { type FastifyInstance } from 'fastify'
 
 import type { Config } from './config.ts'
 import { isEmail, isText, isUrl } from './formats.ts'
-import { answerClientError, answerFrameworkError } from './framework-errors.ts'
-import { createHttpServer } from './http-server.ts'
-import { type Logger, logOptions } from './logger.ts'
-import { requestIdOf } from './tracing.ts'
+import { sendClientError, sendFrameworkError } from './http/framework-errors.ts'
+import { createHttpServer } from './http/server.ts'
+import { type Logger, logOptions } from './http/logger.ts'
+import { requestIdOf } from './http/tracing.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** What the environment says; see lib/config.ts. */
+    /** The configuration; see lib/config.ts. */
     config: Config
+    /** Whether this service is only described (`npm run openapi`): it never connects to a database. */
+    describeOnly: boolean
   }
 }
 
 /**
- * Makes the service, with everything in `plugins/` and `routes/`. It opens its database on `ready` or `listen`, which
- * throw a StartupError when that fails, and gives it back on `close`.
+ * Builds the service from everything in `plugins/` and `routes/`. It opens its database on `ready` or `listen`, which
+ * throw a StartupError when that fails, and closes it on `close`.
  */
-export function buildApp (config: Config, logger?: Logger): FastifyInstance {
+export function buildApp (config: Config, logger?: Logger, { describeOnly = false } = {}): FastifyInstance {
   const { TRUST_PROXY } = config
   const app: FastifyInstance = Fastify({
     ...logger && logOptions(logger),
@@ -36,7 +38,7 @@ export function buildApp (config: Config, logger?: Logger): FastifyInstance {
       maxParamLength: config.MAX_HEADER_BYTES,
     },
     ajv: {
-      // A request is checked and left as it came; every issue is reported.
+      // A request is validated and left as it came; every issue is reported.
       customOptions: { coerceTypes: false, useDefaults: false, removeAdditional: false, allErrors: true },
       onCreate (ajv) {
         ajv.addFormat('email', isEmail)
@@ -48,15 +50,16 @@ export function buildApp (config: Config, logger?: Logger): FastifyInstance {
     },
     onProtoPoisoning: 'remove',
     onConstructorPoisoning: 'remove',
-    frameworkErrors: answerFrameworkError,
-    clientErrorHandler: answerClientError,
-    // While the service closes, connections that are still open get their answer, and are then closed.
+    frameworkErrors: sendFrameworkError,
+    clientErrorHandler: sendClientError,
+    // While the service closes, open connections get their response and are then closed.
     return503OnClosing: false,
     // A first start makes a database.
     pluginTimeout: 60_000,
   })
   app.decorate('config', config)
+  app.decorate('describeOnly', describeOnly)
   app.register(autoload, { dir: join(import.meta.dirname, '../plugins') })
-  app.register(autoload, { dir: join(import.meta.dirname, '../routes') })
+  app.register(autoload, { dir: join(import.meta.dirname, '../routes'), autoHooks: true, cascadeHooks: true })
   return app
 }

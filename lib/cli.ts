@@ -1,16 +1,15 @@
-import database from './commands/database.ts'
-import migrate from './commands/migrate.ts'
-import openapi from './commands/openapi.ts'
-import seed from './commands/seed.ts'
-import user from './commands/user.ts'
-import { runMain } from './main.ts'
-import { StartupError } from './startup-error.ts'
+import database from './cli/database.ts'
+import migrate from './cli/migrate.ts'
+import openapi from './cli/openapi.ts'
+import seed from './cli/seed.ts'
+import user from './cli/user.ts'
+import { runMain, StartupError } from './errors.ts'
 
 const COMMANDS: Record<string, (args: string[]) => Promise<void>> = { database, migrate, openapi, seed, user }
 
 const USAGE = `Usage: node dist/lib/cli.js COMMAND …
 
-COMMAND is database, migrate, openapi, seed or user, each of which tells more by COMMAND --help.`
+COMMAND is database, migrate, openapi, seed or user, see COMMAND --help.`
 
 await runMain(async () => {
   const [name, ...args] = process.argv.slice(2)

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { isIP } from 'node:net'
 import { parseEnv } from 'node:util'
 
@@ -6,8 +7,13 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { Ajv } from 'ajv'
 import { envSchema } from 'env-schema'
 
+import { hostUrls } from './database/hosts.ts'
 import { isEmail, isSecureUrl } from './formats.ts'
-import { StartupError } from './startup-error.ts'
+import { StartupError } from './errors.ts'
+import { JWT_SECRET_LENGTH } from './secret-file.ts'
+
+/** The version of the service, as package.json has it. */
+export const VERSION: string = createRequire(import.meta.url)('#package.json').version
 
 /** Every variable that the service reads. `description` completes the sentence "NAME must be …". */
 export const variables = Type.Object({
@@ -79,7 +85,9 @@ export const variables = Type.Object({
   DATA_DIR: Type.String({ default: '.data', description: 'the path of a folder' }),
   MIGRATE_ON_START: Type.Boolean({ default: false, description: 'true or false' }),
 
-  JWT_SECRET: Type.Optional(Type.String({ minLength: 32, description: 'a secret of at least 32 characters' })),
+  JWT_SECRET: Type.Optional(Type.String({
+    minLength: JWT_SECRET_LENGTH, description: `a secret of at least ${JWT_SECRET_LENGTH} characters`,
+  })),
   JWT_EXPIRES_IN: Type.String({
     default: '7d', pattern: '^[1-9][0-9]{0,4}(s|m|h|d|w)$', description: 'a lifetime such as 15m, 12h or 7d',
   }),
@@ -230,15 +238,15 @@ function readProxies (value: string) {
 }
 
 function isPostgres (value: string) {
-  // Several hosts may be listed, which no URL can; they differ in nothing that is checked.
-  const oneHost = value.replace(/^(\w+:\/\/([^@/]*@)?[^,/?]*),[^/?]*/, '$1')
-  try {
-    const { protocol, username, password } = new URL(oneHost)
-    decodeURIComponent(username + password)
-    return /^postgres(ql)?:$/.test(protocol) && value.startsWith(`${protocol}//`)
-  } catch {
-    return false
-  }
+  return hostUrls(value).every(url => {
+    try {
+      const { protocol, username, password } = new URL(url)
+      decodeURIComponent(username + password)
+      return /^postgres(ql)?:$/.test(protocol) && url.startsWith(`${protocol}//`)
+    } catch {
+      return false
+    }
+  })
 }
 
 function isWeb (value: string) {

@@ -25,3 +25,16 @@ export function isSecureUrl (value: string) {
 export function isUrl (value: string) {
   return isText(value) && URL.canParse(value)
 }
+
+/**
+ * The text as feeds and lists can carry it: line breaks are line feeds, those of Unicode too, which some readers split
+ * lines at, and there is no other control character.
+ */
+export function printable (text: string) {
+  return text.replace(/\r\n?|[\u2028\u2029]/g, '\n').replace(/[^\P{Cc}\t\n]|[\uFFFE\uFFFF]/gu, '')
+}
+
+/** The same on one line. */
+export function printableLine (text: string) {
+  return printable(text).replace(/\s+/g, ' ').trim()
+}

@@ -1,20 +1,20 @@
 import type { CacheCounts } from './cache/snapshot-cache.ts'
-import type { PoolLoad } from './query-deadline.ts'
+import type { PoolStats } from './database/timeouts.ts'
 
-/** Where the numbers come from that are counted anyway. */
+/** Counters that exist anyway. */
 export interface Sources {
   version: string
-  pool: { size: number, load: PoolLoad }
+  pool: { size: number, load: PoolStats }
   hashing (): { running: number, waiting: number, refused: number }
   cache: { counts: CacheCounts, bytes (): number }
 }
 
-/** The upper bounds by which the times of requests are told apart, in seconds. */
+/** Upper bounds of the histogram's buckets, in seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** What the service tells Prometheus: of its process, of the requests that it observes, and what the sources say. */
+/** Metrics for Prometheus: of the process, of requests, and of the sources. */
 export async function createMetrics ({ version, pool, hashing, cache }: Sources) {
-  // Loaded when needed only: a service without metrics starts faster without.
+  // Loaded only when needed: the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
   const registers = [registry]
@@ -22,30 +22,30 @@ export async function createMetrics ({ version, pool, hashing, cache }: Sources)
 
   const times = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Requests, by how long they took',
+    help: 'Duration of requests',
     labelNames: ['method', 'route', 'status'],
     buckets: BUCKETS,
     registers,
   })
-  gauge('database_pool_connections', 'Connections that the pool may have', () => pool.size)
-  gauge('database_pool_used', 'Connections at work', () => Math.min(pool.load.pending, pool.size))
+  gauge('database_pool_connections', 'Size of the connection pool', () => pool.size)
+  gauge('database_pool_used', 'Connections in use', () => Math.min(pool.load.pending, pool.size))
   gauge('database_pool_waiting', 'Queries and transactions that wait for a connection',
     () => Math.max(pool.load.pending - pool.size, 0))
   counter('database_queries_total', 'Queries and transactions that have ended', () => pool.load.done)
-  counter('database_queries_late_total', 'Those that were given up after DATABASE_TIMEOUT', () => pool.load.late)
+  counter('database_queries_late_total', 'Queries and transactions past DATABASE_TIMEOUT', () => pool.load.late)
 
-  gauge('password_hashes_running', 'Passwords that are hashed or verified', () => hashing().running)
-  gauge('password_hashes_waiting', 'Passwords that wait for that', () => hashing().waiting)
-  counter('password_hashes_refused_total', 'Passwords that too many waited before', () => hashing().refused)
+  gauge('password_hashes_running', 'Passwords that are being hashed or verified', () => hashing().running)
+  gauge('password_hashes_waiting', 'Passwords that wait to be hashed or verified', () => hashing().waiting)
+  counter('password_hashes_refused_total', 'Passwords refused because the queue was full', () => hashing().refused)
 
-  counter('response_cache_hits_total', 'Responses from memory', () => cache.counts.hits)
-  counter('response_cache_misses_total', 'Responses read from the database; requests share them',
+  counter('response_cache_hits_total', 'Cache hits', () => cache.counts.hits)
+  counter('response_cache_misses_total', 'Cache misses: reads from the database, shared by concurrent requests',
     () => cache.counts.misses)
-  counter('response_cache_validations_total', 'Questions for the current snapshot; requests share them',
+  counter('response_cache_validations_total', 'Queries for the current snapshot, shared by concurrent requests',
     () => cache.counts.validations)
   gauge('response_cache_bytes', 'Memory of cached responses', cache.bytes)
 
-  new Gauge({ name: 'build_info', help: 'What runs', labelNames: ['version', 'node'], registers })
+  new Gauge({ name: 'build_info', help: 'Version of service and Node.js', labelNames: ['version', 'node'], registers })
     .set({ version, node: process.version }, 1)
 
   return {
@@ -73,5 +73,3 @@ export async function createMetrics ({ version, pool, hashing, cache }: Sources)
     })
   }
 }
-
-export type Metrics = Awaited<ReturnType<typeof createMetrics>>

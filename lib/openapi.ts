@@ -27,7 +27,7 @@ export function finishDocument ({ paths, components, ...document }: Node) {
   }
 
   function finishSchema ({ format, properties, items, anyOf, ...schema }: Node): Node {
-    const known = format in FORMATS ? FORMATS[format] : format
+    const known = schema.type === 'integer' ? 'int64' : format in FORMATS ? FORMATS[format] : format
     return {
       ...schema.enum && { type: 'string' },
       ...schema,

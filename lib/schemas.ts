@@ -1,63 +1,62 @@
 import {
-  type ObjectOptions, type SchemaOptions, type StringOptions, type TObject, type TProperties, Type,
+  type ObjectOptions, type SchemaOptions, type StringOptions, type TObject, type TProperties, type TSchema, Type,
 } from '@sinclair/typebox'
 
-import { ROLES } from './accounts.ts'
-import { examplesOf } from './examples.ts'
+import { ROLES } from './auth/accounts.ts'
 
 // What checks and serializes also makes the API description: `description` and `examples` are for its readers, and a
 // schema with a `title` is found by that name among its components.
 
 /** A string of a request that PostgreSQL can store. */
-export const Text = (options: StringOptions = {}) => Type.String({ format: 'text', ...options })
+export const TextInput = (options: StringOptions = {}) => Type.String({ format: 'text', ...options })
 
 /** Such a string or null, in one schema: a union would report a wrong value once for each of its members. */
-export const NullableText = (options: SchemaOptions = {}) =>
+export const NullableTextInput = (options: SchemaOptions = {}) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'text', ...options })
 
 /** An ordinary email address, used as supplied. */
-export const Email = () => Type.String({ format: 'email', examples: ['ada@example.org'] })
+export const EmailInput = () => Type.String({ format: 'email', examples: ['ada@example.org'] })
 
 /** An address that `new URL` accepts. */
-export const Url = (options: SchemaOptions = {}) => Type.String({ format: 'url', ...options })
+export const UrlInput = (options: SchemaOptions = {}) => Type.String({ format: 'url', ...options })
 
 /** Such an address or the empty string. */
-export const UrlOrEmpty = (options: SchemaOptions = {}) => Type.String({ format: 'url-or-empty', ...options })
+export const UrlOrEmptyInput = (options: SchemaOptions = {}) => Type.String({ format: 'url-or-empty', ...options })
 
 /** A path parameter that must not be empty; any other text is the id of something or of nothing. */
-export const Id = (options: StringOptions = {}) => Type.String({ minLength: 1, ...OPAQUE, ...options })
+export const IdParam = (options: StringOptions = {}) => Type.String({ minLength: 1, ...OPAQUE, ...options })
 
 const OPAQUE = { examples: ['0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'] }
 
-/** An object of an answer: these fields leave, and no others. */
-export const Answer = <T extends TProperties>(properties: T, options: ObjectOptions = {}) =>
+/** An object of a response: no other fields are sent. */
+export const ResponseObject = <T extends TProperties>(properties: T, options: ObjectOptions = {}) =>
   Type.Object(properties, { ...options, additionalProperties: false })
 
-/** A string or null in an answer. */
-export const Nullable = (options: SchemaOptions = {}) =>
+/** A string or null in a response. */
+export const NullableString = (options: SchemaOptions = {}) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], ...options })
 
-/** A date-time in an answer, made by the SQL function `iso8601`: `2026-01-31T09:30:00.000Z`. */
+/** A date-time in a response, made by the SQL function `iso8601`: `2026-01-31T09:30:00.000Z`. */
 export const DateTime = Type.String({ format: 'date-time', examples: ['2026-01-31T09:30:00.000Z'] })
 
-/** An id in an answer. */
+/** An id in a response. */
 export const OpaqueId = Type.String(OPAQUE)
 
-/** How many there are, in an answer. */
+/** A count in a response. */
 export const Count = Type.Integer({ examples: [12] })
 
-/** What an answer tells of a person. */
+/** Fields of a person in a response. */
 export const FirstName = Type.String({ examples: ['Ada'] })
 export const LastName = Type.String({ examples: ['Lovelace'] })
 export const EmailAddress = Type.String({ examples: ['ada@example.org'] })
-export const Avatar = Nullable({ examples: ['https://images.example.org/ada.png'] })
+export const Avatar = NullableString({ examples: ['https://images.example.org/ada.png'] })
 
 export const ClubName = Type.String({ examples: ['Chess Club'] })
-export const ClubImage = Nullable({ examples: ['https://images.example.org/chess.png'] })
+export const ClubImage = NullableString({ examples: ['https://images.example.org/chess.png'] })
 
-/** What an answer tells of the club that something belongs to. */
-export const ClubCard = Answer({ name: ClubName, imageUrl: ClubImage }, { title: 'ClubCard' })
-export const NamedClub = Answer({ name: ClubName }, { title: 'NamedClub' })
+/** The club of something, in a response. */
+export const ClubCard = ResponseObject({ name: ClubName, imageUrl: ClubImage }, { title: 'ClubCard' })
+export const NamedClub = ResponseObject({ name: ClubName }, { title: 'NamedClub' })
 
 /** One of a few words. */
 export const Enum = <const T extends string>(words: readonly T[], options: SchemaOptions = {}) =>
@@ -65,30 +64,56 @@ export const Enum = <const T extends string>(words: readonly T[], options: Schem
 
 export const Role = Enum(ROLES, { title: 'Role' })
 
-/** A `security` for operations that show more to whoever is signed in. */
+/** A `security` for operations that show more to signed-in users. */
 export const OPTIONAL_SIGN_IN: Record<string, string[]>[] = [{}, { bearerAuth: [] }]
 
-/** An answer of plain text, for a person in a browser: one of these texts. */
+/** A response of plain text, for a person in a browser: one of these texts. */
 export const PlainText = (...texts: string[]) => Enum(texts)
 
-/** An answer `{message}` with one of these texts. */
-export const Message = (...texts: string[]) => Answer({ message: Enum(texts) })
+/** A response of this media type, which is neither JSON nor for a person. */
+export const Media = (contentMediaType: string, options: StringOptions = {}) =>
+  Type.String({ contentMediaType, ...options })
 
-/** The headers of an answer that asks for patience. */
+/** A response `{message}` with one of these texts. */
+export const Message = (...texts: string[]) => ResponseObject({ message: Enum(texts) })
+
+/** The headers of a response that asks the client to retry later. */
 export const RetryAfter = {
   'Retry-After': Type.Integer({ description: 'How many seconds to wait before the next try.', examples: [2] }),
 }
 
 /**
- * An answer `{message}` of one kind or, if there is any, of the other: its text is one of either, and a field that only
- * one of them has may be missing.
+ * A response that is one of two `{message}` objects: its text is one of either, and a field that only one of them has
+ * is optional.
  */
 export function either (one: TObject, other: TObject | undefined) {
   if (!other) return one
   const fields = Object.entries({ ...one.properties, ...other.properties })
     .map(([name, field]) => [name, name in one.properties && name in other.properties ? field : Type.Optional(field)])
   const texts = [one, other].flatMap(({ properties }) => properties.message!.enum as string[])
-  return Answer({ ...Object.fromEntries(fields), message: Enum(texts) }, {
+  return ResponseObject({ ...Object.fromEntries(fields), message: Enum(texts) }, {
     examples: [one, other].flatMap(examplesOf),
   })
+}
+
+/** A value that fits a schema: its own first example, or one that is made of those of its parts. */
+export function exampleOf (schema: TSchema): unknown {
+  const { examples, enum: words, anyOf, items, properties } = schema
+  if (examples) return examples[0]
+  if (words) return words[0]
+  if (anyOf) return exampleOf(anyOf[0])
+  if (items) return [exampleOf(items)]
+  if (properties) {
+    return Object.fromEntries(Object.entries<TSchema>(properties).map(([name, part]) => [name, exampleOf(part)]))
+  }
+  return schema.const
+}
+
+/** Examples of a response: one for each text that it may have, or one. */
+export function examplesOf (response: TSchema): unknown[] {
+  const { examples, enum: texts, properties } = response
+  if (examples ?? texts) return examples ?? texts
+  const example = exampleOf(response)
+  const messages: string[] | undefined = properties?.message?.enum
+  return messages ? messages.map(message => Object.assign({}, example, { message })) : [example]
 }

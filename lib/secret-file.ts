@@ -1,21 +1,39 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-import { StartupError } from './startup-error.ts'
+import { StartupError } from './errors.ts'
 
 /**
  * Reads the secret kept in a file that only its owner can read; the first call makes it (64 characters, base64url).
  * Processes that start at once agree on one secret: `link` lets exactly one of them put its file in place.
  */
-export async function keepSecret (path: string): Promise<string> {
+export async function readOrCreateSecret (path: string): Promise<string> {
   try {
     if (!existsSync(path)) await create(path)
     return await readFile(path, 'utf8')
   } catch (error) {
     throw new StartupError(`Cannot keep a secret in ${path}: ${(error as Error).message}`)
   }
+}
+
+/** The shortest JWT_SECRET, in characters: an HS256 key has 256 bits or more (RFC 7518, § 3.2). */
+export const JWT_SECRET_LENGTH = 32
+
+/**
+ * Reads the secret that signs the tokens as `readOrCreateSecret` does. Throws a StartupError when it is shorter than
+ * JWT_SECRET may be, or when others can read the file: with the secret, they could sign in as anybody.
+ */
+export async function readOrCreateJwtSecret (path: string): Promise<string> {
+  const secret = await readOrCreateSecret(path)
+  if (secret.trim().length < JWT_SECRET_LENGTH) {
+    throw new StartupError(`${path} must have at least ${JWT_SECRET_LENGTH} characters: ` +
+      'delete it to have a new secret made, or set JWT_SECRET')
+  }
+  const { mode } = await stat(path)
+  if (mode & 0o077) throw new StartupError(`${path} can be read by others: run chmod 600 ${path}, or set JWT_SECRET`)
+  return secret
 }
 
 async function create (path: string) {

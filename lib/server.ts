@@ -3,10 +3,9 @@ import type { FastifyBaseLogger } from 'fastify'
 
 import { buildApp } from './app.ts'
 import { loadConfig } from './config.ts'
-import { createLogger, flushLog } from './logger.ts'
-import { runMain } from './main.ts'
+import { createLogger, flushLog } from './http/logger.ts'
+import { runMain, StartupError } from './errors.ts'
 import { shutdownTimeouts } from './shutdown-timeouts.ts'
-import { StartupError } from './startup-error.ts'
 
 /** Signals of a crash. A handler would return to what crashed, again and again, and the process would never end. */
 const CRASHES: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV']
@@ -20,6 +19,8 @@ await runMain(async () => {
   const app = buildApp(config, logger)
   const start = app.listen({ host: config.HOST, port: config.PORT })
   let isStopping = false
+  // close-with-grace takes its listeners away before it adds others. A signal in between would end the process.
+  for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) process.on(signal, () => {})
   const grace = closeWithGrace({
     delay: shutdownTimeouts(config).total * 1000, logger: app.log, skip: CRASHES,
   }, async ({ err, signal }) => {
@@ -54,12 +55,19 @@ await runMain(async () => {
  */
 function handleRepeatedSignals (log: FastifyBaseLogger) {
   const first = performance.now()
-  for (const signal of ['SIGTERM', 'SIGHUP']) process.removeAllListeners(signal).on(signal, () => {})
-  process.removeAllListeners('SIGINT').on('SIGINT', () => {
+  for (const signal of ['SIGTERM', 'SIGHUP'] as const) replaceListeners(signal, () => {})
+  replaceListeners('SIGINT', () => {
     if (performance.now() - first < SAME_CTRL_C) return
     log.warn('Ending at once on SIGINT')
     process.exit(1)
   })
+}
+
+/** Replaces the listeners of a signal. It always has one: without, the signal would end the process at once. */
+function replaceListeners (signal: NodeJS.Signals, listener: () => void) {
+  const replaced = process.listeners(signal)
+  process.on(signal, listener)
+  for (const other of replaced) process.off(signal, other)
 }
 
 /** Says in words why the address cannot be listened on. */

@@ -1,11 +1,11 @@
 import type { Config } from './config.ts'
-import { PROVIDER_TIME } from './identity-provider.ts'
-import { HASHING_TIME } from './passwords.ts'
+import { PROVIDER_TIME } from './auth/identity-provider.ts'
+import { HASHING_TIME } from './auth/passwords.ts'
 
 /** Seconds that a client has to take its response, and that an embedded database has to stop. */
 const MARGIN = 5
 
-/** The timeouts of a shutdown, in seconds. compose.yaml, the Dockerfile and README.md state the total by default. */
+/** The timeouts of a shutdown, in seconds. compose.yaml, Dockerfile and docs/operations.md have the default total. */
 export function shutdownTimeouts ({ STOP_DELAY, DATABASE_TIMEOUT }: Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT'>) {
   /** The longest operation: a sign-in with a provider. */
   const operation = DATABASE_TIMEOUT + Math.max(HASHING_TIME, PROVIDER_TIME)

@@ -4,9 +4,9 @@ import jwt, { type FastifyJWT } from '@fastify/jwt'
 import type { FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 
-import type { Role } from '../lib/accounts.ts'
-import { HttpError } from '../lib/http-error.ts'
-import { keepSecret } from '../lib/secret-file.ts'
+import type { Role } from '../lib/auth/accounts.ts'
+import { HttpError } from '../lib/errors.ts'
+import { readOrCreateJwtSecret } from '../lib/secret-file.ts'
 
 declare module '@fastify/jwt' {
   interface FastifyJWT {
@@ -17,24 +17,24 @@ declare module '@fastify/jwt' {
   }
 }
 
-/** An onRequest hook that lets in the holders of a valid token; of these roles only, when it names any. */
+/** An onRequest hook that requires a valid token and, when it names any, one of these roles. */
 export interface Guard {
   (request: FastifyRequest): Promise<void>
   roles: readonly Role[]
 }
 
-/** The guard of a route; `undefined` when it lets in anyone. */
+/** The guard of a route; `undefined` when the route is open to anyone. */
 export function guardOf ({ onRequest }: Pick<RouteOptions, 'onRequest'>) {
   return [onRequest].flat().find((hook): hook is Guard => hook !== undefined && 'roles' in hook)
 }
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Lets in whoever shows a valid token, else 401; sets `request.user` by the token's claims. */
+    /** Requires a valid token, else 401; sets `request.user` from its claims. */
     authenticate: Guard
-    /** Makes a hook that, after `authenticate`, answers 403 unless the role claim is one of these. */
+    /** Makes a hook that runs `authenticate` and responds with 403 unless the role claim is one of these. */
     requireRole (...roles: Role[]): Guard
-    /** The user whom a token of ours names, with the role of its claims; `undefined` when it does not verify. */
+    /** The user and role in the claims of a token; `undefined` when the token is not valid. */
     verifyToken (token: string): FastifyJWT['user'] | undefined
     /** Signs an application token that names this user, valid for JWT_EXPIRES_IN. */
     issueToken (user: { id: string, role: Role }): string
@@ -55,7 +55,7 @@ export default fp(async app => {
   const { JWT_SECRET, JWT_EXPIRES_IN, DATA_DIR } = app.config
 
   await app.register(jwt, {
-    secret: JWT_SECRET ?? await keepSecret(join(DATA_DIR, 'jwt-secret')),
+    secret: JWT_SECRET ?? await readOrCreateJwtSecret(join(DATA_DIR, 'jwt-secret')),
     sign: { algorithm: 'HS256', expiresIn: JWT_EXPIRES_IN },
     // A token is verified once while it is cached; its expiry is checked every time.
     verify: { algorithms: ['HS256'], cache: CACHED_TOKENS },

@@ -9,8 +9,8 @@ import { LRUCache } from 'lru-cache'
 import { type CachedBody, type Chunks, type Encoding, ENCODINGS, lengthOf } from '../lib/cache/cached-body.ts'
 import { type CacheCounts, type CachedQuery, createSnapshotCache } from '../lib/cache/snapshot-cache.ts'
 import { UnsentBodies } from '../lib/cache/unsent-bodies.ts'
-import type { Sql } from '../lib/database.ts'
-import { HttpError } from '../lib/http-error.ts'
+import type { Sql } from '../lib/database/client.ts'
+import { HttpError } from '../lib/errors.ts'
 import { guardOf } from './auth.ts'
 import { OVERLOADED } from './pending-operations.ts'
 
@@ -43,7 +43,7 @@ declare module 'fastify' {
 /** Shorter bodies fit into a packet as they are; in bytes. */
 const MIN_COMPRESSED = 1024
 
-/** How many different `Accept-Encoding` headers are remembered with what they are answered by. */
+/** How many different `Accept-Encoding` headers are cached with their negotiated encoding. */
 const ACCEPTED = 100
 
 /** Sends responses from the snapshot cache. */
@@ -74,7 +74,9 @@ export default fp(async app => {
     })
     if (!body) return false
     if (scope === 'private') {
-      sendBytes(this, 200, ['content-length', String(body.length), 'cache-control', cacheControl], body.chunks)
+      const { length, contentType, chunks } = body
+      const fields = ['content-type', contentType, 'content-length', String(length), 'cache-control', cacheControl]
+      sendBytes(this, 200, fields, chunks)
     } else {
       await sendPublic(this, body, cacheControl)
     }
@@ -98,7 +100,7 @@ export default fp(async app => {
     const fields = ['etag', etag, 'cache-control', cacheControl, 'vary', vary]
     if (fresh(headers, { etag })) return sendBytes(reply, 304, fields)
     if (encoding) fields.push('content-encoding', encoding)
-    fields.push('content-length', String(lengthOf(chunks)))
+    fields.push('content-type', body.contentType, 'content-length', String(lengthOf(chunks)))
     sendBytes(reply, 200, fields, chunks)
   }
 
@@ -118,7 +120,6 @@ export default fp(async app => {
     if (reply.sent) return
     app.endOperation(reply.request)
     for (const [name, value] of Object.entries(reply.getHeaders())) fields.push(name, String(value))
-    if (status === 200) fields.push('content-type', 'application/json; charset=utf-8')
     reply.raw.writeHead(status, app.commonHeaders(reply.request).concat(fields))
     reply.hijack()
     if (chunks.length > 1) Readable.from(chunks).pipe(reply.raw)

@@ -1,7 +1,7 @@
 import cors from '@fastify/cors'
 import fp from 'fastify-plugin'
 
-/** Lets browser apps of the origins in FRONTEND_URL, and no others, read the answers. */
+/** Lets browser apps of the origins in FRONTEND_URL, and no others, read responses. */
 export default fp(async app => {
   const origin = app.config.FRONTEND_URL
   if (origin.length === 0) return

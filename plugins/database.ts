@@ -1,9 +1,10 @@
 import fp from 'fastify-plugin'
 
-import { ensureAdmin } from '../lib/accounts.ts'
-import { openDatabase, type Sql } from '../lib/database.ts'
-import { prepareSchema } from '../lib/migrations.ts'
-import type { PoolLoad } from '../lib/query-deadline.ts'
+import { ensureAdmin } from '../lib/auth/accounts.ts'
+import { createPools, openDatabase, type Sql } from '../lib/database/client.ts'
+import type { AuditEvent } from '../lib/http/audit.ts'
+import { prepareSchema } from '../lib/database/migrations.ts'
+import type { PoolStats } from '../lib/database/timeouts.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -12,22 +13,25 @@ declare module 'fastify' {
     /** Runs a short statement on a connection apart from the pool. */
     sqlProbe: Sql
     /** What the pool is asked for. */
-    poolLoad: PoolLoad
+    poolStats: PoolStats
   }
 }
 
-/** Opens the database, brings its schema up to date or insists that it is, and sees to the first admin. */
+/** Opens the database, migrates its schema or requires that it is up to date, and creates the first admin. */
 export default fp(async app => {
-  const { config, log } = app
-  const database = await openDatabase(config, log)
+  const { config, log, describeOnly } = app
+  const database = describeOnly ? createPools('postgres://', config, log) : await openDatabase(config, log)
   app.decorate('sql', database.sql)
   app.decorate('sqlProbe', database.sqlProbe)
-  app.decorate('poolLoad', database.load)
+  app.decorate('poolStats', database.load)
   app.addHook('onClose', () => database.close())
 
+  if (describeOnly) return
   await prepareSchema(database, config, log)
   if (config.ADMIN_EMAIL && config.ADMIN_PASSWORD) {
-    const outcome = await ensureAdmin(database.sql, config.ADMIN_EMAIL, config.ADMIN_PASSWORD)
-    if (outcome === 'created') log.info('Admin account created from ADMIN_EMAIL')
+    const { id, outcome } = await ensureAdmin(database.sql, config.ADMIN_EMAIL, config.ADMIN_PASSWORD)
+    const change = { event: 'role-changed' satisfies AuditEvent, user: id, role: 'ADMIN' }
+    if (outcome === 'created') log.info(change, 'Admin account created from ADMIN_EMAIL')
+    if (outcome === 'promoted') log.info(change, 'Account of ADMIN_EMAIL made an admin')
   }
 }, { name: 'database' })

@@ -2,8 +2,8 @@ import type { FastifyError, FastifyReply } from 'fastify'
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
 import fp from 'fastify-plugin'
 
-import { failureOf } from '../lib/failure.ts'
-import { HttpError } from '../lib/http-error.ts'
+import { failureOf, HttpError } from '../lib/errors.ts'
+import { audit } from '../lib/http/audit.ts'
 
 /** Renders every error, in one place, as JSON `{message}`; what is not for the client goes to the log. */
 export default fp(async app => {
@@ -12,7 +12,8 @@ export default fp(async app => {
     for (const name of ['etag', 'content-encoding', 'content-length', 'content-type']) reply.removeHeader(name)
     reply.header('cache-control', 'no-store')
     if (error instanceof HttpError) {
-      return answer(reply.headers(error.headers), error.statusCode, { message: error.message, ...error.fields })
+      if (error.statusCode === 403) audit(request, 'access-denied')
+      return respond(reply.headers(error.headers), error.statusCode, { message: error.message, ...error.fields })
     }
     if (error.validation) {
       return reply.code(400).send({ message: 'Validation error', errors: error.validation.map(toIssue) })
@@ -23,8 +24,9 @@ export default fp(async app => {
       return reply.code(error.statusCode).send({ message: error.message })
     }
     const { status, body } = failureOf(request.routeOptions.config)
-    request.log.error({ err: error }, 'Unexpected error')
-    return answer(reply, status, body)
+    // Whether the operation has taken effect is unknown, so the line names who asked for it.
+    request.log.error({ err: error, actor: request.user?.id }, 'Unexpected error')
+    return respond(reply, status, body)
   })
 
   app.setNotFoundHandler((_request, reply) => {
@@ -32,7 +34,7 @@ export default fp(async app => {
   })
 }, { name: 'errors' })
 
-function answer (reply: FastifyReply, status: number, body: { message?: string }) {
+function respond (reply: FastifyReply, status: number, body: { message?: string }) {
   const { plainTextErrors } = reply.request.routeOptions.config
   return reply.code(status).send(plainTextErrors ? body.message : body)
 }

@@ -6,16 +6,16 @@ import { shutdownTimeouts } from '../lib/shutdown-timeouts.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Whether the service is stopping: it finishes what runs and takes no more. */
+    /** Whether the service is stopping: it finishes pending requests and accepts no more. */
     isClosing (): boolean
-    /** Closes the service without failing anybody: proxies and clients have STOP_DELAY seconds to go elsewhere. */
+    /** Closes the service without failing a request: load balancers have STOP_DELAY seconds to drain. */
     stop (): Promise<void>
   }
 }
 
 /**
- * Closes each connection with its last answer while the service stops; Fastify would wait for idle ones to go. A
- * request that is on its way on a kept connection would be lost if that were closed at once.
+ * Closes each connection with its next response while the service stops; Fastify would wait for idle ones. Closing an
+ * idle connection at once would lose a request that is on its way.
  */
 export default fp(async app => {
   const { STOP_DELAY } = app.config

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { databaseTime } from '../lib/database-time.ts'
+import { databaseTime } from '../lib/database/timeouts.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 
-import { IdentityProvider } from '../lib/identity-provider.ts'
+import { IdentityProvider } from '../lib/auth/identity-provider.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,7 +1,7 @@
 import fp from 'fastify-plugin'
 
-import { HttpError } from '../lib/http-error.ts'
-import { isDeeperThan } from '../lib/json-depth.ts'
+import { HttpError } from '../lib/errors.ts'
+import { isDeeperThan } from '../lib/http/json-depth.ts'
 
 /**
  * Reads JSON and nothing else, and takes an empty body for no body: clients send `Content-Type: application/json` with

@@ -1,30 +1,40 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+
 import fp from 'fastify-plugin'
 
-import { createMetrics, type Metrics } from '../lib/metrics.ts'
-import { hashingLoad } from '../lib/passwords.ts'
-import { VERSION } from '../lib/version.ts'
+import { hashingLoad } from '../lib/auth/passwords.ts'
+import { VERSION } from '../lib/config.ts'
+import { HttpError } from '../lib/errors.ts'
+import { createMetrics } from '../lib/metrics.ts'
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    /** Where there is a METRICS_TOKEN. */
-    metrics: Metrics | undefined
-  }
-}
+const digest = (text: string) => createHash('sha256').update(text).digest()
 
-/** Measures requests for Prometheus, by the pattern of their route: who calls what does not exist makes no new one. */
+/**
+ * Measures requests for Prometheus by the pattern of their route, so that unknown paths add no series. Holders of
+ * METRICS_TOKEN collect the metrics at `/metrics`; without one nothing is measured.
+ */
 export default fp(async app => {
   const { METRICS_TOKEN, DATABASE_POOL_SIZE } = app.config
-  app.decorate('metrics', undefined)
   if (!METRICS_TOKEN) return
 
-  const pool = { size: DATABASE_POOL_SIZE, load: app.poolLoad }
+  const pool = { size: DATABASE_POOL_SIZE, load: app.poolStats }
   const metrics = await createMetrics({ version: VERSION, pool, hashing: hashingLoad, cache: app.cache })
-  app.metrics = metrics
 
   app.addHook('onResponse', ({ method, routeOptions }, reply, done) => {
     // With and without a slash at its end it is the same operation.
     const route = routeOptions.url?.replace(/(?<=.)\/$/, '') ?? 'unknown'
     metrics.observe(method, route, reply.statusCode, reply.elapsedTime / 1000)
     done()
+  })
+
+  const expected = digest(METRICS_TOKEN)
+  const options = { schema: { hide: true }, logLevel: 'warn' } as const
+  app.get('/metrics', options, async ({ headers: { authorization = '' } }, reply) => {
+    const [, token = ''] = authorization.split(' ')
+    // Digests have equal lengths, so the time of the comparison discloses nothing.
+    if (!timingSafeEqual(digest(token), expected)) {
+      throw new HttpError(401, 'Metrics token required', {}, { 'www-authenticate': 'Bearer' })
+    }
+    return reply.type(metrics.contentType).send(await metrics.read())
   })
 }, { name: 'metrics', dependencies: ['database', 'cache'] })

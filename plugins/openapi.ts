@@ -5,21 +5,19 @@ import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import type { RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { examplesOf } from '../lib/examples.ts'
+import { examplesOf, ResponseObject } from '../lib/schemas.ts'
 import { finishDocument } from '../lib/openapi.ts'
-import { Answer, either, Message, PlainText, RetryAfter } from '../lib/schemas.ts'
-import { VERSION } from '../lib/version.ts'
+import { VERSION } from '../lib/config.ts'
 import { guardOf } from './auth.ts'
-import { OVERLOADED } from './pending-operations.ts'
 
 declare module 'fastify' {
   interface FastifySchema {
-    /** What comes in, for the API description only: the handler itself sees to it, as the contract has it. */
-    unchecked?: { body?: TObject, querystring?: TObject, params?: TObject }
+    /** Input that only the API description needs: the handler checks it itself, as the contract requires. */
+    docsOnly?: { body?: TObject, querystring?: TObject, params?: TObject }
   }
 }
 
-const OPERATIONS = { name: 'Operations', description: 'For whoever runs the service.' }
+const OPERATIONS = { name: 'Operations', description: 'Probes for operators.' }
 
 /** The groups of operations, by the first segment of their paths. */
 const GROUPS: Record<string, { name: string, description: string }> = {
@@ -27,7 +25,10 @@ const GROUPS: Record<string, { name: string, description: string }> = {
   blogs: { name: 'Blogs', description: 'Submitted by everybody, moderated by admins, published for all to read.' },
   clubs: { name: 'Clubs', description: 'With their members and events.' },
   events: { name: 'Events', description: 'Of the clubs, and the registrations for them.' },
-  mentors: { name: 'Mentors', description: 'Of the clubs, whom users like.' },
+  feeds: { name: 'Feeds', description: 'For calendars and feed readers, which ask again and again.' },
+  exports: { name: 'Exports', description: 'Lists as files for spreadsheets.' },
+  me: { name: 'Own data', description: 'What belongs to the user who is signed in.' },
+  mentors: { name: 'Mentors', description: 'Mentors of the clubs; users like them.' },
   testimonials: { name: 'Testimonials', description: 'What former students say.' },
   users: { name: 'Users', description: 'As admins see and change them, and what the platform amounts to.' },
   livez: OPERATIONS,
@@ -43,23 +44,33 @@ expires, also when the role was changed.
 Every error is a \`{message}\` for people to read; a request that breaks its schema gets \`errors\` with it, one for
 every field that is wrong. Ids are opaque, and date-times ISO 8601 in UTC.`
 
-/** What any request may be refused with before its operation looks at it. */
-const Refused = Answer({ message: Type.String({ examples: ['Request body is too large'] }) }, {
+/** Where the service is, and that it is not for internal use only. */
+const SERVER = {
+  url: '/',
+  description: 'The service that this description comes from: local, staging or production',
+  'x-internal': false,
+}
+
+/** The error of any request that is refused before its operation runs. */
+const Refused = ResponseObject({ message: Type.String({ examples: ['Request body is too large'] }) }, {
   title: 'Error',
   description: 'What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, ' +
     '431 too large headers.',
 })
 
-const ETag = { ETag: Type.String({ description: 'Names this version of the answer, for `If-None-Match`.' }) }
+const ETag = { ETag: Type.String({ description: 'Identifies this version of the response, for `If-None-Match`.' }) }
 
-/** The headers of a request for what the client may have already. */
+/** The headers of a conditional request. */
 const Revalidation = Type.Object({
   'If-None-Match': Type.Optional(Type.String({
-    description: 'The `ETag` of the answer that is at hand. A browser sends it by itself.',
+    description: 'The `ETag` of a response that the client has. Browsers send it by themselves.',
   })),
 })
 
-/** Describes the API, in OpenAPI 3.1, by the schemas and options of all routes: `app.swagger()`. */
+/**
+ * Describes the API, in OpenAPI 3.1, by the schemas and options of all routes: `app.swagger()`, served at
+ * `/openapi.json` unless `API_DOCS` is false.
+ */
 export default fp(async app => {
   await app.register(swagger, {
     openapi: {
@@ -70,7 +81,7 @@ export default fp(async app => {
         description: DESCRIPTION,
         license: { name: 'MIT', identifier: 'MIT' },
       },
-      servers: [{ url: '/', description: 'The service that this description comes from' }],
+      servers: [SERVER],
       tags: [...new Set(Object.values(GROUPS))],
       components: {
         securitySchemes: {
@@ -78,7 +89,8 @@ export default fp(async app => {
             type: 'http',
             scheme: 'bearer',
             bearerFormat: 'JWT',
-            description: 'The token of a registration or a sign-in.',
+            description: 'The token of a registration or a sign-in: signed with HS256, and verified with that ' +
+              'algorithm and no other (RFC8725).',
           },
         },
       },
@@ -87,12 +99,20 @@ export default fp(async app => {
     transform: describeRoute,
     transformObject: document => finishDocument((document as { openapiObject: object }).openapiObject),
   })
-}, { name: 'openapi', dependencies: ['answers'] })
+
+  if (!app.config.API_DOCS) return
+  // Made when it is first asked for: few starts of the service need it.
+  let document: string | undefined
+  app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
+    document ??= JSON.stringify(app.swagger())
+    return reply.type('application/json; charset=utf-8').send(document)
+  })
+}, { name: 'openapi', dependencies: ['response-schemas'] })
 
 /** Completes what the schema of a route says by what follows from its path and its other options. */
 const describeRoute: SwaggerTransform = ({ schema, url, route }) => {
   if (schema.hide) return { schema, url }
-  const { unchecked, response, description, ...described } = schema
+  const { docsOnly, response, description, ...described } = schema
   const guard = guardOf(route)
   const roles = guard?.roles.map(role => `\`${role}\``).join(', ')
   return {
@@ -100,11 +120,11 @@ const describeRoute: SwaggerTransform = ({ schema, url, route }) => {
     schema: {
       security: guard ? [{ bearerAuth: [] }] : [],
       ...described,
-      ...unchecked,
+      ...docsOnly,
       ...isPublic(route) && { headers: Revalidation },
       tags: [GROUPS[url.split('/')[1]!]!.name],
       description: [description, roles && `Roles: ${roles}.`].filter(Boolean).join('\n\n'),
-      response: answersOf(route),
+      response: responsesOf(route),
     },
   }
 }
@@ -112,35 +132,33 @@ const describeRoute: SwaggerTransform = ({ schema, url, route }) => {
 /** Responses of public cached routes have an entity tag; see plugins/cache.ts. */
 const isPublic = (route: RouteOptions) => route.config?.cache === 'public'
 
-/** All answers of a route, those included that any route may have. */
-function answersOf (route: RouteOptions) {
-  const { failure, plainTextErrors, cacheControl } = route.config ?? {}
-  const answers: Record<string, TSchema> = { ...route.schema!.response as object, '4XX': Refused }
-  if (failure) {
-    const overloaded = plainTextErrors ? PlainText(OVERLOADED) : either(Message(OVERLOADED), answers[503] as TObject)
-    answers[503] = { ...overloaded, headers: RetryAfter }
-  }
+/** All responses of a route, including those that any route may have. */
+function responsesOf (route: RouteOptions) {
+  const { cacheControl } = route.config ?? {}
+  const responses: Record<string, TSchema> = { ...route.schema!.response as object, '4XX': Refused }
   if (isPublic(route)) {
     const headers = { ...ETag, ...cacheControl && { 'Cache-Control': Type.String({ examples: [cacheControl] }) } }
-    answers[200] = { ...answers[200]!, headers }
-    answers[304] = Type.Null({ description: 'The answer at hand is up to date.', headers: ETag })
+    responses[200] = { ...responses[200]!, headers }
+    responses[304] = Type.Null({ description: 'The response that the client has is up to date.', headers: ETag })
   }
-  return Object.fromEntries(Object.entries(answers).map(([status, answer]) => [status, describeAnswer(status, answer)]))
+  const described = Object.entries(responses).map(([status, schema]) => [status, describeResponse(status, schema)])
+  return Object.fromEntries(described)
 }
 
-/** An answer as @fastify/swagger takes one that is described in full; its texts are its examples. */
-function describeAnswer (status: string, answer: TSchema) {
-  const { description = STATUS_CODES[status], headers, examples: _, ...schema } = answer
+/** A response with description, content and examples, as @fastify/swagger takes it; its texts are its examples. */
+function describeResponse (status: string, response: TSchema) {
+  const { description = STATUS_CODES[status], headers, examples: _, contentMediaType, ...schema } = response
   if (schema.type === 'null') return { type: 'null', description, headers }
 
-  const examples = Object.fromEntries(examplesOf(answer).map(value => [nameOf(value), { value }]))
+  const examples = Object.fromEntries(examplesOf(response).map(value =>
+    [contentMediaType ? 'Example' : nameOf(value), { value }]))
   const texts = Object.keys(examples).map(text => `\`${text}\``).join(' or ')
   // What cannot be read at all is a 400 as well, with other texts.
   if (status === '400' && schema.properties) schema.properties = { ...schema.properties, message: Type.String() }
   return {
-    description: Number(status) < 400 ? description : answer.description ?? texts,
+    description: Number(status) < 400 ? description : response.description ?? texts,
     headers,
-    content: { [schema.enum ? 'text/plain' : 'application/json']: { schema, examples } },
+    content: { [contentMediaType ?? (schema.enum ? 'text/plain' : 'application/json')]: { schema, examples } },
   }
 }
 

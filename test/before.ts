@@ -1,26 +1,7 @@
-// Runs once before the tests: makes the database that every test file copies, on DATABASE_URL or an embedded server.
-import { randomUUID } from 'node:crypto'
-import { mkdir, writeFile } from 'node:fs/promises'
+// Runs once before the tests: builds the service, which they import from dist/, and prepares the databases. Both run in
+// processes of their own, where tap measures no coverage.
+import { execFileSync } from 'node:child_process'
 
-import postgres from 'postgres'
-
-import { startEmbeddedPostgres } from '#lib/embedded-postgres.js'
-import { migrate } from '#lib/migrations.js'
-import { type Run, RUN_DIR, RUN_FILE, withDatabase } from './run.ts'
-
-await mkdir(RUN_DIR, { recursive: true })
-const url = process.env.DATABASE_URL || (await startEmbeddedPostgres(RUN_DIR, console)).url
-const template = `test_${randomUUID().slice(0, 8)}`
-
-const sql = postgres(url)
-if (!process.env.DATABASE_URL) {
-  // Nothing here has to survive a power cut.
-  await sql`ALTER SYSTEM SET fsync = off`
-  await sql`SELECT pg_reload_conf()`
-}
-await sql`CREATE DATABASE ${sql(template)}`
-await migrate(withDatabase(url, template))
-await writeFile(RUN_FILE, JSON.stringify({ url, template } satisfies Run))
-
-// Not released: the embedded server runs on until after.ts.
-process.exit()
+const options = { env: { ...process.env, _TAPJS_PROCESSINFO_COVERAGE_: '0' }, stdio: 'inherit' as const }
+execFileSync('npm', ['run', '--silent', 'build'], options)
+execFileSync(process.execPath, [...process.execArgv, 'test/prepare-databases.ts'], options)

@@ -1,12 +1,9 @@
 import { chromium } from 'playwright-core'
 
-/** What of a tap test is used here: whatever is opened is closed when it ends. */
-interface Test {
-  teardown (clean: () => unknown): void
-}
+import type { Teardown } from './scope.ts'
 
 /** Starts Chromium: `/usr/bin/chromium`, or the one at `CHROMIUM_PATH`. */
-export async function launch (t: Test) {
+export async function launch (t: Teardown) {
   const browser = await chromium.launch({
     executablePath: process.env.CHROMIUM_PATH || '/usr/bin/chromium',
     args: [

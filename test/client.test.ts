@@ -35,6 +35,17 @@ t.test('A client shows the token that it was given', async t => {
   t.equal(deleted.error, undefined)
 })
 
+t.test('A client reaches what belongs to whom its token names', async t => {
+  const client = createClient({ baseUrl, token: admin.token })
+  const { data } = await client.POST('/me/calendar')
+  t.match(data?.calendar.path, /^\/feeds\/me\/[\w-]+\.ics$/)
+  t.equal((await fetch(baseUrl + data!.calendar.path)).status, 200)
+  t.equal((await client.DELETE('/me/calendar')).response.status, 200)
+  const { data: mine } = await client.GET('/me/export')
+  t.match(mine, { account: { id: admin.id }, blogs: [], calendar: null })
+  t.strictSame((await client.DELETE('/me/calendar')).error, { message: 'Calendar not found' })
+})
+
 t.test('A token may come and go', async t => {
   let token: string | undefined
   const client = createClient({ baseUrl, token: () => token })

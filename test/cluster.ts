@@ -6,8 +6,9 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { type Account, findAccount, findBinaries, runAs } from '#lib/embedded-postgres.js'
+import { type Account, findAccount, findBinaries, runAs } from '#lib/database/embedded-postgres.js'
 import { dataDir, freePort, postgresOf, remaining } from './process.ts'
+import type { Teardown } from './scope.ts'
 
 const run = promisify(execFile)
 
@@ -25,37 +26,35 @@ const SETTINGS = `
   fsync = off
 `
 
-interface Test {
-  teardown (clean: () => unknown): void
-}
-
 /** A server that runs, or does not, on data of its own. */
 export class Cluster {
   readonly port: number
   readonly #home: string
   readonly #account: Account
+  readonly #bin: string
 
-  private constructor (home: string, port: number, account: Account) {
+  private constructor (home: string, port: number, account: Account, bin: string) {
     this.port = port
     this.#home = home
     this.#account = account
+    this.#bin = bin
   }
 
-  /** Makes a server, gone when the test ends. */
-  static async create (t: Test, parent?: string) {
-    const cluster = await Cluster.#make(t, parent)
+  /** Makes a server of the programs in `bin`, gone when the test ends. */
+  static async create (t: Teardown, parent?: string, bin = BIN) {
+    const cluster = await Cluster.#make(t, parent, bin)
     await cluster.#run('initdb', '--pgdata', cluster.#data, '--username', 'postgres', '--auth', 'trust',
       '--encoding', 'UTF8', '--locale', 'C', '--wal-segsize', '1', '--no-sync')
     await appendFile(join(cluster.#data, 'postgresql.conf'), SETTINGS)
     return cluster
   }
 
-  static async #make (t: Test, parent?: string) {
+  static async #make (t: Teardown, parent: string | undefined, bin: string) {
     const home = dataDir(t, parent)
     await mkdir(home)
-    const account = await findAccount(home, join(BIN, 'initdb'))
+    const account = await findAccount(home, join(bin, 'initdb'))
     await chown(home, account.owner.uid, account.owner.gid)
-    return new Cluster(home, await freePort(), account)
+    return new Cluster(home, await freePort(), account, bin)
   }
 
   get #data () {
@@ -95,8 +94,8 @@ export class Cluster {
   }
 
   /** A server with the same data as this one, which must not run; a standby that follows it. */
-  async standby (t: Test) {
-    const standby = await Cluster.#make(t)
+  async standby (t: Teardown, parent?: string) {
+    const standby = await Cluster.#make(t, parent, this.#bin)
     await run('cp', ['-a', this.#data, standby.#data])
     await appendFile(join(standby.#data, 'postgresql.conf'),
       `primary_conninfo = 'host=127.0.0.1 port=${this.port} user=postgres'\n`)
@@ -109,12 +108,12 @@ export class Cluster {
   }
 
   #run (program: string, ...args: string[]) {
-    return runAs(this.#account, join(BIN, program), args, this.#home)
+    return runAs(this.#account, join(this.#bin, program), args, this.#home)
   }
 }
 
 /** One address behind which the server may change, as with a pooler; gone when the test ends. */
-export async function makeProxy (t: Test, target: number, host = '127.0.0.1') {
+export async function makeProxy (t: Teardown, target: number, host = '127.0.0.1') {
   const sockets = new Set<Socket>()
   const events = new EventEmitter()
   let held: Promise<unknown> | undefined

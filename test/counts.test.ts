@@ -3,8 +3,8 @@ import { randomInt } from 'node:crypto'
 import postgres from 'postgres'
 import t from 'tap'
 
-import type { Sql } from '#lib/database.js'
-import { migrate, migrationStatus } from '#lib/migrations.js'
+import type { Sql } from '#lib/database/client.js'
+import { migrate, migrationStatus } from '#lib/database/migrations.js'
 import { createDatabase } from './helper.ts'
 
 const url = await createDatabase(t)

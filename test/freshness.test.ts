@@ -10,8 +10,8 @@ import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
-import { migrate } from '#lib/migrations.js'
-import { recordAnswers } from './answers.ts'
+import { migrate } from '#lib/database/migrations.js'
+import { recordResponses } from './responses.ts'
 import { Cluster, makeProxy } from './cluster.ts'
 import { Bounds, holds, turns } from './freshness.ts'
 import { person, testConfig } from './helper.ts'
@@ -37,7 +37,7 @@ const APP = 'https://app.example.org'
 /** An instance of the service that listens. */
 async function serve (t: Pick<Test, 'teardown'>, port = proxy.port) {
   const app = buildApp(testConfig({ DATABASE_URL: server.url('community', port), FRONTEND_URL: APP }))
-  recordAnswers(app)
+  recordResponses(app)
   t.teardown(() => app.close())
   await app.listen({ host: '127.0.0.1', port: 0 })
   return app

@@ -3,21 +3,16 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
 import postgres from 'postgres'
 
-import type { Role } from '#lib/accounts.js'
+import type { Role } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
 import { type Config, loadConfig } from '#lib/config.js'
-import type { Logger } from '#lib/logger.js'
-import { recordAnswers } from './answers.ts'
-import { currentRun } from './current-run.ts'
-import { withDatabase } from './run.ts'
-
-/** What of a tap test the helpers use: everything they make is gone when it ends. */
-interface Test {
-  teardown (clean: () => unknown): void
-}
+import type { Logger } from '#lib/http/logger.js'
+import { recordResponses } from './responses.ts'
+import { currentRun, withDatabase } from './run.ts'
+import type { Teardown } from './scope.ts'
 
 /** A fresh database, gone when the test ends: a copy of the migrated template, or an empty one. Returns its address. */
-export async function createDatabase (t: Test, { migrated = true } = {}) {
+export async function createDatabase (t: Teardown, { migrated = true } = {}) {
   const { url, template } = currentRun()
   const name = `${template}_${randomUUID()}`
   const sql = postgres(url, { max: 1, fetch_types: false, onnotice () {} })
@@ -38,17 +33,23 @@ export function testConfig (variables: NodeJS.Dict<string>): Config {
 
 /** The service on a database of its own, unless told of one, ready, and closed when the test ends. */
 export async function build (
-  t: Test, variables: NodeJS.Dict<string> = {}, logger?: Logger
+  t: Teardown, variables: NodeJS.Dict<string> = {}, logger?: Logger
 ): Promise<FastifyInstance> {
   const DATABASE_URL = variables.DATABASE_URL ?? await createDatabase(t)
   const app = buildApp(testConfig({ ...variables, DATABASE_URL }), logger)
-  recordAnswers(app)
+  recordResponses(app)
   t.teardown(() => app.close())
   await app.ready()
   return app
 }
 
 type Method = NonNullable<InjectOptions['method']>
+
+/** The headers of a request with this token. */
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+/** The headers of a request with this token whose body is JSON, written out or empty. */
+export const bearerOfJson = (token: string) => ({ ...bearer(token), 'content-type': 'application/json' })
 
 /** A user who is in the database, and a way to send requests in their name. */
 export interface Person {
@@ -75,7 +76,7 @@ export async function person (
     email,
     role,
     token,
-    inject: (method, url, payload) => inject(app, method, url, payload, { authorization: `Bearer ${token}` }),
+    inject: (method, url, payload) => inject(app, method, url, payload, bearer(token)),
   }
 }
 

@@ -6,16 +6,13 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 
 import { variables } from '#lib/config.js'
-import { runMain } from '#lib/main.js'
+import { runMain } from '#lib/errors.js'
 import { RUN_DIR } from './run.ts'
-
-/** What of a tap test is used here: whatever is started is gone when it ends. */
-interface Test {
-  teardown (clean: () => unknown): void
-}
+import type { Teardown } from './scope.ts'
 
 /** How a process ended, and all that it wrote. */
 export interface Outcome {
@@ -39,11 +36,17 @@ interface Options {
   npm?: boolean
 }
 
-/** As for the tests themselves: the optimizing compiler costs a process of a few seconds more than it gains. */
-const SHORT_LIVED = ['--no-opt', '--max-semi-space-size=64']
+/** A prelude that has every import of this name take this file. */
+export function redirectImport (name: string, file: string, format: 'json' | 'module') {
+  const hooks = `export const resolve = (specifier, context, next) => specifier === '${name}'
+    ? { url: '${pathToFileURL(file)}', format: '${format}', shortCircuit: true }
+    : next(specifier, context)`
+  return `import { register } from 'node:module'
+    register('data:text/javascript,' + ${JSON.stringify(encodeURIComponent(hooks))})`
+}
 
 /** Starts an entry point as a process of its own. Neither the environment of the tests nor `.env` configures it. */
-export function start (t: Test, script: string, environment: NodeJS.Dict<string>, options: Options = {}) {
+export function start (t: Teardown, script: string, environment: NodeJS.Dict<string>, options: Options = {}) {
   const { args = [], input = '', prelude, covered = false, npm = false, group = npm } = options
   const isOurs = (name: string) => name.replace(/_FILE$/, '') in variables.properties
   const inherited = Object.entries(process.env).filter(([name]) => !isOurs(name))
@@ -52,7 +55,7 @@ export function start (t: Test, script: string, environment: NodeJS.Dict<string>
   const node = covered ? [] : ['-u', 'NODE_OPTIONS']
   const command = npm
     ? ['npm', '--no-update-notifier', 'start']
-    : [process.execPath, ...SHORT_LIVED, ...preludes, resolve(script), ...args]
+    : [process.execPath, ...preludes, resolve(script), ...args]
   const child = spawn('env', [...node, ...command], {
     cwd: npm ? '.' : RUN_DIR,
     detached: group,
@@ -113,7 +116,9 @@ export function call (
 }
 
 /** Runs an entry point to its end. */
-export function run (t: Test, script: string, environment: NodeJS.Dict<string>, options?: Options): Promise<Outcome> {
+export function run (
+  t: Teardown, script: string, environment: NodeJS.Dict<string>, options?: Options
+): Promise<Outcome> {
   return start(t, script, environment, options).ended
 }
 
@@ -128,7 +133,9 @@ export interface Service {
 }
 
 /** Starts the service on a free port and waits until it listens. Throws what it wrote when it ends before that. */
-export async function startService (t: Test, environment: NodeJS.Dict<string>, options?: Options): Promise<Service> {
+export async function startService (
+  t: Teardown, environment: NodeJS.Dict<string>, options?: Options
+): Promise<Service> {
   const { child, output, ended } = start(t, 'dist/lib/server.js', { PORT: '0', ...environment }, options)
   const end = ended.then(outcome => { throw new Error(JSON.stringify(outcome)) })
   // npm writes a line of its own before the log.
@@ -141,7 +148,7 @@ export async function startService (t: Test, environment: NodeJS.Dict<string>, o
 }
 
 /** A folder for an embedded database, gone with its server when the test ends. */
-export function dataDir (t: Test, parent = RUN_DIR) {
+export function dataDir (t: Teardown, parent = RUN_DIR) {
   const path = resolve(parent, `data-${randomUUID()}`)
   t.teardown(async () => {
     const pids = await postgresOf(path)

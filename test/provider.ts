@@ -7,10 +7,7 @@ import { text } from 'node:stream/consumers'
 
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, type JWTPayload, SignJWT } from 'jose'
 
-/** What of a tap test is used here: whatever is started is gone when it ends. */
-interface Test {
-  teardown (clean: () => unknown): void
-}
+import type { Teardown } from './scope.ts'
 
 /** The client that the service is at these providers. */
 export const CLIENT = {
@@ -20,7 +17,7 @@ export const CLIENT = {
 }
 
 /** Serves on a free port of loopback; `close` may be called before the test ends, too. */
-export async function serve (t: Test, listener: RequestListener, host = '127.0.0.1') {
+export async function serve (t: Teardown, listener: RequestListener, host = '127.0.0.1') {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
   const close = async () => {
@@ -63,7 +60,7 @@ const PAGE = `<!doctype html><title>Sign in</title>
 </form>`
 
 /** Starts a real provider, with a login page, whose accounts a test adds to. */
-export async function startProvider (t: Test, redirectUri = CLIENT.IDP_REDIRECT_URI) {
+export async function startProvider (t: Teardown, redirectUri = CLIENT.IDP_REDIRECT_URI) {
   const accounts: Account[] = []
   const listeners: RequestListener[] = []
   const { origin } = await serve(t, (request, response) => listeners[0]!(request, response))
@@ -154,7 +151,7 @@ const DISCOVERY = '/.well-known/openid-configuration'
 let signingKey: ReturnType<typeof newKey> | undefined
 
 /** Starts a provider that takes any code, and answers well until a test changes one of its `answers`, by path. */
-export async function startFakeProvider (t: Test) {
+export async function startFakeProvider (t: Teardown) {
   const requests: string[] = []
   const received: { path: string, authorization: string | undefined, body: string }[] = []
   const { origin, close } = await serve(t, async (request, response) => {

@@ -1,9 +1,7 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/**
- * What a test run keeps: its embedded server, and, in a file, where the databases are. Removed when it ends.
- * A link to a folder in memory where there is room for it, as run-dir.ts sees to.
- */
+/** Files of a test run: its embedded server, and where the databases are. Removed when it ends. */
 export const RUN_DIR = '.data/test-run'
 
 /** The server of this run, and the migrated database that every test file copies. */
@@ -15,6 +13,11 @@ export interface Run {
 }
 
 export const RUN_FILE = join(RUN_DIR, 'run.json')
+
+/** The server and the template of the current run. */
+export function currentRun (): Run {
+  return JSON.parse(readFileSync(RUN_FILE, 'utf8'))
+}
 
 /** The same server, another database. */
 export function withDatabase (url: string, name: string) {

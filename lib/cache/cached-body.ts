@@ -70,13 +70,15 @@ export class CachedBody {
   readonly length: number
   /** SHA-256 of the bytes, base64url: equal for equal bytes in every instance. */
   readonly hash: string
+  readonly contentType: string
   readonly #encoded: { [encoding in Encoding]?: Promise<Chunks | undefined> } = {}
   readonly #timeout: number
 
-  constructor (chunks: Chunks, hash: string, timeout = ENCODE_TIMEOUT) {
+  constructor (chunks: Chunks, hash: string, contentType: string, timeout = ENCODE_TIMEOUT) {
     this.chunks = chunks
     this.length = lengthOf(chunks)
     this.hash = hash
+    this.contentType = contentType
     this.#timeout = timeout
   }
 

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 
-import { withinDeadline } from '../deadline.ts'
+import { withTimeout } from '../timeout.ts'
 
 /** A read that runs, or is about to. */
 interface Flight<T> {
@@ -25,7 +25,7 @@ const BATCH_WINDOW = 1
  * call with the `version` that was known when the running read began joins it: nothing was committed in between.
  *
  * At most one read of a key runs at a time. A call that waits longer than `seconds` for another read to settle, and for
- * its own, rejects with a DeadlineError.
+ * its own, rejects with a TimeoutError.
  */
 export function singleFlight<T> (seconds: number) {
   const flights = new Map<string, Flight<T>>()
@@ -42,7 +42,7 @@ export function singleFlight<T> (seconds: number) {
     if (current.next) return join(current.next, version)
 
     const next = current.next = createFlight<T>(version)
-    next.result = withinDeadline(current.settled.then(() => takeOff(key, next, read)), seconds)
+    next.result = withTimeout(current.settled.then(() => takeOff(key, next, read)), seconds)
     return next.result
   }
 

@@ -2,26 +2,47 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
 import type { PendingQuery, Row } from 'postgres'
 
-import type { Sql } from '../database.ts'
+import type { Sql } from '../database/client.ts'
 import { CachedBody, ChunkCollector, hashChunks } from './cached-body.ts'
 import { singleFlight } from './single-flight.ts'
 
 /** The body of a success, by the schema of its route. */
 export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema['response'][200]>
 
-/** Builds a response body, a JSON object. It depends on what the tables hold, and on nothing else. */
+/**
+ * Builds a response body, a JSON object unless there is a format. It depends on what the tables hold, and on nothing
+ * else.
+ */
 export interface CachedQuery<Body extends object> {
   /** A field that is a list, and the query for its items: each row becomes an object. */
   list?: [field: keyof Body & string, rows: PendingQuery<Row[]>]
   /** The query for the other fields: the columns of its one row. Without a row there is no body. */
   fields?: PendingQuery<Row[]>
+  /** What the list and the fields are written as, once for each read. */
+  format?: BodyFormat
+}
+
+/** A format of bodies other than JSON. */
+export interface BodyFormat {
+  contentType: string
+  /** Makes what writes one body. */
+  createWriter (): BodyWriter
+}
+
+/** Writes a body while its rows are read; what its methods return makes up the body, in the order of the calls. */
+export interface BodyWriter<Fields = any, Item = any> {
+  /** Called first, with the other fields. */
+  begin (fields: Fields): string
+  /** Called for a few items at a time: other requests are served in between. */
+  add (items: Item[]): string
+  end (): string
 }
 
 /** Identifies a snapshot. Equal ids mean that nothing was committed in between. `null` never matches. */
 export type SnapshotId = string | null
 
 interface CacheEntry {
-  /** The JSON as PostgreSQL wrote it; `undefined` when the query had no row. */
+  /** The JSON as PostgreSQL wrote it, or its format; `undefined` when the query had no row. */
   body: CachedBody | undefined
   /** The snapshot that it was read in. */
   snapshot: SnapshotId
@@ -59,6 +80,11 @@ const ENTRY_OVERHEAD = 500
 
 /** Rows that are fetched at a time: a few milliseconds of work. */
 const BATCH_ROWS = 500
+
+/** The same where each row is parsed and written in another format. */
+const FORMATTED_BATCH_ROWS = 50
+
+const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Size multiplier: identity, gzip and brotli. */
 const ENCODED_FORMS = 3
@@ -128,7 +154,8 @@ export function createSnapshotCache (sql: Sql, sqlProbe: Sql, maxBytes: number, 
     const hash = chunks && await hashChunks(chunks)
     const cached = entries.get(key)?.body
     // A commit elsewhere leaves the bytes as they are: keep the body, and what it was encoded to.
-    const body = chunks && hash ? cached?.hash === hash ? cached : new CachedBody(chunks, hash) : undefined
+    const { contentType } = query.format ?? { contentType: JSON_TYPE }
+    const body = chunks && hash ? cached?.hash === hash ? cached : new CachedBody(chunks, hash, contentType) : undefined
     const entry = { body, snapshot }
     entries.set(key, entry)
     return entry
@@ -136,10 +163,10 @@ export function createSnapshotCache (sql: Sql, sqlProbe: Sql, maxBytes: number, 
 }
 
 /**
- * Reads a body and its snapshot in one statement. Rows are fetched in batches and copied as PostgreSQL wrote them, so
- * that other requests are served in between, however many there are.
+ * Reads a body and its snapshot in one statement. Rows are fetched in batches, so that other requests are served in
+ * between, however many there are.
  */
-async function readChunks (sql: Sql, { list, fields }: CachedQuery<any>, currentId: PendingQuery<Row[]>) {
+async function readChunks (sql: Sql, { list, fields, format }: CachedQuery<any>, currentId: PendingQuery<Row[]>) {
   const [name, rows] = list ?? []
   const others = sql`(SELECT row_to_json(fields) FROM (${fields ?? sql`SELECT`}) AS fields)`
   const isFirst = sql`row_number() OVER () = 1`
@@ -151,9 +178,16 @@ async function readChunks (sql: Sql, { list, fields }: CachedQuery<any>, current
     : sql`SELECT ${currentId}, ${others}, NULL`
 
   const collector = new ChunkCollector()
+  const read = statement.raw() as unknown as PendingQuery<Columns[]>
+  const [snapshot, rest] = format ? await writeFormat(read, format, collector) : await writeJson(read, name, collector)
+  return { snapshot: snapshot && String(snapshot), chunks: rest ? collector.end() : undefined }
+}
+
+/** Copies rows as PostgreSQL wrote them. Returns the first one. */
+async function writeJson (read: PendingQuery<Columns[]>, name: string | undefined, collector: ChunkCollector) {
   let first: Columns | undefined
   if (name) collector.add(Buffer.from(`{"${name}":[`))
-  await (statement.raw() as unknown as PendingQuery<Columns[]>).cursor(BATCH_ROWS, rows => {
+  await read.cursor(BATCH_ROWS, rows => {
     for (const columns of rows) {
       if (first) collector.add(COMMA)
       first ??= columns
@@ -161,10 +195,28 @@ async function readChunks (sql: Sql, { list, fields }: CachedQuery<any>, current
       if (item) collector.add(item)
     }
   })
-  const [snapshot, rest] = first!
+  const [, rest] = first!
   if (rest) {
     if (name) collector.add(Buffer.from(rest.length > '{}'.length ? '],' : ']'))
     collector.add(name ? rest.subarray('{'.length) : rest)
   }
-  return { snapshot: snapshot && String(snapshot), chunks: rest ? collector.end() : undefined }
+  return first!
+}
+
+/** Writes rows in a format. Returns the first one. */
+async function writeFormat (read: PendingQuery<Columns[]>, format: BodyFormat, collector: ChunkCollector) {
+  const writer = format.createWriter()
+  let first: Columns | undefined
+  await read.cursor(FORMATTED_BATCH_ROWS, rows => {
+    const begins = !first
+    first ??= rows[0]!
+    const [, rest] = first
+    // There is no body.
+    if (!rest) return
+    if (begins) collector.add(Buffer.from(writer.begin(JSON.parse(String(rest)))))
+    const items = rows.flatMap(([, , item]) => item ? [JSON.parse(String(item))] : [])
+    collector.add(Buffer.from(writer.add(items)))
+  })
+  collector.add(Buffer.from(writer.end()))
+  return first!
 }

@@ -3,15 +3,16 @@ import { randomBytes } from 'node:crypto'
 import cookie from '@fastify/cookie'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { createAccount } from '../../lib/accounts.ts'
-import { clientNetwork } from '../../lib/client-network.ts'
-import { HttpError } from '../../lib/http-error.ts'
-import { PROVIDER_TIME } from '../../lib/identity-provider.ts'
-import { chooseFrontend, decodeState, encodeState } from '../../lib/oauth-state.ts'
-import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/passwords.ts'
-import { type RateLimit, takeUse } from '../../lib/rate-limits.ts'
+import { createAccount } from '../../lib/auth/accounts.ts'
+import { auditSignIn } from '../../lib/http/audit.ts'
+import { clientNetwork } from '../../lib/http/client-network.ts'
+import { HttpError } from '../../lib/errors.ts'
+import { PROVIDER_TIME } from '../../lib/auth/identity-provider.ts'
+import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
+import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/auth/passwords.ts'
+import { type RateLimit, takeUse } from '../../lib/auth/rate-limits.ts'
 import {
-  findCredentials, readProfile, recordFailedLogin, removePastFailures, resetFailedLogins, signInWithIdentity,
+  findCredentials, profileQuery, recordFailedLogin, removePastFailures, resetFailedLogins, signInWithIdentity,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -28,27 +29,29 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   app.post('/register', {
     schema: schemas.register,
     config: { failure: 'Registration failed', extraTime: HASHING_TIME },
-  }, async (request, reply) => {
+  }, async (request, reply) => auditSignIn(request, 'registration', async attempt => {
     const network = clientNetwork(request.ip)
     await assertNotBusy(network)
     const wait = await takeUse(app.sql, registrations, network)
     if (wait) throw new HttpError(429, schemas.TOO_MANY_REGISTRATIONS, {}, { 'retry-after': wait })
     const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, network)
     if (!user) throw new HttpError(409, 'User already exists')
+    attempt.user = user.id
     reply.code(201)
     return { user, token: app.issueToken(user) }
-  })
+  }))
 
   app.post('/login', {
     schema: schemas.login,
     config: { failure: 'Login failed', extraTime: HASHING_TIME },
-  }, async request => {
+  }, async request => auditSignIn(request, 'password', async attempt => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
     const network = clientNetwork(request.ip)
     await assertNotBusy(network)
     const key = { email, network }
     const { wait, account: user } = await findCredentials(app.sql, key, limits)
+    attempt.user = user?.userId
     if (wait) throw tooManyFailures(wait)
     const verified = await verifyPassword(user?.password, password, network)
     if (attempts || attemptsPerNetwork) {
@@ -58,10 +61,11 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     }
     if (!user || !verified) {
       await removePastFailures(app.sql, limits)
+      attempt.reason = user ? 'Wrong password' : 'Unknown email'
       throw new HttpError(401, 'Invalid credentials')
     }
     return { user, token: app.issueToken({ id: user.userId, role: user.role }) }
-  })
+  }))
 
   app.get('/me', {
     onRequest: app.authenticate,
@@ -71,13 +75,13 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     },
   }, async (request, reply) => {
     reply.header('vary', [reply.getHeader('vary'), 'Authorization, Cookie'].filter(Boolean).join(', '))
-    if (!await reply.cached(readProfile, request.user.id)) throw new HttpError(401, 'Unauthorized')
+    if (!await reply.cached(profileQuery, request.user.id)) throw new HttpError(401, 'Unauthorized')
   })
 
   app.post('/google', {
     schema: schemas.google,
     config: { failure: { status: 401, body: { message: 'IdP login failed' } }, extraTime: PROVIDER_TIME },
-  }, async request => {
+  }, async request => auditSignIn(request, 'provider', async attempt => {
     const { idToken } = Object(request.body) as { idToken?: unknown }
     if (!idToken) throw new HttpError(400, 'idToken is required')
     if (!app.config.IDP_CLIENT_ID) {
@@ -88,8 +92,9 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const { email, ...identity } = await app.idp.verifyIdToken(String(idToken))
     if (!email) throw new HttpError(401, 'Invalid IdP token')
     const user = await signInWithIdentity(app.sql, { ...identity, email })
+    Object.assign(attempt, { user: user.userId, account: user.account })
     return { user, token: app.issueToken({ id: user.userId, role: user.role }) }
-  })
+  }))
 
   app.get<{ Querystring: { redirect?: unknown } }>('/google/start', {
     schema: schemas.googleStart,
@@ -107,7 +112,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
       n: nonce,
       r: typeof query.redirect === 'string' ? query.redirect : '/',
       o: chooseFrontend(app.config.FRONTEND_URL, headers.origin, headers.referer),
-    }))
+    }), nonce)
     reply.setCookie('oauth_state_nonce', nonce, {
       path: '/', maxAge: 600, sameSite: 'lax', secure: app.config.NODE_ENV === 'production',
     })
@@ -117,7 +122,8 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   app.get<{ Querystring: { code?: unknown, state?: unknown } }>('/google/callback', {
     schema: schemas.googleCallback,
     config: { failure: 'OAuth callback failed', plainTextErrors: true, extraTime: PROVIDER_TIME },
-  }, async ({ query: { code, state }, cookies }, reply) => {
+  }, async (request, reply) => auditSignIn(request, 'provider', async attempt => {
+    const { query: { code, state }, cookies } = request
     if (!code || typeof code !== 'string' || !state || typeof state !== 'string') {
       throw new HttpError(400, 'Missing code/state')
     }
@@ -133,11 +139,12 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const { email } = identity
     if (!email) throw new HttpError(401, 'No email in profile')
     const user = await signInWithIdentity(app.sql, { ...identity, email })
+    Object.assign(attempt, { user: user.userId, account: user.account })
     const token = app.issueToken({ id: user.userId, role: user.role })
     return reply.redirect(
       `${frontend}/auth/callback?token=${encodeURIComponent(token)}&to=${encodeURIComponent(r)}`
     )
-  })
+  }))
 }
 
 function tooManyFailures (wait: number) {

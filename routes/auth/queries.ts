@@ -1,9 +1,9 @@
-import type { Role } from '../../lib/accounts.ts'
+import type { Role } from '../../lib/auth/accounts.ts'
 import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
-import type { Sql } from '../../lib/database.ts'
-import type { Identity } from '../../lib/identity-provider.ts'
-import { PLACEHOLDER } from '../../lib/passwords.ts'
-import { countUse, type RateLimit, removePastUses, since, waitFor } from '../../lib/rate-limits.ts'
+import type { Sql } from '../../lib/database/client.ts'
+import type { Identity } from '../../lib/auth/identity-provider.ts'
+import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
+import { countUse, type RateLimit, removePastUses, since, waitFor } from '../../lib/auth/rate-limits.ts'
 import type { me } from './schemas.ts'
 
 interface Credentials {
@@ -32,7 +32,7 @@ interface SignInLimits {
  */
 export async function findCredentials (sql: Sql, key: LoginKey, limits: SignInLimits) {
   const [row] = await sql<[{ wait: number, account: Credentials | null }]>`
-    WITH waiting AS (${wait(sql, key, limits)})
+    WITH waiting AS (${waitColumn(sql, key, limits)})
     SELECT (SELECT coalesce(max(wait), 0) FROM waiting) AS wait, (
       SELECT json_build_object('userId', id, 'email', email, 'role', role, 'password', password)
       FROM users WHERE email = ${key.email}
@@ -60,7 +60,7 @@ export async function recordFailedLogin (sql: Sql, key: LoginKey, limits: SignIn
       RETURNING true`
     : sql`SELECT FROM counted_in_network`
   const [row] = await sql<{ wait: number }[]>`
-    WITH waiting AS (${wait(sql, key, limits)}), counted_in_network AS (${inNetwork}), counted AS (${forKey})
+    WITH waiting AS (${waitColumn(sql, key, limits)}), counted_in_network AS (${inNetwork}), counted AS (${forKey})
     SELECT wait FROM waiting UNION ALL SELECT 0 FROM counted ORDER BY wait DESC LIMIT 1
   `
   // Others at the same time were faster and reached the limit: it is there to be found now.
@@ -74,7 +74,7 @@ export async function recordFailedLogin (sql: Sql, key: LoginKey, limits: SignIn
 export async function resetFailedLogins (sql: Sql, key: LoginKey, limits: SignInLimits): Promise<number> {
   const { email, network } = key
   const [row] = await sql<[{ wait: number }]>`
-    WITH waiting AS (${wait(sql, key, limits)}), forgotten AS (
+    WITH waiting AS (${waitColumn(sql, key, limits)}), forgotten AS (
       DELETE FROM sign_in_failures
       WHERE email = ${email} AND network = ${network} AND NOT EXISTS (SELECT FROM waiting)
     )
@@ -96,7 +96,7 @@ export async function removePastFailures (sql: Sql, { window }: SignInLimits) {
 }
 
 /** Finds the seconds until the login key and its network may try again; no row when that is now. */
-const wait = (sql: Sql, { email, network }: LoginKey, limits: SignInLimits) => sql`
+const waitColumn = (sql: Sql, { email, network }: LoginKey, limits: SignInLimits) => sql`
   SELECT ceil(extract(epoch FROM times[${limits.attempts}] - ${since(sql, limits.window)}))::integer AS wait
   FROM sign_in_failures
   WHERE email = ${email} AND network = ${network} AND times[${limits.attempts}] > ${since(sql, limits.window)}
@@ -107,8 +107,8 @@ const wait = (sql: Sql, { email, network }: LoginKey, limits: SignInLimits) => s
 const networkLimit = ({ attemptsPerNetwork, window }: SignInLimits): RateLimit =>
   ({ name: 'failed-sign-ins', max: attemptsPerNetwork, window })
 
-/** A user as they see themselves, with their club; no answer when there is no such user. */
-export const readProfile = (sql: Sql, id: string): CachedQuery<Body<typeof me>> => ({
+/** A user as they see themselves, with their club; no row for an unknown user. */
+export const profileQuery = (sql: Sql, id: string): CachedQuery<Body<typeof me>> => ({
   fields: sql`
     SELECT profile AS user
     FROM (
@@ -123,16 +123,23 @@ export const readProfile = (sql: Sql, id: string): CachedQuery<Body<typeof me>> 
   `,
 })
 
+interface ProviderAccount extends Omit<Credentials, 'password'> {
+  /** What this sign-in did to the account; null when it was linked before. */
+  account: 'created' | 'linked' | null
+}
+
 /**
  * The account of a person whom the identity provider knows by this email: a new one, an existing one that is linked and
  * takes over the picture if it has none, or a linked one that is left alone.
  */
 export async function signInWithIdentity (
   sql: Sql, identity: Identity & { email: string }
-): Promise<Omit<Credentials, 'password'>> {
+): Promise<ProviderAccount> {
   const { email, id, avatar, firstName, lastName } = identity
-  const [account] = await sql<Credentials[]>`
-    WITH changed AS (
+  const [account] = await sql<ProviderAccount[]>`
+    WITH known AS (
+      SELECT id, email, role, idp_id FROM users WHERE email = ${email}
+    ), changed AS (
       INSERT INTO users (email, password, idp_id, avatar, first_name, last_name)
       VALUES (${email}, ${PLACEHOLDER}, ${id}, ${avatar}, ${firstName}, ${lastName})
       ON CONFLICT (email) DO UPDATE
@@ -140,9 +147,11 @@ export async function signInWithIdentity (
         WHERE users.idp_id IS NULL
       RETURNING id, email, role
     )
-    SELECT id AS "userId", email, role FROM changed
+    SELECT id AS "userId", email, role,
+      CASE WHEN EXISTS (SELECT FROM known) THEN 'linked' ELSE 'created' END AS account
+    FROM changed
     UNION ALL
-    SELECT id, email, role FROM users WHERE email = ${email} AND idp_id IS NOT NULL
+    SELECT id, email, role, NULL FROM known WHERE idp_id IS NOT NULL
   `
   // Another first sign-in of this person was faster: its account was in the way, and is there to be found now.
   return account ?? signInWithIdentity(sql, identity)

@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox'
 
-import { BUSY } from '../../lib/passwords.ts'
+import { BUSY } from '../../lib/auth/passwords.ts'
 import {
-  Answer, Avatar, ClubImage, ClubName, Email, EmailAddress, Enum, FirstName, LastName, Message, OpaqueId, PlainText,
-  RetryAfter, Role, Text,
+  Avatar, ClubImage, ClubName, EmailAddress, EmailInput, Enum, FirstName, LastName, Message, OpaqueId, PlainText,
+  ResponseObject, RetryAfter, Role, TextInput,
 } from '../../lib/schemas.ts'
 
 const Token = Type.String({
@@ -11,8 +11,8 @@ const Token = Type.String({
   examples: ['eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl'],
 })
 
-const SignedIn = Answer({
-  user: Answer({ userId: OpaqueId, email: EmailAddress, role: Role }),
+const SignedIn = ResponseObject({
+  user: ResponseObject({ userId: OpaqueId, email: EmailAddress, role: Role }),
   token: Token,
 }, { title: 'SignedIn' })
 
@@ -26,14 +26,14 @@ export const register = {
   description: 'Adds an account with a password, as a student, and signs it in. The operator may limit how many ' +
     'registrations come from one address: `Retry-After` says for how many seconds it has to wait.',
   body: Type.Object({
-    email: Email(),
-    password: Text({ minLength: 8, examples: ['correct horse'] }),
-    firstName: Text({ minLength: 1, examples: ['Ada'] }),
-    lastName: Text({ minLength: 1, examples: ['Lovelace'] }),
+    email: EmailInput(),
+    password: TextInput({ minLength: 8, examples: ['correct horse'] }),
+    firstName: TextInput({ minLength: 1, examples: ['Ada'] }),
+    lastName: TextInput({ minLength: 1, examples: ['Lovelace'] }),
   }, { title: 'NewAccount' }),
   response: {
-    201: Answer({
-      user: Answer({ id: OpaqueId, firstName: FirstName, lastName: LastName, email: EmailAddress, role: Role }),
+    201: ResponseObject({
+      user: ResponseObject({ id: OpaqueId, firstName: FirstName, lastName: LastName, email: EmailAddress, role: Role }),
       token: Token,
     }, { title: 'Registered' }),
     409: Message('User already exists'),
@@ -48,8 +48,8 @@ export const login = {
   description: 'After too many failures, an account has to wait, or all that sign in from the same address: ' +
     '`Retry-After` says for how many seconds.',
   body: Type.Object({
-    email: Email(),
-    password: Text({ examples: ['correct horse'] }),
+    email: EmailInput(),
+    password: TextInput({ examples: ['correct horse'] }),
   }, { title: 'Credentials' }),
   response: {
     200: SignedIn,
@@ -65,8 +65,8 @@ export const me = {
   summary: 'Who is signed in',
   description: 'Tells what is stored at this moment, which may be newer than what the token says.',
   response: {
-    200: Answer({
-      user: Answer({
+    200: ResponseObject({
+      user: ResponseObject({
         id: OpaqueId,
         firstName: FirstName,
         lastName: LastName,
@@ -74,7 +74,7 @@ export const me = {
         avatar: Avatar,
         role: Role,
         club: Type.Union([
-          Answer({ id: OpaqueId, name: ClubName, imageUrl: ClubImage }, { title: 'OwnClub' }), Type.Null(),
+          ResponseObject({ id: OpaqueId, name: ClubName, imageUrl: ClubImage }, { title: 'OwnClub' }), Type.Null(),
         ]),
       }, { title: 'CurrentUser' }),
     }),
@@ -87,7 +87,7 @@ export const google = {
   summary: 'Sign in with an ID token',
   description: 'For apps that have an ID token of the identity provider, from its own button for instance. The first ' +
     'sign-in adds an account, as a student; an account with the same verified email is linked.',
-  unchecked: {
+  docsOnly: {
     body: Type.Object({
       idToken: Type.String({
         description: 'The ID token, made for the client id of this service.',
@@ -99,7 +99,7 @@ export const google = {
     200: SignedIn,
     400: Message('idToken is required'),
     401: Message('Invalid IdP token'),
-    500: Answer({
+    500: ResponseObject({
       message: Enum(['IdP client not configured']),
       missingVariable: Type.String({ examples: ['IDP_CLIENT_ID'] }),
       details: Type.String({ examples: ['Set IDP_CLIENT_ID to the client id given by the identity provider'] }),
@@ -112,7 +112,7 @@ export const googleStart = {
   summary: 'Sign in with the identity provider',
   description: 'A link for people to follow, not for `fetch`: it leads to the login page of the identity provider. ' +
     'They come back to `/auth/callback` of the browser app, with `token` and `to` in the query.',
-  unchecked: {
+  docsOnly: {
     querystring: Type.Object({
       redirect: Type.Optional(Type.String({
         description: 'Where in the browser app to go afterwards; `/` by default.', examples: ['/events'],
@@ -127,7 +127,7 @@ export const googleStart = {
         'Set-Cookie': Type.String({ description: '`oauth_state_nonce`, which must come with the callback.' }),
       },
     }),
-    500: Answer({
+    500: ResponseObject({
       message: Enum(['IdP OAuth not configured']),
       missingVariables: Type.Array(Type.String(), { examples: [['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET']] }),
       details: Type.String({
@@ -141,7 +141,7 @@ export const googleCallback = {
   operationId: 'finishProviderSignIn',
   summary: 'Come back from the identity provider',
   description: 'Where the identity provider sends people back to; not for apps to call. Errors are plain text.',
-  unchecked: {
+  docsOnly: {
     querystring: Type.Object({
       code: Type.String({ description: 'What the provider gives for a token.' }),
       state: Type.String({ description: 'What the sign-in started with.' }),

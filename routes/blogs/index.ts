@@ -1,12 +1,13 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 
-import { HttpError } from '../../lib/http-error.ts'
-import { type RateLimit, takeUse } from '../../lib/rate-limits.ts'
-import { userIdOf } from '../../lib/user-id.ts'
+import { HttpError } from '../../lib/errors.ts'
+import { audit, changedFields } from '../../lib/http/audit.ts'
+import { type RateLimit, takeUse } from '../../lib/auth/rate-limits.ts'
+import { userIdOf } from '../../lib/auth/user-id.ts'
 import {
-  deleteBlog, findBlog, insertBlog, listAllBlogs, listBlogsOf, listPublishedBlogs, readPublishedBlog, setBlogStatus,
-  updateBlog,
+  allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlog, insertBlog, publishedBlogQuery, publishedBlogsQuery,
+  setBlogStatus, updateBlog,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -23,7 +24,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
       cacheControl: 'public, s-maxage=120, stale-while-revalidate=300',
     },
   }, async (_request, reply) => {
-    await reply.cached(listPublishedBlogs)
+    await reply.cached(publishedBlogsQuery)
   })
 
   app.get<{ Params: { id: string } }>('/:id', {
@@ -31,7 +32,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Failed to fetch blog', cache: 'public', cacheControl: 'no-cache' },
   }, async (request, reply) => {
     const { id } = request.params
-    if (await reply.cached(readPublishedBlog, id)) return
+    if (await reply.cached(publishedBlogQuery, id)) return
     const blog = await findBlog(app.sql, id)
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
@@ -62,7 +63,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listMine,
     config: { failure: 'Failed to fetch your blogs', cache: 'private' },
   }, async (request, reply) => {
-    await reply.cached(listBlogsOf, userIdOf(request, 'Unauthorized'))
+    await reply.cached(blogsOfAuthorQuery, userIdOf(request, 'Unauthorized'))
   })
 
   app.get('/admin', {
@@ -70,7 +71,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listAll,
     config: { failure: 'Failed to fetch blogs', cache: 'private' },
   }, async (_request, reply) => {
-    await reply.cached(listAllBlogs)
+    await reply.cached(allBlogsQuery)
   })
 
   app.post('/', {
@@ -88,7 +89,11 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.update,
     config: { failure: 'Failed to update blog' },
   }, async request => {
-    return { blog: await updateBlog(app.sql, request.params.id, request.body) }
+    const { title, content, imageUrl, status } = request.body
+    const changes = { title, content, imageUrl, status }
+    const blog = await updateBlog(app.sql, request.params.id, changes)
+    audit(request, 'blog-moderated', { target: blog.id, status: blog.status, fields: changedFields(changes) })
+    return { blog }
   })
 
   app.post('/:id/approve', {
@@ -96,7 +101,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.approve,
     config: { failure: 'Failed to approve blog' },
   }, async request => {
-    return { blog: await setBlogStatus(app.sql, request.params.id, 'PUBLISHED') }
+    return { blog: await moderate(request, 'PUBLISHED') }
   })
 
   app.post('/:id/archive', {
@@ -104,7 +109,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.archive,
     config: { failure: 'Failed to archive blog' },
   }, async request => {
-    return { blog: await setBlogStatus(app.sql, request.params.id, 'ARCHIVED') }
+    return { blog: await moderate(request, 'ARCHIVED') }
   })
 
   app.delete('/:id', {
@@ -113,8 +118,15 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Failed to delete blog' },
   }, async request => {
     await deleteBlog(app.sql, request.params.id)
+    audit(request, 'blog-deleted', { target: request.params.id })
     return { message: 'Blog deleted successfully' }
   })
+
+  async function moderate (request: FastifyRequest & { params: { id: string } }, status: 'PUBLISHED' | 'ARCHIVED') {
+    const blog = await setBlogStatus(app.sql, request.params.id, status)
+    audit(request, 'blog-moderated', { target: blog.id, status })
+    return blog
+  }
 
   /** Whoever reads a blog may show a token, and here alone its scheme counts: exactly `Bearer `. */
   function bearer ({ headers: { authorization } }: FastifyRequest) {

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Answer, Avatar, DateTime, Enum, FirstName, Id, LastName, Message, Nullable, OpaqueId, OPTIONAL_SIGN_IN, RetryAfter,
-  Text, Url,
+  Avatar, DateTime, Enum, FirstName, IdParam, LastName, Message, NullableString, OpaqueId, OPTIONAL_SIGN_IN,
+  ResponseObject, RetryAfter, TextInput, UrlInput,
 } from '../../lib/schemas.ts'
 
 const TITLE = { examples: ['How to lose at chess'] }
@@ -14,33 +14,35 @@ const Status = Enum(['DRAFT', 'PUBLISHED', 'ARCHIVED'], {
   description: 'Everybody reads what is `PUBLISHED`; its author and admins read the others too.',
 })
 
-const scalars = {
+const fields = {
   id: OpaqueId,
   title: Type.String(TITLE),
   content: Type.String({ description: 'As it was given; nothing is taken out of it.', ...CONTENT }),
-  imageUrl: Nullable(IMAGE),
+  imageUrl: NullableString(IMAGE),
   status: Status,
   authorId: OpaqueId,
   createdAt: DateTime,
   updatedAt: DateTime,
 }
 const author = { firstName: FirstName, lastName: LastName }
-const Blog = Answer(scalars, { title: 'Blog' })
-const BlogWithAuthorName = Answer({ ...scalars, author: Answer(author) }, { title: 'BlogWithAuthorName' })
-const BlogWithAuthor = Answer({
-  ...scalars, author: Answer({ ...author, avatar: Avatar }),
+const Blog = ResponseObject(fields, { title: 'Blog' })
+const BlogWithAuthorName = ResponseObject({
+  ...fields, author: ResponseObject(author),
+}, { title: 'BlogWithAuthorName' })
+const BlogWithAuthor = ResponseObject({
+  ...fields, author: ResponseObject({ ...author, avatar: Avatar }),
 }, { title: 'BlogWithAuthor' })
 
-const Title = Text({ minLength: 3, ...TITLE })
-const Content = Text({ minLength: 20, ...CONTENT })
-const Image = Url(IMAGE)
-const params = Type.Object({ id: Id({ description: 'The id of the blog.' }) })
+const Title = TextInput({ minLength: 3, ...TITLE })
+const Content = TextInput({ minLength: 20, ...CONTENT })
+const Image = UrlInput(IMAGE)
+const params = Type.Object({ id: IdParam({ description: 'The id of the blog.' }) })
 
 export const listPublished = {
   operationId: 'listBlogs',
   summary: 'List the published blogs',
   description: 'Newest first, with their full content.',
-  response: { 200: Answer({ blogs: Type.Array(BlogWithAuthor) }) },
+  response: { 200: ResponseObject({ blogs: Type.Array(BlogWithAuthor) }) },
 }
 
 export const read = {
@@ -48,9 +50,9 @@ export const read = {
   summary: 'Read a blog',
   description: 'A published one for everybody; any other, by their token, for its author and for admins.',
   security: OPTIONAL_SIGN_IN,
-  unchecked: { params },
+  docsOnly: { params },
   response: {
-    200: Answer({ blog: BlogWithAuthor }),
+    200: ResponseObject({ blog: BlogWithAuthor }),
     403: Message('You are not allowed to view this blog'),
     404: Message('Blog not found'),
   },
@@ -66,7 +68,7 @@ export const submit = {
     'person submits: `Retry-After` says for how many seconds they have to wait.',
   body: Type.Object({ title: Title, content: Content, imageUrl: Type.Optional(Image) }, { title: 'BlogSubmission' }),
   response: {
-    201: Answer({ blog: BlogWithAuthorName }),
+    201: ResponseObject({ blog: BlogWithAuthorName }),
     401: Message('Unauthorized'),
     429: { ...Message(TOO_MANY_SUBMISSIONS), headers: RetryAfter },
   },
@@ -76,14 +78,14 @@ export const listMine = {
   operationId: 'listMyBlogs',
   summary: 'List your own blogs',
   description: 'Of any status, newest first.',
-  response: { 200: Answer({ blogs: Type.Array(Blog) }), 401: Message('Unauthorized') },
+  response: { 200: ResponseObject({ blogs: Type.Array(Blog) }), 401: Message('Unauthorized') },
 }
 
 export const listAll = {
   operationId: 'listAllBlogs',
   summary: 'List the blogs of everybody',
   description: 'Of any status, newest first.',
-  response: { 200: Answer({ blogs: Type.Array(BlogWithAuthorName) }) },
+  response: { 200: ResponseObject({ blogs: Type.Array(BlogWithAuthorName) }) },
 }
 
 export const create = {
@@ -93,7 +95,7 @@ export const create = {
   body: Type.Object({
     title: Title, content: Content, imageUrl: Type.Optional(Image), status: Type.Optional(Status),
   }, { title: 'NewBlog' }),
-  response: { 201: Answer({ blog: BlogWithAuthor }) },
+  response: { 201: ResponseObject({ blog: BlogWithAuthor }) },
 }
 
 export const update = {
@@ -107,12 +109,12 @@ export const update = {
     imageUrl: Type.Optional(Image),
     status: Type.Optional(Status),
   }, { title: 'BlogChanges' }),
-  response: { 200: Answer({ blog: BlogWithAuthor }) },
+  response: { 200: ResponseObject({ blog: BlogWithAuthor }) },
 }
 
 const moderate = {
   params,
-  response: { 200: Answer({ blog: Blog }) },
+  response: { 200: ResponseObject({ blog: Blog }) },
 }
 
 export const approve = {

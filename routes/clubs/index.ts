@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { HttpError } from '../../lib/http-error.ts'
-import { insertClub, listClubs } from './queries.ts'
+import { HttpError } from '../../lib/errors.ts'
+import { audit } from '../../lib/http/audit.ts'
+import { clubsQuery, insertClub } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Clubs with their members and events. */
@@ -10,7 +11,7 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.list,
     config: { failure: 'Error fetching clubs', cache: 'public' },
   }, async (_request, reply) => {
-    await reply.cached(listClubs)
+    await reply.cached(clubsQuery)
   })
 
   app.post('/', {
@@ -22,6 +23,8 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
     if (!fields.name || !fields.description) throw new HttpError(400, 'Name and description are required')
     const club = await insertClub(app.sql, fields)
     if (!club) throw new HttpError(404, 'Club head not found')
+    audit(request, 'role-changed', { user: club.clubHeadId, role: 'CLUB_HEAD' })
+    audit(request, 'membership-changed', { user: club.clubHeadId, club: club.id })
     reply.code(201)
     return { club }
   })

@@ -1,19 +1,19 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
-import type { Sql } from '../../lib/database.ts'
+import type { Sql } from '../../lib/database/client.ts'
 import type { create, list } from './schemas.ts'
 
 type NewClub = Static<typeof create.response[201]>['club']
 
-const scalars = (sql: Sql) => sql`
+const columns = (sql: Sql) => sql`
   clubs.id, name, description, image_url AS "imageUrl", club_head_id AS "clubHeadId"
 `
 
-export const listClubs = (sql: Sql): CachedQuery<Body<typeof list>> => ({
+export const clubsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   list: ['clubs', sql`
     SELECT
-      ${scalars(sql)},
+      ${columns(sql)},
       (
         SELECT coalesce(json_agg(json_build_object(
           'id', id, 'firstName', first_name, 'lastName', last_name, 'email', email, 'role', role
@@ -33,7 +33,7 @@ export const listClubs = (sql: Sql): CachedQuery<Body<typeof list>> => ({
 
 /**
  * Adds a club and makes the user with this email its head and member; `undefined` when there is no such user.
- * The answer shows the members from before, when there were none.
+ * The response has the members from before the insert: none.
  */
 export async function insertClub (
   sql: Sql, { name, description, imageUrl, clubHeadEmail }: Record<string, unknown>
@@ -48,7 +48,7 @@ export async function insertClub (
     ), promoted AS (
       UPDATE users SET role = 'CLUB_HEAD', club_id = clubs.id FROM clubs WHERE users.id = club_head_id
     )
-    SELECT ${scalars(sql)}, '[]'::json AS members FROM clubs
+    SELECT ${columns(sql)}, '[]'::json AS members FROM clubs
   `
   return created
 }

@@ -1,17 +1,18 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Answer, ClubImage, ClubName, DateTime, EmailAddress, FirstName, LastName, Message, Nullable, OpaqueId, Role,
+  ClubImage, ClubName, DateTime, EmailAddress, FirstName, LastName, Message, NullableString, OpaqueId,
+  ResponseObject, Role,
 } from '../../lib/schemas.ts'
 
 const DESCRIPTION = { examples: ['Openings, endings, and what lies between.'] }
 
-const scalars = {
+const fields = {
   id: OpaqueId,
   name: ClubName,
   description: Type.String(DESCRIPTION),
   imageUrl: ClubImage,
-  clubHeadId: Nullable({ description: 'The user who leads the club.', examples: OpaqueId.examples }),
+  clubHeadId: NullableString({ description: 'The user who leads the club.', examples: OpaqueId.examples }),
 }
 const member = { id: OpaqueId, firstName: FirstName, lastName: LastName, email: EmailAddress }
 
@@ -20,11 +21,15 @@ export const list = {
   summary: 'List the clubs',
   description: 'With their members and events, in no particular order.',
   response: {
-    200: Answer({
-      clubs: Type.Array(Answer({
-        ...scalars,
-        members: Type.Array(Answer({ ...member, role: Role })),
-        events: Type.Array(Answer({ id: OpaqueId, title: Type.String({ examples: ['Chess Night'] }), date: DateTime })),
+    200: ResponseObject({
+      clubs: Type.Array(ResponseObject({
+        ...fields,
+        members: Type.Array(ResponseObject({ ...member, role: Role })),
+        events: Type.Array(ResponseObject({
+          id: OpaqueId,
+          title: Type.String({ examples: ['Chess Night'] }),
+          date: DateTime,
+        })),
       }, { title: 'Club' })),
     }),
   },
@@ -35,7 +40,7 @@ export const create = {
   summary: 'Add a club',
   description: 'Its head becomes a member and, with their next sign-in, a `CLUB_HEAD`. A name that is taken, or a ' +
     'head who leads another club, is the 500.',
-  unchecked: {
+  docsOnly: {
     body: Type.Object({
       name: Type.String({ description: 'No other club has it.', examples: ClubName.examples }),
       description: Type.String(DESCRIPTION),
@@ -46,10 +51,10 @@ export const create = {
     }, { title: 'NewClub' }),
   },
   response: {
-    201: Answer({
-      club: Answer({
-        ...scalars,
-        members: Type.Array(Answer(member), { description: 'As they were before the head became one.' }),
+    201: ResponseObject({
+      club: ResponseObject({
+        ...fields,
+        members: Type.Array(ResponseObject(member), { description: 'As they were before the head became one.' }),
       }, { title: 'CreatedClub' }),
     }),
     400: Message('Name and description are required'),

@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { HttpError } from '../../lib/http-error.ts'
+import { HttpError } from '../../lib/errors.ts'
+import { audit } from '../../lib/http/audit.ts'
 import {
-  deleteEvent, hasEvent, insertEvent, insertRegistration, listEvents, listEventsOfMember, listRegistrationsOfEvent,
-  listRegistrationsOfUser, updateEvent,
+  deleteEvent, eventsOfMemberQuery, eventsQuery, hasEvent, insertEvent, insertRegistration, registrationsOfEventQuery,
+  registrationsOfUserQuery, updateEvent,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -21,7 +22,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     // No radix: `0x10` is 16. What PostgreSQL takes for no number of rows, such as a negative one, is the failure.
     const page = parseInt(request.query.page ?? '') || 1
     const limit = parseInt(request.query.limit ?? '') || 12
-    await reply.cached(listEvents, page, limit, sort)
+    await reply.cached(eventsQuery, page, limit, sort)
   })
 
   app.get('/mine', {
@@ -29,7 +30,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listMine,
     config: { failure: 'Error fetching club events', cache: 'private' },
   }, async (request, reply) => {
-    if (!await reply.cached(listEventsOfMember, request.user.id)) {
+    if (!await reply.cached(eventsOfMemberQuery, request.user.id)) {
       throw new HttpError(400, 'You are not associated with any club')
     }
   })
@@ -66,6 +67,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     const outcome = await deleteEvent(app.sql, request.user, request.params.id)
     if (!outcome) throw new HttpError(404, 'Event not found')
     if (!outcome.allowed) throw new HttpError(403, 'Not allowed to delete this event')
+    audit(request, 'event-deleted', { target: request.params.id })
     return { message: 'Event deleted successfully' }
   })
 
@@ -85,7 +87,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listRegistered,
     config: { failure: 'Error fetching registered events', cache: 'private' },
   }, async (request, reply) => {
-    await reply.cached(listRegistrationsOfUser, request.user.id)
+    await reply.cached(registrationsOfUserQuery, request.user.id)
   })
 
   app.get<{ Params: { id: string } }>('/:id/registrations', {
@@ -95,7 +97,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { id } = request.params
     if (!id) throw new HttpError(400, 'Event ID is required')
-    if (await reply.cached(listRegistrationsOfEvent, request.user, id)) return
+    if (await reply.cached(registrationsOfEventQuery, request.user, id)) return
     if (!await hasEvent(app.sql, id)) throw new HttpError(404, 'Event not found')
     throw new HttpError(403, 'Not allowed to view registrations for this event')
   })

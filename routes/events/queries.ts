@@ -1,9 +1,9 @@
 import type { FastifyJWT } from '@fastify/jwt'
 import type { Static } from '@sinclair/typebox'
-import type { TransactionSql } from 'postgres'
 
+import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
-import type { Sql } from '../../lib/database.ts'
+import type { Sql } from '../../lib/database/client.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
 type User = FastifyJWT['user']
@@ -14,22 +14,17 @@ type Registration = Static<typeof register.response[201]>['registration']
 const WHITESPACE = '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a' +
   '\u2028\u2029\u202f\u205f\u3000\ufeff'
 
-const record = (sql: Sql) => sql`
+const columns = (sql: Sql) => sql`
   events.id, title, events.description, events.image_url AS "imageUrl", iso8601(date) AS date, club_id AS "clubId",
   iso8601(created_at) AS "createdAt", json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
 `
 
-/** Whether the user may manage the event at hand: an admin any, a club head those of their current club. */
-const managedBy = (sql: Sql | TransactionSql, { id, role }: User) => sql`
-  (${role === 'ADMIN'} OR events.club_id = (SELECT users.club_id FROM users WHERE users.id = ${id})) IS TRUE
-`
-
-export const listEvents = (
+export const eventsQuery = (
   sql: Sql, page: number, limit: number, sort: 'asc' | 'desc'
 ): CachedQuery<Body<typeof list>> => ({
   list: ['events', sql`
     SELECT
-      ${record(sql)},
+      ${columns(sql)},
       (SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id) AS "registrationCount"
     FROM events JOIN clubs ON clubs.id = club_id
     ORDER BY events.date ${sort === 'asc' ? sql`ASC` : sql`DESC`}, events.id
@@ -44,11 +39,11 @@ export const listEvents = (
   `,
 })
 
-/** The events of the user's current club; no answer when they are in none. */
-export const listEventsOfMember = (sql: Sql, userId: string): CachedQuery<Body<typeof listMine>> => ({
+/** The events of the user's current club; no row when they are in none. */
+export const eventsOfMemberQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listMine>> => ({
   list: ['events', sql`
     SELECT
-      ${record(sql)},
+      ${columns(sql)},
       (
         SELECT coalesce(json_agg(json_build_object('id', id) ORDER BY registered_at DESC, id), '[]')
         FROM event_registrations WHERE event_id = events.id
@@ -71,13 +66,13 @@ export async function insertEvent (
       FROM users WHERE id = ${userId} AND club_id IS NOT NULL
       RETURNING *
     )
-    SELECT ${record(sql)} FROM events JOIN clubs ON clubs.id = club_id
+    SELECT ${columns(sql)} FROM events JOIN clubs ON clubs.id = club_id
   `
   return event
 }
 
 /**
- * Changes the fields that are given and not empty. `allowed` tells whether the user may, and then there is an `event`;
+ * Changes the fields that are given and not empty. `allowed` says whether the user may; then there is an `event`;
  * `undefined` when there is no such event.
  */
 export async function updateEvent (
@@ -85,7 +80,7 @@ export async function updateEvent (
 ) {
   const [outcome] = await sql<{ allowed: boolean, event: Event }[]>`
     WITH target AS (
-      SELECT ${managedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
+      SELECT ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
     ), changed AS (
       UPDATE events SET
         title = coalesce(${title ?? null}, title),
@@ -93,12 +88,12 @@ export async function updateEvent (
         image_url = coalesce(${imageUrl ?? null}, image_url),
         date = CASE WHEN ${data === undefined} THEN date ELSE ${toTimestamp(data)} END,
         club_id = coalesce(${clubId || null}, club_id)
-      WHERE id = ${id} AND ${managedBy(sql, user)}
+      WHERE id = ${id} AND ${isManagedBy(sql, user)}
       RETURNING *
     )
     SELECT allowed, (
       SELECT row_to_json(event)
-      FROM (SELECT ${record(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
+      FROM (SELECT ${columns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
     ) AS event
     FROM target
     WHERE NOT allowed OR EXISTS (SELECT FROM changed)
@@ -113,7 +108,7 @@ export function deleteEvent (sql: Sql, user: User, id: string) {
     await sql`SELECT FROM events WHERE id = ${id} FOR UPDATE`
     const [outcome] = await sql<{ allowed: boolean }[]>`
       WITH target AS (
-        SELECT id, ${managedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
+        SELECT id, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
       ), registrations AS (
         DELETE FROM event_registrations USING target WHERE event_id = target.id AND allowed
       ), deleted AS (
@@ -144,11 +139,11 @@ export async function insertRegistration (sql: Sql, userId: string, eventId: str
   return registration
 }
 
-export const listRegistrationsOfUser = (sql: Sql, userId: string): CachedQuery<Body<typeof listRegistered>> => ({
+export const registrationsOfUserQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listRegistered>> => ({
   list: ['registrations', sql`
     SELECT
       registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
-      (SELECT row_to_json(event) FROM (SELECT ${record(sql)}) AS event) AS event
+      (SELECT row_to_json(event) FROM (SELECT ${columns(sql)}) AS event) AS event
     FROM event_registrations AS registrations
       JOIN events ON events.id = event_id
       JOIN clubs ON clubs.id = club_id
@@ -157,8 +152,8 @@ export const listRegistrationsOfUser = (sql: Sql, userId: string): CachedQuery<B
   `],
 })
 
-/** Who registered for the event; no answer when there is no such event that the user may manage. */
-export const listRegistrationsOfEvent = (
+/** The registrations for an event; no row when there is no such event that the user may manage. */
+export const registrationsOfEventQuery = (
   sql: Sql, user: User, id: string
 ): CachedQuery<Body<typeof listRegistrations>> => ({
   list: ['registrations', sql`
@@ -168,13 +163,13 @@ export const listRegistrationsOfEvent = (
     FROM event_registrations AS registrations
       JOIN events ON events.id = event_id
       JOIN users ON users.id = user_id
-    WHERE event_id = ${id} AND ${managedBy(sql, user)}
+    WHERE event_id = ${id} AND ${isManagedBy(sql, user)}
     ORDER BY registered_at DESC, registrations.id
   `],
   fields: sql`
     SELECT event
     FROM (
-      SELECT id, title, iso8601(date) AS date FROM events WHERE id = ${id} AND ${managedBy(sql, user)}
+      SELECT id, title, iso8601(date) AS date FROM events WHERE id = ${id} AND ${isManagedBy(sql, user)}
     ) AS event
   `,
 })

@@ -1,37 +1,37 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Answer, ClubCard, Count, DateTime, EmailAddress, Enum, FirstName, Id, LastName, Message, Nullable, OpaqueId, Text,
-  Url,
+  ClubCard, Count, DateTime, EmailAddress, Enum, FirstName, IdParam, LastName, Message, NullableString, OpaqueId,
+  ResponseObject, TextInput, UrlInput,
 } from '../../lib/schemas.ts'
 
 const TITLE = { examples: ['Chess Night'] }
 const DESCRIPTION = { examples: ['Ten games at once, against anyone who comes.'] }
 const IMAGE = { examples: ['https://images.example.org/chess-night.png'] }
 
-const record = {
+const fields = {
   id: OpaqueId,
   title: Type.String(TITLE),
   description: Type.String(DESCRIPTION),
-  imageUrl: Nullable(IMAGE),
+  imageUrl: NullableString(IMAGE),
   date: DateTime,
   clubId: OpaqueId,
   createdAt: DateTime,
 }
-const Event = Answer({ ...record, club: ClubCard }, { title: 'Event' })
+const Event = ResponseObject({ ...fields, club: ClubCard }, { title: 'Event' })
 
 const registration = { id: OpaqueId, userId: OpaqueId, eventId: OpaqueId, registeredAt: DateTime }
 
-const Title = Text({ minLength: 3, ...TITLE })
-const Description = Text({ minLength: 10, ...DESCRIPTION })
-const Data = Text({
+const Title = TextInput({ minLength: 3, ...TITLE })
+const Description = TextInput({ minLength: 10, ...DESCRIPTION })
+const Data = TextInput({
   minLength: 1,
   description: 'When it takes place: anything that JavaScript takes for a date, an ISO 8601 date-time at best. ' +
     'Answers call it `date`.',
   examples: DateTime.examples,
 })
-const Image = Url(IMAGE)
-const params = Type.Object({ id: Id({ description: 'The id of the event.' }) })
+const Image = UrlInput(IMAGE)
+const params = Type.Object({ id: IdParam({ description: 'The id of the event.' }) })
 
 export const list = {
   operationId: 'listEvents',
@@ -43,9 +43,11 @@ export const list = {
     sort: Type.Optional(Enum(['asc', 'desc'], { description: 'Oldest or, by default, newest date first.' })),
   }),
   response: {
-    200: Answer({
-      events: Type.Array(Answer({ ...record, club: ClubCard, registrationCount: Count }, { title: 'EventWithCount' })),
-      pagination: Answer({
+    200: ResponseObject({
+      events: Type.Array(ResponseObject({
+        ...fields, club: ClubCard, registrationCount: Count,
+      }, { title: 'EventWithCount' })),
+      pagination: ResponseObject({
         page: Type.Integer({ examples: [1] }),
         pages: Type.Integer({ examples: [1] }),
         total: Count,
@@ -60,9 +62,9 @@ export const listMine = {
   summary: 'List the events of your own club',
   description: 'With the ids of the registrations, newest date first.',
   response: {
-    200: Answer({
-      events: Type.Array(Answer({
-        ...record, club: ClubCard, registrations: Type.Array(Answer({ id: OpaqueId })),
+    200: ResponseObject({
+      events: Type.Array(ResponseObject({
+        ...fields, club: ClubCard, registrations: Type.Array(ResponseObject({ id: OpaqueId })),
       }, { title: 'EventWithRegistrations' })),
     }),
     400: Message('You are not associated with any club'),
@@ -77,10 +79,10 @@ export const create = {
     title: Title,
     description: Description,
     data: Data,
-    imageUrl: Type.Optional(Url({ description: 'Required all the same: without it the answer is a 400.', ...IMAGE })),
+    imageUrl: Type.Optional(UrlInput({ description: 'Required: without it the response is a 400.', ...IMAGE })),
   }, { title: 'NewEvent' }),
   response: {
-    201: Answer({ event: Event }),
+    201: ResponseObject({ event: Event }),
     400: Message('All fields are required', 'You must be a club head to create an event'),
   },
 }
@@ -95,10 +97,10 @@ export const update = {
     description: Type.Optional(Description),
     data: Type.Optional(Data),
     imageUrl: Type.Optional(Image),
-    clubId: Type.Optional(Text({ description: 'The club that the event goes to.', examples: OpaqueId.examples })),
+    clubId: Type.Optional(TextInput({ description: 'The club that the event goes to.', examples: OpaqueId.examples })),
   }, { title: 'EventChanges' }),
   response: {
-    200: Answer({ event: Event, message: Type.Literal('Event updated successfully') }),
+    200: ResponseObject({ event: Event, message: Type.Literal('Event updated successfully') }),
     403: Message('Not allowed to modify this event'),
     404: Message('Event not found'),
   },
@@ -120,13 +122,13 @@ export const register = {
   operationId: 'registerForEvent',
   summary: 'Register for an event',
   description: 'Once and for all: nobody can unregister. An unknown event is the 500.',
-  unchecked: { params: Type.Object({ eventId: Id({ description: 'The id of the event.' }) }) },
+  docsOnly: { params: Type.Object({ eventId: IdParam({ description: 'The id of the event.' }) }) },
   response: {
-    201: Answer({
-      registration: Answer({
+    201: ResponseObject({
+      registration: ResponseObject({
         ...registration,
-        event: Answer({ title: Type.String(TITLE) }),
-        user: Answer({ firstName: FirstName, lastName: LastName }),
+        event: ResponseObject({ title: Type.String(TITLE) }),
+        user: ResponseObject({ firstName: FirstName, lastName: LastName }),
       }, { title: 'Registration' }),
     }),
     400: Message('You have already registered for this event'),
@@ -138,8 +140,8 @@ export const listRegistered = {
   summary: 'List the events that you registered for',
   description: 'Newest date first.',
   response: {
-    200: Answer({
-      registrations: Type.Array(Answer({ ...registration, event: Event }, { title: 'RegistrationWithEvent' })),
+    200: ResponseObject({
+      registrations: Type.Array(ResponseObject({ ...registration, event: Event }, { title: 'RegistrationWithEvent' })),
     }),
   },
 }
@@ -148,11 +150,11 @@ export const listRegistrations = {
   operationId: 'listEventRegistrations',
   summary: 'List who registered for an event',
   description: 'Latest first. Club heads see it of the events of their own club, admins of any.',
-  unchecked: { params },
+  docsOnly: { params },
   response: {
-    200: Answer({
-      event: Answer({ id: OpaqueId, title: Type.String(TITLE), date: DateTime }),
-      registrations: Type.Array(Answer({
+    200: ResponseObject({
+      event: ResponseObject({ id: OpaqueId, title: Type.String(TITLE), date: DateTime }),
+      registrations: Type.Array(ResponseObject({
         id: OpaqueId,
         userId: OpaqueId,
         name: Type.String({ examples: ['Ada Lovelace'] }),

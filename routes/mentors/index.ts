@@ -1,13 +1,14 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { HttpError } from '../../lib/http-error.ts'
-import { userIdOf } from '../../lib/user-id.ts'
+import { HttpError } from '../../lib/errors.ts'
+import { audit } from '../../lib/http/audit.ts'
+import { userIdOf } from '../../lib/auth/user-id.ts'
 import {
-  countLikes, deleteMentor, insertMentor, listLikedMentors, listMentors, toggleLike, updateMentor,
+  countLikes, deleteMentor, insertMentor, likedMentorsQuery, mentorsQuery, toggleLike, updateMentor,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** Mentors of the clubs, whom users like. */
+/** Mentors of the clubs; users like them. */
 const mentors: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
@@ -17,7 +18,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
       cacheControl: 'public, s-maxage=300, stale-while-revalidate=600',
     },
   }, async (_request, reply) => {
-    await reply.cached(listMentors)
+    await reply.cached(mentorsQuery)
   })
 
   app.post<{ Params: { mentorId: string } }>('/:mentorId/like', {
@@ -41,7 +42,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listLiked,
     config: { failure: 'Error fetching liked mentors', cache: 'private' },
   }, async (request, reply) => {
-    await reply.cached(listLikedMentors, userIdOf(request, 'Authentication required'))
+    await reply.cached(likedMentorsQuery, userIdOf(request, 'Authentication required'))
   })
 
   app.post('/', {
@@ -70,6 +71,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error deleting mentor' },
   }, async request => {
     await deleteMentor(app.sql, request.params.id)
+    audit(request, 'mentor-deleted', { target: request.params.id })
     return { message: 'Mentor deleted successfully' }
   })
 }

@@ -1,40 +1,39 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
-import type { Sql } from '../../lib/database.ts'
-import { only } from '../../lib/rows.ts'
+import { expectOne, type Sql } from '../../lib/database/client.ts'
 import type { create, list, listLiked, update } from './schemas.ts'
 
 type Mentor = Static<typeof create.response[201]>['mentor']
 
-const scalars = (sql: Sql) => sql`
+const columns = (sql: Sql) => sql`
   mentors.id, mentors.name, expertise, mentors.image_url AS "imageUrl", network_url AS "networkUrl",
   club_id AS "clubId"
 `
 
-const club = (sql: Sql) => sql`
+const clubColumn = (sql: Sql) => sql`
   json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
 `
 
-const clubName = (sql: Sql) => sql`
+const clubNameColumn = (sql: Sql) => sql`
   json_build_object('name', clubs.name) AS club
 `
 
-const likeCount = (sql: Sql) => sql`
+const likeCountColumn = (sql: Sql) => sql`
   (SELECT coalesce(sum(count), 0)::int FROM mentor_like_counts WHERE mentor_id = mentors.id) AS "likeCount"
 `
 
-export const listMentors = (sql: Sql): CachedQuery<Body<typeof list>> => ({
+export const mentorsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   list: ['mentors', sql`
-    SELECT ${scalars(sql)}, ${club(sql)}, ${likeCount(sql)}
+    SELECT ${columns(sql)}, ${clubColumn(sql)}, ${likeCountColumn(sql)}
     FROM mentors JOIN clubs ON clubs.id = club_id
     ORDER BY mentors.name, mentors.id
   `],
 })
 
-export const listLikedMentors = (sql: Sql, userId: string): CachedQuery<Body<typeof listLiked>> => ({
+export const likedMentorsQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listLiked>> => ({
   list: ['likedMentors', sql`
-    SELECT ${scalars(sql)}, ${club(sql)}, ${likeCount(sql)}
+    SELECT ${columns(sql)}, ${clubColumn(sql)}, ${likeCountColumn(sql)}
     FROM mentor_likes AS liked
       JOIN mentors ON mentors.id = liked.mentor_id
       JOIN clubs ON clubs.id = club_id
@@ -44,7 +43,7 @@ export const listLikedMentors = (sql: Sql, userId: string): CachedQuery<Body<typ
 })
 
 /**
- * Turns a user's like of a mentor on or off; tells which, `undefined` when there is no such mentor.
+ * Toggles a user's like of a mentor. Returns whether they like the mentor now; `undefined` for an unknown mentor.
  * The lock keeps the mentor from being deleted meanwhile; likes do not wait for each other.
  */
 export async function toggleLike (sql: Sql, userId: string, mentorId: string): Promise<boolean | undefined> {
@@ -69,7 +68,7 @@ export async function toggleLike (sql: Sql, userId: string, mentorId: string): P
 
 /** Counted in a statement of its own, so that it is not older than the like just made. */
 export async function countLikes (sql: Sql, mentorId: string) {
-  const { count } = only(await sql<{ count: number }[]>`
+  const { count } = expectOne(await sql<{ count: number }[]>`
     SELECT coalesce(sum(count), 0)::int AS count FROM mentor_like_counts WHERE mentor_id = ${mentorId}
   `)
   return count
@@ -78,13 +77,13 @@ export async function countLikes (sql: Sql, mentorId: string) {
 export async function insertMentor (
   sql: Sql, { name, expertise, imageUrl, networkUrl, clubId }: Static<typeof create.body> & { imageUrl: string }
 ) {
-  return only(await sql<Mentor[]>`
+  return expectOne(await sql<Mentor[]>`
     WITH mentors AS (
       INSERT INTO mentors (name, expertise, image_url, network_url, club_id)
       VALUES (${name}, ${expertise}, ${imageUrl}, ${networkUrl ?? ''}, ${clubId})
       RETURNING *
     )
-    SELECT ${scalars(sql)}, ${clubName(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
+    SELECT ${columns(sql)}, ${clubNameColumn(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
   `)
 }
 
@@ -92,7 +91,7 @@ export async function insertMentor (
 export async function updateMentor (
   sql: Sql, id: string, { name, expertise, imageUrl, networkUrl, clubId }: Static<typeof update.body>
 ) {
-  return only(await sql<Mentor[]>`
+  return expectOne(await sql<Mentor[]>`
     WITH mentors AS (
       UPDATE mentors SET
         name = coalesce(${name ?? null}, name),
@@ -103,10 +102,10 @@ export async function updateMentor (
       WHERE id = ${id}
       RETURNING *
     )
-    SELECT ${scalars(sql)}, ${clubName(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
+    SELECT ${columns(sql)}, ${clubNameColumn(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
   `)
 }
 
 export async function deleteMentor (sql: Sql, id: string) {
-  only(await sql`DELETE FROM mentors WHERE id = ${id} RETURNING id`)
+  expectOne(await sql`DELETE FROM mentors WHERE id = ${id} RETURNING id`)
 }

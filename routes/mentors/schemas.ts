@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Answer, ClubCard, Count, Enum, Id, Message, NamedClub, NullableText, OpaqueId, Text, Url,
+  ClubCard, Count, Enum, IdParam, Message, NamedClub, NullableTextInput, OpaqueId, ResponseObject, TextInput,
+  UrlInput,
 } from '../../lib/schemas.ts'
 
 const NAME = { examples: ['Grace Hopper'] }
@@ -9,7 +10,7 @@ const EXPERTISE = { examples: ['Compilers'] }
 const IMAGE = { examples: ['https://images.example.org/grace.png'] }
 const NETWORK = { examples: ['https://network.example.org/in/grace'] }
 
-const scalars = {
+const fields = {
   id: OpaqueId,
   name: Type.String(NAME),
   expertise: Type.String(EXPERTISE),
@@ -17,20 +18,20 @@ const scalars = {
   networkUrl: Type.String({ description: 'Their page in a professional network, or empty.', ...NETWORK }),
   clubId: OpaqueId,
 }
-const Profile = Answer({ ...scalars, club: ClubCard, likeCount: Count }, { title: 'MentorProfile' })
-const Mentor = Answer({ ...scalars, club: NamedClub }, { title: 'Mentor' })
+const Profile = ResponseObject({ ...fields, club: ClubCard, likeCount: Count }, { title: 'MentorProfile' })
+const Mentor = ResponseObject({ ...fields, club: NamedClub }, { title: 'Mentor' })
 
-const Name = Text({ minLength: 1, ...NAME })
-const Expertise = Text({ minLength: 2, ...EXPERTISE })
-const ClubId = Text({ minLength: 1, description: 'The club that they belong to.', examples: OpaqueId.examples })
-const NetworkUrl = NullableText(NETWORK)
-const params = Type.Object({ id: Id({ description: 'The id of the mentor.' }) })
+const Name = TextInput({ minLength: 1, ...NAME })
+const Expertise = TextInput({ minLength: 2, ...EXPERTISE })
+const ClubId = TextInput({ minLength: 1, description: 'The club that they belong to.', examples: OpaqueId.examples })
+const NetworkUrl = NullableTextInput(NETWORK)
+const params = Type.Object({ id: IdParam({ description: 'The id of the mentor.' }) })
 
 export const list = {
   operationId: 'listMentors',
   summary: 'List the mentors',
   description: 'By name. An empty list may also be a failure of the service.',
-  response: { 200: Answer({ mentors: Type.Array(Profile) }) },
+  response: { 200: ResponseObject({ mentors: Type.Array(Profile) }) },
 }
 
 const LIKED = 'Mentor liked successfully'
@@ -40,9 +41,9 @@ export const like = {
   operationId: 'toggleMentorLike',
   summary: 'Like a mentor, or no longer',
   description: 'Every other time it takes the like back.',
-  unchecked: { params: Type.Object({ mentorId: Id({ description: 'The id of the mentor.' }) }) },
+  docsOnly: { params: Type.Object({ mentorId: IdParam({ description: 'The id of the mentor.' }) }) },
   response: {
-    200: Answer({
+    200: ResponseObject({
       message: Enum([LIKED, UNLIKED]),
       liked: Type.Boolean({ description: 'Whether you like the mentor now.' }),
       likeCount: Type.Integer({ description: 'How many people do.' }),
@@ -57,9 +58,9 @@ export const like = {
 
 export const listLiked = {
   operationId: 'listLikedMentors',
-  summary: 'List the mentors whom you like',
-  description: 'In no particular order.',
-  response: { 200: Answer({ likedMentors: Type.Array(Profile) }), 401: Message('Authentication required') },
+  summary: 'List the mentors that you like',
+  description: 'By name.',
+  response: { 200: ResponseObject({ likedMentors: Type.Array(Profile) }), 401: Message('Authentication required') },
 }
 
 export const create = {
@@ -70,10 +71,10 @@ export const create = {
     name: Name,
     expertise: Expertise,
     clubId: ClubId,
-    imageUrl: Type.Optional(Url({ description: 'Required all the same: without it the answer is a 400.', ...IMAGE })),
+    imageUrl: Type.Optional(UrlInput({ description: 'Required: without it the response is a 400.', ...IMAGE })),
     networkUrl: Type.Optional(NetworkUrl),
   }, { title: 'NewMentor' }),
-  response: { 201: Answer({ mentor: Mentor }), 400: Message('All fields are required') },
+  response: { 201: ResponseObject({ mentor: Mentor }), 400: Message('All fields are required') },
 }
 
 export const update = {
@@ -84,11 +85,11 @@ export const update = {
   body: Type.Object({
     name: Type.Optional(Name),
     expertise: Type.Optional(Expertise),
-    imageUrl: Type.Optional(Url(IMAGE)),
+    imageUrl: Type.Optional(UrlInput(IMAGE)),
     clubId: Type.Optional(ClubId),
     networkUrl: Type.Optional(NetworkUrl),
   }, { title: 'MentorChanges' }),
-  response: { 200: Answer({ mentor: Mentor }) },
+  response: { 200: ResponseObject({ mentor: Mentor }) },
 }
 
 export const remove = {

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { deleteTestimonial, insertTestimonial, listTestimonials, updateTestimonial } from './queries.ts'
+import { audit } from '../../lib/http/audit.ts'
+import { deleteTestimonial, insertTestimonial, testimonialsQuery, updateTestimonial } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** What former students say. */
@@ -12,7 +13,7 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
     // NaN passes through and is refused by PostgreSQL, as the contract has it.
     const page = Math.max(1, parseInt(request.query.page || '1', 10))
     const limit = Math.min(100, Math.max(1, parseInt(request.query.limit || '12', 10)))
-    await reply.cached(listTestimonials, page, limit)
+    await reply.cached(testimonialsQuery, page, limit)
   })
 
   app.post('/', {
@@ -39,6 +40,7 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Failed to delete testimonial' },
   }, async (request, reply) => {
     await deleteTestimonial(app.sql, request.params.id)
+    audit(request, 'testimonial-deleted', { target: request.params.id })
     return reply.code(204).send(null)
   })
 }

@@ -1,19 +1,18 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
-import type { Sql } from '../../lib/database.ts'
-import { only } from '../../lib/rows.ts'
+import { expectOne, type Sql } from '../../lib/database/client.ts'
 import type { create, list, update } from './schemas.ts'
 
 type Testimonial = Static<typeof create.response[201]>['testimonial']
 
-const scalars = (sql: Sql) => sql`
+const columns = (sql: Sql) => sql`
   id, name, image_url AS "imageUrl", batch_year AS "batchYear", content, iso8601(created_at) AS "createdAt"
 `
 
-export const listTestimonials = (sql: Sql, page: number, limit: number): CachedQuery<Body<typeof list>> => ({
+export const testimonialsQuery = (sql: Sql, page: number, limit: number): CachedQuery<Body<typeof list>> => ({
   list: ['items', sql`
-    SELECT ${scalars(sql)} FROM testimonials
+    SELECT ${columns(sql)} FROM testimonials
     ORDER BY created_at DESC, id
     LIMIT ${limit} OFFSET ${(page - 1) * limit}
   `],
@@ -26,10 +25,10 @@ export const listTestimonials = (sql: Sql, page: number, limit: number): CachedQ
 export async function insertTestimonial (
   sql: Sql, { name, content, batchYear, imageUrl }: Static<typeof create.body>
 ) {
-  return only(await sql<Testimonial[]>`
+  return expectOne(await sql<Testimonial[]>`
     INSERT INTO testimonials (name, content, batch_year, image_url)
     VALUES (${name}, ${content}, ${batchYear}, ${imageUrl ?? null})
-    RETURNING ${scalars(sql)}
+    RETURNING ${columns(sql)}
   `)
 }
 
@@ -37,17 +36,17 @@ export async function insertTestimonial (
 export async function updateTestimonial (
   sql: Sql, id: string, { name, content, batchYear, imageUrl }: Static<typeof update.body>
 ) {
-  return only(await sql<Testimonial[]>`
+  return expectOne(await sql<Testimonial[]>`
     UPDATE testimonials SET
       name = coalesce(${name ?? null}, name),
       content = coalesce(${content ?? null}, content),
       batch_year = coalesce(${batchYear ?? null}, batch_year),
       image_url = coalesce(${imageUrl ?? null}, image_url)
     WHERE id = ${id}
-    RETURNING ${scalars(sql)}
+    RETURNING ${columns(sql)}
   `)
 }
 
 export async function deleteTestimonial (sql: Sql, id: string) {
-  only(await sql`DELETE FROM testimonials WHERE id = ${id} RETURNING id`)
+  expectOne(await sql`DELETE FROM testimonials WHERE id = ${id} RETURNING id`)
 }

@@ -1,26 +1,28 @@
 import { Type } from '@sinclair/typebox'
 
-import { Answer, Count, DateTime, Id, Nullable, OpaqueId, Text, UrlOrEmpty } from '../../lib/schemas.ts'
+import {
+  Count, DateTime, IdParam, NullableString, OpaqueId, ResponseObject, TextInput, UrlOrEmptyInput,
+} from '../../lib/schemas.ts'
 
 const NAME = { examples: ['Grace Hopper'] }
 const CONTENT = { examples: ['I learned more here than I could forget since.'] }
 const YEAR = { description: 'When they left.', examples: [2021] }
 const IMAGE = { examples: ['https://images.example.org/grace.png'] }
 
-const Testimonial = Answer({
+const Testimonial = ResponseObject({
   id: OpaqueId,
   name: Type.String(NAME),
-  imageUrl: Nullable(IMAGE),
+  imageUrl: NullableString(IMAGE),
   batchYear: Type.Integer(YEAR),
   content: Type.String(CONTENT),
   createdAt: DateTime,
 }, { title: 'Testimonial' })
 
-const Name = Text({ minLength: 1, ...NAME })
-const Content = Text({ minLength: 1, ...CONTENT })
+const Name = TextInput({ minLength: 1, ...NAME })
+const Content = TextInput({ minLength: 1, ...CONTENT })
 const BatchYear = Type.Integer({ minimum: 1900, maximum: 3000, ...YEAR })
-const Image = UrlOrEmpty(IMAGE)
-const params = Type.Object({ id: Id({ description: 'The id of the testimonial.' }) })
+const Image = UrlOrEmptyInput(IMAGE)
+const params = Type.Object({ id: IdParam({ description: 'The id of the testimonial.' }) })
 
 export const list = {
   operationId: 'listTestimonials',
@@ -33,7 +35,7 @@ export const list = {
     })),
   }),
   response: {
-    200: Answer({
+    200: ResponseObject({
       items: Type.Array(Testimonial),
       page: Type.Integer({ examples: [1] }),
       limit: Type.Integer({ examples: [12] }),
@@ -48,7 +50,7 @@ export const create = {
   body: Type.Object({
     name: Name, content: Content, batchYear: BatchYear, imageUrl: Type.Optional(Image),
   }, { title: 'NewTestimonial' }),
-  response: { 201: Answer({ testimonial: Testimonial }) },
+  response: { 201: ResponseObject({ testimonial: Testimonial }) },
 }
 
 export const update = {
@@ -62,7 +64,7 @@ export const update = {
     batchYear: Type.Optional(BatchYear),
     imageUrl: Type.Optional(Image),
   }, { title: 'TestimonialChanges' }),
-  response: { 200: Answer({ testimonial: Testimonial }) },
+  response: { 200: ResponseObject({ testimonial: Testimonial }) },
 }
 
 export const remove = {

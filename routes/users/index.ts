@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { HttpError } from '../../lib/http-error.ts'
-import { deleteUser, listUsers, readAnalytics, setUserClub, setUserRole, updateUser } from './queries.ts'
+import { HttpError } from '../../lib/errors.ts'
+import { audit, changedFields } from '../../lib/http/audit.ts'
+import { analyticsQuery, deleteUser, setUserClub, setUserRole, updateUser, usersQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Users as admins see and change them, and what the platform amounts to. */
@@ -11,7 +12,7 @@ const users: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.list,
     config: { failure: 'Error fetching users', cache: 'private' },
   }, async (_request, reply) => {
-    await reply.cached(listUsers)
+    await reply.cached(usersQuery)
   })
 
   app.get('/analytics', {
@@ -19,7 +20,7 @@ const users: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.analytics,
     config: { failure: 'Error fetching platform analytics', cache: 'private' },
   }, async (_request, reply) => {
-    await reply.cached(readAnalytics)
+    await reply.cached(analyticsQuery)
   })
 
   app.put('/:id', {
@@ -27,8 +28,12 @@ const users: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.update,
     config: { failure: 'Error updating user' },
   }, async request => {
-    const user = await updateUser(app.sql, request.params.id, request.body)
+    const { firstName, lastName, email, clubId } = request.body
+    const changes = { firstName, lastName, email, clubId }
+    const user = await updateUser(app.sql, request.params.id, changes)
     if (!user) throw new HttpError(404, 'User not found')
+    audit(request, 'user-changed', { user: user.id, fields: changedFields(changes) })
+    if (clubId !== undefined) audit(request, 'membership-changed', { user: user.id, club: clubId })
     return { user, message: 'User updated successfully' as const }
   })
 
@@ -40,6 +45,7 @@ const users: FastifyPluginAsyncTypebox = async app => {
     const { userId } = request.params
     if (userId === request.user.id) throw new HttpError(400, 'You cannot change your own role')
     const user = await setUserRole(app.sql, userId, request.body.newRole)
+    audit(request, 'role-changed', { user: user.id, role: user.role })
     return { user, message: 'Role changed successfully' as const }
   })
 
@@ -49,6 +55,7 @@ const users: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error assigning user to club' },
   }, async request => {
     const user = await setUserClub(app.sql, request.params.userId, request.body.clubId)
+    audit(request, 'membership-changed', { user: user.id, club: user.clubId })
     return { user, message: 'User assigned to club successfully' as const }
   })
 
@@ -62,7 +69,9 @@ const users: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.remove,
     config: { failure: 'Error deleting user' },
   }, async request => {
-    if (!await deleteUser(app.sql, request.params.id)) throw new HttpError(404, 'User not found')
+    const { id } = request.params
+    if (!await deleteUser(app.sql, id)) throw new HttpError(404, 'User not found')
+    audit(request, 'user-deleted', { user: id })
     return { message: 'User deleted successfully' }
   })
 }

@@ -1,28 +1,27 @@
 import type { Static } from '@sinclair/typebox'
 
-import type { Role } from '../../lib/accounts.ts'
+import type { Role } from '../../lib/auth/accounts.ts'
 import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
-import type { Sql } from '../../lib/database.ts'
-import { only } from '../../lib/rows.ts'
+import { expectOne, type Sql } from '../../lib/database/client.ts'
 import type { analytics, assignClub, changeRole, list, update } from './schemas.ts'
 
 type FullUser = Static<typeof assignClub.response[200]>['user']
 type UserWithRole = Static<typeof changeRole.response[200]>['user']
 
-const club = (sql: Sql) => sql`
+const clubColumn = (sql: Sql) => sql`
   CASE WHEN clubs.id IS NOT NULL THEN json_build_object('name', clubs.name) END AS club
 `
 
-const everything = (sql: Sql) => sql`
+const allColumns = (sql: Sql) => sql`
   users.id, email, password, idp_id AS "idpId", avatar, first_name AS "firstName", last_name AS "lastName", role,
-  club_id AS "clubId", iso8601(created_at) AS "createdAt", iso8601(updated_at) AS "updatedAt", ${club(sql)}
+  club_id AS "clubId", iso8601(created_at) AS "createdAt", iso8601(updated_at) AS "updatedAt", ${clubColumn(sql)}
 `
 
-export const listUsers = (sql: Sql): CachedQuery<Body<typeof list>> => ({
+export const usersQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   list: ['users', sql`
     SELECT
       users.id, email, first_name AS "firstName", last_name AS "lastName", role, club_id AS "clubId",
-      iso8601(created_at) AS "createdAt", ${club(sql)},
+      iso8601(created_at) AS "createdAt", ${clubColumn(sql)},
       json_build_object(
         'eventRegistrations', coalesce(registrations.count, 0), 'blogs', coalesce(blogs.count, 0)
       ) AS "_count"
@@ -35,7 +34,7 @@ export const listUsers = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   `],
 })
 
-export const readAnalytics = (sql: Sql): CachedQuery<Body<typeof analytics>> => ({
+export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> => ({
   fields: sql`
     SELECT analytics
     FROM (
@@ -81,23 +80,23 @@ export async function updateUser (
       WHERE id = ${id}
       RETURNING *
     )
-    SELECT ${everything(sql)} FROM users LEFT JOIN clubs ON clubs.id = club_id
+    SELECT ${allColumns(sql)} FROM users LEFT JOIN clubs ON clubs.id = club_id
   `
   return user
 }
 
 export async function setUserRole (sql: Sql, id: string, role: Role) {
-  return only(await sql<UserWithRole[]>`
+  return expectOne(await sql<UserWithRole[]>`
     WITH users AS (UPDATE users SET role = ${role} WHERE id = ${id} RETURNING *)
-    SELECT users.id, email, first_name AS "firstName", last_name AS "lastName", role, ${club(sql)}
+    SELECT users.id, email, first_name AS "firstName", last_name AS "lastName", role, ${clubColumn(sql)}
     FROM users LEFT JOIN clubs ON clubs.id = club_id
   `)
 }
 
 export async function setUserClub (sql: Sql, id: string, clubId: string) {
-  return only(await sql<FullUser[]>`
+  return expectOne(await sql<FullUser[]>`
     WITH users AS (UPDATE users SET club_id = ${clubId} WHERE id = ${id} RETURNING *)
-    SELECT ${everything(sql)} FROM users LEFT JOIN clubs ON clubs.id = club_id
+    SELECT ${allColumns(sql)} FROM users LEFT JOIN clubs ON clubs.id = club_id
   `)
 }
 

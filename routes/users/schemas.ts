@@ -1,23 +1,23 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Answer, Avatar, Count, DateTime, Email, EmailAddress, FirstName, Id, LastName, Message, NamedClub, Nullable,
-  NullableText, OpaqueId, Role, Text,
+  Avatar, Count, DateTime, EmailAddress, EmailInput, FirstName, IdParam, LastName, Message, NamedClub,
+  NullableString, NullableTextInput, OpaqueId, ResponseObject, Role, TextInput,
 } from '../../lib/schemas.ts'
 
 const Club = Type.Union([NamedClub, Type.Null()])
-const ClubId = Nullable({ description: 'The club that they are a member of.', examples: OpaqueId.examples })
+const ClubId = NullableString({ description: 'The club that they are a member of.', examples: OpaqueId.examples })
 
 const name = { firstName: FirstName, lastName: LastName }
 
-/** Everything kept of a user, the password's hash included; the contract has it so for these two answers. */
-const FullUser = Answer({
+/** All columns of a user, the password hash included: the contract requires it in these two responses. */
+const FullUser = ResponseObject({
   id: OpaqueId,
   email: EmailAddress,
   password: Type.String({
     description: 'A hash.', examples: ['$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaA'],
   }),
-  idpId: Nullable({
+  idpId: NullableString({
     description: 'Who they are to the identity provider, once they signed in with it.',
     examples: ['110169484474386276334'],
   }),
@@ -35,8 +35,8 @@ export const list = {
   summary: 'List the users',
   description: 'Newest first.',
   response: {
-    200: Answer({
-      users: Type.Array(Answer({
+    200: ResponseObject({
+      users: Type.Array(ResponseObject({
         id: OpaqueId,
         email: EmailAddress,
         ...name,
@@ -44,7 +44,7 @@ export const list = {
         clubId: ClubId,
         createdAt: DateTime,
         club: Club,
-        _count: Answer({ eventRegistrations: Count, blogs: Count }),
+        _count: ResponseObject({ eventRegistrations: Count, blogs: Count }),
       }, { title: 'ListedUser' })),
     }),
   },
@@ -54,30 +54,30 @@ export const analytics = {
   operationId: 'getAnalytics',
   summary: 'What the platform amounts to',
   response: {
-    200: Answer({
-      analytics: Answer({
+    200: ResponseObject({
+      analytics: ResponseObject({
         totalUsers: Count,
         totalClubs: Count,
         totalEvents: Count,
         totalBlogs: Count,
         totalMentors: Count,
-        roleCounts: Type.Array(Answer({ role: Role, _count: Answer({ role: Count }) }), {
+        roleCounts: Type.Array(ResponseObject({ role: Role, _count: ResponseObject({ role: Count }) }), {
           description: 'How many users have each role, in no particular order; a role that nobody has is missing.',
         }),
-        recentRegistrations: Type.Array(Answer({
+        recentRegistrations: Type.Array(ResponseObject({
           id: OpaqueId,
           userId: OpaqueId,
           eventId: OpaqueId,
           registeredAt: DateTime,
-          event: Answer({ title: Type.String({ examples: ['Chess Night'] }) }),
-          user: Answer(name),
+          event: ResponseObject({ title: Type.String({ examples: ['Chess Night'] }) }),
+          user: ResponseObject(name),
         }), { description: 'The last ten registrations for events.' }),
       }, { title: 'Analytics' }),
     }),
   },
 }
 
-const params = Type.Object({ id: Id({ description: 'The id of the user.' }) })
+const params = Type.Object({ id: IdParam({ description: 'The id of the user.' }) })
 const userParams = Type.Object({ userId: params.properties.id })
 
 export const update = {
@@ -86,15 +86,15 @@ export const update = {
   description: 'What is left out stays as it is. An email that is taken, or an unknown club, is the 500.',
   params,
   body: Type.Object({
-    firstName: Type.Optional(Text({ minLength: 1, examples: FirstName.examples })),
-    lastName: Type.Optional(Text({ minLength: 1, examples: LastName.examples })),
-    email: Type.Optional(Email()),
-    clubId: Type.Optional(NullableText({
+    firstName: Type.Optional(TextInput({ minLength: 1, examples: FirstName.examples })),
+    lastName: Type.Optional(TextInput({ minLength: 1, examples: LastName.examples })),
+    email: Type.Optional(EmailInput()),
+    clubId: Type.Optional(NullableTextInput({
       description: 'The club that they are a member of; null for none.', examples: OpaqueId.examples,
     })),
   }, { title: 'UserChanges' }),
   response: {
-    200: Answer({ user: FullUser, message: Type.Literal('User updated successfully') }),
+    200: ResponseObject({ user: FullUser, message: Type.Literal('User updated successfully') }),
     404: Message('User not found'),
   },
 }
@@ -106,8 +106,8 @@ export const changeRole = {
   params: userParams,
   body: Type.Object({ newRole: Role }, { title: 'RoleChange' }),
   response: {
-    200: Answer({
-      user: Answer({
+    200: ResponseObject({
+      user: ResponseObject({
         id: OpaqueId, email: EmailAddress, ...name, role: Role, club: Club,
       }, { title: 'UserWithRole' }),
       message: Type.Literal('Role changed successfully'),
@@ -122,10 +122,10 @@ export const assignClub = {
   description: 'Neither their role nor the head of the club changes. An unknown user or club is the 500.',
   params: userParams,
   body: Type.Object({
-    clubId: Text({ minLength: 1, description: 'The id of the club.', examples: OpaqueId.examples }),
+    clubId: TextInput({ minLength: 1, description: 'The id of the club.', examples: OpaqueId.examples }),
   }, { title: 'ClubAssignment' }),
   response: {
-    200: Answer({ user: FullUser, message: Type.Literal('User assigned to club successfully') }),
+    200: ResponseObject({ user: FullUser, message: Type.Literal('User assigned to club successfully') }),
   },
 }
 
@@ -136,7 +136,7 @@ export const removeFromClub = {
   description: 'Always a 400. `PUT /users/{id}` with `clubId: null` does it.',
   deprecated: true,
   params,
-  unchecked: { params: userParams },
+  docsOnly: { params: userParams },
 }
 
 export const remove = {

@@ -4,35 +4,17 @@ import type { BrowserContext } from 'playwright-core'
 import t, { type Test } from 'tap'
 
 import { launch } from '../chromium.ts'
+import { serveFrontend } from '../frontend.ts'
 import { build } from '../helper.ts'
 import { freePort } from '../process.ts'
-import { CLIENT, newAccount, serve, startProvider } from '../provider.ts'
+import { CLIENT, newAccount, startProvider } from '../provider.ts'
 
 const service = `http://localhost:${await freePort()}`
 const IDP_REDIRECT_URI = `${service}/auth/google/callback`
 
-/** The browser app: a page with a link that signs in, and one that is returned to. */
-const PAGES: Record<string, string> = {
-  '/': `<title>Welcome</title><a href="${service}/auth/google/start?redirect=/events%3Fpage=2">Sign in</a>`,
-  '/auth/callback': `<title>Signing in</title><h1></h1><p></p>
-    <script type="module">
-      const query = new URLSearchParams(location.search)
-      const headers = { authorization: 'Bearer ' + query.get('token') }
-      const response = await fetch('${service}/auth/me', { headers })
-      const { user } = await response.json()
-      document.querySelector('p').textContent = query.get('to')
-      document.querySelector('h1').textContent = 'Hello ' + user.firstName + ' ' + user.lastName
-    </script>`,
-}
-
-const serveFrontend = (host: string) => serve(t, (request, response) => {
-  const page = PAGES[request.url!.split('?', 1)[0]!]
-  response.writeHead(page ? 200 : 404, { 'content-type': 'text/html' }).end(`<!doctype html>${page}`)
-}, host)
-
 // Browsers take every name under localhost for this machine.
-const first = await serveFrontend('app.localhost')
-const second = await serveFrontend('second.localhost')
+const first = await serveFrontend(t, service, 'app.localhost')
+const second = await serveFrontend(t, service, 'second.localhost')
 const provider = await startProvider(t, IDP_REDIRECT_URI)
 const ada = newAccount()
 const grace = newAccount({ given_name: 'Grace', family_name: 'Hopper' })

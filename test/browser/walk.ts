@@ -2,6 +2,7 @@
 // `npm run example` behind it. With SCREENSHOTS=1 the pictures that the README shows are taken on the way. Not part of
 // `npm test`, because it needs Chromium; `npm run test:browser` runs it.
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 
 import type { BrowserContextOptions, Page, Request } from 'playwright-core'
 import t, { type Test } from 'tap'
@@ -106,7 +107,7 @@ async function signIn (page: Page, name: string) {
   await follow(page, 'Sign in')
   await page.getByLabel('Email').fill(`${name}@demo.example.org`)
   await page.getByLabel('Password').fill(PASSWORD)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await page.getByRole('button', { name: 'Sign out' }).waitFor()
 }
 
@@ -119,6 +120,17 @@ const entry = (page: Page, title: string) =>
 
 /** Whether nothing is wider than the screen. */
 const fits = (page: Page) => page.evaluate('document.documentElement.scrollWidth <= innerWidth')
+
+/** Asks for the address of a calendar. Returns its path, and what is there. */
+async function subscribe (page: Page, { close = true } = {}) {
+  await page.getByRole('button', { name: 'Subscribe' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Subscribe' })
+  const address = await dialog.getByLabel('Address of the calendar').inputValue()
+  const link = await dialog.getByRole('link', { name: 'Open in my calendar' }).getAttribute('href')
+  if (link !== address.replace('http', 'webcal')) throw new Error(`It opens ${link}`)
+  if (close) await dialog.getByRole('button', { name: 'Close' }).click()
+  return { path: new URL(address).pathname, calendar: await (await fetch(address)).text() }
+}
 
 /** Takes a picture of what the screen shows, for the README. */
 async function screenshot (page: Page, name: string) {
@@ -143,8 +155,13 @@ walk('A visitor looks around', {}, async (t, page) => {
   await page.goBack()
   await page.getByText('Page 2 of 3').waitFor()
 
+  t.equal((await subscribe(page)).path, '/feeds/events.ics')
+
   await follow(page, 'Clubs')
   await follow(page, 'Robotics Workshop')
+  const { path, calendar } = await subscribe(page)
+  t.match(path, /^\/feeds\/clubs\/[-0-9a-f]{36}\.ics$/)
+  t.match(calendar, 'NAME;VALUE=TEXT:Robotics Workshop')
   await page.getByText('Head of the club').waitFor()
   t.match(await page.textContent('main'), /Robot sumo, the third.*Adaeze Nwosu.*Nkechi Obi.*Soldering/)
 
@@ -207,7 +224,7 @@ walk('A visitor who likes a mentor registers, and is back at the mentors', {
 
 walk('A person signs in with the provider', {}, async (t, page) => {
   await page.goto(`${origin}/sign-in?to=/mentors`)
-  await page.getByRole('link', { name: 'Sign in with' }).click()
+  await page.getByRole('button', { name: 'Sign in with' }).click()
   await page.fill('input[name=sub]', grace.sub)
   await page.fill('input[name=password]', grace.password)
   await page.click('button')
@@ -215,6 +232,52 @@ walk('A person signs in with the provider', {}, async (t, page) => {
   t.equal(page.url(), `${origin}/mentors`, 'the token has left the address')
   await follow(page, 'Grace', 'Grace Hopper')
   t.match(await page.textContent('main'), 'Student')
+})
+
+walk('A token is taken only in answer to a sign-in that this app has begun', {}, async (t, page) => {
+  // As good as any, but of somebody else.
+  const signedIn = await fetch(`${api}/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email: 'student@demo.example.org', password: PASSWORD }),
+  })
+  const { token } = await signedIn.json() as { token: string }
+
+  async function isRefused (what: string, query: object) {
+    await page.goto(`${origin}/auth/callback?${new URLSearchParams({ token, ...query })}`)
+    await page.getByRole('heading', { level: 1, name: 'That was no sign-in' }).waitFor()
+    t.equal(page.url(), `${origin}/auth/callback`, `${what}: the token has left the address`)
+    t.equal(await page.evaluate('sessionStorage.getItem("token")'), null, what)
+  }
+  const begin = async () => {
+    await page.goto(`${origin}/sign-in?to=/mentors`)
+    await page.getByRole('button', { name: 'Sign in with' }).click()
+    await page.waitForURL(`${provider.issuer}/login/*`)
+  }
+
+  await isRefused('no sign-in was begun', { to: 'another-value' })
+  await isRefused('no value, and none was begun', {})
+  await begin()
+  await isRefused('the value of another sign-in', { to: 'another-value' })
+  await begin()
+  await isRefused('no value', {})
+  await begin()
+  await isRefused('an address', { to: '/mentors' })
+
+  await begin()
+  const back = page.waitForRequest(`${origin}/auth/callback?*`)
+  await page.fill('input[name=sub]', grace.sub)
+  await page.fill('input[name=password]', grace.password)
+  await page.click('button')
+  await told(page, 'Welcome, Grace.')
+  const value = new URL((await back).url()).searchParams.get('to')!
+
+  await page.goto(`${origin}/auth/callback?${new URLSearchParams({ token, to: 'another-value' })}`)
+  await page.getByRole('heading', { level: 1, name: 'That was no sign-in' }).waitFor()
+  await page.goto(origin)
+  await page.getByRole('link', { name: 'Grace', exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await isRefused('a value that was used', { to: value })
 })
 
 walk('A student on a phone', {
@@ -229,10 +292,10 @@ walk('A student on a phone', {
 
   await page.getByLabel('Email').fill('student@demo.example.org')
   await page.getByLabel('Password').fill('wrong password')
-  await page.getByRole('button', { name: 'Sign in' }).tap()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).tap()
   await page.getByText('Invalid credentials').waitFor()
   await page.getByLabel('Password').fill(PASSWORD)
-  await page.getByRole('button', { name: 'Sign in' }).tap()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).tap()
   await told(page, 'Welcome, Yuki.')
 
   await menu.tap()
@@ -248,6 +311,13 @@ walk('A student on a phone', {
   await follow(page, 'Yuki', 'Yuki Tanaka')
   t.match(await page.textContent('main'), /Sunrise from the ridge.*Notes for a cheaper motor controller.*Adaeze Nwosu/)
   t.ok(await fits(page))
+
+  const own = await subscribe(page, { close: false })
+  t.match(own.calendar, 'SUMMARY:Sunrise from the ridge')
+  t.ok(await fits(page))
+  await page.getByRole('button', { name: 'End this address' }).tap()
+  await told(page, 'Nobody can see your events by that address any more.')
+  t.equal((await fetch(api + own.path)).status, 404)
 
   await follow(page, 'Write a blog')
   await page.getByLabel('Title').fill('<img src=x onerror=alert(1)>')
@@ -342,6 +412,12 @@ walk('A club head, by keyboard alone', { refusals: ['POST /events 400'] }, async
   await page.getByRole('heading', { level: 1, name: 'Build a line' }).waitFor()
   t.equal(await page.locator('tbody tr').count(), 11)
   t.match(await page.textContent('tbody'), 'amara@demo.example.org')
+  await page.getByRole('button', { name: 'Download' }).focus()
+  const [file] = await Promise.all([page.waitForEvent('download'), press('Enter')])
+  t.equal(file.suggestedFilename(), 'registrations.csv')
+  const lines = (await readFile(await file.path(), 'utf8')).trim().split('\r\n')
+  t.equal(lines.length, 1 + 11)
+  t.match(lines.join(), 'amara@demo.example.org')
 
   await page.goBack()
   await entry(page, 'Robots on thin ice').getByRole('button', { name: 'Delete' }).focus()
@@ -404,6 +480,9 @@ walk('An admin', {
   await told(page, '“News from the admins” is saved.')
 
   await tab('Users')
+  const saved = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'Download' }).click()
+  t.match(await readFile(await (await saved).path(), 'utf8'), /^\ufeffemail,firstName.*student@demo\.example\.org/s)
   t.equal(await page.locator('.rows > li').count(), 28)
   await page.getByLabel('Find by name or email').fill('lovelace')
   t.equal(await page.locator('.rows > li:visible').count(), 1)

@@ -7,20 +7,17 @@ import { promisify } from 'node:util'
 
 import postgres from 'postgres'
 
-import { migrate } from '#lib/migrations.js'
+import { migrate } from '#lib/database/migrations.js'
 import { Cluster, makeProxy } from '../cluster.ts'
 import { postgresOf, remaining } from '../process.ts'
 import { findContradictions } from './ledger.ts'
 import { Load } from './load.ts'
 import { type Row, rowOf } from './report.ts'
-import type { Scope } from './scope.ts'
+import type { Scope } from '../scope.ts'
 import { type Service, startService, watchReadiness } from './service.ts'
 import { makeWorld, type World } from './world.ts'
 
 const run = promisify(execFile)
-
-/** By how many milliseconds an answer may be later than DATABASE_TIMEOUT says. */
-const MARGIN = 1000
 
 /** How long the service may take to recover, in milliseconds. */
 const PATIENCE = 15_000
@@ -55,13 +52,12 @@ interface Strike {
 }
 
 /** Runs a fault in the middle of a load, and waits until everything is as before. */
-async function strike (
+export async function strike (
   fault: string, { service, world, timeout }: Target, { inflict, fails, isAway }: Strike
 ): Promise<Row> {
-  const load = new Load(world, service.url, { bound: timeout * 1000 + MARGIN })
+  const load = new Load(world, service.url, { wait: timeout * 1000 })
   const watch = watchReadiness(service.url)
-  load.start()
-  await sleep(500)
+  await load.start()
   const { failed } = load
   const start = performance.now()
   await inflict().catch(error => load.problems.push(String(error.message)))
@@ -172,8 +168,8 @@ async function openOutside ({ scope, directory }: Setting, timeout: number): Pro
 }
 
 /** A server with a migrated database. */
-export async function startCluster (scope: Scope, directory: string) {
-  const cluster = await Cluster.create(scope, directory)
+export async function startCluster (scope: Scope, directory: string, bin?: string) {
+  const cluster = await Cluster.create(scope, directory, bin)
   await cluster.start()
   const sql = postgres(cluster.url(), { max: 1 })
   await sql`CREATE DATABASE community`

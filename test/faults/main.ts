@@ -3,14 +3,15 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { runMain } from '#lib/main.js'
+import { runMain } from '#lib/errors.js'
 import { databaseFaults, type Fault, type Setting } from './database.ts'
+import { failOverFaults } from './fail-over.ts'
 import { instanceFaults } from './instances.ts'
-import { type Options, readOptions, USAGE } from './options.ts'
+import { type Options, readFaultOptions, USAGE } from './options.ts'
 import { overloadFaults } from './overload.ts'
 import { processFaults } from './process.ts'
 import { type Row, showHeader, showRow } from './report.ts'
-import { Scope } from './scope.ts'
+import { Scope } from '../scope.ts'
 
 const scope = new Scope()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -21,7 +22,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 await runMain(async () => {
-  const options = readOptions(process.argv.slice(2))
+  const options = readFaultOptions()
   if (options.help) return console.log(USAGE)
   try {
     await runFaults(options)
@@ -39,7 +40,7 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   // PgBouncer and HAProxy, which do not run as root, must be able to enter it.
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
-  const faults = [databaseFaults, processFaults, overloadFaults, instanceFaults]
+  const faults = [databaseFaults, failOverFaults, processFaults, overloadFaults, instanceFaults]
     .flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()

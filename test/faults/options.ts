@@ -1,6 +1,4 @@
-import { parseArgs } from 'node:util'
-
-import { StartupError } from '#lib/startup-error.js'
+import { readOptions } from '../options.ts'
 
 export const USAGE = `Usage: npm run test:faults [-- OPTION …]
 
@@ -17,20 +15,13 @@ export interface Options {
   allowMissing: boolean
 }
 
-export function readOptions (args: string[]): Options {
-  try {
-    const { values } = parseArgs({
-      args,
-      options: {
-        short: { type: 'boolean', default: false },
-        only: { type: 'string', default: '' },
-        'allow-missing': { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    })
-    const { help, short, only, 'allow-missing': allowMissing } = values
-    return { help, short, only: new RegExp(only), allowMissing }
-  } catch (error) {
-    throw new StartupError(`${(error as Error).message} (--help tells more)`)
-  }
-}
+/** Reads the command line. Throws a StartupError of one line when it is wrong. */
+export const readFaultOptions = (): Options => readOptions({
+  options: {
+    short: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+    'allow-missing': { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+}, ({ values: { only, 'allow-missing': allowMissing, ...values } }) =>
+  ({ ...values, only: new RegExp(only), allowMissing }))

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { shutdownTimeouts } from '#lib/shutdown-timeouts.js'
 import { type Fault, lazy, type Setting, startCluster } from './database.ts'
 import { openClient, type Outcome } from './http.ts'
 import { findContradictions } from './ledger.ts'
@@ -11,16 +12,19 @@ import { rowOf } from './report.ts'
 import { type Service, startService } from './service.ts'
 import { makeWorld, type World } from './world.ts'
 
-/** Within how many milliseconds each answer must be there. */
-const BOUND = 6000
+/** How long the service may let an operation wait, in milliseconds: the default of DATABASE_TIMEOUT. */
+const WAIT = 5000
 
-/** Within how many seconds after SIGTERM the service must have ended, whatever its clients do. */
-const STOPPED = 15
+/** The default of STOP_DELAY, in seconds. */
+const STOP_DELAY = 1
 
 export function processFaults ({ scope, directory, short }: Setting): Fault[] {
+  const timeout = short ? 2 : 5
+  /** Within how many seconds after SIGTERM the service must have ended, whatever its clients do. */
+  const { total } = shutdownTimeouts({ STOP_DELAY, DATABASE_TIMEOUT: timeout })
   const server = lazy(async () => {
     const { cluster, databaseUrl } = await startCluster(scope, directory)
-    const variables = { DATABASE_URL: cluster.url('community'), DATABASE_TIMEOUT: short ? '2' : '5' }
+    const variables = { DATABASE_URL: cluster.url('community'), DATABASE_TIMEOUT: String(timeout) }
     return { world: await makeWorld(databaseUrl), variables }
   })
 
@@ -29,19 +33,18 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
       name: 'SIGTERM under load',
       async run () {
         const { world, variables } = await server()
-        const service = await startService(scope, directory, { ...variables, LOG_LEVEL: 'info' })
+        const service = await startService(scope, directory, variables)
         let stopping = Infinity
         // A moment after the signal was sent, it has arrived.
         const inspect = ({ start, status, headers }: Outcome) =>
           status > 0 && start > stopping + 100 && headers.connection !== 'close' ? 'the connection is kept' : undefined
         const load = new Load(world, service.url, {
-          bound: BOUND, readers: 20, writers: 20, pause: 0, inspect, allows: isTurnedAway,
+          wait: WAIT, readers: 20, writers: 20, pause: 0, inspect, allows: isTurnedAway,
         })
-        load.start()
-        await sleep(short ? 1000 : 3000)
+        await load.start(short ? 1000 : 3000)
         const beforehand = load.answered
         stopping = performance.now()
-        const { note, problems } = await stopService(service)
+        const { note, problems } = await stopService(service, total)
         await load.stop()
 
         const row = rowOf(this.name, [load], await load.ledger.findLost(world))
@@ -57,8 +60,8 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
       async run () {
         const { world, variables } = await server()
         const service = await startService(scope, directory, variables)
-        const load = new Load(world, service.url, { bound: BOUND, allows: isTurnedAway })
-        load.start()
+        const load = new Load(world, service.url, { wait: WAIT, allows: isTurnedAway })
+        await load.start()
         const { hostname, port } = new URL(service.url)
         const request = `GET /livez HTTP/1.1\r\nHost: ${hostname}\r\n`
         const holders = ['', request, `${request}\r\n`].map(bytes => {
@@ -66,7 +69,7 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
           return socket.on('error', () => {})
         })
         await sleep(500)
-        const { note, problems } = await stopService(service)
+        const { note, problems } = await stopService(service, total)
         await load.stop()
         for (const socket of holders) socket.destroy()
 
@@ -90,10 +93,10 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
           slowestStart = Math.max(slowestStart, performance.now() - start)
           // What was under way is lost with the process, of which nothing can be promised but that it is not half done.
           const load = new Load(world, service.url, {
-            bound: BOUND, allows: ({ error }) => /^(ECONNREFUSED|ECONNRESET|aborted)$/.test(error ?? ''),
+            wait: WAIT, allows: ({ error }) => /^(ECONNREFUSED|ECONNRESET|aborted)$/.test(error ?? ''),
           })
+          await load.start()
           const big = startBigWrites(world, service)
-          load.start()
           for (let polls = 0; polls < 100 && !big.isUnderWay(); polls++) await sleep(50)
           await sleep(500 + Math.random() * 500)
           service.child.kill('SIGKILL')
@@ -113,14 +116,14 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
 }
 
 /** Stops the service as its operators do, and judges how it ends. */
-async function stopService ({ child, ended }: Service) {
+async function stopService ({ child, ended }: Service, limit: number) {
   const start = performance.now()
   child.kill('SIGTERM')
   const { code, signal } = await ended
   const seconds = ((performance.now() - start) / 1000).toFixed(1)
   const problems: string[] = []
   if (code !== 0) problems.push(`it ended with ${code ?? signal}`)
-  if (Number(seconds) > STOPPED) problems.push(`it took ${seconds} s to end`)
+  if (Number(seconds) > limit) problems.push(`it took ${seconds} s to end`)
   return { note: `ended after ${seconds} s`, problems }
 }
 
@@ -134,7 +137,7 @@ const CROWD = 100
 
 /** Makes clubs and deletes events until it is stopped, which returns what is half done or lost of that. */
 function startBigWrites (world: World, { url }: Service) {
-  const client = openClient(url, 4, BOUND)
+  const client = openClient(url, 4, 2 * WAIT)
   const clubs = new Set<string>()
   const deleted = new Set<string>()
   const events: string[] = []

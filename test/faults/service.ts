@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 
 import { freePort } from '../process.ts'
 import { send } from './http.ts'
-import type { Scope } from './scope.ts'
+import type { Scope } from '../scope.ts'
 import { SECRET } from './world.ts'
 
 /** Starts the service as its operators do. */
@@ -37,9 +37,7 @@ export async function startService (
   // Nothing of the environment of the tests may configure it.
   const child = spawn(START, {
     cwd: directory,
-    env: {
-      PATH: process.env.PATH, NODE_ENV: 'production', LOG_LEVEL: 'warn', JWT_SECRET: SECRET, PORT: port, ...environment,
-    },
+    env: { PATH: process.env.PATH, NODE_ENV: 'production', JWT_SECRET: SECRET, PORT: port, ...environment },
     stdio: ['ignore', output, output],
   })
   closeSync(output)

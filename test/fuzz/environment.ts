@@ -8,9 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import { startEmbeddedPostgres } from '#lib/embedded-postgres.js'
-import { migrate } from '#lib/migrations.js'
+import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
+import { migrate } from '#lib/database/migrations.js'
 import { withDatabase } from '../run.ts'
+import type { Scope } from '../scope.ts'
 
 /** Where the embedded server and the service work; nobody else does, and it is removed at the end. */
 const DIRECTORY = '.data/fuzz'
@@ -24,35 +25,14 @@ const LAST_MOMENTS = 2000
 /** How many lines of the service's log are kept to be shown. */
 const LOG_LINES = 20
 
-/** A run, for the helpers that expect a test: what they make is gone when it ends. */
-export class Run {
-  readonly #tasks: (() => unknown)[] = []
-
-  teardown (clean: () => unknown) {
-    this.#tasks.unshift(clean)
-  }
-
-  /** Undoes everything, the last first, even if a part of it fails. */
-  async end () {
-    for (let task = this.#tasks.shift(); task; task = this.#tasks.shift()) {
-      try {
-        await task()
-      } catch (error) {
-        console.error(error)
-        process.exitCode = 1
-      }
-    }
-  }
-}
-
 /** Makes a migrated database, on the server at DATABASE_URL or an embedded one. Returns its address. */
-export async function makeDatabase (run: Run) {
+export async function makeDatabase (scope: Scope) {
   await mkdir(DIRECTORY, { recursive: true })
-  run.teardown(() => rm(DIRECTORY, { recursive: true }))
-  const server = process.env.DATABASE_URL || await startServer(run)
+  scope.teardown(() => rm(DIRECTORY, { recursive: true }))
+  const server = process.env.DATABASE_URL || await startServer(scope)
   const name = `fuzz_${randomUUID()}`
   const sql = postgres(server, { max: 1, fetch_types: false, onnotice () {} })
-  run.teardown(async () => {
+  scope.teardown(async () => {
     await sql`DROP DATABASE IF EXISTS ${sql(name)} WITH (FORCE)`
     await sql.end()
   })
@@ -62,9 +42,9 @@ export async function makeDatabase (run: Run) {
   return url
 }
 
-async function startServer (run: Run) {
+async function startServer (scope: Scope) {
   const server = await startEmbeddedPostgres(DIRECTORY, { info () {}, warn: console.error })
-  run.teardown(() => server.release())
+  scope.teardown(() => server.release())
   const sql = postgres(server.url, { max: 1 })
   // Nothing here has to survive a power cut.
   await sql`ALTER SYSTEM SET fsync = off`
@@ -88,9 +68,9 @@ export class Service {
     this.#environment = environment
   }
 
-  static async start (run: Run, environment: NodeJS.Dict<string>) {
+  static async start (scope: Scope, environment: NodeJS.Dict<string>) {
     const service = new Service(environment)
-    run.teardown(() => service.#stop())
+    scope.teardown(() => service.#stop())
     await service.#start()
     return service
   }

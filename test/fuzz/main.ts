@@ -1,43 +1,43 @@
-// Sends random requests to a running service, and looks at every answer; `npm run fuzz -- --help` tells more.
+// Sends random requests to a running service and checks every response; see `npm run fuzz -- --help`.
 import fc from 'fast-check'
 
 import { loadConfig } from '#lib/config.js'
-import { runMain } from '#lib/main.js'
-import { StartupError } from '#lib/startup-error.js'
+import { runMain, StartupError } from '#lib/errors.js'
 import { freePort } from '../process.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
-import { makeDatabase, Run, Service } from './environment.ts'
+import { Scope } from '../scope.ts'
+import { makeDatabase, Service } from './environment.ts'
 import { Hints } from './hints.ts'
 import { readOperations } from './operations.ts'
-import { type Options, readOptions, USAGE } from './options.ts'
+import { type Options, readFuzzOptions, USAGE } from './options.ts'
 import { commandOf, showHeader, showRow, Tally } from './report.ts'
 import { requestsFor } from './requests.ts'
 import { Target } from './target.ts'
 import { makeWorld } from './world.ts'
 
 await runMain(async () => {
-  const options = readOptions(process.argv.slice(2))
+  const options = readFuzzOptions()
   if (options.help) return console.log(USAGE)
-  const run = new Run()
+  const scope = new Scope()
   process.once('SIGINT', async () => {
-    await run.end()
+    await scope.end()
     process.exit(130)
   })
   try {
-    if (!await fuzz(run, options)) process.exitCode = 1
+    if (!await fuzz(scope, options)) process.exitCode = 1
   } finally {
-    await run.end()
+    await scope.end()
   }
 })
 
 /** Fuzzes every operation. Tells whether all is well. */
-async function fuzz (run: Run, { runs, seed, only, path }: Options) {
-  const provider = await startFakeProvider(run)
+async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
+  const provider = await startFakeProvider(scope)
   const environment = {
     NODE_ENV: 'test',
     LOG_LEVEL: 'error',
     PORT: String(await freePort()),
-    DATABASE_URL: await makeDatabase(run),
+    DATABASE_URL: await makeDatabase(scope),
     JWT_SECRET: 'a secret of the fuzzing, long enough',
     ...CLIENT,
     IDP_ISSUER: provider.issuer,
@@ -52,12 +52,12 @@ async function fuzz (run: Run, { runs, seed, only, path }: Options) {
   if (chosen.length === 0) throw new StartupError(`No operation matches ${only}`)
   if (path && chosen.length > 1) throw new StartupError(`--path needs an operation, but ${chosen.length} match ${only}`)
 
-  const world = await makeWorld(run, environment.DATABASE_URL)
+  const world = await makeWorld(scope, environment.DATABASE_URL)
   const lasting = { exp: Math.floor(Date.now() / 1000) + 24 * 3600 }
   const hints = new Hints(world, [
     await provider.idToken(lasting), await provider.idToken({ ...lasting, email: world.emails[0] }),
   ])
-  const service = await Service.start(run, environment)
+  const service = await Service.start(scope, environment)
   const start = performance.now()
   let failures = 0
   const fail = (what: string) => {

@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 
-import type { Role } from '#lib/accounts.js'
+import type { Role } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
 import type { Config } from '#lib/config.js'
 
@@ -8,6 +8,7 @@ import type { Config } from '#lib/config.js'
 export interface Schema {
   type?: string | string[]
   format?: string
+  contentMediaType?: string
   minLength?: number
   minimum?: number
   maximum?: number

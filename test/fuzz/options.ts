@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { parseArgs } from 'node:util'
 
-import { StartupError } from '#lib/startup-error.js'
+import { readOptions } from '../options.ts'
 
 export const USAGE = `Usage: npm run fuzz [-- OPTION …]
 
@@ -19,29 +18,20 @@ export interface Options {
 }
 
 /** Reads the command line. Throws a StartupError of one line when it is wrong. */
-export function readOptions (args: string[]): Options {
-  try {
-    const { values } = parseArgs({
-      args,
-      options: {
-        runs: { type: 'string', default: '2000' },
-        seed: { type: 'string', default: String(randomInt(1, 2 ** 31)) },
-        only: { type: 'string', default: '' },
-        path: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    })
-    return {
-      help: values.help,
-      runs: toNumber(values.runs, '--runs'),
-      seed: toNumber(values.seed, '--seed'),
-      only: new RegExp(values.only),
-      path: values.path,
-    }
-  } catch (error) {
-    throw new StartupError(`${(error as Error).message} (--help tells more)`)
-  }
-}
+export const readFuzzOptions = (): Options => readOptions({
+  options: {
+    runs: { type: 'string', default: '2000' },
+    seed: { type: 'string', default: String(randomInt(1, 2 ** 31)) },
+    only: { type: 'string', default: '' },
+    path: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+}, ({ values }) => ({
+  ...values,
+  runs: toNumber(values.runs, '--runs'),
+  seed: toNumber(values.seed, '--seed'),
+  only: new RegExp(values.only),
+}))
 
 function toNumber (text: string, name: string) {
   if (!/^[1-9]\d{0,9}$/.test(text)) throw new Error(`${name} must be a whole number from 1`)

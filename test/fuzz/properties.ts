@@ -63,6 +63,7 @@ function isLike (schema: Schema, { headers, body }: Answer, { method }: Message)
   if (method === 'HEAD') return true
   const type = headers['content-type']
   if (schema.type === 'null') return body === '' && type === undefined
+  if (schema.contentMediaType) return type === `${schema.contentMediaType}; charset=utf-8`
   if (schema.enum) return type === 'text/plain; charset=utf-8' && schema.enum.includes(body)
   return type === 'application/json; charset=utf-8' && ajv.validate(schema, parse(body))
 }

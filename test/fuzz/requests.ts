@@ -3,7 +3,7 @@ import { parse as parseQuery, type ParsedUrlQuery } from 'node:querystring'
 
 import fc, { type Arbitrary } from 'fast-check'
 
-import { ROLES } from '#lib/accounts.js'
+import { ROLES } from '#lib/auth/accounts.js'
 import type { Hints } from './hints.ts'
 import type { Operation } from './operations.ts'
 import { accepted, anyJson, anyText, noJson, toObject } from './values.ts'
@@ -353,7 +353,8 @@ function route (operations: Operation[], method: string, path: string): Pick<Mes
   return { asked, params: Object.fromEntries(names.map((name, n) => [name, decode(ids![n]!)])) }
 }
 
-const toPattern = (path: string) => new RegExp(`^${path.replace(/:\w+/g, '([^/]*)')}/?$`)
+const toPattern = (path: string) =>
+  new RegExp(`^${path.replaceAll('.', '\\.').replace(/:\w+/g, '([^/]*)')}/?$`)
 
 /** The body in chunks of three sizes, with an extension and a trailer. */
 function chunk (body: Buffer) {

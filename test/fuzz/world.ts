@@ -1,8 +1,9 @@
 import postgres from 'postgres'
 
-import { type Role, ROLES } from '#lib/accounts.js'
-import { hashPassword } from '#lib/passwords.js'
-import type { Run } from './environment.ts'
+import { type Role, ROLES } from '#lib/auth/accounts.js'
+import { hashCalendarToken } from '#lib/auth/calendar-tokens.js'
+import { hashPassword } from '#lib/auth/passwords.js'
+import type { Scope } from '../scope.ts'
 
 /** Every table with rows in this world, after those that it refers to, and what identifies a row. */
 const TABLES: Record<string, string> = {
@@ -14,10 +15,14 @@ const TABLES: Record<string, string> = {
   testimonials: 'id',
   events: 'id',
   event_registrations: 'id',
+  calendar_tokens: 'user_id',
 }
 
 /** The password of everybody. */
 export const PASSWORD = 'correct horse battery staple'
+
+/** The token of a calendar that is somebody's. */
+export const CALENDAR_TOKEN = 'kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'
 
 /** Whom a token names. */
 export interface Bearer {
@@ -46,9 +51,9 @@ const CLUBS = 3
 const USERS = 12
 
 /** Fills the database with a few rows of everything. */
-export async function makeWorld (run: Run, url: string): Promise<World> {
+export async function makeWorld (scope: Scope, url: string): Promise<World> {
   const sql = postgres(url, { fetch_types: false, onnotice () {} })
-  run.teardown(() => sql.end())
+  scope.teardown(() => sql.end())
   const times = <Row>(count: number, make: (n: number) => Row) => Array.from({ length: count }, (_, n) => make(n))
   const id = (table: string, row: number) => idOf(Object.keys(TABLES).indexOf(table), row)
   const password = await hashPassword(PASSWORD)
@@ -103,6 +108,7 @@ export async function makeWorld (run: Run, url: string): Promise<World> {
       user_id: id('users', n % 5),
       event_id: id('events', n % 3 + 3 * Math.floor(n / 5)),
     })),
+    calendar_tokens: [{ user_id: id('users', 0), token_hash: hashCalendarToken(CALENDAR_TOKEN) }],
   }
   for (const [table, all] of Object.entries(rows)) await sql`INSERT INTO ${sql(table)} ${sql(all)}`
   await sql.unsafe(await restoration(sql))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 
 import { loadConfig, variables } from '#lib/config.js'
-import { StartupError } from '#lib/startup-error.js'
+import { StartupError } from '#lib/errors.js'
 
 /** The configuration of this environment; there is no `.env` file unless one is named. */
 function load (environment: NodeJS.Dict<string> = {}, dotenv = '/dev/null') {

@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { isEmail, isText, isUrl } from '#lib/formats.js'
+import { isEmail, isText, isUrl, printable, printableLine } from '#lib/formats.js'
 
 const LABEL = 'a'.repeat(63)
 
@@ -36,4 +36,13 @@ t.test('A URL is what new URL() accepts, without NUL', async t => {
   const bad = ['', 'example.org', '/path', '//example.org', 'https://', 'https://example.org:99999', 'http://[::1',
     'https://example.org/\0', 'a:\0']
   for (const url of bad) t.equal(isUrl(url), false, JSON.stringify(url))
+})
+
+t.test('A printable text has line feeds, and no other control character but tabs', async t => {
+  for (const text of ['', ' a  b ', 'a\n\n\tb\n', 'ü€😀\ufffd', '👩‍👩‍👧']) {
+    t.equal(printable(text), text, JSON.stringify(text))
+  }
+  t.equal(printable('a\r\nb\rc\n\rd\u2028e\u2029f'), 'a\nb\nc\n\nd\ne\nf')
+  t.equal(printable('\0\x01\x08\x0b\x1b[0m\x7f\x85\x9f\ufffe\uffff'), '[0m')
+  t.equal(printableLine(' a\r\n b\tc\0\n'), 'a b c')
 })

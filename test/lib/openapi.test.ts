@@ -58,6 +58,7 @@ t.test('Words are strings, and formats such as others know', async t => {
   t.strictSame(finished({ type: 'string', format: 'date-time' })[0], { type: 'string', format: 'date-time' })
   t.strictSame(finished({ type: 'string', format: 'url' })[0], { type: 'string', format: 'uri' })
   t.strictSame(finished({ type: 'string', format: 'text' })[0], { type: 'string' })
+  t.strictSame(finished({ type: 'integer' })[0], { type: 'integer', format: 'int64' })
 })
 
 t.test('Examples stay as they are', async t => {

@@ -4,34 +4,34 @@ import { join } from 'node:path'
 
 import t from 'tap'
 
-import { keepSecret } from '#lib/secret-file.js'
-import { StartupError } from '#lib/startup-error.js'
+import { readOrCreateJwtSecret, readOrCreateSecret } from '#lib/secret-file.js'
+import { StartupError } from '#lib/errors.js'
 
 /** The line with which the start stops. */
-async function refusal (path: string) {
-  return keepSecret(path).catch(error => error instanceof StartupError ? error.message : error)
+async function refusal (path: string, read = readOrCreateSecret) {
+  return read(path).catch(error => error instanceof StartupError ? error.message : error)
 }
 
 t.test('The first call makes a secret that only its owner can read', async t => {
   const dir = join(t.testdir(), 'made', 'too')
   const path = join(dir, 'secret')
-  const secret = await keepSecret(path)
+  const secret = await readOrCreateSecret(path)
   t.match(secret, /^[A-Za-z0-9_-]{64}$/)
   t.equal((await fs.stat(path)).mode & 0o777, 0o600)
   t.strictSame(await fs.readdir(dir), ['secret'])
-  t.equal(await keepSecret(path), secret, 'the next one reads it')
-  t.not(await keepSecret(join(dir, 'other')), secret, 'another file has another secret')
+  t.equal(await readOrCreateSecret(path), secret, 'the next one reads it')
+  t.not(await readOrCreateSecret(join(dir, 'other')), secret, 'another file has another secret')
 })
 
 t.test('A secret that is there is kept as it is', async t => {
   const path = join(t.testdir({ secret: 'of old' }), 'secret')
-  t.equal(await keepSecret(path), 'of old')
+  t.equal(await readOrCreateSecret(path), 'of old')
 })
 
 t.test('Many who start at once agree on one secret', async t => {
   const dir = t.testdir()
   const path = join(dir, 'secret')
-  const secrets = new Set(await Promise.all(Array.from({ length: 20 }, () => keepSecret(path))))
+  const secrets = new Set(await Promise.all(Array.from({ length: 20 }, () => readOrCreateSecret(path))))
   t.strictSame([...secrets], [await fs.readFile(path, 'utf8')])
   t.strictSame(await fs.readdir(dir), ['secret'])
 })
@@ -57,4 +57,34 @@ t.test('A file that cannot be put in place stops the start and leaves no draft',
   const path = join(dir, 'secret')
   t.equal(await refusal(path), `Cannot keep a secret in ${path}: EPERM: operation not permitted`)
   t.strictSame(await fs.readdir(dir), [])
+})
+
+t.test('What signs tokens is made for its owner alone, and read again', async t => {
+  const path = join(t.testdir(), 'jwt-secret')
+  const secret = await readOrCreateJwtSecret(path)
+  t.match(secret, /^[A-Za-z0-9_-]{64}$/)
+  t.equal(await readOrCreateJwtSecret(path), secret)
+  await fs.chmod(path, 0o400)
+  t.equal(await readOrCreateJwtSecret(path), secret, 'its owner need not be able to write it')
+})
+
+t.test('What signs tokens must be as long as JWT_SECRET', async t => {
+  const path = join(t.testdir(), 'jwt-secret')
+  for (const secret of ['', 'x'.repeat(31), ` ${'x'.repeat(31)}\n`]) {
+    await fs.writeFile(path, secret, { mode: 0o600 })
+    t.equal(await refusal(path, readOrCreateJwtSecret),
+      `${path} must have at least 32 characters: delete it to have a new secret made, or set JWT_SECRET`)
+  }
+  await fs.writeFile(path, 'x'.repeat(32))
+  t.equal(await readOrCreateJwtSecret(path), 'x'.repeat(32))
+})
+
+t.test('What signs tokens must be readable by its owner alone', async t => {
+  const path = join(t.testdir(), 'jwt-secret')
+  await readOrCreateJwtSecret(path)
+  for (const mode of [0o640, 0o604, 0o644, 0o666, 0o610]) {
+    await fs.chmod(path, mode)
+    t.equal(await refusal(path, readOrCreateJwtSecret),
+      `${path} can be read by others: run chmod 600 ${path}, or set JWT_SECRET`, mode.toString(8))
+  }
 })

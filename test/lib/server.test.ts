@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
-import { migrate } from '#lib/migrations.js'
+import { migrate } from '#lib/database/migrations.js'
 import { createDatabase } from '../helper.ts'
 import {
   dataDir, freePort, isListening, postgresOf, remaining, run, type Service, signalGroup, start, startService,

@@ -25,13 +25,13 @@ t.test('No operation may take longer', async t => {
 })
 
 t.test('What ends the process from outside waits longer at the defaults, and the documents say so', async t => {
-  const [compose, dockerfile, readme] = await Promise.all(
-    ['compose.yaml', 'Dockerfile', 'README.md'].map(file => readFile(file, 'utf8'))
+  const [compose, dockerfile, operations] = await Promise.all(
+    ['compose.yaml', 'Dockerfile', 'docs/operations.md'].map(file => readFile(file, 'utf8'))
   )
   const [, seconds] = /^ +stop_grace_period: (\d+)s$/m.exec(compose!)!
   t.ok(Number(seconds) > DEFAULTS.total)
   t.match(compose, `up to ${DEFAULTS.total} seconds`)
   t.match(dockerfile, `up to ${DEFAULTS.total} seconds`)
   t.match(dockerfile, `--stop-timeout ${seconds}`)
-  t.match(readme, `${DEFAULTS.total} seconds`)
+  t.match(operations, `${DEFAULTS.total} seconds`)
 })

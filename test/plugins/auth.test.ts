@@ -1,12 +1,13 @@
 import { createHmac } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 
-import { ROLES } from '#lib/accounts.js'
+import { ROLES } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
+import { StartupError } from '#lib/errors.js'
 import { build, createDatabase, inject, testConfig } from '../helper.ts'
 
 const USER = { id: '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', role: 'STUDENT' } as const
@@ -84,6 +85,11 @@ t.test('Without JWT_SECRET the secret is kept in DATA_DIR, so that tokens surviv
 
   const restarted = await build(t, { DATABASE_URL, JWT_SECRET: '', DATA_DIR })
   t.equal(await me(restarted, token), 'Unauthorized', 'valid, but of nobody')
+  await restarted.close()
+
+  chmodSync(file, 0o644)
+  await t.rejects(build(t, { DATABASE_URL, JWT_SECRET: '', DATA_DIR }),
+    new StartupError(`${file} can be read by others: run chmod 600 ${file}, or set JWT_SECRET`))
 })
 
 t.test('Guards set request.user by the claims', async t => {

@@ -10,8 +10,8 @@ import type { FastifyInstance } from 'fastify'
 import postgres from 'postgres'
 import t from 'tap'
 
-import { createLogger } from '#lib/logger.js'
-import { migrate } from '#lib/migrations.js'
+import { createLogger } from '#lib/http/logger.js'
+import { migrate } from '#lib/database/migrations.js'
 import { Cluster } from '../cluster.ts'
 import { build, person } from '../helper.ts'
 

@@ -2,10 +2,10 @@ import { readdir } from 'node:fs/promises'
 
 import t, { type Test } from 'tap'
 
-import { setPassword } from '#lib/accounts.js'
+import { setPassword } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
-import { createLogger } from '#lib/logger.js'
-import { StartupError } from '#lib/startup-error.js'
+import { createLogger } from '#lib/http/logger.js'
+import { StartupError } from '#lib/errors.js'
 import { build, createDatabase, inject, person, testConfig } from '../helper.ts'
 import { freePort } from '../process.ts'
 
@@ -89,7 +89,7 @@ t.test('an account that exists is made ADMIN, and keeps its password', async t =
 
   const { app, messages } = make(t, { DATABASE_URL: other.config.DATABASE_URL, ...ADMIN })
   await app.ready()
-  t.strictSame(messages, [])
+  t.strictSame(messages, ['Account of ADMIN_EMAIL made an admin'])
   t.strictSame([...await app.sql`SELECT id, role FROM users`], [{ id, role: 'ADMIN' }])
   const signIn = async (password: string) =>
     (await inject(app, 'POST', '/auth/login', { email, password })).statusCode

@@ -6,7 +6,7 @@ import { json } from 'node:stream/consumers'
 import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
-import { createLogger } from '#lib/logger.js'
+import { createLogger } from '#lib/http/logger.js'
 import { build, inject } from '../helper.ts'
 
 const lines: { level: number, err: { message: string } }[] = []

@@ -3,8 +3,8 @@ import { errorCodes, type InjectOptions } from 'fastify'
 import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
-import { HttpError } from '#lib/http-error.js'
-import { createLogger } from '#lib/logger.js'
+import { HttpError } from '#lib/errors.js'
+import { createLogger } from '#lib/http/logger.js'
 import { createDatabase, inject, testConfig } from '../helper.ts'
 
 interface Line { level: number, reqId: string, err: { message: string, stack: string } }

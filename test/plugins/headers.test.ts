@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import t from 'tap'
 
-import { databaseTime } from '#lib/database-time.js'
-import { createLogger } from '#lib/logger.js'
+import { databaseTime } from '#lib/database/timeouts.js'
+import { createLogger } from '#lib/http/logger.js'
 import { build, inject, person } from '../helper.ts'
 
 const app = await build(t)

@@ -6,7 +6,7 @@ import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
-import type { Sql } from '#lib/database.js'
+import type { Sql } from '#lib/database/client.js'
 import { makeProxy } from '../cluster.ts'
 import { build as buildService, createDatabase, inject, person, testConfig } from '../helper.ts'
 
@@ -77,6 +77,7 @@ t.test('an operation has one timeout, however many statements it has', async t =
   const slow = (sql: Sql) => ({ fields: sql`SELECT 1 AS one FROM pg_sleep(0.7)` })
   const config = { failure: 'It took too long', cache: 'public' } as const
   app.register(async app => {
+    app.limitOperations(app)
     app.get('/statements', { config }, async () => {
       for (let statement = 0; statement < 3; statement++) await app.sql`SELECT pg_sleep(0.7)`
       return {}

@@ -3,9 +3,9 @@ import { createHmac, generateKeyPairSync, sign as signWithKey } from 'node:crypt
 import type { RouteOptions } from 'fastify'
 import t from 'tap'
 
-import { type Role, ROLES } from '#lib/accounts.js'
+import { type Role, ROLES } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
-import { recordAnswers } from '../answers.ts'
+import { recordResponses } from '../responses.ts'
 import { createDatabase, inject, type Person, person, testConfig } from '../helper.ts'
 
 const ANY: readonly Role[] = []
@@ -67,6 +67,21 @@ const OPERATIONS: Record<string, 'anyone' | readonly Role[]> = {
   'GET /events/:id/registrations': ORGANIZERS,
 }
 
+/** Every operation beyond the contract. */
+const ADDITIONS: typeof OPERATIONS = {
+  'GET /feeds/events.ics': 'anyone',
+  'GET /feeds/clubs/:id.ics': 'anyone',
+  'GET /feeds/me/:token.ics': 'anyone',
+  'GET /feeds/blogs.atom': 'anyone',
+
+  'GET /exports/events/:id/registrations.csv': ORGANIZERS,
+  'GET /exports/users.csv': ADMINS,
+
+  'POST /me/calendar': ANY,
+  'DELETE /me/calendar': ANY,
+  'GET /me/export': ANY,
+}
+
 /** What is there besides: whether the process lives, whether it is ready, the API description, and a page of it. */
 const OTHERS = [
   'GET /livez', 'GET /readyz', 'GET /openapi.json',
@@ -77,7 +92,7 @@ const OTHERS = [
 const nameOf = ({ method, url }: RouteOptions) => `${String(method)} ${url}`
 
 const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
-recordAnswers(app)
+recordResponses(app)
 t.teardown(() => app.close())
 const routes: RouteOptions[] = []
 app.addHook('onRoute', route => { if (route.method !== 'HEAD') routes.push(route) })
@@ -86,8 +101,12 @@ await app.ready()
 const [student, head, admin] = await Promise.all(ROLES.map(role => person(app, role))) as [Person, Person, Person]
 const people = { STUDENT: student, CLUB_HEAD: head, ADMIN: admin }
 
-t.test('The service has the operations of the contract, and no others', async t => {
-  t.strictSame(routes.map(nameOf).sort(), [...Object.keys(OPERATIONS), ...OTHERS].sort())
+t.test('The service has the operations of the contract, and only those beside it that are meant to be', async t => {
+  t.equal(Object.keys(OPERATIONS).length, 43)
+  const known = [...Object.keys(OPERATIONS), ...Object.keys(ADDITIONS), ...OTHERS]
+  t.strictSame(routes.map(nameOf).sort(), known.sort())
+  const resources = new Set(Object.keys(OPERATIONS).map(operation => operation.split('/')[1]))
+  for (const operation of Object.keys(ADDITIONS)) t.notOk(resources.has(operation.split('/')[1]), operation)
 })
 
 for (const field of ['password', 'idpId']) {
@@ -200,11 +219,11 @@ const refused = (role: Role): [string, string | undefined, string][] => {
   ]
 }
 
-for (const [operation, access] of Object.entries(OPERATIONS)) {
+for (const [operation, access] of Object.entries({ ...OPERATIONS, ...ADDITIONS })) {
   const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
   const url = pattern.replace(/:\w+/, 'unknown')
-  const send = (authorization: string | undefined, payload?: unknown) =>
-    inject(app, method, url, payload, {
+  const send = (authorization: string | undefined, payload?: unknown, path = url) =>
+    inject(app, method, path, payload, {
       ...authorization === undefined ? {} : { authorization },
       ...payload === undefined ? {} : { 'content-type': 'application/json' },
     })
@@ -279,6 +298,18 @@ for (const [operation, access] of Object.entries(OPERATIONS)) {
           const response = await send(`Bearer ${people[role].token}`, payload)
           t.strictSame([response.statusCode, response.json()], [403, { message: 'Forbidden' }], payload)
         }
+      }
+    })
+  }
+
+  if (pattern.includes(':')) {
+    t.test(`${operation} looks at an empty id only after token and role`, async t => {
+      const path = pattern.replace(/:\w+\/?/, '/')
+      const nobody = await send(undefined, undefined, path)
+      t.strictSame([nobody.statusCode, nobody.json()], [401, { message: MISSING }])
+      for (const role of others) {
+        const response = await send(`Bearer ${people[role].token}`, undefined, path)
+        t.strictSame([response.statusCode, response.json()], [403, { message: 'Forbidden' }])
       }
     })
   }

@@ -5,7 +5,7 @@ import argon2 from 'argon2'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 
-import { hashingLoad, hashPassword } from '#lib/passwords.js'
+import { hashingLoad, hashPassword } from '#lib/auth/passwords.js'
 import { answers } from '../assertions.ts'
 import { build, createDatabase, person } from '../helper.ts'
 

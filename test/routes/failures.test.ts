@@ -1,11 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { FastifyContextConfig } from 'fastify'
 import t from 'tap'
 
-import { type Role, ROLES } from '#lib/accounts.js'
+import { type Role, ROLES } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
-import { createLogger } from '#lib/logger.js'
-import { recordAnswers } from '../answers.ts'
-import { build, createDatabase, inject, person, testConfig } from '../helper.ts'
+import { createLogger } from '#lib/http/logger.js'
+import { recordResponses } from '../responses.ts'
+import { bearer, build, createDatabase, inject, person, testConfig } from '../helper.ts'
 
 const BLOG = { title: 'A title', content: 'twenty characters or more' }
 const MENTOR = { name: 'Grace', expertise: 'COBOL', clubId: 'x', imageUrl: 'https://example.org/grace.png' }
@@ -66,12 +68,24 @@ const FAILURES: [operation: string, failure: Failure, role?: Role, payload?: obj
   ['POST /events/:eventId/register', 'Error registering for event', 'STUDENT'],
   ['GET /events/registered', 'Error fetching registered events', 'STUDENT'],
   ['GET /events/:id/registrations', 'Error fetching event registrations', 'CLUB_HEAD'],
+
+  ['GET /feeds/events.ics', 'Error fetching calendar'],
+  ['GET /feeds/clubs/:id.ics', 'Error fetching calendar'],
+  ['GET /feeds/me/:token.ics', 'Error fetching calendar'],
+  ['GET /feeds/blogs.atom', 'Error fetching feed'],
+
+  ['GET /exports/events/:id/registrations.csv', 'Error fetching event registrations', 'CLUB_HEAD'],
+  ['GET /exports/users.csv', 'Error fetching users', 'ADMIN'],
+
+  ['POST /me/calendar', 'Error creating calendar', 'STUDENT'],
+  ['DELETE /me/calendar', 'Error deleting calendar', 'STUDENT'],
+  ['GET /me/export', 'Error exporting data', 'STUDENT'],
 ]
 
 const lines: object[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
 const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }), createLogger('error', stream))
-recordAnswers(app)
+recordResponses(app)
 t.teardown(() => app.close())
 
 const declared: Record<string, Failure> = {}
@@ -85,7 +99,11 @@ const requests: string[] = []
 app.addHook('onRequest', async ({ id }) => { requests.push(id) })
 await app.ready()
 
-const people = Object.fromEntries(await Promise.all(ROLES.map(async role => [role, await person(app, role)] as const)))
+/** One of each role. */
+const addPeople = async (to = app) =>
+  Object.fromEntries(await Promise.all(ROLES.map(async role => [role, await person(to, role)] as const)))
+
+const people = await addPeople()
 await app.sql.end({ timeout: 0 })
 
 t.test('All failures that operations declare are tested here', async t => {
@@ -126,4 +144,29 @@ t.test('POST /auth/register and /auth/login answer their 500 when a token cannot
   t.strictSame([register.statusCode, register.json()], [500, { message: 'Registration failed' }])
   const login = await inject(app, 'POST', '/auth/login', { email: ACCOUNT.email, password: ACCOUNT.password })
   t.strictSame([login.statusCode, login.json()], [500, { message: 'Login failed' }])
+})
+
+t.test('Past MAX_REQUESTS every operation answers 503', async t => {
+  const app = await build(t, { MAX_REQUESTS: '1' })
+  const people = await addPeople(app)
+  const operations: [operation: string, role?: Role, payload?: object][] = [
+    ...FAILURES.map(([operation, _failure, role, payload]): [string, Role?, object?] => [operation, role, payload]),
+    ['POST /auth/google'], ['GET /auth/google/start'], ['GET /auth/google/callback'],
+  ]
+  const { pending } = await app.sql.begin(async sql => {
+    await sql`LOCK TABLE mentor_likes`
+    const pending = people.STUDENT!.inject('POST', `/mentors/${UNKNOWN}/like`)
+    const waiting = () => app.sql`
+      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    `
+    while ((await waiting()).length === 0) await sleep(10)
+    for (const [operation, role, payload] of operations) {
+      const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
+      const response = await inject(app, method, pattern.replace(/:\w+/, UNKNOWN), payload,
+        role && bearer(people[role]!.token))
+      t.strictSame([response.statusCode, response.headers['retry-after']], [503, '2'], operation)
+    }
+    return { pending }
+  })
+  t.equal((await pending).statusCode, 404)
 })

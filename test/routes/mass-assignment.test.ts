@@ -1,13 +1,13 @@
 // Bodies with fields that their sender has no business with: whatever the operation, they end up in no row.
 import t from 'tap'
 
-import type { Role } from '#lib/accounts.js'
+import type { Role } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
-import { recordAnswers } from '../answers.ts'
+import { recordResponses } from '../responses.ts'
 import { createDatabase, inject, type Person, person, testConfig } from '../helper.ts'
 
 const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
-recordAnswers(app)
+recordResponses(app)
 t.teardown(() => app.close())
 const writing: string[] = []
 app.addHook('onRoute', ({ method, url }) => {
@@ -105,6 +105,9 @@ const OPERATIONS: Record<string, Operation> = {
   'PUT /events/:id': { as: 'CLUB_HEAD', takes: { clubId: club }, row: insertEvent, body: async () => EVENT },
   'DELETE /events/:id': { as: 'CLUB_HEAD', row: insertEvent },
   'POST /events/:eventId/register': { as: 'STUDENT', row: insertEvent },
+
+  'POST /me/calendar': { as: 'STUDENT' },
+  'DELETE /me/calendar': { as: 'STUDENT', row: insertCalendar },
 }
 
 /** What no body can bring about: one has no success at all, the other reads nothing but a token of somebody else's. */
@@ -179,6 +182,11 @@ function insertMentor () {
 
 function insertTestimonial () {
   return insert('testimonials', { name: 'Ada', content: 'Words', batch_year: 2000 })
+}
+
+async function insertCalendar () {
+  await app.sql`INSERT INTO calendar_tokens VALUES (${student.id}, 'x') ON CONFLICT DO NOTHING`
+  return ''
 }
 
 function insertEvent () {

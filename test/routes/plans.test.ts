@@ -1,14 +1,17 @@
 import postgres from 'postgres'
 import t from 'tap'
 
-import * as accounts from '#lib/accounts.js'
-import { PLANNING, type Sql } from '#lib/database.js'
+import * as accounts from '#lib/auth/accounts.js'
+import { PLANNING, type Sql } from '#lib/database/client.js'
 import { type CachedQuery, createSnapshotCache } from '#lib/cache/snapshot-cache.js'
-import { takeUse } from '#lib/rate-limits.js'
+import { takeUse } from '#lib/auth/rate-limits.js'
 import * as auth from '#routes/auth/queries.js'
 import * as blogs from '#routes/blogs/queries.js'
 import * as clubs from '#routes/clubs/queries.js'
 import * as events from '#routes/events/queries.js'
+import * as exports from '#routes/exports/queries.js'
+import * as feeds from '#routes/feeds/queries.js'
+import * as me from '#routes/me/queries.js'
 import * as mentors from '#routes/mentors/queries.js'
 import * as testimonials from '#routes/testimonials/queries.js'
 import * as users from '#routes/users/queries.js'
@@ -54,6 +57,7 @@ await sql.unsafe(`
   INSERT INTO mentor_like_counts SELECT mentor_id, 0, 1 FROM mentor_likes;
   INSERT INTO sign_in_failures SELECT email, '192.0.2.1', ARRAY[now() - random() * interval '1 hour'] FROM users;
   INSERT INTO rate_limits SELECT 'submissions', id, ARRAY[now() - random() * interval '1 hour'] FROM users;
+  INSERT INTO calendar_tokens SELECT id, id::text FROM users;
   SET session_replication_role = origin;
 `)
 await sql.unsafe('VACUUM ANALYZE')
@@ -86,13 +90,13 @@ const operations: Record<string, () => Promise<unknown>> = {
   resetFailedLogins: () => auth.resetFailedLogins(sql, loginKey, limits),
   removePastFailures: () => auth.removePastFailures(sql, limits),
   takeUse: () => takeUse(sql, { name: 'submissions', max: 10, window: 900 }, id.user),
-  readProfile: () => read(auth.readProfile(sql, id.user)),
+  readProfile: () => read(auth.profileQuery(sql, id.user)),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
   setPassword: () => accounts.setPassword(sql, email, 'correct horse'),
-  readPublishedBlog: () => read(blogs.readPublishedBlog(sql, id.blog)),
+  readPublishedBlog: () => read(blogs.publishedBlogQuery(sql, id.blog)),
   findBlog: () => blogs.findBlog(sql, id.blog),
-  listBlogsOf: () => read(blogs.listBlogsOf(sql, id.user)),
+  listBlogsOf: () => read(blogs.blogsOfAuthorQuery(sql, id.user)),
   insertBlog: () => blogs.insertBlog(sql, { title: 'A blog', content: 'Its content', authorId: id.user }),
   updateBlog: () => blogs.updateBlog(sql, id.blog, { title: 'Another' }),
   setBlogStatus: () => blogs.setBlogStatus(sql, id.blog, 'ARCHIVED'),
@@ -103,25 +107,34 @@ const operations: Record<string, () => Promise<unknown>> = {
   deleteUser: () => users.deleteUser(sql, '00000000-0000-0000-0000-000000000000'),
   toggleLike: () => mentors.toggleLike(sql, id.user, id.mentor),
   countLikes: () => mentors.countLikes(sql, id.mentor),
-  listLikedMentors: () => read(mentors.listLikedMentors(sql, id.user)),
+  listLikedMentors: () => read(mentors.likedMentorsQuery(sql, id.user)),
   insertMentor: () => mentors.insertMentor(sql, {
     name: 'Grace', expertise: 'Compilers', imageUrl: 'https://example.org', clubId: id.club,
   }),
   updateMentor: () => mentors.updateMentor(sql, id.mentor, { name: 'Grace' }),
   deleteMentor: () => mentors.deleteMentor(sql, id.mentor),
-  listTestimonials: () => read(testimonials.listTestimonials(sql, 2, 12)),
+  listTestimonials: () => read(testimonials.testimonialsQuery(sql, 2, 12)),
   insertTestimonial: () => testimonials.insertTestimonial(sql, { name: 'Grace', content: 'Good', batchYear: 2020 }),
   updateTestimonial: () => testimonials.updateTestimonial(sql, id.testimonial, { name: 'Grace' }),
   deleteTestimonial: () => testimonials.deleteTestimonial(sql, id.testimonial),
   insertClub: () => clubs.insertClub(sql, { name: 'A new club', description: 'It is new', clubHeadEmail: email }),
-  'listEvents, latest first': () => read(events.listEvents(sql, 2, 12, 'desc')),
-  'listEvents, earliest first': () => read(events.listEvents(sql, 2, 12, 'asc')),
-  listEventsOfMember: () => read(events.listEventsOfMember(sql, id.user)),
+  'listEvents, latest first': () => read(events.eventsQuery(sql, 2, 12, 'desc')),
+  'listEvents, earliest first': () => read(events.eventsQuery(sql, 2, 12, 'asc')),
+  listEventsOfMember: () => read(events.eventsOfMemberQuery(sql, id.user)),
   insertEvent: () => events.insertEvent(sql, id.user, event),
   updateEvent: () => events.updateEvent(sql, head, id.event, event),
   insertRegistration: () => events.insertRegistration(sql, id.user, id.event),
-  listRegistrationsOfUser: () => read(events.listRegistrationsOfUser(sql, id.user)),
-  listRegistrationsOfEvent: () => read(events.listRegistrationsOfEvent(sql, { id: id.user, role: 'ADMIN' }, id.event)),
+  listRegistrationsOfUser: () => read(events.registrationsOfUserQuery(sql, id.user)),
+  listRegistrationsOfEvent: () => read(events.registrationsOfEventQuery(sql, { id: id.user, role: 'ADMIN' }, id.event)),
+  findManagedEvent: () => exports.findManagedEvent(sql, head, id.event),
+  registrationsOf: async () => exports.registrationsOf(id.event)(sql, { time: 'now', id: id.user }),
+  allUsers: async () => exports.allUsers(sql, { time: 'now', id: id.user }),
+  clubCalendar: () => read(feeds.clubCalendarQuery(sql, undefined, id.club)),
+  ownCalendar: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),
+  replaceCalendar: () => me.replaceCalendar(sql, id.user, 'x'),
+  exportOf: () => read(me.exportQuery(sql, id.user)),
+  deleteCalendar: () => me.deleteCalendar(sql, id.club),
+  blogsFeed: () => read(feeds.blogsFeedQuery(sql, undefined)),
   hasEvent: () => events.hasEvent(sql, id.event),
   deleteEvent: () => events.deleteEvent(sql, head, id.event),
 }

@@ -33,7 +33,7 @@ t.test('Beside 120 connections that sign in from one address, nobody is refused 
   }
 
   const [honest, flooding] = [await register(), await register()]
-  const flood = start(t, 'dist/test/flood.js', {}, { args: [url, '127.0.0.3', '120', JSON.stringify(flooding)] })
+  const flood = start(t, 'test/flood.js', {}, { args: [url, '127.0.0.3', '120', JSON.stringify(flooding)] })
   // It is one as soon as some of it is refused.
   while (!flood.output.stdout.includes('503')) await once(flood.child.stdout, 'data')
   const served = () => flood.output.stdout.split('\n').filter(status => status === '200').length

@@ -40,12 +40,11 @@ t.test('a hash is that of the bytes, however they are divided', async t => {
   // The last bit of the last byte.
   bytes[bytes.length - 1]! ^= 1
   t.not(await hashChunks([bytes]), hash)
-  t.equal(await hashChunks([Buffer.from('[]')]), 'T1PNoYwrqgwDVLtfmj7L5e0Sq02OEbqHPC8RFhICuUU', 'ever since')
 })
 
 t.test('a body is encoded once in each encoding, and decodes to its bytes', async t => {
   t.strictSame(ENCODINGS, ['br', 'gzip'], 'the best one first')
-  const body = new CachedBody([text.subarray(0, 100), text.subarray(100)], 'a hash')
+  const body = new CachedBody([text.subarray(0, 100), text.subarray(100)], 'a hash', 'text/plain')
   t.strictSame([body.hash, body.length], ['a hash', text.length])
   for (const encoding of ENCODINGS) {
     const encoded = body.encode(encoding)
@@ -58,14 +57,14 @@ t.test('a body is encoded once in each encoding, and decodes to its bytes', asyn
 })
 
 t.test('a body is sent as it is while it takes too long to encode', async t => {
-  const body = new CachedBody([randomBytes(MEGABYTE)], 'a hash', 0)
+  const body = new CachedBody([randomBytes(MEGABYTE)], 'a hash', 'text/plain', 0)
   t.equal(await body.encode('br'), undefined)
   while (!await body.encode('br')) await sleep(5)
   t.equal(await body.encode('br'), await body.encode('br'))
 })
 
 t.test('a body that can not be encoded is sent as it is', async t => {
-  const body = new CachedBody([text], 'a hash')
+  const body = new CachedBody([text], 'a hash', 'text/plain')
   for (let time = 0; time < 2; time++) t.equal(await body.encode('none' as never), undefined)
 })
 

@@ -181,7 +181,7 @@ t.test('whoever waits too long for the read of others, and for their own, is tol
   const early = share('a', () => new Promise(resolve => { end = () => resolve('first') }))
   await settle()
   const waiting = share('a', async () => 'second')
-  await t.rejects(waiting, { name: 'DeadlineError', message: 'no answer within 0.1 s' })
+  await t.rejects(waiting, { name: 'TimeoutError', message: 'no answer within 0.1 s' })
   end()
   t.equal(await early, 'first')
   await settle()

@@ -5,7 +5,7 @@ import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
 import { type CachedQuery, createSnapshotCache } from '#lib/cache/snapshot-cache.js'
-import type { Sql } from '#lib/database.js'
+import type { Sql } from '#lib/database/client.js'
 import { Cluster, makeProxy } from '../../cluster.ts'
 import { Bounds, holds, turns } from '../../freshness.ts'
 

@@ -1,0 +1,68 @@
+import type { Sql } from '../database/client.ts'
+import { hashPassword } from './passwords.ts'
+
+export const ROLES = ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const
+export type Role = typeof ROLES[number]
+
+export interface Account {
+  id: string
+  email: string
+  firstName: string
+  lastName: string
+  role: Role
+}
+
+const columns = (sql: Sql) => sql`id, email, first_name AS "firstName", last_name AS "lastName", role`
+
+/** Adds an account with a password, for a client of this network; `undefined` when the email has one already. */
+export async function createAccount (
+  sql: Sql, { email, password, firstName, lastName, role }: Omit<Account, 'id'> & { password: string }, network?: string
+): Promise<Account | undefined> {
+  const [account] = await sql<Account[]>`
+    INSERT INTO users (email, password, first_name, last_name, role)
+    VALUES (${email}, ${await hashPassword(password, network)}, ${firstName}, ${lastName}, ${role})
+    ON CONFLICT (email) DO NOTHING
+    RETURNING ${columns(sql)}
+  `
+  return account
+}
+
+/** Gives the account of this email a role; `undefined` when there is none. */
+export async function setRole (sql: Sql, email: string, role: Role): Promise<Account | undefined> {
+  const [account] = await sql<Account[]>`
+    UPDATE users SET role = ${role} WHERE email = ${email} RETURNING ${columns(sql)}
+  `
+  return account
+}
+
+/** Gives the account of this email a password; `undefined` when there is none. */
+export async function setPassword (sql: Sql, email: string, password: string): Promise<Account | undefined> {
+  const [account] = await sql<Account[]>`
+    UPDATE users SET password = ${await hashPassword(password)} WHERE email = ${email} RETURNING ${columns(sql)}
+  `
+  return account
+}
+
+/** All accounts, the newest first. */
+export function listAccounts (sql: Sql) {
+  return sql<Account[]>`SELECT ${columns(sql)} FROM users ORDER BY created_at DESC, id`
+}
+
+/**
+ * Ensures that this email has an account with the role ADMIN; an existing one keeps its password. Returns its id and
+ * what was done. Of several instances that start at once, one creates it and the others find it.
+ */
+export async function ensureAdmin (
+  sql: Sql, email: string, password: string
+): Promise<{ id: string, outcome: 'found' | 'promoted' | 'created' }> {
+  const [known] = await sql<{ id: string, outcome: 'found' | 'promoted' }[]>`
+    UPDATE users SET role = 'ADMIN'
+    FROM (SELECT id, role FROM users WHERE email = ${email}) AS before
+    WHERE users.id = before.id
+    RETURNING users.id, CASE before.role WHEN 'ADMIN' THEN 'found' ELSE 'promoted' END AS outcome
+  `
+  if (known) return known
+  const admin = { email, password, firstName: 'Platform', lastName: 'Admin', role: 'ADMIN' as const }
+  const created = await createAccount(sql, admin)
+  return created ? { id: created.id, outcome: 'created' } : ensureAdmin(sql, email, password)
+}

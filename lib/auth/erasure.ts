@@ -1,0 +1,69 @@
+import type { Sql } from '../database/client.ts'
+import { PLACEHOLDER } from './passwords.ts'
+
+/** What an erasure takes away, or would. */
+export interface Erasure {
+  id: string
+  registrations: number
+  likes: number
+  /** Drafts and archived blogs. */
+  unpublishedBlogs: number
+  publishedBlogs: number
+  /** Testimonials and mentors belong to no account: whether these are the same person, nobody but a human can tell. */
+  testimonialsOfThatName: number
+  mentorsOfThatName: number
+}
+
+/** Whose the published blogs of erased people are. Nobody can register or sign in with what is no email address. */
+const NOBODY = { email: 'former-member', password: PLACEHOLDER, first_name: 'Former', last_name: 'member' }
+
+/**
+ * Erases the account of this email with all that belongs to it; `undefined` when there is none. Published blogs stay
+ * under a neutral author, or go as well. A dry run changes nothing.
+ */
+export function eraseUser (
+  sql: Sql, email: string, { withBlogs = false, dryRun = false }
+): Promise<Erasure | undefined> {
+  return sql.begin(async sql => {
+    // What is being made for this person finishes first, so that the next statements see it, and no more begins.
+    const [user] = await sql<{ id: string }[]>`SELECT id FROM users WHERE email = ${email} FOR UPDATE`
+    if (!user) return undefined
+    const { id } = user
+    const [erasure] = await sql<[Erasure]>`
+      SELECT
+        id,
+        (SELECT count(*)::int FROM event_registrations WHERE user_id = users.id) AS registrations,
+        (SELECT count(*)::int FROM mentor_likes WHERE user_id = users.id) AS likes,
+        (SELECT count(*)::int FROM blogs WHERE author_id = users.id AND status <> 'PUBLISHED') AS "unpublishedBlogs",
+        (SELECT count(*)::int FROM blogs WHERE author_id = users.id AND status = 'PUBLISHED') AS "publishedBlogs",
+        (SELECT count(*)::int FROM testimonials WHERE name = full_name) AS "testimonialsOfThatName",
+        (SELECT count(*)::int FROM mentors WHERE name = full_name) AS "mentorsOfThatName"
+      FROM users, concat(first_name, ' ', last_name) AS full_name WHERE id = ${id}
+    `
+    if (dryRun) return erasure
+
+    // In the order of the operations that delete an event or a mentor: another one deadlocks with them.
+    await sql`
+      SELECT FROM events WHERE id IN (SELECT event_id FROM event_registrations WHERE user_id = ${id})
+      ORDER BY id FOR KEY SHARE
+    `
+    await sql`
+      SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
+      ORDER BY id FOR KEY SHARE
+    `
+    await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
+    await sql`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`
+    if (!withBlogs && erasure.publishedBlogs > 0) {
+      await sql`INSERT INTO users ${sql(NOBODY)} ON CONFLICT (email) DO NOTHING`
+      await sql`
+        UPDATE blogs SET author_id = (SELECT id FROM users WHERE email = ${NOBODY.email}) WHERE author_id = ${id}
+      `
+    }
+    await sql`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${id}`
+    await sql`DELETE FROM sign_in_failures WHERE email = ${email}`
+    await sql`DELETE FROM rate_limits WHERE key = ${id}::text`
+    // With likes and the address of a calendar.
+    await sql`DELETE FROM users WHERE id = ${id}`
+    return erasure
+  })
+}

@@ -1,0 +1,232 @@
+import Fastify, { type FastifyBaseLogger } from 'fastify'
+import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
+
+import type { Config } from '../config.ts'
+import { withTimeout } from '../timeout.ts'
+import { isSecureUrl } from '../formats.ts'
+
+/** Timeout of one request to the provider, in milliseconds. */
+const TIMEOUT = 5_000
+
+/** How long the provider may take for one sign-in, in seconds: it is asked for three things at most. */
+export const PROVIDER_TIME = 3 * TIMEOUT / 1000
+
+/** How long its discovery document is used before it is fetched again, in milliseconds. */
+const DISCOVERY_LIFETIME = 24 * 60 * 60 * 1000
+
+/** How far its clock may be off, in seconds. */
+const SKEW = 60
+
+const SCOPES = ['openid', 'email', 'profile']
+
+/** What is used of a discovery document (OpenID Connect Discovery 1.0, § 3). */
+interface Metadata {
+  issuer: string
+  authorization_endpoint: string
+  token_endpoint: string
+  userinfo_endpoint: string
+  jwks_uri: string
+}
+
+/** Google's published endpoints, so that its sign-in starts without a request to it. */
+const GOOGLE: Metadata = {
+  issuer: 'https://accounts.google.com',
+  authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
+  token_endpoint: 'https://oauth2.googleapis.com/token',
+  userinfo_endpoint: 'https://openidconnect.googleapis.com/v1/userinfo',
+  jwks_uri: 'https://www.googleapis.com/oauth2/v3/certs',
+}
+
+/** A person as the provider knows them. `email` is absent when it has none, or none that it has verified. */
+export interface Identity {
+  id: string
+  email?: string
+  firstName: string
+  lastName: string
+  avatar: string | null
+}
+
+/** What of the client of @fastify/oauth2 is used; its own types leave it out. */
+interface Client {
+  authorizeURL (parameters: object): string
+  getToken (parameters: object): Promise<{ token: { access_token?: string } }>
+}
+
+/** What follows from one discovery document. */
+interface Provider {
+  metadata: Metadata
+  keys: ReturnType<typeof createRemoteJWKSet>
+  client?: Promise<Client>
+  expires: number
+}
+
+/**
+ * An OpenID Connect provider, by its issuer. Nothing is asked of it before the first use; what is learned is kept, and
+ * asked for again after a failure or a day.
+ */
+export class IdentityProvider {
+  readonly #config: Config
+  readonly #log: Pick<FastifyBaseLogger, 'warn'>
+  #provider: Promise<Provider> | undefined
+
+  constructor (config: Config, log: Pick<FastifyBaseLogger, 'warn'>) {
+    this.#config = config
+    this.#log = log
+  }
+
+  /**
+   * Where to send a browser to sign in; it comes back to IDP_REDIRECT_URI with the state and a code. The nonce is for
+   * providers that insist on one: no ID token is read in this flow, and the state ties the response to the browser.
+   */
+  async authorizationUrl (state: string, nonce: string): Promise<string> {
+    const client = await this.#client()
+    return client.authorizeURL({
+      redirect_uri: this.#config.IDP_REDIRECT_URI,
+      scope: SCOPES,
+      state,
+      nonce,
+      access_type: 'offline',
+      prompt: 'consent',
+      include_granted_scopes: 'true',
+    })
+  }
+
+  /** Exchanges a code for an access token; `undefined` when the provider's response has none. */
+  async exchangeCode (code: string): Promise<string | undefined> {
+    const client = await this.#client()
+    try {
+      const { token } = await client.getToken({ code, redirect_uri: this.#config.IDP_REDIRECT_URI })
+      return token.access_token
+    } catch (error) {
+      // The error itself carries the request, code and client secret included; for a response that is not JSON, the
+      // message quotes a part of it.
+      const { message, data } = error as Error & { data?: { isResponseError?: boolean, payload?: Buffer } }
+      const reason = data?.payload && !data.isResponseError ? 'Its response is not JSON' : message
+      throw new Error(`The identity provider does not exchange the code: ${reason}`)
+    }
+  }
+
+  /** Asks who the holder of an access token is; `undefined` when the provider refuses. */
+  async fetchIdentity (accessToken: string): Promise<Identity | undefined> {
+    const { metadata } = await this.#discover()
+    try {
+      const claims = await fetchJson(metadata.userinfo_endpoint, { authorization: `Bearer ${accessToken}` })
+      return toIdentity(claims, this.#config)
+    } catch (error) {
+      this.#log.warn({ err: error }, 'The identity provider does not say who signed in')
+      return undefined
+    }
+  }
+
+  /**
+   * Verifies an ID token: RS256 or ES256 by a key that the provider publishes, its issuer, our client as its audience,
+   * and its lifetime. A key that is not known yet makes the keys be fetched again, at most every 30 seconds.
+   */
+  async verifyIdToken (idToken: string): Promise<Identity> {
+    const { metadata, keys } = await this.#discover()
+    try {
+      const { payload } = await jwtVerify(idToken, keys, {
+        algorithms: ['RS256', 'ES256'],
+        issuer: metadata === GOOGLE ? [GOOGLE.issuer, 'accounts.google.com'] : metadata.issuer,
+        audience: this.#config.IDP_CLIENT_ID,
+        clockTolerance: SKEW,
+        requiredClaims: ['sub', 'exp'],
+      })
+      return toIdentity(payload, this.#config)
+    } catch (error) {
+      // The error itself carries the claims.
+      throw new Error(`The ID token does not verify: ${(error as Error).message}`)
+    }
+  }
+
+  async #client () {
+    const provider = await this.#discover()
+    provider.client ??= createClient(provider.metadata, this.#config)
+    return provider.client
+  }
+
+  async #discover (): Promise<Provider> {
+    if (this.#provider && (await this.#provider).expires > Date.now()) return this.#provider
+    this.#provider = discover(this.#config.IDP_ISSUER)
+    this.#provider.catch(() => { this.#provider = undefined })
+    return this.#provider
+  }
+}
+
+async function discover (issuer: string): Promise<Provider> {
+  const metadata = issuer === GOOGLE.issuer
+    ? GOOGLE
+    : await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`) as unknown as Metadata
+  if (metadata.issuer !== issuer) throw new Error(`The discovery document of ${issuer} is that of ${metadata.issuer}`)
+  for (const name of ['authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri'] as const) {
+    if (!isSecureUrl(metadata[name])) throw new Error(`The ${name} of ${issuer} is not an https address`)
+  }
+  return {
+    metadata,
+    keys: createRemoteJWKSet(new URL(metadata.jwks_uri), { timeoutDuration: TIMEOUT }),
+    expires: Date.now() + DISCOVERY_LIFETIME,
+  }
+}
+
+/** @fastify/oauth2 is configured when it is registered, so its client comes from an application made for it alone. */
+async function createClient (metadata: Metadata, config: Config) {
+  // Loaded with the first sign-in: it takes as long as a third of everything else that a start loads.
+  const { default: oauth2 } = await import('@fastify/oauth2')
+  const [authorize, token] = [new URL(metadata.authorization_endpoint), new URL(metadata.token_endpoint)]
+  const app = Fastify()
+  app.register(oauth2, {
+    name: 'idp',
+    callbackUri: config.IDP_REDIRECT_URI!,
+    credentials: {
+      client: { id: config.IDP_CLIENT_ID!, secret: config.IDP_CLIENT_SECRET! },
+      auth: {
+        authorizeHost: authorize.origin,
+        authorizePath: authorize.pathname,
+        tokenHost: token.origin,
+        tokenPath: token.pathname,
+      },
+      http: { timeout: TIMEOUT },
+    },
+  })
+  await app.ready()
+  return (app as unknown as { idp: { oauth2: Client } }).idp.oauth2
+}
+
+/**
+ * Reads a JSON object. The deadline is a timer of ours: fetch() can lose its signal to the garbage collector while it
+ * reads a body, always so with `redirect: 'error'`, and then waits for minutes. A redirect is no success here either.
+ */
+async function fetchJson (url: string, headers: Record<string, string> = {}) {
+  const abort = new AbortController()
+  async function read () {
+    const response = await fetch(url, {
+      headers: { accept: 'application/json', ...headers }, redirect: 'manual', signal: abort.signal,
+    })
+    if (!response.ok) throw new Error(`${url} responded with status ${response.status}`)
+    return await response.json() as Record<string, unknown>
+  }
+  return await withTimeout(read(), TIMEOUT / 1000, error => abort.abort(error))
+}
+
+/** Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1); throws when they are nobody's. */
+function toIdentity (claims: JWTPayload, config: Config): Identity {
+  const text = (value: unknown) => typeof value === 'string' && value !== '' ? value : undefined
+  const id = text(claims.sub)
+  if (!id) throw new Error('There is no subject')
+  const email = isEmailVerified(claims, config) ? text(claims.email) : undefined
+  return {
+    id,
+    email,
+    firstName: text(claims.given_name) ?? text(claims.name) ?? email?.split('@')[0] ?? '',
+    lastName: text(claims.family_name) ?? '',
+    avatar: text(claims.picture) ?? null,
+  }
+}
+
+/**
+ * Whether the provider vouches for the email, which signs in to the account that has it: by `true`, or by the text that
+ * some providers send. IDP_EMAIL_VERIFIED=assume speaks for a provider without this claim, and overrules none.
+ */
+function isEmailVerified ({ email_verified: claim }: JWTPayload, { IDP_EMAIL_VERIFIED }: Config) {
+  return claim === true || claim === 'true' || (claim === undefined && IDP_EMAIL_VERIFIED === 'assume')
+}

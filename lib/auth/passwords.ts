@@ -1,0 +1,86 @@
+import { randomBytes } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+
+import argon2 from 'argon2'
+
+import { FairQueue } from './fair-queue.ts'
+import { HttpError } from '../errors.ts'
+
+/** argon2id as OWASP's Password Storage Cheat Sheet has it: 19 MiB of memory, two passes, one lane. */
+const ARGON2ID = { type: argon2.argon2id, memoryCost: 19 * 1024, timeCost: 2, parallelism: 1 }
+
+/** Stored as the password of accounts that only an identity provider vouches for; no password matches it. */
+export const PLACEHOLDER = '!'
+
+/** Random bytes as a PHC string has them. */
+const base64 = (length: number) => randomBytes(length).toString('base64').replaceAll('=', '')
+
+const { memoryCost, timeCost, parallelism } = ARGON2ID
+
+/**
+ * Verified against where there is no hash, so that a stranger's sign-in takes as long as a wrong password. The hash
+ * itself is random: nobody knows a password for it, and no process waits for one to be made.
+ */
+const DECOY = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${base64(16)}$${base64(32)}`
+
+/** How many hashes are made at once: one on each core, as far as the thread pool has threads (4 by default). */
+const AT_ONCE = Math.min(availableParallelism(), Number(process.env.UV_THREADPOOL_SIZE) || 4)
+
+/** How many hashes may wait for their turn. At some 50 ms each on two cores, the last one waits for 2.5 s. */
+const QUEUE_LENGTH = 100
+
+/** How long a hash may wait for its turn where they take longer than that, in milliseconds. */
+const MAX_WAIT = 4000
+
+/** How many seconds a hash may take with its wait, on a machine that is not the fastest. */
+export const HASHING_TIME = 5
+
+/** The message of a sign-in or registration that is refused because too many are waiting. */
+export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
+
+let refused = 0
+
+// The pool is given one more, which waits there for the first thread that is free: without it, a core would be idle
+// until the main thread called for the next hash.
+const queue = new FairQueue({
+  concurrency: AT_ONCE + 1,
+  places: QUEUE_LENGTH - 1,
+  maxWait: MAX_WAIT,
+  refusal () {
+    refused++
+    return new HttpError(503, BUSY, {}, { 'retry-after': 5 })
+  },
+})
+
+/** The network of what no client asks for: commands, and the start of the service. */
+const OWN = 'own'
+
+/** How many hashes are made or verified at this moment, how many wait for it, and how many were refused so far. */
+export function hashingLoad () {
+  const running = Math.min(queue.running, AT_ONCE)
+  return { running, waiting: queue.running - running + queue.waiting, refused }
+}
+
+/** Rejects with a 503 when a hash for this network would find no place to wait. */
+export async function assertNotBusy (network: string) {
+  await queue.assertPlace(network)
+}
+
+/**
+ * Hashes a password with argon2id, on the thread pool; the result is a PHC string that carries its parameters. Networks
+ * take turns; rejects with a 503 when this one has its share of the hashes that wait, or when the hash waited too long.
+ */
+export function hashPassword (password: string, network = OWN): Promise<string> {
+  return queue.run(network, () => argon2.hash(password, ARGON2ID))
+}
+
+/**
+ * Verifies a password against its hash. Without a hash, and for the placeholder, the result is `false` after the same
+ * work. Waits and rejects as `hashPassword` does.
+ */
+export async function verifyPassword (
+  hash: string = PLACEHOLDER, password: string, network = OWN
+): Promise<boolean> {
+  const known = hash === PLACEHOLDER ? DECOY : hash
+  return await queue.run(network, () => argon2.verify(known, password)) && hash !== PLACEHOLDER
+}

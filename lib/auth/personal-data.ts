@@ -1,0 +1,52 @@
+import type { Sql } from '../database/client.ts'
+
+/**
+ * Finds everything that the platform holds of a user but the hash of their password: one row, with a column for each
+ * kind; none when there is no such user. The time of a failed sign-in is left out: it is forgotten soon, and may be of
+ * somebody else.
+ */
+export const personalData = (sql: Sql, userId: string) => sql`
+  SELECT
+    (
+      SELECT row_to_json(account)
+      FROM (
+        SELECT
+          users.id, email, first_name AS "firstName", last_name AS "lastName", avatar, idp_id AS "providerId", role,
+          CASE WHEN clubs.id IS NOT NULL THEN json_build_object('id', clubs.id, 'name', clubs.name) END AS club,
+          iso8601(users.created_at) AS "createdAt", iso8601(users.updated_at) AS "updatedAt"
+      ) AS account
+    ) AS account,
+    (
+      SELECT coalesce(json_agg(blog), '[]')
+      FROM (
+        SELECT
+          id, title, content, image_url AS "imageUrl", status,
+          iso8601(created_at) AS "createdAt", iso8601(updated_at) AS "updatedAt"
+        FROM blogs WHERE author_id = users.id ORDER BY created_at DESC, id
+      ) AS blog
+    ) AS blogs,
+    (
+      SELECT coalesce(json_agg(registration), '[]')
+      FROM (
+        SELECT
+          registrations.id, iso8601(registered_at) AS "registeredAt",
+          json_build_object('id', events.id, 'title', title, 'date', iso8601(date)) AS event
+        FROM event_registrations AS registrations JOIN events ON events.id = event_id
+        WHERE user_id = users.id ORDER BY registered_at DESC, registrations.id
+      ) AS registration
+    ) AS registrations,
+    (
+      SELECT coalesce(json_agg(liked), '[]')
+      FROM (
+        SELECT iso8601(created_at) AS "likedAt", json_build_object('id', mentors.id, 'name', name) AS mentor
+        FROM mentor_likes JOIN mentors ON mentors.id = mentor_id
+        WHERE user_id = users.id ORDER BY created_at DESC, mentor_id
+      ) AS liked
+    ) AS likes,
+    (
+      SELECT row_to_json(calendar)
+      FROM (SELECT iso8601(created_at) AS "createdAt" FROM calendar_tokens WHERE user_id = users.id) AS calendar
+    ) AS calendar
+  FROM users LEFT JOIN clubs ON clubs.id = club_id
+  WHERE users.id = ${userId}
+`

@@ -1,0 +1,54 @@
+import { once } from 'node:events'
+
+import { assertMigrated } from '../database/migrations.ts'
+import { countPastRegistrations, removePastRegistrations } from '../database/retention.ts'
+import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
+
+const USAGE = `Usage: npm run --silent database -- COMMAND
+
+  url [--hold]
+      print the address of the database, with the password in it, for psql, pg_dump and other programs
+  retention --registrations-older-than AGE [--dry-run]
+      remove registrations that were made longer ago than AGE, for events that are over; AGE is a number and d, w or y
+
+--hold      keep the database there until Ctrl-C: the embedded one runs no longer than the service, or a command
+--dry-run   say what would be removed, and remove nothing
+
+The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
+
+/** `npm run database`: prints where the database is, for other programs. */
+export default async function databaseCommand (args: string[]) {
+  const { command, values } = parseCommandLine(args, {
+    hold: { type: 'boolean' },
+    'registrations-older-than': { type: 'string' },
+    'dry-run': { type: 'boolean' },
+    help: { type: 'boolean' },
+  })
+  if (values.help) return console.log(USAGE)
+  if (command === 'retention') return retain(values['registrations-older-than'], values['dry-run'])
+  if (command !== 'url') throw new UsageError(command ? `There is no command "${command}"` : 'A command is missing')
+
+  await onDatabase(async ({ url }) => {
+    console.log(url)
+    // The open connections keep the process alive.
+    if (values.hold) await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')])
+  })
+}
+
+const UNITS: Record<string, string> = { d: 'days', w: 'weeks', y: 'years' }
+
+/** Keeps to a rule of how long registrations are stored. */
+async function retain (age = '', dryRun = false) {
+  const [, number, unit] = /^([1-9]\d{0,3})([dwy])$/.exec(age) ?? []
+  if (!unit) throw new UsageError('retention needs --registrations-older-than, a number and d, w or y, such as 2y')
+  const interval = `${number} ${UNITS[unit]}`
+  await onDatabase(async ({ sql }) => {
+    await assertMigrated(sql)
+    if (dryRun) {
+      const { registrations, events } = await countPastRegistrations(sql, interval)
+      return console.log(`Would remove ${registrations} registrations for ${events} events`)
+    }
+    const removed = await removePastRegistrations(sql, interval, removed => console.error(`${removed} removed`))
+    console.log(`Removed ${removed} registrations`)
+  }, undefined, { statementTimeout: 0 })
+}

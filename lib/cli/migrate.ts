@@ -1,0 +1,50 @@
+import { relative } from 'node:path'
+
+import { createMigration, migrate, migrationStatus } from '../database/migrations.ts'
+import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
+
+const USAGE = `Usage: npm run migrate [-- COMMAND [--json]]
+
+  up             apply what the database lacks (the default)
+  down [COUNT]   take back the last migration, or the last COUNT
+  status         list all migrations and whether the database has them
+  create NAME    write an empty migration into migrations/
+
+--json prints JSON for programs (up, down and status).
+
+The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
+
+/** `npm run migrate`: changes the schema of the database, or prints its state. */
+export default async function migrateCommand (args: string[]) {
+  const options = { help: { type: 'boolean' }, json: { type: 'boolean' } } as const
+  const { command = 'up', operand, values: { help, json } } = parseCommandLine(args, options, ['down', 'create'])
+  if (help) return console.log(USAGE)
+
+  switch (command) {
+    case 'up': return report('applied', await onDatabase(({ url }) => migrate(url, 'up')), json)
+    case 'down': return report(
+      'reverted', await onDatabase(({ url }) => migrate(url, 'down', toCount(operand))), json
+    )
+    case 'status': {
+      const migrations = await onDatabase(({ sql }) => migrationStatus(sql))
+      if (json) return console.log(JSON.stringify(migrations))
+      for (const { name, applied } of migrations) report(applied ? 'applied' : 'pending', [name])
+      return
+    }
+    case 'create':
+      if (!operand || !/^[\w-]+$/.test(operand)) throw new UsageError('create needs a NAME of letters, digits, _ and -')
+      return console.log(relative('.', await createMigration(operand)))
+    default: throw new UsageError(`There is no command "${command}"`)
+  }
+}
+
+function report (state: string, names: string[], json?: boolean) {
+  if (json) return console.log(JSON.stringify({ [state]: names }))
+  if (names.length === 0) console.log('Nothing to do')
+  for (const name of names) console.log(`${state}  ${name}`)
+}
+
+function toCount (operand = '1') {
+  if (!/^[1-9]\d*$/.test(operand)) throw new UsageError('COUNT must be a whole number from 1')
+  return Number(operand)
+}

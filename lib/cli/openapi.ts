@@ -1,0 +1,48 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { loadConfig } from '../config.ts'
+import { StartupError } from '../errors.ts'
+import { parseCommandLine } from './command-line.ts'
+
+const USAGE = `Usage: npm run openapi [-- [FILE] [--check]]
+
+Writes the API description, OpenAPI 3.1, to FILE, by default openapi.json in the project's folder.
+
+  --check   write nothing, and fail when FILE is not what would be written
+
+It needs no database.`
+
+/** The description that is kept under version control: beside package.json, wherever this file was compiled to. */
+const FILE = fileURLToPath(new URL('openapi.json', import.meta.resolve('#package.json')))
+
+/** `npm run openapi`: writes the API description, or checks that it is up to date. */
+export default async function openapiCommand (args: string[]) {
+  const options = { help: { type: 'boolean' }, check: { type: 'boolean' } } as const
+  const { command: file = FILE, values } = parseCommandLine(args, options)
+  if (values.help) return console.log(USAGE)
+
+  const document = `${JSON.stringify(await describe(), null, 2)}\n`
+  const name = relative('.', file)
+  if (!values.check) {
+    await writeFile(file, document)
+    return console.log(`${name} is written`)
+  }
+  const written = await readFile(file, 'utf8').catch(() => undefined)
+  if (written !== document) throw new StartupError(`${name} is out of date: run "npm run openapi"`)
+  console.log(`${name} is up to date`)
+}
+
+async function describe () {
+  // Loaded when needed only: other commands do without the service.
+  const { buildApp } = await import('../app.ts')
+  // The secret signs nothing; without it, the service would create one in DATA_DIR.
+  const app = buildApp({ ...loadConfig(), JWT_SECRET: 'unused' }, undefined, { describeOnly: true })
+  try {
+    await app.ready()
+    return app.swagger()
+  } finally {
+    await app.close()
+  }
+}

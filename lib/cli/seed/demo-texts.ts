@@ -1,0 +1,469 @@
+import type { Role } from '../../auth/accounts.ts'
+
+// The people, clubs and texts of the demo community. All of them are invented. A person is called by what stands before
+// the @ of their address; the clubs, mentors and events by their names.
+
+type Person = {
+  name: string
+  firstName: string
+  lastName: string
+  role: Role
+  club?: string
+  avatar?: string
+}
+
+type Club = {
+  name: string
+  description: string
+  head: string
+  imageUrl?: string
+}
+
+type Blog = {
+  title: string
+  content: string
+  author: string
+  status: 'DRAFT' | 'PUBLISHED' | 'ARCHIVED'
+  daysAgo: number
+  imageUrl?: string
+}
+
+type Mentor = {
+  name: string
+  expertise: string
+  club: string
+  imageUrl: string
+  networkUrl?: string
+  likedBy: string[]
+}
+
+type Testimonial = {
+  name: string
+  content: string
+  /** In which year they left, counted back from this one. */
+  yearsAgo: number
+  imageUrl?: string
+}
+
+type Event = {
+  title: string
+  description: string
+  club: string
+  /** Days from today, and the hour of the day in UTC. */
+  inDays: number
+  hour: number
+  imageUrl: string
+  registered: string[]
+}
+
+const IMAGES = 'https://images.example.org'
+const NETWORK = 'https://network.example.org/in'
+
+export const CLUBS: Club[] = [
+  {
+    name: 'Robotics Workshop',
+    head: 'head',
+    description: 'We build things that move, mostly on purpose. Soldering irons, two 3D printers and plenty of ' +
+      'patience are in room B12, open to beginners every Tuesday and Thursday evening.',
+    imageUrl: `${IMAGES}/clubs/robotics.jpg`,
+  },
+  {
+    name: 'Film Society',
+    head: 'mateo',
+    description: 'One film a week on the big screen in the old lecture hall, from silent classics to last year’s ' +
+      'debuts, and a conversation afterwards that tends to outlast the film.',
+    imageUrl: `${IMAGES}/clubs/film.jpg`,
+  },
+  {
+    name: 'Hill Walkers',
+    head: 'sigrid',
+    description: 'Day trips by train, a long weekend in the mountains each term, and boots to borrow if you have ' +
+      'none. We walk at the pace of the slowest, and the slowest chooses where to have lunch.',
+    imageUrl: `${IMAGES}/clubs/hills.jpg`,
+  },
+  {
+    name: 'Language Café',
+    head: 'linh',
+    description: 'Swap an hour of your language for an hour of somebody else’s. Eleven languages at the last ' +
+      'count, tea from at least as many places, and no grammar before the second cup.',
+    imageUrl: `${IMAGES}/clubs/language-cafe.jpg`,
+  },
+  {
+    name: 'Kitchen Garden',
+    head: 'tomasz',
+    description: 'A quarter of an acre behind the sports hall, forty vegetable beds and one stubborn compost ' +
+      'heap. Whatever we harvest on Friday is cooked and eaten on Friday.',
+  },
+]
+
+export const PEOPLE: Person[] = [
+  { name: 'admin', firstName: 'Ingrid', lastName: 'Solheim', role: 'ADMIN', avatar: `${IMAGES}/people/ingrid.jpg` },
+
+  {
+    name: 'head',
+    firstName: 'Nkechi',
+    lastName: 'Obi',
+    role: 'CLUB_HEAD',
+    club: 'Robotics Workshop',
+    avatar: `${IMAGES}/people/nkechi.jpg`,
+  },
+  { name: 'mateo', firstName: 'Mateo', lastName: 'Quispe', role: 'CLUB_HEAD', club: 'Film Society' },
+  {
+    name: 'sigrid',
+    firstName: 'Sigríður',
+    lastName: 'Jónsdóttir',
+    role: 'CLUB_HEAD',
+    club: 'Hill Walkers',
+    avatar: `${IMAGES}/people/sigridur.jpg`,
+  },
+  { name: 'linh', firstName: 'Linh', lastName: 'Trần', role: 'CLUB_HEAD', club: 'Language Café' },
+  { name: 'tomasz', firstName: 'Tomasz', lastName: 'Wiśniewski', role: 'CLUB_HEAD', club: 'Kitchen Garden' },
+
+  {
+    name: 'student',
+    firstName: 'Yuki',
+    lastName: 'Tanaka',
+    role: 'STUDENT',
+    club: 'Robotics Workshop',
+    avatar: `${IMAGES}/people/yuki.jpg`,
+  },
+  { name: 'amara', firstName: 'Amara', lastName: 'Diallo', role: 'STUDENT', club: 'Robotics Workshop' },
+  { name: 'bilal', firstName: 'Bilal', lastName: 'Hussain', role: 'STUDENT', club: 'Robotics Workshop' },
+  { name: 'chiara', firstName: 'Chiara', lastName: 'Lombardi', role: 'STUDENT', club: 'Film Society' },
+  {
+    name: 'dmytro',
+    firstName: 'Dmytro',
+    lastName: 'Kovalenko',
+    role: 'STUDENT',
+    club: 'Film Society',
+    avatar: `${IMAGES}/people/dmytro.jpg`,
+  },
+  { name: 'elif', firstName: 'Elif', lastName: 'Yıldız', role: 'STUDENT', club: 'Film Society' },
+  { name: 'farah', firstName: 'Farah', lastName: 'Haddad', role: 'STUDENT', club: 'Hill Walkers' },
+  { name: 'gustavo', firstName: 'Gustavo', lastName: 'Nascimento', role: 'STUDENT', club: 'Hill Walkers' },
+  { name: 'hana', firstName: 'Hana', lastName: 'Nováková', role: 'STUDENT', club: 'Hill Walkers' },
+  { name: 'isaac', firstName: 'Isaac', lastName: 'Mensah', role: 'STUDENT', club: 'Hill Walkers' },
+  { name: 'jiwoo', firstName: 'Ji-woo', lastName: 'Park', role: 'STUDENT', club: 'Language Café' },
+  { name: 'kavya', firstName: 'Kavya', lastName: 'Ramaswamy', role: 'STUDENT', club: 'Language Café' },
+  { name: 'leilani', firstName: 'Leilani', lastName: 'Kahale', role: 'STUDENT', club: 'Language Café' },
+  { name: 'miriam', firstName: 'Miriam', lastName: 'Goldberg', role: 'STUDENT', club: 'Language Café' },
+  { name: 'noor', firstName: 'Noor', lastName: 'Rahimi', role: 'STUDENT', club: 'Kitchen Garden' },
+  { name: 'oisin', firstName: 'Oisín', lastName: 'Byrne', role: 'STUDENT', club: 'Kitchen Garden' },
+  { name: 'paula', firstName: 'Paula', lastName: 'Iglesias', role: 'STUDENT', club: 'Kitchen Garden' },
+  { name: 'wei', firstName: 'Wei', lastName: 'Zhang', role: 'STUDENT', club: 'Kitchen Garden' },
+  { name: 'sven', firstName: 'Sven', lastName: 'Lindqvist', role: 'STUDENT' },
+  { name: 'thandiwe', firstName: 'Thandiwe', lastName: 'Nkosi', role: 'STUDENT' },
+]
+
+export const BLOGS: Blog[] = [
+  {
+    title: 'The robot that was afraid of the door',
+    author: 'student',
+    status: 'PUBLISHED',
+    daysAgo: 4,
+    imageUrl: `${IMAGES}/blogs/door.jpg`,
+    content: 'Our line follower drove three perfect laps in the workshop and then refused to leave it. We ' +
+      'changed the motors, the battery and, at midnight, the program. In the end Amara put a hand over the ' +
+      'sensor: the light in the corridor is twice as bright, and what looked like fear was a threshold that ' +
+      'somebody had written down as a number. Measure first, then solder.',
+  },
+  {
+    title: 'Eleven people, four stoves, one pumpkin',
+    author: 'noor',
+    status: 'PUBLISHED',
+    daysAgo: 11,
+    imageUrl: `${IMAGES}/blogs/pumpkin.jpg`,
+    content: 'It weighed nineteen kilos and nobody had planted it. Tomasz thinks it grew out of last year’s ' +
+      'compost, which would make it the most successful thing that the heap has ever done. We made soup, a ' +
+      'curry, two cakes and something that Oisín calls chutney. Seeds are in the tin beside the door, so take ' +
+      'some home.',
+  },
+  {
+    title: 'What I learned from subtitling a film in a weekend',
+    author: 'chiara',
+    status: 'PUBLISHED',
+    daysAgo: 19,
+    content: 'A line may stay for two seconds and hold forty characters, and a joke needs both. I had the ' +
+      'dialogue translated by Saturday noon and spent the rest of the weekend making it shorter. The Language ' +
+      'Café watched the first version and laughed in all the wrong places; the second one is what you will see ' +
+      'on screen this month.',
+  },
+  {
+    title: 'How to talk to a stranger for an hour',
+    author: 'kavya',
+    status: 'PUBLISHED',
+    daysAgo: 33,
+    imageUrl: `${IMAGES}/blogs/stranger.jpg`,
+    content: 'Bring an object, not a topic. Last week somebody put a bus ticket from Lima on the table and we ' +
+      'were still talking about it when the room had to be closed. Ask what a word smells like. Let silence be: ' +
+      'the other person is looking for a verb.',
+  },
+  {
+    title: 'Packing list for people who hate packing lists',
+    author: 'sigrid',
+    status: 'PUBLISHED',
+    daysAgo: 52,
+    content: 'Something dry, something warm, something to eat that you would also eat at home. Everything else ' +
+      'is in the hut or in somebody else’s rucksack. If you are not sure whether your shoes will do, they will ' +
+      'do as far as the first stream, and that is where we have lunch.',
+  },
+  {
+    title: 'Why our open day needs fewer posters',
+    author: 'head',
+    status: 'PUBLISHED',
+    daysAgo: 75,
+    content: 'We asked forty first-year students how they had heard of us. Two said posters; thirty-one said ' +
+      'that a friend had taken them along. So this term we print nothing, and everybody who comes to the ' +
+      'workshop brings somebody who has never held a screwdriver.',
+  },
+  {
+    title: 'Notes for a cheaper motor controller',
+    author: 'student',
+    status: 'DRAFT',
+    daysAgo: 1,
+    content: 'The board that we buy costs more than the motors that it drives. Here is a first sketch with parts ' +
+      'from the drawer; the current limit still needs measuring, so please do not build it yet.',
+  },
+  {
+    title: 'Six films that end at a railway station',
+    author: 'dmytro',
+    status: 'DRAFT',
+    daysAgo: 2,
+    imageUrl: `${IMAGES}/blogs/station.jpg`,
+    content: 'I wanted ten and found six, because in the others the train leaves a minute too early. Two of them ' +
+      'are in the society’s own collection. Suggestions are welcome before I send this in.',
+  },
+  {
+    title: 'Sowing calendar for the spring that was too wet',
+    author: 'tomasz',
+    status: 'ARCHIVED',
+    daysAgo: 140,
+    content: 'Beans two weeks late, peas on the first dry Saturday, and nothing at all in the beds by the wall ' +
+      'before the drain is mended. It is mended now, so use the new calendar on the shed door instead.',
+  },
+  {
+    title: 'Room change for the autumn conversation tables',
+    author: 'linh',
+    status: 'ARCHIVED',
+    daysAgo: 160,
+    content: 'Until the heating in the library works again we meet in the canteen, at the three tables by the ' +
+      'window. Spanish moves to Wednesday, everything else stays where it was.',
+  },
+]
+
+export const MENTORS: Mentor[] = [
+  {
+    name: 'Adaeze Nwosu',
+    expertise: 'Embedded systems, and how to read a data sheet',
+    club: 'Robotics Workshop',
+    imageUrl: `${IMAGES}/mentors/adaeze.jpg`,
+    networkUrl: `${NETWORK}/adaeze-nwosu`,
+    likedBy: ['student', 'amara', 'bilal', 'head', 'sven', 'wei', 'hana', 'jiwoo', 'thandiwe'],
+  },
+  {
+    name: 'Rafael Ortega',
+    expertise: 'Mechanical design and 3D printing',
+    club: 'Robotics Workshop',
+    imageUrl: `${IMAGES}/mentors/rafael.jpg`,
+    networkUrl: `${NETWORK}/rafael-ortega`,
+    likedBy: ['amara', 'bilal', 'oisin'],
+  },
+  {
+    name: 'Marie-Claire Dubois',
+    expertise: 'Screenwriting and editing',
+    club: 'Film Society',
+    imageUrl: `${IMAGES}/mentors/marie-claire.jpg`,
+    networkUrl: `${NETWORK}/mc-dubois`,
+    likedBy: ['chiara', 'dmytro', 'elif', 'mateo', 'student', 'miriam'],
+  },
+  {
+    name: 'Arjun Deshpande',
+    expertise: 'Sound design',
+    club: 'Film Society',
+    imageUrl: `${IMAGES}/mentors/arjun.jpg`,
+    likedBy: ['elif', 'kavya'],
+  },
+  {
+    name: 'Ewan MacLeod',
+    expertise: 'Navigation and mountain first aid',
+    club: 'Hill Walkers',
+    imageUrl: `${IMAGES}/mentors/ewan.jpg`,
+    networkUrl: `${NETWORK}/ewan-macleod`,
+    likedBy: ['farah', 'gustavo', 'hana', 'isaac', 'sigrid', 'paula', 'noor'],
+  },
+  {
+    name: 'Keiko Yamamoto',
+    expertise: 'Interpreting, and learning a language after twenty',
+    club: 'Language Café',
+    imageUrl: `${IMAGES}/mentors/keiko.jpg`,
+    networkUrl: `${NETWORK}/keiko-yamamoto`,
+    likedBy: ['jiwoo', 'leilani', 'miriam', 'linh', 'chiara'],
+  },
+  {
+    name: 'Zanele Khumalo',
+    expertise: 'Soil, compost and small farms',
+    club: 'Kitchen Garden',
+    imageUrl: `${IMAGES}/mentors/zanele.jpg`,
+    likedBy: [],
+  },
+]
+
+export const TESTIMONIALS: Testimonial[] = [
+  {
+    name: 'Olumide Bakare',
+    yearsAgo: 2,
+    imageUrl: `${IMAGES}/testimonials/olumide.jpg`,
+    content: 'I came to the workshop to have my bicycle lamp repaired. Four years later I design lamps.',
+  },
+  {
+    name: 'Freya Andersen',
+    yearsAgo: 3,
+    content: 'Everything I know about running a meeting I learned from choosing a film with thirty people.',
+  },
+  {
+    name: 'Ahmad Karimi',
+    yearsAgo: 4,
+    imageUrl: `${IMAGES}/testimonials/ahmad.jpg`,
+    content: 'When I arrived I knew nobody and half of the language. The café gave me both within a term.',
+  },
+  {
+    name: 'Beatriz Carvalho',
+    yearsAgo: 1,
+    content: 'My mentor answered one e-mail in my first year. I have been answering them myself ever since.',
+  },
+  {
+    name: 'Nguyễn Minh Anh',
+    yearsAgo: 6,
+    imageUrl: `${IMAGES}/testimonials/minh-anh.jpg`,
+    content: 'We still walk together every autumn, with children on our backs now and the same terrible map.',
+  },
+  {
+    name: 'Saoirse Kelly',
+    yearsAgo: 9,
+    content: 'I dug the first bed of the garden. Go and see it: it is the crooked one by the tap.',
+  },
+]
+
+export const EVENTS: Event[] = [
+  {
+    title: 'Build a line follower in one evening',
+    description: 'Kits, tools and pizza are there. You need no experience, and you take your robot home.',
+    club: 'Robotics Workshop',
+    inDays: 6,
+    hour: 17,
+    imageUrl: `${IMAGES}/events/line-follower.jpg`,
+    registered: ['student', 'amara', 'bilal', 'sven', 'thandiwe', 'kavya', 'wei', 'isaac', 'elif', 'oisin', 'hana'],
+  },
+  {
+    title: 'Robot sumo, the third',
+    description: 'Two robots, one ring, three minutes. Bring a robot of at most one kilogram, or come and shout.',
+    club: 'Robotics Workshop',
+    inDays: 27,
+    hour: 15,
+    imageUrl: `${IMAGES}/events/sumo.jpg`,
+    registered: ['head', 'amara', 'student', 'gustavo'],
+  },
+  {
+    title: 'Soldering for the impatient',
+    description: 'Two hours, one blinking badge, and how not to burn the table. Eight places at the bench.',
+    club: 'Robotics Workshop',
+    inDays: -21,
+    hour: 16,
+    imageUrl: `${IMAGES}/events/soldering.jpg`,
+    registered: ['student', 'bilal', 'jiwoo', 'farah', 'noor', 'paula', 'dmytro', 'miriam'],
+  },
+  {
+    title: 'A silent film with a live piano',
+    description: 'The piano has been tuned and the film has not been shown here for forty years. Doors open early.',
+    club: 'Film Society',
+    inDays: 3,
+    hour: 19,
+    imageUrl: `${IMAGES}/events/silent-film.jpg`,
+    registered: [
+      'mateo', 'chiara', 'dmytro', 'elif', 'student', 'linh', 'miriam', 'leilani', 'sigrid', 'paula', 'tomasz', 'jiwoo',
+      'thandiwe', 'wei',
+    ],
+  },
+  {
+    title: 'Short films by students',
+    description: 'Nine films of under nine minutes, all made here this year, and the people who made them.',
+    club: 'Film Society',
+    inDays: -9,
+    hour: 18,
+    imageUrl: `${IMAGES}/events/short-films.jpg`,
+    registered: ['chiara', 'dmytro', 'elif', 'kavya', 'amara', 'oisin', 'student'],
+  },
+  {
+    title: 'Subtitling weekend',
+    description: 'Two days, one film, six languages. Together with the Language Café; breakfast is on us.',
+    club: 'Film Society',
+    inDays: -24,
+    hour: 8,
+    imageUrl: `${IMAGES}/events/subtitling.jpg`,
+    registered: ['chiara', 'linh', 'kavya', 'miriam', 'leilani'],
+  },
+  {
+    title: 'Sunrise from the ridge',
+    description: 'We start in the dark and are back for lectures. Head torch, warm layers, and breakfast in a bag.',
+    club: 'Hill Walkers',
+    inDays: 10,
+    hour: 3,
+    imageUrl: `${IMAGES}/events/sunrise.jpg`,
+    registered: ['sigrid', 'farah', 'gustavo', 'hana', 'isaac', 'noor'],
+  },
+  {
+    title: 'Long weekend at the hut',
+    description: 'Three days, two passes, one stove. Boots and sleeping bags can be borrowed; sign up by the ' +
+      'week before.',
+    club: 'Hill Walkers',
+    inDays: 41,
+    hour: 7,
+    imageUrl: `${IMAGES}/events/hut.jpg`,
+    registered: ['hana', 'sigrid', 'sven'],
+  },
+  {
+    title: 'Map and compass for beginners',
+    description: 'An afternoon in the park with paper maps. By the end you will have found at least one bench.',
+    club: 'Hill Walkers',
+    inDays: -47,
+    hour: 13,
+    imageUrl: `${IMAGES}/events/compass.jpg`,
+    registered: ['farah', 'isaac', 'paula', 'thandiwe', 'bilal'],
+  },
+  {
+    title: 'Speed languages',
+    description: 'Seven minutes a table, eight tables, eight languages. You will leave with a greeting in each.',
+    club: 'Language Café',
+    inDays: 13,
+    hour: 17,
+    imageUrl: `${IMAGES}/events/speed-languages.jpg`,
+    registered: ['linh', 'jiwoo', 'kavya', 'leilani', 'miriam', 'chiara', 'gustavo', 'farah', 'student'],
+  },
+  {
+    title: 'An evening of untranslatable words',
+    description: 'Bring one word of your language that ours lacks, and try to explain it with your hands.',
+    club: 'Language Café',
+    inDays: -68,
+    hour: 18,
+    imageUrl: `${IMAGES}/events/words.jpg`,
+    registered: ['jiwoo', 'leilani', 'elif', 'sigrid'],
+  },
+  {
+    title: 'Harvest supper',
+    description: 'We pick until six, cook until eight, and eat until it is gone. Bring a plate and a knife.',
+    club: 'Kitchen Garden',
+    inDays: 1,
+    hour: 16,
+    imageUrl: `${IMAGES}/events/supper.jpg`,
+    registered: ['tomasz', 'noor', 'oisin', 'paula', 'wei', 'amara', 'mateo', 'hana', 'sven', 'dmytro'],
+  },
+  {
+    title: 'Planning the winter beds',
+    description: 'What to sow under glass, what to leave to the frost, and who turns the compost until spring.',
+    club: 'Kitchen Garden',
+    inDays: 55,
+    hour: 16,
+    imageUrl: `${IMAGES}/events/winter-beds.jpg`,
+    registered: [],
+  },
+]

@@ -1,0 +1,146 @@
+import { type Account, createAccount, listAccounts, type Role, ROLES, setPassword, setRole } from '../auth/accounts.ts'
+import { type Erasure, eraseUser } from '../auth/erasure.ts'
+import { personalData } from '../auth/personal-data.ts'
+import type { Limits, Sql } from '../database/client.ts'
+import { isEmail, isText } from '../formats.ts'
+import { assertMigrated } from '../database/migrations.ts'
+import { StartupError } from '../errors.ts'
+import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
+import { importUsers } from './import-users.ts'
+import { readPassword } from './read-password.ts'
+
+const USAGE = `Usage: npm run user -- COMMAND
+
+  create --email EMAIL --role ROLE --first-name NAME --last-name NAME
+  set-role --email EMAIL --role ROLE
+  set-password --email EMAIL
+  import FILE [--dry-run]
+  export --email EMAIL
+  erase --email EMAIL [--with-blogs] [--dry-run]
+  list
+
+ROLE is STUDENT, CLUB_HEAD or ADMIN. A token that was issued before keeps its role until it expires.
+import adds the accounts of a CSV file, whose first line names its columns: email, firstName and lastName, and if wanted
+role (else STUDENT) and club (the name of one). They sign in by the provider, or get a password by set-password. All of
+the file is checked first, and every wrong line told; then all are added, or with --dry-run none.
+export prints all that the platform holds of a person, as GET /me/export does.
+erase takes an account away with its registrations, likes and unpublished blogs. Published blogs stay under a neutral
+author, or go as well with --with-blogs. With --dry-run it says what would go.
+create and set-password ask for the password; with --password-stdin they read it from standard input.
+--json shows the accounts to programs, as a list.`
+
+/** `npm run user`: adds and changes accounts, whatever their role. */
+export default async function userCommand (args: string[]) {
+  const { command, operand, values } = parseCommandLine(args, {
+    email: { type: 'string' },
+    role: { type: 'string' },
+    'first-name': { type: 'string' },
+    'last-name': { type: 'string' },
+    'password-stdin': { type: 'boolean' },
+    'dry-run': { type: 'boolean' },
+    'with-blogs': { type: 'boolean' },
+    json: { type: 'boolean' },
+    help: { type: 'boolean' },
+  }, ['import'])
+  if (values.help) return console.log(USAGE)
+  const show = values.json ? showJson : showLines
+
+  /** The value of an option that must be there. */
+  function take (option: 'email' | 'role' | 'first-name' | 'last-name', isRight: (value: string) => boolean) {
+    const value = values[option]
+    if (!value) throw new UsageError(`${command} needs --${option}`)
+    if (!isRight(value)) throw new UsageError(`--${option} "${value}" will not do`)
+    return value
+  }
+  const email = () => take('email', isEmail)
+  const role = () => take('role', value => ROLES.includes(value as Role)) as Role
+
+  switch (command) {
+    case 'create': {
+      const account = {
+        email: email(), role: role(), firstName: take('first-name', isText), lastName: take('last-name', isText),
+      }
+      const password = await readPassword(values['password-stdin'])
+      const created = await onAccounts(sql => createAccount(sql, { ...account, password }))
+      if (!created) throw new StartupError(`${account.email} has an account already`)
+      return show(created)
+    }
+    case 'set-role': {
+      const change = [email(), role()] as const
+      return show(found(await onAccounts(sql => setRole(sql, ...change))))
+    }
+    case 'set-password': {
+      const change = [email(), await readPassword(values['password-stdin'])] as const
+      return show(found(await onAccounts(sql => setPassword(sql, ...change))))
+    }
+    case 'import': {
+      if (!operand) throw new UsageError('import needs a FILE')
+      const dryRun = values['dry-run']
+      const count = await onAccounts(sql => importUsers(sql, operand, { dryRun, report: console.error }), NO_TIMEOUT)
+      const accounts = `${count} ${count === 1 ? 'account' : 'accounts'}`
+      return console.log(dryRun ? `${accounts} would be imported` : `${accounts} imported`)
+    }
+    case 'export': {
+      const [data] = await onAccounts(async sql => {
+        const [account] = await sql<{ id: string }[]>`SELECT id FROM users WHERE email = ${email()}`
+        return account ? personalData(sql, account.id) : []
+      })
+      if (!data) throw new StartupError(UNKNOWN)
+      return console.log(JSON.stringify(data, null, 2))
+    }
+    case 'erase': {
+      const address = email()
+      const options = { withBlogs: values['with-blogs'], dryRun: values['dry-run'] }
+      const erasure = await onAccounts(sql => eraseUser(sql, address, options), NO_TIMEOUT)
+      if (!erasure) throw new StartupError(UNKNOWN)
+      return console.log(describeErasure(erasure, options))
+    }
+    case 'list': return show(...await onAccounts(listAccounts))
+    default: throw new UsageError(command ? `There is no command "${command}"` : 'A command is missing')
+  }
+}
+
+/** For work that takes as long as it takes. */
+const NO_TIMEOUT: Limits = { statementTimeout: 0 }
+
+function onAccounts<T> (work: (sql: Sql) => Promise<T>, limits?: Limits) {
+  return onDatabase(async ({ sql }) => {
+    await assertMigrated(sql)
+    return work(sql)
+  }, undefined, limits)
+}
+
+const UNKNOWN = 'No account has this email'
+
+/** What an erasure does or did, in lines. The account appears by its id only. */
+function describeErasure (erasure: Erasure, { withBlogs = false, dryRun = false }) {
+  const { id, registrations, likes, unpublishedBlogs, publishedBlogs, ...others } = erasure
+  const { testimonialsOfThatName, mentorsOfThatName } = others
+  const lines = [
+    `${dryRun ? 'Would erase' : 'Erased'} the account ${id}`,
+    `  registrations      ${registrations}`,
+    `  likes              ${likes}`,
+    `  unpublished blogs  ${unpublishedBlogs}`,
+    `  published blogs    ${publishedBlogs}${withBlogs ? '' : ', under a neutral author'}`,
+  ]
+  if (testimonialsOfThatName + mentorsOfThatName > 0) {
+    lines.push(`Of the same name: testimonials ${testimonialsOfThatName}, mentors ${mentorsOfThatName}. ` +
+      'They belong to no account, and stay.')
+  }
+  return lines.join('\n')
+}
+
+function found (account: Account | undefined) {
+  if (!account) throw new StartupError(UNKNOWN)
+  return account
+}
+
+function showJson (...accounts: Account[]) {
+  console.log(JSON.stringify(accounts))
+}
+
+function showLines (...accounts: Account[]) {
+  for (const { email, role, id, firstName, lastName } of accounts) {
+    console.log(`${role.padEnd(9)}  ${id}  ${email}  ${firstName} ${lastName}`)
+  }
+}

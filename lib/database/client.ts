@@ -1,0 +1,145 @@
+import type { FastifyBaseLogger } from 'fastify'
+import postgres from 'postgres'
+
+import type { Config } from '../config.ts'
+import { startEmbeddedPostgres } from './embedded-postgres.ts'
+import { hostUrls } from './hosts.ts'
+import { type PoolStats, withQueryTimeout } from './timeouts.ts'
+import { StartupError } from '../errors.ts'
+
+/** The pool of connections, and the tag that runs a statement on it. */
+export type Sql = postgres.Sql
+
+/** An open database. */
+export interface Database {
+  url: string
+  sql: Sql
+  /** A connection of its own, for short questions that must not wait for one among long statements. */
+  sqlProbe: Sql
+  /** What `sql` is asked for. */
+  load: PoolStats
+  close (): Promise<void>
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+const NIL = '00000000-0000-0000-0000-000000000000'
+
+/**
+ * Ids are opaque: whatever a client sends where an id belongs must behave as the id of no row, not as a syntax error.
+ * So any value bound to a `uuid` that is not written as PostgreSQL writes one becomes the nil id, which no row has.
+ */
+const uuid = {
+  to: 2950,
+  from: [2950],
+  serialize: (value: unknown) => UUID.test(String(value)) ? String(value) : NIL,
+  parse: (value: string) => value,
+}
+
+/**
+ * Has the server plan a statement once for each connection: they all take less time than to plan them anew for their
+ * parameters, which PostgreSQL would do for every page of a list, or to compile them.
+ */
+export const PLANNING = { plan_cache_mode: 'force_generic_plan', jit: 'off' }
+
+/** What may differ from the configuration: how many seconds a statement may take, 0 for any number. */
+export interface Limits {
+  statementTimeout?: number
+}
+
+/**
+ * Opens the database of the configuration: the one at `DATABASE_URL`, or the embedded PostgreSQL under `DATA_DIR`,
+ * which is started, or joined where it runs already. Throws a StartupError when it cannot be reached.
+ */
+export async function openDatabase (
+  config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>, { statementTimeout }: Limits = {}
+): Promise<Database> {
+  const server = config.DATABASE_URL
+    ? { url: config.DATABASE_URL, release: async () => {} }
+    : await startEmbeddedPostgres(config.DATA_DIR, log)
+  const database = createPools(server.url, config, log, { statementTimeout })
+  const { sql } = database
+  // The patched driver alone has this option.
+  if (!('silence_timeout' in sql.options)) {
+    log.warn('The patches of postgres.js are missing (npm ci --ignore-scripts?): apply them by "npx patch-package"')
+  }
+  const close = async () => {
+    await database.close()
+    await server.release()
+  }
+  try {
+    await sql`SELECT 1`
+    return { ...database, close }
+  } catch (error) {
+    await close()
+    const { message, code } = error as NodeJS.ErrnoException
+    // So the driver says that it closed the connection to the last host itself.
+    const reason = code === 'CONNECTION_DESTROYED' ? 'it takes no writes' : message || code
+    throw new StartupError(`Cannot reach the database at ${address(server.url)}: ${reason}`)
+  }
+}
+
+/** The pools on a database, which connect when they are first used. */
+export function createPools (
+  url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, { statementTimeout }: Limits = {}
+): Database {
+  const load = { pending: 0, done: 0, late: 0 }
+  const sql = connect(url, config, log, config.DATABASE_POOL_SIZE, statementTimeout, load)
+  const sqlProbe = connect(url, config, log, 1)
+  return {
+    url,
+    sql,
+    sqlProbe,
+    load,
+    async close () {
+      await Promise.all([sql, sqlProbe].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
+    },
+  }
+}
+
+function connect (
+  url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, max: number, timeout = config.DATABASE_TIMEOUT,
+  load?: PoolStats
+): Sql {
+  const hosts = hostUrls(url).map(url => new URL(url))
+  const sql = postgres(url, {
+    ...hosts.length > 1 && primaryOf(hosts),
+    max,
+    prepare: config.DATABASE_PREPARE,
+    fetch_types: false,
+    // All hosts may be tried in the time of a statement.
+    connect_timeout: config.DATABASE_TIMEOUT / hosts.length,
+    // By then the server itself would have ended the statement, so the network is broken.
+    silence_timeout: timeout && timeout + 1,
+    // A server that comes back is found at once.
+    backoff: () => 0.1,
+    onnotice: ({ code, message }) => log.warn(`PostgreSQL: ${message} (${code})`),
+    connection: {
+      application_name: 'community-platform',
+      statement_timeout: timeout * 1000,
+      ...PLANNING,
+    },
+    types: { uuid },
+  })
+  return timeout > 0 ? withQueryTimeout(sql, timeout, load) : sql
+}
+
+/** Has each new connection try the hosts in turn, until it finds the one that is no standby. */
+function primaryOf (hosts: URL[]) {
+  return {
+    // Without a port of its own, the driver would give a host the one of the first.
+    host: hosts.map(({ hostname, port }) => `${hostname}:${port || 5432}`).join(),
+    // "read-write" would take a standby, too.
+    target_session_attrs: 'primary',
+  } as const
+}
+
+/** The address without what is secret in it: user, password and options. */
+function address (url: string) {
+  return url.replace(/^\w+:\/\/(.*@)?/, '').replace(/\?.*/, '')
+}
+
+/** The row that a statement must return. Throws when there is none: the operation then fails. */
+export function expectOne<T> ([row]: readonly T[]): T {
+  if (row === undefined) throw new Error('There is no such row')
+  return row
+}

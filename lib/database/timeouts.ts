@@ -1,0 +1,105 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
+import type { PendingQuery, Row, Sql, TransactionSql } from 'postgres'
+
+import { TimeoutError, withTimeout } from '../timeout.ts'
+
+/**
+ * The time that queries and transactions took, in milliseconds: `run` has those counted that begin in what it runs.
+ * Where nobody does, nothing is measured.
+ */
+export const databaseTime = new AsyncLocalStorage<{ total: number }>()
+
+/** What a pool is asked for: queries and transactions without a result yet, with one, and those that were late. */
+export interface PoolStats {
+  pending: number
+  done: number
+  late: number
+}
+
+/**
+ * Makes queries and transactions that fail after so many seconds: postgres.js would wait without limit for a free
+ * connection, or for a server that is silent. What has not begun by then is never run; what was sent may take effect.
+ * All of them are counted in `load`.
+ *
+ * The queue is the driver's, and only `state` shows what it has sent. Our own queue in front of it, with one statement
+ * a connection, would end pipelining: with 64 statements at a time, each took twice the processor time.
+ */
+export function withQueryTimeout (
+  sql: Sql, seconds: number, load: PoolStats = { pending: 0, done: 0, late: 0 }
+): Sql {
+  return new Proxy(sql, {
+    apply (target, self, args) {
+      const query: unknown = Reflect.apply(target, self, args)
+      return query instanceof Promise ? limitQuery(query as LimitedQuery, seconds, load) : query
+    },
+    get (target, name) {
+      if (name !== 'begin') return Reflect.get(target, name)
+      return (work: (sql: TransactionSql) => Promise<unknown>) => limitTransaction(target, work, seconds, load)
+    },
+  })
+}
+
+/** With what the types do not tell. */
+type LimitedQuery = PendingQuery<Row[]> & {
+  /** Null until the query is sent. */
+  state: object | null
+  reject (error: Error): void
+}
+
+/** A query is run when somebody waits for it; a fragment of another never is. */
+function limitQuery (query: LimitedQuery, seconds: number, load: PoolStats) {
+  const then = query.then.bind(query) as typeof query.then
+  let timer: NodeJS.Timeout | undefined
+  query.then = ((...handlers: Parameters<typeof then>) => {
+    if (!timer) {
+      timer = setTimeout(() => {
+        load.late++
+        query.reject(new TimeoutError(seconds))
+        // One that was sent has the server's own limit. Were it cancelled behind another one on its connection, the
+        // next one would get its result.
+        if (!query.state) query.cancel()
+      }, seconds * 1000)
+      const end = track(load)
+      const stop = () => {
+        clearTimeout(timer)
+        end()
+      }
+      then(stop, stop)
+    }
+    return then(...handlers)
+  }) as typeof then
+  return query
+}
+
+async function limitTransaction (
+  sql: Sql, work: (sql: TransactionSql) => Promise<unknown>, seconds: number, load: PoolStats
+) {
+  const end = track(load)
+  let late: TimeoutError | undefined
+  const transaction = sql.begin(sql => {
+    // It got a connection when nobody waits for it any more.
+    if (late) throw late
+    return work(sql)
+  })
+  try {
+    return await withTimeout(transaction, seconds, error => {
+      load.late++
+      late = error
+    })
+  } finally {
+    end()
+  }
+}
+
+/** Counts a query or a transaction; what it returns is to be called when that has ended. */
+function track (load: PoolStats) {
+  const time = databaseTime.getStore()
+  const start = time && performance.now()
+  load.pending++
+  return () => {
+    load.pending--
+    load.done++
+    if (time) time.total += performance.now() - start!
+  }
+}

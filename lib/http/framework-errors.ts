@@ -1,0 +1,61 @@
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+
+/** Answers what Fastify refuses before it looks for a route, such as a path that cannot be decoded: 400 `{message}`. */
+export function sendFrameworkError (error: FastifyError, _request: FastifyRequest, reply: FastifyReply) {
+  reply.code(400).send({ message: error.message })
+}
+
+const CLIENT_ERRORS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
+
+/** How long a client has to read why its connection closes, in milliseconds. */
+const LINGER = 1000
+
+/** An error of Node's parser, with what it could not read. */
+interface ClientError extends NodeJS.ErrnoException {
+  rawPacket?: unknown
+}
+
+/** Responses are sent in the order of their requests: when the last one is finished, all of a connection are. */
+const lastResponses = new WeakMap<Socket, ServerResponse>()
+
+/** Tracks the responses of each connection, for `sendClientError`: a listener of the server's event `request`. */
+export function trackResponse ({ socket }: IncomingMessage, response: ServerResponse) {
+  lastResponses.set(socket, response)
+}
+
+/** Whether the next bytes on the connection belong to a response to a request that could be read, or that has begun. */
+function owesResponse (connection: Socket) {
+  const response = lastResponses.get(connection)
+  if (!response || response.writableFinished) return false
+  // Without a socket, it waits for a response before it.
+  return response.headersSent || response.req.complete || !response.socket
+}
+
+/**
+ * Answers what Node's parser refuses, such as a broken request line: 400, 408 or 431 `{message}`, then closes the
+ * connection. A client that is owed a response could take these bytes for a part of that: there the connection closes
+ * without.
+ */
+export function sendClientError (error: ClientError, socket: Socket) {
+  if (!socket.writable || error.code === 'ECONNRESET' || owesResponse(socket)) {
+    socket.destroy()
+    return
+  }
+  const status = CLIENT_ERRORS[error.code ?? ''] ?? 400
+  const body = JSON.stringify({ message: STATUS_CODES[status] })
+  socket.end([
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${body.length}`,
+    'Connection: close',
+    '',
+    // As far as one can tell from what could not be read.
+    String(error.rawPacket).startsWith('HEAD ') ? '' : body,
+  ].join('\r\n'))
+  // Closing at once could destroy the response on its way (RFC 9112, § 9.6); without a timer, a client that keeps
+  // sending would keep it open.
+  setTimeout(() => socket.destroy(), LINGER).unref()
+}

@@ -1,0 +1,134 @@
+import {
+  type FastifyBaseLogger, type FastifyReply, type FastifyRequest, type FastifyServerOptions, LogController,
+} from 'fastify'
+import {
+  type Bindings, type ChildLoggerOptions, destination, type DestinationStream, type LevelWithSilent, type LogFn, pino,
+} from 'pino'
+import pretty from 'pino-pretty'
+
+import { traceOf } from './tracing.ts'
+
+const SECRETS = ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', '["set-cookie"]']
+
+/** pino's paths to everything secret: in the line itself, in an object of it, in the headers of such an object. */
+const redact = {
+  paths: [
+    ...SECRETS,
+    ...SECRETS.flatMap(name => [`*.${name}`, `*.headers.${name}`].map(path => path.replace('.[', '['))),
+    // PostgreSQL quotes the refused row here, password hash and all.
+    'err.detail',
+  ],
+  censor: '[redacted]',
+}
+
+/** Bytes that are collected before they are written. */
+const BATCH_BYTES = 4096
+
+/** Longest time until a line is written, in milliseconds. */
+const FLUSH_INTERVAL = 1000
+
+/** Bytes that wait at most for a slow reader of the log; further lines are dropped, and the service goes on. */
+const MAX_BUFFERED = 64 * 1024 * 1024
+
+/**
+ * Creates the log of the service: pino, one JSON object a line, or coloured lines at a terminal. Lines are written in
+ * batches, within a second. Secrets are redacted.
+ */
+export function createLogger (level: string, output: DestinationStream & { isTTY?: boolean } = standardOutput()) {
+  const stream = output.isTTY
+    ? pretty({ destination: output, colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' })
+    : output
+  return pino({ level, redact }, stream)
+}
+
+/** Writes what is left in the batch. */
+export function flushLog (logger: Logger) {
+  return new Promise<void>(resolve => logger.flush(() => resolve()))
+}
+
+export type Logger = ReturnType<typeof createLogger>
+
+function standardOutput () {
+  if (process.stdout.isTTY) return process.stdout
+  return destination({
+    dest: 1, sync: false, minLength: BATCH_BYTES, periodicFlush: FLUSH_INTERVAL, maxLength: MAX_BUFFERED,
+  })
+}
+
+/** Fastify's options for this log: one line a request when it is done. */
+export function logOptions (logger: Logger) {
+  return {
+    loggerInstance: logger as FastifyBaseLogger,
+    logController: new CompletedRequests(logger),
+    childLoggerFactory: (_logger, bindings, options, { headers }) =>
+      new RequestLogger(logger, { ...bindings, ...traceOf(headers.traceparent) }, options),
+  } satisfies FastifyServerOptions
+}
+
+/** The levels at which requests are logged. A route may have one of its own. */
+const LEVELS_OF_REQUESTS = new Set(['info', 'debug', 'trace'])
+
+/** A segment of a path that may be a secret, such as the token of a calendar; ids are shorter. */
+const SECRET_SEGMENT = /[\w%~-]{43,}/g
+
+/** Logs each request once, when it is done. Its path is without the query, which may carry the code of a sign-in. */
+class CompletedRequests extends LogController {
+  readonly #log: Logger
+
+  constructor (logger: Logger) {
+    super()
+    // None of these fields can be secret, so redaction would only cost time.
+    this.#log = logger.child({}, { redact: [] })
+  }
+
+  override incomingRequest () {}
+
+  override requestCompleted (error: Error | null | undefined, request: FastifyRequest, reply: FastifyReply) {
+    const { id, method, url, headers, log } = request
+    if (!LEVELS_OF_REQUESTS.has(log.level)) return
+    const query = url.indexOf('?')
+    const line = {
+      reqId: id,
+      method,
+      path: (query < 0 ? url : url.slice(0, query)).replace(SECRET_SEGMENT, '[redacted]'),
+      status: reply.statusCode,
+      responseTime: Math.round(reply.elapsedTime * 1000) / 1000,
+      ...traceOf(headers.traceparent),
+    }
+    if (error) log.error({ err: error, ...line }, 'request errored')
+    else this.#log.info(line, 'request completed')
+  }
+}
+
+/** Logs in the name of a request. Few requests log anything else, so the pino child is created when one does. */
+class RequestLogger implements FastifyBaseLogger {
+  readonly level: LevelWithSilent
+  readonly #parent: Logger
+  readonly #bindings: Bindings
+  readonly #options: ChildLoggerOptions
+  #child: Logger | undefined
+
+  constructor (parent: Logger, bindings: Bindings, options: ChildLoggerOptions) {
+    this.level = (options.level ?? parent.level) as LevelWithSilent
+    this.#parent = parent
+    this.#bindings = bindings
+    this.#options = options
+  }
+
+  get #log () {
+    this.#child ??= this.#parent.child(this.#bindings, this.#options)
+    return this.#child
+  }
+
+  fatal (...line: Parameters<LogFn>) { this.#log.fatal(...line) }
+  error (...line: Parameters<LogFn>) { this.#log.error(...line) }
+  warn (...line: Parameters<LogFn>) { this.#log.warn(...line) }
+  info (...line: Parameters<LogFn>) { this.#log.info(...line) }
+  debug (...line: Parameters<LogFn>) { this.#log.debug(...line) }
+  trace (...line: Parameters<LogFn>) { this.#log.trace(...line) }
+  silent () {}
+
+  child (bindings: Bindings, options?: ChildLoggerOptions) {
+    return this.#log.child(bindings, options)
+  }
+}

@@ -1,0 +1,54 @@
+import { createServer, type RequestListener } from 'node:http'
+import type { Socket } from 'node:net'
+
+import type { Config } from '../config.ts'
+import { trackResponse } from './framework-errors.ts'
+
+/** How often connections are checked for their timeouts, in milliseconds: they may exceed them by so much. */
+const CHECK_INTERVAL = 1000
+
+/** What a connection had taken of its responses when that last changed. */
+interface Progress {
+  bytes: number
+  since: number
+}
+
+/** Creates the HTTP server. It closes connections of clients that send slowly, do not read, or do nothing. */
+export function createHttpServer (config: Config, listener: RequestListener) {
+  const { MAX_HEADER_BYTES, REQUEST_TIMEOUT, IDLE_TIMEOUT } = config
+  const server = createServer({
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: REQUEST_TIMEOUT * 1000,
+    requestTimeout: REQUEST_TIMEOUT * 1000,
+    keepAliveTimeout: IDLE_TIMEOUT * 1000,
+    connectionsCheckingInterval: CHECK_INTERVAL,
+    // plugins/host-header.ts requires it: Node's own response would have no body.
+    requireHostHeader: false,
+  }, listener)
+  // Other expectations than 100-continue may be ignored (RFC 9110, § 10.1.1); Node would send a 417 that is not JSON.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('request', trackResponse)
+
+  const connections = new Map<Socket, Progress>()
+  server.on('connection', (socket: Socket) => {
+    connections.set(socket, { bytes: 0, since: 0 })
+    socket.once('close', () => connections.delete(socket))
+  })
+  const timer = setInterval(() => closeStalled(connections, IDLE_TIMEOUT * 1000), CHECK_INTERVAL).unref()
+  server.once('close', () => clearInterval(timer))
+  return server
+}
+
+/**
+ * Closes connections that take no whole chunk of a response within `timeout` milliseconds. To take a few bytes now and
+ * then, which is enough for the `timeout` of Node's server, is not enough here; nor does it need a timer a request.
+ */
+function closeStalled (connections: Map<Socket, Progress>, timeout: number) {
+  const now = performance.now()
+  for (const [socket, progress] of connections) {
+    // A chunk counts as taken when the last byte of it is.
+    const bytes = socket.bytesWritten - socket.writableLength
+    if (socket.writableLength === 0 || bytes !== progress.bytes) Object.assign(progress, { bytes, since: now })
+    else if (now - progress.since > timeout) socket.destroy()
+  }
+}

@@ -1,0 +1,25 @@
+/** Work that took longer than its timeout. */
+export class TimeoutError extends Error {
+  override name = 'TimeoutError'
+
+  constructor (seconds: number) {
+    super(`no answer within ${seconds} s`)
+  }
+}
+
+/** Resolves as the work does, or rejects with a TimeoutError after so many seconds. The work itself goes on. */
+export async function withTimeout<T> (work: Promise<T>, seconds: number, onTimeout?: (error: TimeoutError) => void) {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      const error = new TimeoutError(seconds)
+      onTimeout?.(error)
+      reject(error)
+    }, seconds * 1000)
+  })
+  try {
+    return await Promise.race([work, timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,37 @@
+import fp from 'fastify-plugin'
+
+import { assertMigrated } from '../lib/database/migrations.ts'
+import { HttpError } from '../lib/errors.ts'
+import { Message } from '../lib/schemas.ts'
+
+/** Probes of an orchestrator or a load balancer. They are logged only when they fail. */
+export default fp(async app => {
+  app.get('/livez', {
+    schema: {
+      operationId: 'getLiveness',
+      summary: 'Whether the process runs',
+      response: { 200: Message('Alive') },
+    },
+    logLevel: 'warn',
+  }, async () => ({ message: 'Alive' }))
+
+  // Ready: the database answers, its schema is up to date, and the service is not stopping.
+  app.get('/readyz', {
+    schema: {
+      operationId: 'getReadiness',
+      summary: 'Whether to send requests here',
+      response: { 200: Message('Ready'), 503: Message('Not ready', 'Stopping') },
+    },
+    logLevel: 'warn',
+  }, async request => {
+    if (app.isClosing()) throw new HttpError(503, 'Stopping')
+    try {
+      // Apart from the pool, on which others may wait in a long line.
+      await assertMigrated(app.sqlProbe)
+    } catch (error) {
+      request.log.warn({ err: error }, 'Not ready')
+      throw new HttpError(503, 'Not ready')
+    }
+    return { message: 'Ready' }
+  })
+}, { name: 'probes', dependencies: ['database', 'graceful-close', 'openapi', 'headers'] })

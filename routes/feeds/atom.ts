@@ -1,0 +1,64 @@
+import XMLBuilder from 'fast-xml-builder'
+
+import type { BodyFormat } from '../../lib/cache/snapshot-cache.ts'
+import { printable, printableLine } from '../../lib/formats.ts'
+
+/** A blog as feed readers show it. */
+export interface FeedBlog {
+  id: string
+  title: string
+  content: string
+  author: string
+  /** Date-times as in other responses: `2026-01-31T09:30:00.000Z`. */
+  createdAt: string
+  updatedAt: string
+}
+
+/** Of a feed without blogs, which must have some date. */
+const NEVER = '1970-01-01T00:00:00Z'
+
+/** Of a feed whose service does not know where people read it. */
+const NOWHERE = 'urn:uuid:0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'
+
+const ATTRIBUTE = '@'
+
+const xml = new XMLBuilder({ ignoreAttributes: false, attributeNamePrefix: ATTRIBUTE, suppressEmptyNode: true })
+
+/** Atom (RFC 4287): a feed of blogs, each with a link to where the app shows it, if there is one. */
+export const atom = (link: string | undefined): BodyFormat => ({
+  contentType: 'application/atom+xml; charset=utf-8',
+  createWriter () {
+    const blogs: FeedBlog[] = []
+    return {
+      begin: () => '',
+      add (more: FeedBlog[]) {
+        blogs.push(...more)
+        return ''
+      },
+      end: () => xml.build(document(blogs, link)),
+    }
+  },
+})
+
+const document = (blogs: FeedBlog[], link: string | undefined) => ({
+  '?xml': attributes({ version: '1.0', encoding: 'utf-8' }),
+  feed: {
+    ...attributes({ xmlns: 'http://www.w3.org/2005/Atom' }),
+    id: link ?? NOWHERE,
+    title: 'Blogs',
+    updated: blogs.reduce((latest, { updatedAt }) => updatedAt > latest ? updatedAt : latest, NEVER),
+    ...link && { link: attributes({ rel: 'alternate', href: link }) },
+    entry: blogs.map(({ id, title, content, author, createdAt, updatedAt }) => ({
+      id: `urn:uuid:${id}`,
+      title: { ...attributes({ type: 'text' }), '#text': printableLine(title) },
+      published: createdAt,
+      updated: updatedAt,
+      author: { name: printableLine(author) },
+      ...link && { link: attributes({ rel: 'alternate', href: `${link}/${id}` }) },
+      content: { ...attributes({ type: 'text' }), '#text': printable(content) },
+    })),
+  },
+})
+
+const attributes = (values: Record<string, string>) =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [`${ATTRIBUTE}${name}`, value]))

@@ -1,0 +1,48 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+
+import { hashCalendarToken } from '../../lib/auth/calendar-tokens.ts'
+import { HttpError } from '../../lib/errors.ts'
+import { blogsFeedQuery, clubCalendarQuery, eventsCalendarQuery, ownCalendarQuery } from './queries.ts'
+import * as schemas from './schemas.ts'
+
+/** May be stored, and must be asked about before every use: a subscriber mostly learns that nothing has changed. */
+const CACHE_CONTROL = 'public, no-cache'
+
+/** What calendars and feed readers subscribe to. */
+const feeds: FastifyPluginAsyncTypebox = async app => {
+  const [frontend] = app.config.FRONTEND_URL
+  const linkTo = (page: string) => frontend && `${frontend}/${page}`
+
+  app.get('/events.ics', {
+    schema: schemas.events,
+    config: { failure: 'Error fetching calendar', cache: 'public', cacheControl: CACHE_CONTROL },
+  }, async (_request, reply) => {
+    await reply.cached(eventsCalendarQuery, linkTo('events'))
+  })
+
+  app.get<{ Params: { id: string } }>('/clubs/:id.ics', {
+    schema: schemas.club,
+    config: { failure: 'Error fetching calendar', cache: 'public', cacheControl: CACHE_CONTROL },
+  }, async (request, reply) => {
+    if (await reply.cached(clubCalendarQuery, linkTo('events'), request.params.id)) return
+    throw new HttpError(404, 'Club not found')
+  })
+
+  // Who has the address may see it, so it is cached as public ones are, though nobody between may store it.
+  app.get<{ Params: { token: string } }>('/me/:token.ics', {
+    schema: schemas.own,
+    config: { failure: 'Error fetching calendar', cache: 'public', cacheControl: 'private, no-cache' },
+  }, async (request, reply) => {
+    if (await reply.cached(ownCalendarQuery, linkTo('events'), hashCalendarToken(request.params.token))) return
+    throw new HttpError(404, 'Calendar not found')
+  })
+
+  app.get('/blogs.atom', {
+    schema: schemas.blogs,
+    config: { failure: 'Error fetching feed', cache: 'public', cacheControl: CACHE_CONTROL },
+  }, async (_request, reply) => {
+    await reply.cached(blogsFeedQuery, linkTo('blogs'))
+  })
+}
+
+export default feeds

@@ -1,0 +1,45 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+
+import { createCalendarToken, hashCalendarToken } from '../../lib/auth/calendar-tokens.ts'
+import { HttpError } from '../../lib/errors.ts'
+import { audit } from '../../lib/http/audit.ts'
+import { deleteCalendar, exportQuery, replaceCalendar } from './queries.ts'
+import * as schemas from './schemas.ts'
+
+/** What belongs to the user who is signed in. */
+const me: FastifyPluginAsyncTypebox = async app => {
+  app.post('/calendar', {
+    onRequest: app.authenticate,
+    schema: schemas.createCalendar,
+    config: { failure: 'Error creating calendar' },
+  }, async (request, reply) => {
+    const token = createCalendarToken()
+    const calendar = await replaceCalendar(app.sql, request.user.id, hashCalendarToken(token))
+    if (!calendar) throw new HttpError(401, 'Unauthorized')
+    reply.code(201)
+    return { calendar: { path: `/feeds/me/${token}.ics`, ...calendar } }
+  })
+
+  app.delete('/calendar', {
+    onRequest: app.authenticate,
+    schema: schemas.deleteCalendar,
+    config: { failure: 'Error deleting calendar' },
+  }, async request => {
+    if (!await deleteCalendar(app.sql, request.user.id)) throw new HttpError(404, 'Calendar not found')
+    audit(request, 'calendar-deleted')
+    return { message: 'Calendar deleted successfully' }
+  })
+
+  app.get('/export', {
+    onRequest: app.authenticate,
+    schema: schemas.exportData,
+    config: { failure: 'Error exporting data', cache: 'private' },
+  }, async (request, reply) => {
+    reply.header('content-disposition', 'attachment; filename="personal-data.json"')
+    if (await reply.cached(exportQuery, request.user.id)) return
+    reply.removeHeader('content-disposition')
+    throw new HttpError(401, 'Unauthorized')
+  })
+}
+
+export default me

@@ -1,0 +1,82 @@
+import { Type } from '@sinclair/typebox'
+
+import {
+  Avatar, ClubName, DateTime, EmailAddress, Enum, FirstName, LastName, Message, NullableString, OpaqueId,
+  ResponseObject, Role,
+} from '../../lib/schemas.ts'
+
+export const createCalendar = {
+  operationId: 'createMyCalendar',
+  summary: 'Get an address for your own calendar',
+  description: 'A calendar of the events that you are registered for, to subscribe to. Anybody with the address ' +
+    'sees it without signing in. It is shown only now; asking again makes a new address and ends the old one.',
+  response: {
+    201: ResponseObject({
+      calendar: ResponseObject({
+        path: Type.String({
+          description: 'The address, below that of the service.',
+          examples: ['/feeds/me/kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A.ics'],
+        }),
+        createdAt: DateTime,
+      }, { title: 'OwnCalendar' }),
+    }),
+    401: Message('Unauthorized'),
+  },
+}
+
+export const deleteCalendar = {
+  operationId: 'deleteMyCalendar',
+  summary: 'End the address of your own calendar',
+  response: { 200: Message('Calendar deleted successfully'), 404: Message('Calendar not found') },
+}
+
+const Account = ResponseObject({
+  id: OpaqueId,
+  email: EmailAddress,
+  firstName: FirstName,
+  lastName: LastName,
+  avatar: Avatar,
+  providerId: NullableString({ description: 'Who you are to the identity provider.', examples: ['248289761001'] }),
+  role: Role,
+  club: Type.Union([ResponseObject({ id: OpaqueId, name: ClubName }), Type.Null()]),
+  createdAt: DateTime,
+  updatedAt: DateTime,
+})
+
+const Blog = ResponseObject({
+  id: OpaqueId,
+  title: Type.String({ examples: ['Ten games at once'] }),
+  content: Type.String({ examples: ['What I learned from losing nine of them.'] }),
+  imageUrl: NullableString({ examples: ['https://images.example.org/chess-night.png'] }),
+  status: Enum(['DRAFT', 'PUBLISHED', 'ARCHIVED']),
+  createdAt: DateTime,
+  updatedAt: DateTime,
+})
+
+const Registration = ResponseObject({
+  id: OpaqueId,
+  registeredAt: DateTime,
+  event: ResponseObject({ id: OpaqueId, title: Type.String({ examples: ['Chess Night'] }), date: DateTime }),
+})
+
+const Like = ResponseObject({
+  likedAt: DateTime,
+  mentor: ResponseObject({ id: OpaqueId, name: Type.String({ examples: ['Grace Hopper'] }) }),
+})
+
+export const exportData = {
+  operationId: 'exportMyData',
+  summary: 'Get everything that the platform holds of you',
+  description: 'Your account without the hash of the password, your blogs in every status, the events that you are ' +
+    'registered for, the mentors whom you like, and since when there is an address of your calendar.',
+  response: {
+    200: ResponseObject({
+      account: Account,
+      blogs: Type.Array(Blog),
+      registrations: Type.Array(Registration),
+      likes: Type.Array(Like),
+      calendar: Type.Union([ResponseObject({ createdAt: DateTime }), Type.Null()]),
+    }, { title: 'PersonalData' }),
+    401: Message('Unauthorized'),
+  },
+}

@@ -1,0 +1,78 @@
+// A fail-over between the hosts in DATABASE_URL: a primary and its synchronous standby, of the system's PostgreSQL.
+import { readdir } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import postgres from 'postgres'
+
+import { type Fault, type Setting, startCluster, strike } from './database.ts'
+import { type Row, rowOf } from './report.ts'
+import { startService } from './service.ts'
+import { makeWorld } from './world.ts'
+
+/** Where Debian and Ubuntu have the programs of each version. */
+const VERSIONS = '/usr/lib/postgresql'
+
+/** Within how many seconds of the loss of the primary all must go on. */
+const BOUND = 10
+
+export function failOverFaults (setting: Setting): Fault[] {
+  return ([
+    ['fail-over to the first host, primary killed', true, 'SIGKILL'],
+    ['fail-over to the second host, primary killed', false, 'SIGKILL'],
+    ['fail-over to the first host, primary silent', true, 'SIGSTOP'],
+    ['fail-over to the second host, primary silent', false, 'SIGSTOP'],
+  ] as const).map(([name, isFirst, signal]) => ({ name, run: () => failOver(setting, name, isFirst, signal) }))
+}
+
+async function failOver (
+  setting: Setting, name: string, isFirst: boolean, signal: 'SIGKILL' | 'SIGSTOP'
+): Promise<Row> {
+  const { scope, directory, short } = setting
+  const bin = await newestBin()
+  if (!bin) return { ...rowOf(name, [], []), missing: 'postgresql must be installed' }
+  const { cluster: primary, databaseUrl } = await startCluster(scope, directory, bin)
+  await primary.stop('fast')
+  const standby = await primary.standby(scope, directory)
+  await Promise.all([primary.start(), standby.start()])
+  await makeSynchronous(databaseUrl)
+
+  const timeout = short ? 2 : 5
+  const hosts = [`127.0.0.1:${standby.port}`, `127.0.0.1:${primary.port}`]
+  const DATABASE_URL = `postgres://postgres@${(isFirst ? hosts : hosts.reverse()).join()}/community`
+  const world = await makeWorld(`${DATABASE_URL}?target_session_attrs=primary&connect_timeout=1`)
+  const service = await startService(scope, directory, { DATABASE_URL, DATABASE_TIMEOUT: String(timeout) })
+  let took = 0
+  const row = await strike(name, { service, world, timeout }, {
+    fails: true,
+    // Requests fail for so short a time that readiness checks may miss it.
+    isAway: false,
+    async inflict () {
+      const start = performance.now()
+      await primary.signal(signal)
+      await standby.promote()
+      took = (performance.now() - start) / 1000
+    },
+  })
+  // Nothing else ends a process that is stopped.
+  if (signal === 'SIGSTOP') await primary.signal('SIGKILL')
+  // Requests that wait for the lost primary are part of it.
+  const gap = took + Math.max(row.recovery!, row.slowest)
+  row.note = `promoted after ${took.toFixed(1)} s, went on after ${gap.toFixed(1)} s at most`
+  if (gap > BOUND) row.problems.push(`did not go on within ${BOUND} s`)
+  return row
+}
+
+/** Has each commit wait until the standby has it, so that a fail-over loses nothing. */
+async function makeSynchronous (databaseUrl: string) {
+  const sql = postgres(databaseUrl, { max: 1 })
+  await sql`ALTER SYSTEM SET synchronous_standby_names = '*'`
+  await sql`SELECT pg_reload_conf()`
+  while ((await sql`SELECT FROM pg_stat_replication WHERE sync_state = 'sync'`).length === 0) await sleep(50)
+  await sql.end()
+}
+
+async function newestBin () {
+  const versions = await readdir(VERSIONS).catch(() => [])
+  const newest = versions.sort((a, b) => Number(a) - Number(b)).at(-1)
+  return newest && `${VERSIONS}/${newest}/bin`
+}

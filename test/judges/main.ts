@@ -1,0 +1,91 @@
+// What programs that others wrote find in the service: `npm run test:judges -- --help`.
+import { execFile } from 'node:child_process'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs, promisify } from 'node:util'
+
+import { runMain, StartupError } from '#lib/errors.js'
+import { Scope } from '../scope.ts'
+import { glewlwyd } from './glewlwyd.ts'
+import type { Judge, Setting } from './judge.ts'
+import { slowhttptest } from './slowhttptest.ts'
+import { spectral } from './spectral.ts'
+import { sqlmap } from './sqlmap.ts'
+import { wapiti } from './wapiti.ts'
+
+const JUDGES = { spectral, glewlwyd, slowhttptest, sqlmap, wapiti }
+
+const USAGE = `Usage: npm run test:judges [-- --only PATTERN]
+
+Lets ${Object.keys(JUDGES).join(', ')} judge a service with the demo data, one after the other.
+A judge that is not installed is skipped.
+
+  --only PATTERN   only the judges whose name matches this regular expression
+
+The exit code is 1 when one of them finds something, or there is none.`
+
+/** Ends what the judge at work has started. */
+let scope = new Scope()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.once(signal, async () => {
+    await scope.end()
+    process.exit(130)
+  })
+}
+
+await runMain(async () => {
+  const { help, only } = readOptions()
+  if (help) return console.log(USAGE)
+  let judged = 0
+  let faults = 0
+  for (const [name, judge] of Object.entries(JUDGES)) {
+    if (!new RegExp(only).test(name)) continue
+    if (!await isInstalled(judge.program)) {
+      console.log(`${name}: skipped, ${judge.program} is not installed (${judge.install})`)
+      continue
+    }
+    scope = new Scope()
+    try {
+      faults += await hear(name, judge, { scope, directory: await makeDirectory() })
+      judged++
+    } finally {
+      await scope.end()
+    }
+  }
+  if (faults > 0 || judged === 0) process.exitCode = 1
+})
+process.exit()
+
+function readOptions () {
+  try {
+    return parseArgs({ options: { only: { type: 'string', default: '' }, help: { type: 'boolean' } } }).values
+  } catch (error) {
+    throw new StartupError(`${(error as Error).message} (see --help)`)
+  }
+}
+
+/** Whether there is such a program. */
+function isInstalled (program: string) {
+  return promisify(execFile)('sh', ['-c', 'command -v "$0"', program]).then(() => true, () => false)
+}
+
+/** A directory that the embedded PostgreSQL, which does not run as root, can enter. */
+async function makeDirectory () {
+  const directory = await mkdtemp(join(tmpdir(), 'community-judges-'))
+  scope.teardown(() => rm(directory, { recursive: true, force: true }))
+  await chmod(directory, 0o755)
+  return directory
+}
+
+/** Lets a judge judge. Returns how much it has found. */
+async function hear (name: string, { version, run }: Judge, setting: Setting) {
+  const start = performance.now()
+  const title = `${name} ${await version(setting)}`
+  console.log(`${title} …`)
+  const { subject, findings } = await run(setting)
+  for (const finding of findings) console.error(`! ${finding}`)
+  const seconds = Math.round((performance.now() - start) / 1000)
+  console.log(`${title}: ${subject}; ${findings.length || 'nothing'} found, ${seconds} s`)
+  return findings.length
+}

@@ -1,0 +1,120 @@
+import { setImmediate } from 'node:timers/promises'
+
+import t, { type Test } from 'tap'
+
+import { FairQueue } from '#lib/auth/fair-queue.js'
+
+/** A queue that runs one at a time, of those that wait in six places. */
+function start () {
+  const queue = new FairQueue({ concurrency: 1, places: 6, maxWait: 1000, refusal: () => new Error('refused') })
+  const begun: string[] = []
+  const outcomes: Record<string, string> = {}
+  const ends: (() => void)[] = []
+
+  /** Adds work, which ends when it is told to. */
+  function add (key: string, name: string) {
+    const work = () => new Promise<void>(resolve => {
+      begun.push(name)
+      ends.push(resolve)
+    })
+    return queue.run(key, work).then(
+      () => { outcomes[name] = 'done' }, error => { outcomes[name] = (error as Error).message })
+  }
+
+  /** Ends what runs, until nothing waits any more. */
+  async function runAll () {
+    while (ends.length > 0) {
+      ends.shift()!()
+      await setImmediate()
+    }
+  }
+
+  return { queue, begun, outcomes, add, runAll }
+}
+
+/** Lets time pass for the queue. */
+function later (t: Test, milliseconds: number) {
+  const now = performance.now() + milliseconds
+  t.intercept(performance, 'now', { value: () => now })
+}
+
+t.test('Those that wait take turns by their key, however many of one came first', async t => {
+  const { queue, begun, add, runAll } = start()
+  for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2']) add(name[0]!, name)
+  await setImmediate()
+  t.strictSame([queue.running, queue.waiting], [1, 6])
+  await runAll()
+  t.strictSame(begun, ['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4'])
+  t.strictSame([queue.running, queue.waiting], [0, 0])
+})
+
+t.test('A key that comes back goes to the end of the line', async t => {
+  const { begun, add, runAll } = start()
+  for (const name of ['a1', 'b1', 'c1', 'a2']) add(name[0]!, name)
+  await setImmediate()
+  const running = runAll()
+  add('b', 'b2')
+  await running
+  t.strictSame(begun, ['a1', 'b1', 'c1', 'a2', 'b2'])
+})
+
+t.test('A key alone may have all places, and no more', async t => {
+  const { queue, outcomes, add, runAll } = start()
+  const all = Array.from({ length: 9 }, (_, n) => add('a', `a${n}`))
+  t.equal(queue.waiting, 6)
+  await t.rejects(queue.assertPlace('a'), { message: 'refused' })
+  await runAll()
+  await Promise.all(all)
+  t.strictSame(Object.values(outcomes).filter(outcome => outcome === 'done').length, 7)
+  t.match(outcomes, { a6: 'done', a7: 'refused', a8: 'refused' })
+  t.resolves(queue.assertPlace('a'))
+})
+
+t.test('When all places are taken, the newest of the key that holds most give way to others', async t => {
+  const { queue, begun, outcomes, add, runAll } = start()
+  const all = Array.from({ length: 7 }, (_, n) => add('a', `a${n}`))
+  await queue.assertPlace('b')
+  all.push(...['b1', 'c1', 'b2', 'c2'].map(name => add(name[0]!, name)))
+  await setImmediate()
+  t.strictSame(outcomes, { a6: 'refused', a5: 'refused', a4: 'refused', a3: 'refused' })
+  t.equal(queue.waiting, 6)
+  for (const key of ['a', 'b', 'c']) await t.rejects(queue.assertPlace(key), `${key} has its share`)
+  all.push(add('d', 'd1'))
+  await setImmediate()
+  t.match(outcomes, { a2: 'refused' }, 'of those that hold as many, the one whose turn is next')
+  await t.rejects(queue.assertPlace('d'), 'nobody has two more than it')
+  await runAll()
+  await Promise.all(all)
+  t.strictSame(begun, ['a0', 'a1', 'b1', 'c1', 'd1', 'b2', 'c2'])
+})
+
+t.test('Work that waited for too long is refused when it is its turn, and the next one begins', async t => {
+  const { begun, outcomes, add, runAll } = start()
+  const old = ['a1', 'a2', 'b1'].map(name => add(name[0]!, name))
+  later(t, 1001)
+  const fresh = add('c', 'c1')
+  await runAll()
+  await Promise.all([...old, fresh])
+  t.strictSame(begun, ['a1', 'c1'])
+  t.strictSame(outcomes, { a1: 'done', a2: 'refused', b1: 'refused', c1: 'done' })
+})
+
+t.test('Work that fails makes room, too', async t => {
+  const { queue } = start()
+  await t.rejects(queue.run('a', async () => { throw new Error('of the work') }), { message: 'of the work' })
+  t.strictSame([queue.running, queue.waiting], [0, 0])
+})
+
+t.test('Refusals are held back, but no more of them than there are places', async t => {
+  const { queue, add, runAll } = start()
+  const all = Array.from({ length: 7 }, () => add('a', 'a'))
+  const begin = performance.now()
+  const times = await Promise.all(Array.from({ length: 8 }, async () => {
+    await t.rejects(queue.assertPlace('a'))
+    return performance.now() - begin
+  }))
+  t.equal(times.filter(time => time < 90).length, 2, `${times.map(Math.round)} ms`)
+  t.equal(times.filter(time => time >= 90).length, 6)
+  await runAll()
+  await Promise.all(all)
+})

@@ -1,0 +1,413 @@
+import { randomUUID } from 'node:crypto'
+import { inspect } from 'node:util'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+import { exportSPKI, UnsecuredJWT } from 'jose'
+import t, { type Test } from 'tap'
+
+import { IdentityProvider } from '#lib/auth/identity-provider.js'
+import { testConfig } from '../../helper.ts'
+import { CLIENT, fails, hangsUp, html, never, newKey, startFakeProvider } from '../../provider.ts'
+
+const DISCOVERY = '/.well-known/openid-configuration'
+const DAY = 24 * 60 * 60 * 1000
+
+/** What the service knows of the provider at this address. */
+const log = { warn () {} }
+const at = (issuer: string, variables: NodeJS.Dict<string> = {}) =>
+  new IdentityProvider(testConfig({ IDP_ISSUER: issuer, ...CLIENT, ...variables }), log)
+
+/** A provider and the service's view of it. */
+async function start (t: Test) {
+  const fake = await startFakeProvider(t)
+  return { fake, idp: at(fake.issuer) }
+}
+
+/** Lets time pass for whoever asks for it by Date.now(). */
+function later (t: Test, milliseconds: number) {
+  const now = Date.now.bind(Date)
+  t.intercept(Date, 'now', { value: () => now() + milliseconds })
+}
+
+t.test('Discovery', async t => {
+  t.test('Nothing is asked before the first use, and no more than once', async t => {
+    const { fake, idp } = await start(t)
+    t.strictSame(fake.requests, [])
+    const urls = await Promise.all([idp.authorizationUrl('one', 'nonce'), idp.authorizationUrl('two', 'nonce')])
+    t.strictSame(fake.requests, [DISCOVERY])
+    for (const url of urls) t.ok(url.startsWith(`${fake.issuer}/authorize?`))
+    await idp.verifyIdToken(await fake.idToken())
+    await idp.fetchIdentity((await idp.exchangeCode('code'))!)
+    t.strictSame(fake.requests, [DISCOVERY, '/keys', '/token', '/userinfo'])
+  })
+
+  t.test('It is asked for again after a day', async t => {
+    const { fake, idp } = await start(t)
+    await idp.authorizationUrl('state', 'nonce')
+    later(t, DAY - 60_000)
+    await idp.authorizationUrl('state', 'nonce')
+    t.equal(fake.requests.length, 1)
+    later(t, DAY + 60_000)
+    fake.metadata.authorization_endpoint = `${fake.issuer}/moved`
+    t.match(await idp.authorizationUrl('state', 'nonce'), `${fake.issuer}/moved?`)
+    t.equal(fake.requests.length, 2)
+  })
+
+  t.test('It is asked for again after a failure', async t => {
+    const { fake, idp } = await start(t)
+    const { [DISCOVERY]: metadata } = fake.answers
+    fake.answers[DISCOVERY] = fails
+    const idToken = await fake.idToken()
+    for (const attempt of [1, 2]) {
+      await t.rejects(Promise.all([idp.authorizationUrl('state', 'nonce'), idp.verifyIdToken(idToken)]))
+      t.equal(fake.requests.length, attempt)
+    }
+    fake.answers[DISCOVERY] = metadata!
+    t.match(await idp.authorizationUrl('state', 'nonce'), `${fake.issuer}/authorize?`)
+  })
+
+  t.test('The path of an issuer stays in front, with or without a closing slash', async t => {
+    for (const path of ['/realms/community', '/realms/community/']) {
+      const fake = await startFakeProvider(t)
+      const issuer = `${fake.issuer}${path}`
+      fake.answers[`/realms/community${DISCOVERY}`] = { ...fake.metadata, issuer }
+      const idp = at(issuer)
+      t.match(await idp.authorizationUrl('state', 'nonce'), `${fake.issuer}/authorize?`)
+      t.match(await idp.verifyIdToken(await fake.idToken({ iss: issuer })), { id: fake.claims.sub })
+    }
+  })
+
+  t.test('A document of no use is an error, and nothing is asked of what it names', async t => {
+    const { fake, idp } = await start(t)
+    const table: [what: string, answer: typeof fake.answers[string]][] = [
+      ['HTML', html],
+      ['503', fails],
+      ['no answer', hangsUp],
+      ['null', null],
+      ['a text', 'text'],
+      ['an array', []],
+      ['a redirect', response => { response.writeHead(302, { location: `${fake.issuer}/elsewhere` }).end() }],
+      ['another issuer', { ...fake.metadata, issuer: 'https://evil.example' }],
+      ['no issuer', { ...fake.metadata, issuer: undefined }],
+      ...Object.keys(fake.metadata).filter(name => name !== 'issuer').flatMap(name => [
+        `http://example.org/${name}`, 'ftp://localhost', '/relative', '', 7, null, undefined,
+      ].map(value => [`${name}: ${value}`, { ...fake.metadata, [name]: value }] as [string, object])),
+    ]
+    fake.answers['/elsewhere'] = fake.metadata
+    for (const [what, answer] of table) {
+      fake.answers[DISCOVERY] = answer
+      await t.rejects(idp.authorizationUrl('state', 'nonce'), what)
+    }
+    t.strictSame(new Set(fake.requests), new Set([DISCOVERY]))
+    fake.answers[DISCOVERY] = fake.metadata
+    t.ok(await idp.authorizationUrl('state', 'nonce'))
+  })
+
+  t.test('A provider that is down is an error', async t => {
+    const { fake, idp } = await start(t)
+    await fake.close()
+    await t.rejects(idp.authorizationUrl('state', 'nonce'))
+    await t.rejects(idp.exchangeCode('code'))
+    await t.rejects(idp.fetchIdentity('token'))
+    await t.rejects(idp.verifyIdToken(await fake.idToken()))
+  })
+})
+
+t.test('A provider that does not answer, or not to the end, is waited for only so long', async t => {
+  const stalls: typeof never = (response?: { write (text: string): void }) => { response!.write('{"a":') }
+  // Not even when garbage is collected meanwhile, which takes the signal of some fetch() along.
+  setFlagsFromString('--expose-gc')
+  const collecting = setInterval(runInNewContext('gc') as () => void, 100)
+  t.teardown(() => clearInterval(collecting))
+  await Promise.all([never, stalls].map(async slow => {
+    const answers = await Promise.all([DISCOVERY, '/keys', '/token', '/userinfo'].map(async path => {
+      const { fake, idp } = await start(t)
+      fake.answers[path] = slow
+      return { fake, idp }
+    }))
+    const [discovery, keys, token, userinfo] = answers as [typeof answers[0], ...typeof answers]
+    await Promise.all([
+      t.rejects(discovery.idp.authorizationUrl('state', 'nonce')),
+      t.rejects(keys!.idp.verifyIdToken(await keys!.fake.idToken())),
+      t.rejects(token!.idp.exchangeCode('code')),
+      t.resolveMatch(userinfo!.idp.fetchIdentity('token'), undefined),
+    ])
+  }))
+})
+
+t.test('An authorization address keeps what the discovery document says', async t => {
+  const { fake, idp } = await start(t)
+  const { origin, pathname, searchParams } = new URL(await idp.authorizationUrl('the state', 'nonce'))
+  t.strictSame([origin, pathname], [fake.issuer, '/authorize'])
+  t.strictSame(Object.fromEntries(searchParams), {
+    response_type: 'code',
+    client_id: CLIENT.IDP_CLIENT_ID,
+    redirect_uri: CLIENT.IDP_REDIRECT_URI,
+    scope: 'openid email profile',
+    state: 'the state',
+    nonce: 'nonce',
+    access_type: 'offline',
+    prompt: 'consent',
+    include_granted_scopes: 'true',
+  })
+})
+
+t.test('A code is exchanged by the client that was registered', async t => {
+  const { fake, idp } = await start(t)
+  fake.answers['/token'] = { access_token: 'the token', token_type: 'Bearer' }
+  t.equal(await idp.exchangeCode('the code'), 'the token')
+  const { authorization, body } = fake.received.at(-1)!
+  const [id, secret] = atob(authorization!.replace(/^Basic /, '')).split(':')
+    .map(text => new URLSearchParams(`x=${text}`).get('x'))
+  t.strictSame([id, secret], [CLIENT.IDP_CLIENT_ID, CLIENT.IDP_CLIENT_SECRET], 'form-encoded: RFC 6749, § 2.3.1')
+  t.strictSame(Object.fromEntries(new URLSearchParams(body)), {
+    grant_type: 'authorization_code', code: 'the code', redirect_uri: CLIENT.IDP_REDIRECT_URI,
+  })
+})
+
+t.test('An answer without an access token has none', async t => {
+  const { fake, idp } = await start(t)
+  for (const answer of [{}, { token_type: 'Bearer' }, { error: 'server_error' }, []]) {
+    fake.answers['/token'] = answer
+    t.equal(await idp.exchangeCode('code'), undefined, JSON.stringify(answer))
+  }
+})
+
+t.test('A code that is not exchanged is an error that tells neither code, secret nor answer', async t => {
+  const { fake, idp } = await start(t)
+  const [code, answered] = [randomUUID(), randomUUID()]
+  const table: [what: string, answer: typeof fake.answers[string]][] = [
+    ['HTML', html],
+    ['503', fails],
+    ['no answer', hangsUp],
+    ['null', null],
+    ['a wrong code', response => {
+      response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: answered }))
+    }],
+    ['no JSON', response => {
+      response.setHeader('content-type', 'application/json').end(`{"access_token": ${answered}`)
+    }],
+    ['a redirect', response => { response.writeHead(307, { location: `${fake.issuer}/elsewhere` }).end() }],
+  ]
+  for (const [what, answer] of table) {
+    fake.answers['/token'] = answer
+    const error = await idp.exchangeCode(code).then(() => undefined, error => error)
+    t.match(error, { message: /^The identity provider does not exchange the code: / }, what)
+    const told = inspect(error, { depth: Infinity, showHidden: true })
+    for (const secret of [code, CLIENT.IDP_CLIENT_SECRET, fake.received.at(-1)!.authorization!, answered.slice(0, 8)]) {
+      t.notOk(told.includes(secret), `${what} does not tell ${secret}`)
+    }
+  }
+  t.notOk(fake.requests.includes('/elsewhere'))
+})
+
+t.test('Who holds an access token is asked with it', async t => {
+  const { fake, idp } = await start(t)
+  await idp.fetchIdentity('the token')
+  t.match(fake.received.at(-1), { path: '/userinfo', authorization: 'Bearer the token' })
+})
+
+t.test('Nobody is known when the provider does not tell', async t => {
+  const { fake, idp } = await start(t)
+  const table: [what: string, answer: typeof fake.answers[string]][] = [
+    ['HTML', html],
+    ['503', fails],
+    ['no answer', hangsUp],
+    ['null', null],
+    ['no subject', { ...fake.claims, sub: undefined }],
+    ['an empty subject', { ...fake.claims, sub: '' }],
+    ['a subject that is no text', { ...fake.claims, sub: { a: 1 } }],
+    ['a redirect', response => { response.writeHead(302, { location: `${fake.issuer}/elsewhere` }).end() }],
+  ]
+  fake.answers['/elsewhere'] = fake.claims
+  for (const [what, answer] of table) {
+    fake.answers['/userinfo'] = answer
+    t.equal(await idp.fetchIdentity('token'), undefined, what)
+  }
+  t.equal(await idp.fetchIdentity('a\ntoken'), undefined, 'what cannot be a header')
+})
+
+/** Every claim that the fake provider sends by itself, left out. */
+const without = (claims: object) => Object.fromEntries(Object.keys(claims).map(name => [name, undefined]))
+
+t.test('Claims', async t => {
+  const { fake, idp } = await start(t)
+  const email = 'ada@example.org'
+  const verified = { email, email_verified: true }
+  const table: [claims: Record<string, unknown>, identity: object][] = [
+    [
+      { ...verified, given_name: 'Ada', family_name: 'Lovelace', picture: 'https://example.org/a' },
+      { email, firstName: 'Ada', lastName: 'Lovelace', avatar: 'https://example.org/a' },
+    ],
+    [verified, { email, firstName: 'ada', lastName: '', avatar: null }],
+    [{ ...verified, name: 'Ada L.' }, { email, firstName: 'Ada L.', lastName: '', avatar: null }],
+    [{ ...verified, name: 'Ada L.', given_name: 'Ada' }, { email, firstName: 'Ada', lastName: '', avatar: null }],
+    [
+      { ...verified, given_name: '', family_name: 7, picture: {}, name: null },
+      { email, firstName: 'ada', lastName: '', avatar: null },
+    ],
+    [
+      { ...verified, email: 'ADA@Example.org ' },
+      { email: 'ADA@Example.org ', firstName: 'ADA', lastName: '', avatar: null },
+    ],
+    ...[{}, { email: '' }, { email: null }, { email: 7 }, { email: [email] }].map(claims => [
+      { email_verified: true, ...claims }, { email: undefined, firstName: '', lastName: '', avatar: null },
+    ] as [Record<string, unknown>, object]),
+  ]
+  for (const [claims, identity] of table) {
+    const expected = { id: 'subject', ...identity }
+    const idToken = await fake.idToken({ ...without(fake.claims), sub: 'subject', ...claims })
+    t.strictSame(await idp.verifyIdToken(idToken), expected, `an ID token with ${JSON.stringify(claims)}`)
+    fake.answers['/userinfo'] = { sub: 'subject', ...claims }
+    t.strictSame(await idp.fetchIdentity('token'), expected, `a profile with ${JSON.stringify(claims)}`)
+  }
+})
+
+t.test('email_verified', async t => {
+  const fake = await startFakeProvider(t)
+  const byClaim = at(fake.issuer)
+  const assuming = at(fake.issuer, { IDP_EMAIL_VERIFIED: 'assume' })
+  const email = 'ada@example.org'
+  const emails = async (idp: IdentityProvider, claims: object) => {
+    const idToken = await fake.idToken({ ...without(fake.claims), sub: 'subject', email, ...claims })
+    fake.answers['/userinfo'] = { sub: 'subject', email, ...claims }
+    return [(await idp.verifyIdToken(idToken)).email, (await idp.fetchIdentity('token'))!.email]
+  }
+
+  for (const claim of [true, 'true']) {
+    const what = JSON.stringify(claim)
+    t.strictSame(await emails(byClaim, { email_verified: claim }), [email, email], `${what} does`)
+    t.strictSame(await emails(assuming, { email_verified: claim }), [email, email], `${what} does, where it is assumed`)
+  }
+  const others = [
+    false, 'false', null, 0, 1, '', '0', '1', 'no', 'yes', 'True', 'TRUE', 'False', ' true', [], [true], ['true'], {},
+  ]
+  for (const claim of others) {
+    const [what, none] = [JSON.stringify(claim), [undefined, undefined]]
+    t.strictSame(await emails(byClaim, { email_verified: claim }), none, `${what} does not`)
+    t.strictSame(await emails(assuming, { email_verified: claim }), none, `${what} does not, even where it is assumed`)
+  }
+  t.strictSame(await emails(byClaim, {}), [undefined, undefined], 'nor does a provider without the claim')
+  t.strictSame(await emails(assuming, {}), [email, email], 'but where the operator vouches for it')
+})
+
+t.test('An ID token', async t => {
+  const { fake, idp } = await start(t)
+  const ecdsa = await newKey('ES256', 'two')
+  const strong = await newKey('RS512', 'three')
+  const edwards = await newKey('Ed25519', 'four')
+  fake.answers['/keys'] = { keys: [fake.rsa, ecdsa, strong, edwards].map(({ jwk }) => jwk) }
+  const now = Math.floor(Date.now() / 1000)
+  const other = await newKey('RS256', 'one')
+  const publicKey = new TextEncoder().encode(await exportSPKI(fake.rsa.publicKey))
+  const modulus = Buffer.from(fake.rsa.jwk.n!, 'base64url')
+
+  t.test('verifies by RS256 and ES256, for one audience of several, with a clock that is a minute off', async t => {
+    const tokens: Record<string, Promise<string>> = {
+      RS256: fake.idToken(),
+      ES256: fake.idToken({}, { alg: 'ES256', kid: 'two' }, ecdsa.key),
+      'an audience of several': fake.idToken({ aud: ['another', CLIENT.IDP_CLIENT_ID] }),
+      'expired just now': fake.idToken({ exp: now - 30 }),
+      'valid in a moment': fake.idToken({ nbf: now + 30 }),
+    }
+    for (const [what, token] of Object.entries(tokens)) {
+      t.strictSame(await idp.verifyIdToken(await token), {
+        id: fake.claims.sub,
+        email: fake.claims.email,
+        firstName: 'Ada',
+        lastName: 'Lovelace',
+        avatar: 'https://example.org/ada.png',
+      }, what)
+    }
+  })
+
+  t.test('does not verify in any other way, which is an error that tells no claim', async t => {
+    const good = await fake.idToken()
+    const [header, payload, signature] = good.split('.') as [string, string, string]
+    const claims = JSON.parse(Buffer.from(payload, 'base64url').toString())
+    const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const tokens: Record<string, string> = {
+      'no token': 'text',
+      'an empty token': '',
+      'a token of two parts': `${header}.${payload}`,
+      'another audience': await fake.idToken({ aud: 'another' }),
+      'other audiences': await fake.idToken({ aud: ['another', CLIENT.IDP_CLIENT_ID.toUpperCase()] }),
+      'no audience': await fake.idToken({ aud: undefined }),
+      'another issuer': await fake.idToken({ iss: 'https://accounts.google.com' }),
+      'an issuer with a slash': await fake.idToken({ iss: `${fake.issuer}/` }),
+      'no issuer': await fake.idToken({ iss: undefined }),
+      'no subject': await fake.idToken({ sub: undefined }),
+      'an empty subject': await fake.idToken({ sub: '' }),
+      expired: await fake.idToken({ exp: now - 90 }),
+      'no expiry': await fake.idToken({ exp: undefined }),
+      'not valid yet': await fake.idToken({ nbf: now + 90 }),
+      'another key of the same name': await fake.idToken({}, {}, other.key),
+      'a key that is not published': await fake.idToken({}, { kid: 'five' }, other.key),
+      'the key of another algorithm': await fake.idToken({}, { kid: 'two' }),
+      RS512: await fake.idToken({}, { alg: 'RS512', kid: 'three' }, strong.key),
+      Ed25519: await fake.idToken({}, { alg: 'Ed25519', kid: 'four' }, edwards.key),
+      none: new UnsecuredJWT(claims).encode(),
+      'none with a signature': `${base64({ alg: 'none', kid: 'one' })}.${payload}.${signature}`,
+      'HS256 by the public key': await fake.idToken({}, { alg: 'HS256' }, publicKey),
+      'HS256 by the modulus': await fake.idToken({}, { alg: 'HS256' }, modulus),
+      'HS256 by the client secret':
+        await fake.idToken({}, { alg: 'HS256' }, new TextEncoder().encode(CLIENT.IDP_CLIENT_SECRET)),
+      'other claims under the signature': `${header}.${base64({ ...claims, email: 'eve@example.org' })}.${signature}`,
+      'an unknown critical header':
+        `${base64({ alg: 'RS256', kid: 'one', crit: ['x'], x: 1 })}.${payload}.${signature}`,
+      'a key in its own header':
+        await fake.idToken({}, { jwk: other.jwk, jku: `${fake.issuer}/other` }, other.key),
+    }
+    for (const [what, token] of Object.entries(tokens)) {
+      const error = await idp.verifyIdToken(token).then(() => undefined, error => error)
+      t.match(error, { message: /^The ID token does not verify: / }, what)
+      const told = inspect(error, { depth: Infinity, showHidden: true })
+      for (const secret of [String(fake.claims.email), ...token.split('.').slice(1)].filter(Boolean)) {
+        t.notOk(told.includes(secret), `${what} does not tell ${secret}`)
+      }
+    }
+    t.notOk(fake.requests.includes('/other'))
+  })
+})
+
+t.test('Keys that are not to be had make no token verify', async t => {
+  const { fake, idp } = await start(t)
+  const { '/keys': keys } = fake.answers
+  for (const answer of [html, fails, hangsUp, null, {}, { keys: 7 }, { keys: [] }, { keys: [{}] }]) {
+    fake.answers['/keys'] = answer
+    await t.rejects(at(fake.issuer).verifyIdToken(await fake.idToken()))
+  }
+  fake.answers['/keys'] = fails
+  await t.rejects(idp.verifyIdToken(await fake.idToken()))
+  fake.answers['/keys'] = keys!
+  t.match(await idp.verifyIdToken(await fake.idToken()), { id: fake.claims.sub }, 'they are asked for again')
+})
+
+t.test('A key that is not known makes the keys be fetched again, at most once in half a minute', async t => {
+  const { fake, idp } = await start(t)
+  const fetched = () => fake.requests.filter(path => path === '/keys').length
+  await idp.verifyIdToken(await fake.idToken())
+  t.equal(fetched(), 1)
+
+  const rotated = await newKey('RS256', 'two')
+  fake.answers['/keys'] = { keys: [rotated.jwk] }
+  const token = await fake.idToken({}, { kid: 'two' }, rotated.key)
+  for (let times = 0; times < 5; times++) await t.rejects(idp.verifyIdToken(token))
+  t.equal(fetched(), 1, 'not within half a minute')
+
+  later(t, 31_000)
+  t.match(await idp.verifyIdToken(token), { id: fake.claims.sub })
+  t.equal(fetched(), 2, 'after half a minute')
+  await t.rejects(idp.verifyIdToken(await fake.idToken()), 'the old key is gone')
+  for (let times = 0; times < 5; times++) {
+    await t.rejects(idp.verifyIdToken(await fake.idToken({}, { kid: randomUUID() }, rotated.key)))
+  }
+  t.equal(fetched(), 2, 'foreign names of keys fetch nothing more')
+})
+
+t.test('Google is known without asking, by both names that its ID tokens have', async t => {
+  const google = new IdentityProvider(testConfig(CLIENT), log)
+  t.match(await google.authorizationUrl('state', 'nonce'), 'https://accounts.google.com/o/oauth2/v2/auth?')
+  await t.rejects(google.verifyIdToken('text'), { message: 'The ID token does not verify: Invalid Compact JWS' })
+})

@@ -1,0 +1,61 @@
+import t from 'tap'
+
+import { chooseFrontend, decodeState, encodeState } from '#lib/auth/oauth-state.js'
+
+t.test('A state is base64url JSON, and reads as it was written', async t => {
+  const state = { n: 'nonce', r: '/événements?q=ÿÿÿ>>>???&to=😀#x', o: 'https://app.example.org' }
+  const text = encodeState(state)
+  t.match(text, /^[\w-]+$/)
+  t.strictSame(JSON.parse(Buffer.from(text, 'base64url').toString()), state)
+  t.strictSame(decodeState(text), state)
+})
+
+t.test('Without a frontend the state has no origin', async t => {
+  t.strictSame(decodeState(encodeState({ n: 'nonce', r: '/' })), { n: 'nonce', r: '/' })
+})
+
+t.test('What is no JSON is not read', async t => {
+  for (const text of ['x', '', '%%%', encodeState({ n: 'n', r: '/' }).slice(0, -3)]) {
+    t.throws(() => decodeState(text), SyntaxError, text)
+  }
+})
+
+t.test('JSON that is no object says nothing', async t => {
+  for (const json of ['null', '7', '"text"', '[]', 'true']) {
+    const { n, r, o } = decodeState(Buffer.from(json).toString('base64url'))
+    t.strictSame([n, r, o], [undefined, undefined, undefined], json)
+  }
+})
+
+t.test('The frontend is the one with the host name of Origin, else of Referer, else the first', async t => {
+  const [first, second, third] = ['https://app.example.org', 'http://127.0.0.1:5173', 'https://old.example.org:8443']
+  const configured = [first, second, third]
+  const table: [origin: string | undefined, referer: string | undefined, chosen: string][] = [
+    [undefined, undefined, first],
+    [second, undefined, second],
+    [undefined, `${second}/a/page?x=1#y`, second],
+    [second, `${third}/`, second],
+    ['https://unknown.example.org', `${third}/`, third],
+    ['null', `${third}/`, third],
+    ['', `${third}/`, third],
+    ['not an address', `${third}/`, third],
+    ['https://unknown.example.org', 'https://neither.example.org/', first],
+    ['https://old.example.org', undefined, third],
+    ['http://old.example.org:1', undefined, third],
+    ['HTTPS://OLD.EXAMPLE.ORG', undefined, third],
+    ['file:///127.0.0.1', undefined, first],
+    ['data:text/html,x', undefined, first],
+    ['https://old.example.org.evil.example', undefined, first],
+    ['https://evil.example/old.example.org', undefined, first],
+    ['https://old.example.org@evil.example', undefined, first],
+    ['https://sub.old.example.org', undefined, first],
+  ]
+  for (const [origin, referer, chosen] of table) {
+    t.equal(chooseFrontend(configured, origin, referer), chosen, JSON.stringify([origin, referer]))
+  }
+  t.equal(chooseFrontend([], second, second), undefined, 'none without configuration')
+
+  const ports = ['http://localhost:4173', 'http://localhost:5173']
+  t.equal(chooseFrontend(ports, ports[1]), ports[1], 'of several with one host name the very origin')
+  t.equal(chooseFrontend(ports, 'http://localhost:9999'), ports[0], 'or else the first of them')
+})

@@ -1,0 +1,78 @@
+import { availableParallelism } from 'node:os'
+import { setImmediate } from 'node:timers/promises'
+
+import argon2 from 'argon2'
+import t from 'tap'
+
+import { hashingLoad, hashPassword, PLACEHOLDER, verifyPassword } from '#lib/auth/passwords.js'
+
+const PARAMETERS = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/
+
+t.test('A password is hashed with argon2id, and a salt of its own', async t => {
+  const [one, other] = await Promise.all([hashPassword('correct horse'), hashPassword('correct horse')])
+  t.match(one, PARAMETERS)
+  t.match(other, PARAMETERS)
+  t.not(one, other)
+})
+
+t.test('A hash verifies its own password and no other', async t => {
+  const password = 'Correct horse \u{1f40e}'
+  const hash = await hashPassword(password)
+  t.equal(await verifyPassword(hash, password), true)
+  for (const wrong of ['', 'correct horse \u{1f40e}', `${password} `, 'Correct horse', PLACEHOLDER, hash]) {
+    t.equal(await verifyPassword(hash, wrong), false, JSON.stringify(wrong))
+  }
+})
+
+t.test('No password is long enough to be cut off', async t => {
+  const hash = await hashPassword('x'.repeat(5000))
+  t.equal(await verifyPassword(hash, 'x'.repeat(5000)), true)
+  t.equal(await verifyPassword(hash, 'x'.repeat(4999)), false)
+})
+
+t.test('No password matches the placeholder or a missing hash, after the work of a wrong one', async t => {
+  for (const hash of [PLACEHOLDER, undefined]) {
+    for (const password of ['', PLACEHOLDER, 'undefined', 'correct horse']) {
+      const verifications = t.capture(argon2, 'verify', argon2.verify)
+      t.equal(await verifyPassword(hash, password), false, `${hash} and ${JSON.stringify(password)}`)
+      verifications.restore()
+      const [[against, given] = [], ...others] = verifications.args()
+      t.match(against, PARAMETERS)
+      t.equal(given, password)
+      t.equal(others.length, 0)
+    }
+  }
+})
+
+t.test('As many hashes are made at once as there are cores, and the next one waits for a thread', async t => {
+  const atOnce = Math.min(availableParallelism(), Number(process.env.UV_THREADPOOL_SIZE) || 4)
+  const begun: (() => void)[] = []
+  t.intercept(argon2, 'hash', { value: () => new Promise<void>(resolve => { begun.push(resolve) }) })
+  const hashes = Array.from({ length: atOnce + 3 }, () => hashPassword('correct horse'))
+  await setImmediate()
+  t.equal(begun.length, atOnce + 1)
+  t.match(hashingLoad(), { running: atOnce, waiting: 3 })
+  begun[0]!()
+  await setImmediate()
+  t.equal(begun.length, atOnce + 2)
+  t.match(hashingLoad(), { running: atOnce, waiting: 2 })
+  begun[1]!()
+  await setImmediate()
+  for (const end of begun) end()
+  await Promise.all(hashes)
+  t.match(hashingLoad(), { running: 0, waiting: 0 })
+})
+
+t.test('Whoever waited for too long is told to come back', async t => {
+  let release!: (hash: string) => void
+  const released = new Promise<string>(resolve => { release = resolve })
+  t.intercept(argon2, 'hash', { value: () => released })
+  const hashes = Array.from({ length: 10 }, () => hashPassword('correct horse'))
+  await setImmediate()
+  const later = performance.now() + 4001
+  t.intercept(performance, 'now', { value: () => later })
+  release('a hash')
+  const [first, ...others] = await Promise.allSettled(hashes)
+  t.match(first, { value: 'a hash' })
+  t.match(others.at(-1), { reason: { statusCode: 503, headers: { 'retry-after': 5 } } })
+})

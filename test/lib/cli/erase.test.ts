@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto'
+
+import t, { type Test } from 'tap'
+
+import { ROLES } from '#lib/auth/accounts.js'
+import { createLogger } from '#lib/http/logger.js'
+import userCommand from '#lib/cli/user.js'
+import { build, inject, person } from '../../helper.ts'
+import { call } from '../../process.ts'
+
+const log: string[] = []
+const app = await build(t, {}, createLogger('trace', { write (line: string) { log.push(line) } }))
+const { DATABASE_URL } = app.config
+const { sql } = app
+
+const user = (...args: string[]) => call(userCommand, { DATABASE_URL }, { args })
+
+const [club] = await sql<{ id: string }[]>`
+  INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id
+`
+
+/** Everything in the database, as text. */
+async function dump () {
+  const tables = await sql<{ name: string }[]>`
+    SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'
+  `
+  const rows = await Promise.all(tables.map(({ name }) => sql<{ text: string }[]>`
+    SELECT ${name} || ': ' || to_jsonb(row)::text AS text FROM ${sql(name)} AS row
+  `))
+  return rows.flat().map(({ text }) => text).sort()
+}
+
+/** The counts that lists show, and what they count. */
+async function counts () {
+  const [row] = await sql<[Record<string, number>]>`
+    SELECT
+      (SELECT coalesce(sum(count), 0)::int FROM event_registration_counts) AS shown_registrations,
+      (SELECT count(*)::int FROM event_registrations) AS registrations,
+      (SELECT coalesce(sum(count), 0)::int FROM mentor_like_counts) AS shown_likes,
+      (SELECT count(*)::int FROM mentor_likes) AS likes
+  `
+  return row
+}
+
+/** A person with a name of their own, who has done everything that one can do. */
+async function addActivePerson (role: typeof ROLES[number] = 'STUDENT') {
+  const [firstName, lastName] = ['F', 'L'].map(letter => `${letter}${randomUUID().replaceAll('-', '')}`)
+  const ada = await person(app, role, {
+    email: `${randomUUID()}@erase.example.org`, first_name: firstName, last_name: lastName, club_id: club!.id,
+  })
+  await sql`UPDATE clubs SET club_head_id = ${ada.id}`
+  for (const status of ['DRAFT', 'PUBLISHED', 'ARCHIVED']) {
+    await sql`INSERT INTO blogs (title, content, status, author_id) VALUES (${status}, 'Content', ${status}, ${ada.id})`
+  }
+  for (let n = 0; n < 3; n++) {
+    const [event] = await sql`
+      INSERT INTO events (title, description, date, club_id) VALUES ('Open', 'Come', now(), ${club!.id}) RETURNING id
+    `
+    const [mentor] = await sql`
+      INSERT INTO mentors (name, expertise, image_url, club_id) VALUES ('Max', 'Go', '', ${club!.id}) RETURNING id
+    `
+    await ada.inject('POST', `/events/${event!.id}/register`)
+    await ada.inject('POST', `/mentors/${mentor!.id}/like`)
+  }
+  await ada.inject('POST', '/me/calendar')
+  await inject(app, 'POST', '/auth/login', { email: ada.email, password: 'wrong' })
+  return { ...ada, words: [ada.email, firstName!, lastName!] }
+}
+
+const blogsOf = async (id: string) =>
+  (await sql<{ status: string }[]>`SELECT status FROM blogs WHERE author_id = ${id}`).map(({ status }) => status).sort()
+
+const containsAny = (texts: string[], words: string[]) =>
+  texts.filter(text => words.some(word => text.toLowerCase().includes(word.toLowerCase())))
+
+const told = (verb: string, id: string, published: string) => ({
+  code: 0,
+  signal: null,
+  stdout: `${verb} the account ${id}\n  registrations      3\n  likes              3\n  unpublished blogs  2\n` +
+    `  published blogs    ${published}\n`,
+  stderr: '',
+})
+
+/** The account and what tells of it are nowhere. */
+async function isErased (t: Test, { id, words }: { id: string, words: string[] }) {
+  t.strictSame(containsAny(await dump(), [id, ...words]), [], 'not in the database')
+  t.strictSame(containsAny(log, words), [], 'not in the log')
+  const found = await counts()
+  t.equal(found.shown_registrations, found.registrations)
+  t.equal(found.shown_likes, found.likes)
+}
+
+t.test('erase takes away all of a person, and leaves their published blogs to nobody', async t => {
+  const bystander = await addActivePerson()
+  for (const role of ROLES) {
+    const ada = await addActivePerson(role)
+    t.strictSame(await user('erase', '--email', ada.email), told('Erased', ada.id, '1, under a neutral author'))
+    await isErased(t, ada)
+  }
+  const { blogs } = (await inject(app, 'GET', '/blogs')).json()
+  const authors = blogs.map(({ author }: { author: object }) => author)
+  const nobody = { firstName: 'Former', lastName: 'member', avatar: null }
+  t.equal(authors.filter(({ firstName }: { firstName: string }) => firstName === 'Former').length, ROLES.length)
+  t.ok(authors.some((author: object) => JSON.stringify(author) === JSON.stringify(nobody)))
+  t.strictSame(await blogsOf(bystander.id), ['ARCHIVED', 'DRAFT', 'PUBLISHED'], 'what is of others stays')
+  t.ok((await counts()).registrations! >= 3)
+})
+
+t.test('nobody can sign in or register as the neutral author', async t => {
+  const account = { email: 'former-member', password: 'correct horse' }
+  t.equal((await inject(app, 'POST', '/auth/login', account)).statusCode, 400)
+  const { statusCode } = await inject(app, 'POST', '/auth/register', { ...account, firstName: 'A', lastName: 'B' })
+  t.equal(statusCode, 400)
+})
+
+t.test('erase --with-blogs takes away their published blogs as well', async t => {
+  const ada = await addActivePerson()
+  const [{ before } = {}] = await sql`SELECT count(*)::int AS before FROM blogs`
+  t.strictSame(await user('erase', '--email', ada.email, '--with-blogs'), told('Erased', ada.id, '1'))
+  await isErased(t, ada)
+  const [{ after } = {}] = await sql`SELECT count(*)::int AS after FROM blogs`
+  t.equal(after, before - 3)
+})
+
+t.test('erase --dry-run says what would go, and nothing goes', async t => {
+  const ada = await addActivePerson()
+  const before = await dump()
+  t.strictSame(await user('erase', '--email', ada.email, '--dry-run'),
+    told('Would erase', ada.id, '1, under a neutral author'))
+  t.strictSame(await user('erase', '--email', ada.email, '--dry-run', '--with-blogs'), told('Would erase', ada.id, '1'))
+  t.strictSame(await dump(), before)
+})
+
+t.test('erase tells of testimonials and mentors of the same name', async t => {
+  const grace = await person(app, 'STUDENT', { first_name: 'Grace', last_name: 'Hopper' })
+  await sql`INSERT INTO testimonials (name, batch_year, content) VALUES ('Grace Hopper', 2020, 'It was good')`
+  const { stdout } = await user('erase', '--email', grace.email)
+  t.match(stdout, 'Of the same name: testimonials 1, mentors 0. They belong to no account, and stay.')
+})
+
+t.test('erase while the person goes on registering ends without a trace', async t => {
+  const ada = await addActivePerson()
+  const events = await sql<{ id: string }[]>`SELECT id FROM events`
+  const requests = events.flatMap(({ id }) => [
+    ada.inject('POST', `/events/${id}/register`), ada.inject('POST', '/me/calendar'),
+  ])
+  const [outcome] = await Promise.all([user('erase', '--email', ada.email), ...requests])
+  t.equal(outcome.code, 0)
+  await isErased(t, ada)
+})
+
+t.test('export prints what GET /me/export answers', async t => {
+  const ada = await addActivePerson()
+  const { code, stdout, stderr } = await user('export', '--email', ada.email)
+  t.strictSame([code, stderr], [0, ''])
+  t.strictSame(JSON.parse(stdout), (await ada.inject('GET', '/me/export')).json())
+})
+
+t.test('export and erase tell that nobody has an email', async t => {
+  for (const command of ['export', 'erase']) {
+    t.match(await user(command, '--email', 'nobody@example.org'), { code: 1, stderr: 'No account has this email\n' })
+    t.match(await user(command), { code: 1, stderr: `${command} needs --email` })
+  }
+})

@@ -1,0 +1,112 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+import t, { type Test } from 'tap'
+
+import userCommand from '#lib/cli/user.js'
+import { build, inject, person } from '../../helper.ts'
+import { call } from '../../process.ts'
+
+const app = await build(t)
+const { DATABASE_URL } = app.config
+await app.sql`INSERT INTO clubs (name, description) VALUES ('Chess, "the" Club', 'A club')`
+
+/** Runs `user import` on a file with this content. */
+async function importFile (t: Test, content: string | string[], ...options: string[]) {
+  const file = join(t.testdir({}), 'members.csv')
+  await writeFile(file, typeof content === 'string' ? content : content.map(line => `${line}\r\n`).join(''))
+  return await call(userCommand, { DATABASE_URL }, { args: ['import', file, ...options] })
+}
+
+const count = async () => (await app.sql`SELECT FROM users`).count
+
+const succeeded = (stdout: string, stderr = '') => ({ code: 0, signal: null, stdout, stderr })
+const failed = (...lines: string[]) => ({ code: 1, signal: null, stdout: '', stderr: `${lines.join('\n')}\n` })
+
+t.test('import adds the accounts of a file', async t => {
+  const outcome = await importFile(t, [
+    '\ufefflastName,email,firstName,club,role,createdAt',
+    'Lovelace,ada@example.org,Ada,,,x',
+    '"O""Hara\nJr.",bob@example.org,"Bob, the",,CLUB_HEAD,',
+    '',
+    'Hopper,grace@example.org,Grace,"Chess, ""the"" Club",ADMIN,',
+  ])
+  t.strictSame(outcome, succeeded('3 accounts imported\n'))
+  const users = await app.sql`
+    SELECT email, first_name, last_name, role, clubs.name AS club, password, idp_id
+    FROM users LEFT JOIN clubs ON clubs.id = club_id ORDER BY email
+  `
+  t.strictSame(users.map(user => Object.values(user)), [
+    ['ada@example.org', 'Ada', 'Lovelace', 'STUDENT', null, '!', null],
+    ['bob@example.org', 'Bob, the', 'O"Hara\nJr.', 'CLUB_HEAD', null, '!', null],
+    ['grace@example.org', 'Grace', 'Hopper', 'ADMIN', 'Chess, "the" Club', '!', null],
+  ])
+  const login = await inject(app, 'POST', '/auth/login', { email: 'ada@example.org', password: '!' })
+  t.equal(login.statusCode, 401, 'without a password nobody signs in')
+})
+
+t.test('import takes what GET /exports/users.csv gives', async t => {
+  const admin = await person(app, 'ADMIN')
+  const { body } = await admin.inject('GET', '/exports/users.csv')
+  await app.sql`DELETE FROM users`
+  const lines = body.trim().split('\r\n').length - 1
+  t.strictSame(await importFile(t, body), succeeded(`${lines} accounts imported\n`))
+})
+
+t.test('import tells every wrong line, and adds nothing', async t => {
+  const { email } = await person(app)
+  const before = await count()
+  const outcome = await importFile(t, [
+    'email,firstName,lastName,role,club',
+    'right@example.org,Ada,Lovelace,,',
+    'nobody,,,TEACHER,Nowhere',
+    `${email},Ada,Lovelace,,`,
+    'right@example.org,Ada,Lovelace,,',
+    'few@example.org,Ada',
+    'many@example.org,Ada,Lovelace,,,,',
+    'nul@example.org,A\0da,Lovelace,,',
+  ])
+  t.strictSame(outcome, failed(
+    'Line 3: "nobody" is no email address, firstName is empty, lastName is empty, ' +
+      '"TEACHER" is no role: STUDENT, CLUB_HEAD, ADMIN, there is no club "Nowhere"',
+    `Line 4: ${email} has an account already`,
+    'Line 5: right@example.org is on line 2 already',
+    'Line 6: 2 cells instead of 5',
+    'Line 7: 7 cells instead of 5',
+    'Line 8: a name has the character NUL',
+    'Nothing was imported'))
+  t.equal(await count(), before)
+})
+
+t.test('import tells what it cannot read', async t => {
+  t.strictSame(await importFile(t, ''), failed('The file is empty'))
+  t.strictSame(await importFile(t, ['email,name']),
+    failed('The first line must name the columns: firstName,lastName is missing'))
+  const broken = await importFile(t, ['email,firstName,lastName', 'a@example.org,"Ada" x,Lovelace'])
+  t.match(broken, { code: 1, stderr: /members\.csv: .*quote.*line 2/i })
+  const missing = await call(userCommand, { DATABASE_URL }, { args: ['import', '/nowhere.csv'] })
+  t.match(missing, { code: 1, stderr: /^\/nowhere\.csv: ENOENT/ })
+  const unnamed = await call(userCommand, { DATABASE_URL }, { args: ['import'] })
+  t.match(unnamed, { code: 1, stderr: 'import needs a FILE' })
+})
+
+t.test('import --dry-run checks, and adds nothing', async t => {
+  const before = await count()
+  const rows = ['email,firstName,lastName', 'dry@example.org,Ada,Lovelace']
+  t.strictSame(await importFile(t, rows, '--dry-run'), succeeded('1 account would be imported\n'))
+  t.match(await importFile(t, [...rows, ...rows.slice(1)], '--dry-run'), { code: 1, stderr: 'on line 2 already' })
+  t.equal(await count(), before)
+})
+
+t.test('import adds many, tells how far it is, and adds all or none', async t => {
+  const before = await count()
+  const rows = Array.from({ length: 25_000 }, (_, n) => `${n}@many.example.org,Ada,Lovelace`)
+  await app.sql`ALTER TABLE users ADD CONSTRAINT few CHECK (email <> '24999@many.example.org')`
+  const refused = await importFile(t, ['email,firstName,lastName', ...rows])
+  t.match(refused, { code: 1, stderr: /^20000 of 25000\nNothing was imported: .*few/ })
+  t.equal(await count(), before)
+  await app.sql`ALTER TABLE users DROP CONSTRAINT few`
+  const outcome = await importFile(t, ['email,firstName,lastName', ...rows])
+  t.strictSame(outcome, succeeded('25000 accounts imported\n', '20000 of 25000\n'))
+  t.equal(await count(), before + 25_000)
+})

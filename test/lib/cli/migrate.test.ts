@@ -1,0 +1,149 @@
+import { mkdir, mkdtemp, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+
+import t, { type Test } from 'tap'
+
+import { createDatabase } from '../../helper.ts'
+import migrateCommand from '#lib/cli/migrate.js'
+import { call, dataDir, postgresOf, redirectImport, run, startService } from '../../process.ts'
+import { RUN_DIR } from '../../run.ts'
+
+const NAMES = (await readdir('migrations')).sort().map(file => file.replace('.sql', ''))
+const LAST = NAMES.at(-1)!
+
+const USAGE = `Usage: npm run migrate [-- COMMAND [--json]]
+
+  up             apply what the database lacks (the default)
+  down [COUNT]   take back the last migration, or the last COUNT
+  status         list all migrations and whether the database has them
+  create NAME    write an empty migration into migrations/
+
+--json prints JSON for programs (up, down and status).
+
+The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.
+`
+
+const lines = (state: string, names: string[]) => names.map(name => `${state}  ${name}\n`).join('')
+
+/** Runs `migrate` with these arguments. */
+const migrate = (t: Test, variables: NodeJS.Dict<string>, ...args: string[]) => variables.DATA_DIR
+  ? run(t, 'dist/lib/cli.js', variables, { args: ['migrate', ...args] })
+  : call(migrateCommand, variables, { args })
+
+const succeeded = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' })
+const failed = (line: string) => ({ code: 1, signal: null, stdout: '', stderr: `${line}\n` })
+
+t.test('up, down and status on DATABASE_URL', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const steps: [args: string[], stdout: string][] = [
+    [['status'], lines('pending', NAMES)],
+    [['down'], 'Nothing to do\n'],
+    [[], lines('applied', NAMES)],
+    [['up'], 'Nothing to do\n'],
+    [['down'], lines('reverted', [LAST])],
+    [['status'], lines('applied', NAMES.slice(0, -1)) + lines('pending', [LAST])],
+    [['down', '2'], lines('reverted', NAMES.slice(-3, -1).reverse())],
+    [['up'], lines('applied', NAMES.slice(-3))],
+    [['down', '1000'], lines('reverted', [...NAMES].reverse())],
+  ]
+  for (const [args, stdout] of steps) {
+    t.strictSame(await migrate(t, { DATABASE_URL }, ...args), succeeded(stdout), `migrate ${args.join(' ')}`)
+  }
+})
+
+t.test('--json tells programs of up, down and status', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const statuses = (applied: number) => NAMES.map((name, index) => ({ name, applied: index < applied }))
+  const steps: [command: string, outcome: unknown][] = [
+    ['status', statuses(0)],
+    ['up', { applied: NAMES }],
+    ['up', { applied: [] }],
+    ['down', { reverted: [LAST] }],
+    ['status', statuses(NAMES.length - 1)],
+  ]
+  for (const [command, outcome] of steps) {
+    t.strictSame(await migrate(t, { DATABASE_URL }, command, '--json'), succeeded(`${JSON.stringify(outcome)}\n`))
+  }
+})
+
+t.test('two ups at once apply each migration once', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const up = () => run(t, 'dist/lib/cli.js', { DATABASE_URL }, { args: ['migrate', 'up'] })
+  const outcomes = await Promise.all([up(), up()])
+  outcomes.sort((a, b) => b.stdout.length - a.stdout.length)
+  t.strictSame(outcomes, [succeeded(lines('applied', NAMES)), succeeded('Nothing to do\n')])
+})
+
+t.test('migrates the embedded database beside a running service, which goes on', async t => {
+  const DATA_DIR = dataDir(t)
+  const service = await startService(t, { DATA_DIR })
+  t.strictSame(await migrate(t, { DATA_DIR }, 'status'), succeeded(lines('applied', NAMES)))
+  t.strictSame(await migrate(t, { DATA_DIR }, 'down'), succeeded(lines('reverted', [LAST])))
+  t.equal((await fetch(`${service.url}/readyz`)).status, 503)
+  t.strictSame(await migrate(t, { DATA_DIR }, 'up'), succeeded(lines('applied', [LAST])))
+  t.equal((await fetch(`${service.url}/readyz`)).status, 200)
+  service.child.kill('SIGTERM')
+  t.equal((await service.ended).code, 0)
+  t.strictSame(await postgresOf(DATA_DIR), [])
+})
+
+t.test('starts the embedded database where no service runs, and stops it again', async t => {
+  const DATA_DIR = dataDir(t)
+  t.strictSame(await migrate(t, { DATA_DIR }), {
+    ...succeeded(lines('applied', NAMES)),
+    stderr: `Creating the embedded PostgreSQL in ${join(DATA_DIR, 'postgres')} (first start only)\n`,
+  })
+  t.strictSame(await postgresOf(DATA_DIR), [])
+  t.strictSame(await migrate(t, { DATA_DIR }, 'status'), succeeded(lines('applied', NAMES)))
+})
+
+t.test('create writes an empty migration into migrations/', async t => {
+  // The command finds its folder beside package.json: another one here, lest other tests see a migration come and go.
+  const directory = await realpath(RUN_DIR)
+  const project = await mkdtemp(join(directory, 'project-'))
+  const prelude = redirectImport('#package.json', join(project, 'package.json'), 'json')
+  await mkdir(join(project, 'migrations'))
+  await writeFile(join(project, 'package.json'), '{}')
+
+  const args = ['migrate', 'create', 'likes']
+  const outcome = await run(t, 'dist/lib/cli.js', {}, { args, prelude, covered: true })
+  const [file, ...others] = await readdir(join(project, 'migrations'))
+  t.match(file, /^\d{17}_likes\.sql$/)
+  t.strictSame(others, [])
+  t.strictSame(outcome, succeeded(`${relative(directory, join(project, 'migrations', file!))}\n`))
+  t.match(await readFile(join(project, 'migrations', file!), 'utf8'), /^-- Up Migration\s+-- Down Migration\s*$/)
+})
+
+t.test('--help tells the usage, whatever the rest', async t => {
+  t.strictSame(await migrate(t, {}, '--help'), succeeded(USAGE))
+  t.strictSame(await migrate(t, {}, 'down', 'nonsense', '--help'), succeeded(USAGE))
+})
+
+t.test('refuses what it does not understand', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  const count = 'COUNT must be a whole number from 1 (see --help)'
+  const refusals: [args: string[], line: string][] = [
+    [['sideways'], 'There is no command "sideways" (see --help)'],
+    [['status', 'all'], '"all" is one too many (see --help)'],
+    [['down', '1', '2'], '"2" is one too many (see --help)'],
+    [['create'], 'create needs a NAME of letters, digits, _ and - (see --help)'],
+    [['create', '../elsewhere'], 'create needs a NAME of letters, digits, _ and - (see --help)'],
+    [['down', '0'], count],
+    [['down', '1.5'], count],
+    [['down', '01'], count],
+    [['down', 'all'], count],
+  ]
+  for (const [args, line] of refusals) {
+    t.strictSame(await migrate(t, { DATABASE_URL }, ...args), failed(line), `migrate ${args.join(' ')}`)
+  }
+  const { code, stdout, stderr } = await migrate(t, { DATABASE_URL }, '--force')
+  t.strictSame({ code, stdout }, { code: 1, stdout: '' })
+  t.match(stderr, /^Unknown option '--force' \(see --help\)\n$/)
+  t.strictSame(await migrate(t, { DATABASE_URL }, 'status'), succeeded(lines('applied', NAMES)), 'nothing was done')
+})
+
+t.test('says in one line what is wrong with the configuration', async t => {
+  t.strictSame(await migrate(t, { DATABASE_URL: 'mysql://localhost/x' }), failed(
+    'DATABASE_URL must be a PostgreSQL address such as postgres://user:password@host:5432/name'
+  ))
+})

@@ -1,0 +1,90 @@
+import t from 'tap'
+
+import databaseCommand from '#lib/cli/database.js'
+import { build, inject, person } from '../../helper.ts'
+import { call } from '../../process.ts'
+
+const app = await build(t)
+const { sql } = app
+const { DATABASE_URL } = app.config
+
+const retention = (...args: string[]) => call(databaseCommand, { DATABASE_URL }, { args: ['retention', ...args] })
+const two = ['--registrations-older-than', '2y']
+
+const succeeded = (stdout: string, stderr = '') => ({ code: 0, signal: null, stdout, stderr })
+
+const [club] = await sql`INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id`
+
+/** Adds an event, so many days from now, with registrations that were made so many days ago. */
+async function addEvent (days: number, ...registrations: number[]) {
+  const [event] = await sql`
+    INSERT INTO events (title, description, date, club_id)
+    VALUES ('An event', 'Come', now() + ${days} * interval '1 day', ${club!.id}) RETURNING id
+  `
+  for (const ago of registrations) {
+    const { id } = await person(app)
+    await sql`
+      INSERT INTO event_registrations (user_id, event_id, registered_at)
+      VALUES (${id}, ${event!.id}, now() - ${ago} * interval '1 day')
+    `
+  }
+  return event!.id as string
+}
+
+/** How many registrations each event has, as the list tells. */
+async function listed () {
+  const { events } = (await inject(app, 'GET', '/events?limit=100')).json()
+  return Object.fromEntries(events.map(({ id, registrationCount }: { id: string, registrationCount: number }) =>
+    [id, registrationCount]))
+}
+
+t.test('retention removes registrations that are older, for events that are over', async t => {
+  const past = await addEvent(-720, 1000, 800, 729)
+  const old = await addEvent(-3000, 3001)
+  const coming = await addEvent(1, 1000)
+  t.strictSame(await retention(...two, '--dry-run'), succeeded('Would remove 3 registrations for 2 events\n'))
+  t.strictSame(await listed(), { [past]: 3, [old]: 1, [coming]: 1 })
+  t.strictSame(await retention(...two), succeeded('Removed 3 registrations\n', '3 removed\n'))
+  t.strictSame(await listed(), { [past]: 1, [old]: 0, [coming]: 1 })
+  t.strictSame(await retention(...two), succeeded('Removed 0 registrations\n'))
+  const shorter = ['--registrations-older-than', '103w']
+  t.strictSame(await retention(...shorter), succeeded('Removed 1 registrations\n', '1 removed\n'))
+  t.strictSame(await listed(), { [past]: 0, [old]: 0, [coming]: 1 })
+})
+
+t.test('retention removes many in batches, while events are deleted and registered for', async t => {
+  const [event, other, fresh] = [await addEvent(-1000), await addEvent(-1000), await addEvent(-1)]
+  await sql`
+    WITH added AS (
+      INSERT INTO users (email, password, first_name, last_name)
+      SELECT n || '@many.example.org', '!', 'Ada', 'Lovelace' FROM generate_series(1, 1500) AS n RETURNING id
+    )
+    INSERT INTO event_registrations (user_id, event_id, registered_at)
+    SELECT added.id, events.id, now() - interval '1001 days'
+    FROM added, (SELECT id FROM events WHERE id IN (${event}, ${other})) AS events
+  `
+  const [ada, admin] = [await person(app), await person(app, 'ADMIN')]
+  const [outcome, registered, deleted] = await Promise.all([
+    retention(...two),
+    ada.inject('POST', `/events/${fresh}/register`),
+    admin.inject('DELETE', `/events/${other}`),
+  ])
+  t.equal(outcome.code, 0)
+  t.strictSame([registered.statusCode, deleted.statusCode], [201, 200])
+  const counts = await listed()
+  t.strictSame([counts[event], counts[other], counts[fresh]], [0, undefined, 1])
+  const [{ shown, real } = {}] = await sql`
+    SELECT
+      (SELECT sum(count)::int FROM event_registration_counts) AS shown,
+      (SELECT count(*)::int FROM event_registrations) AS real
+  `
+  t.equal(shown, real)
+})
+
+t.test('retention needs an age', async t => {
+  for (const args of [[], ['--registrations-older-than', '2'], ['--registrations-older-than', '0d'], ['2y']]) {
+    const { code, stderr } = await retention(...args)
+    t.equal(code, 1)
+    t.match(stderr, /see --help/)
+  }
+})

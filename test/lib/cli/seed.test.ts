@@ -1,0 +1,407 @@
+import type { FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+
+import { build, createDatabase, inject, person } from '../../helper.ts'
+import seedCommand from '#lib/cli/seed.js'
+import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from '#lib/cli/seed/demo-texts.js'
+import { isEmail, isUrl } from '#lib/formats.js'
+import { call, dataDir, postgresOf, run, start } from '../../process.ts'
+
+const USAGE = `Usage: npm run seed [-- [--KIND NUMBER …] [--force] [--json]]
+
+Adds a small demo community to look around in or, where numbers are given, that many rows to measure with: KIND is
+users, clubs, events, registrations, blogs, mentors, likes or testimonials, and of a kind without a number there are
+none. Either all of it is added or nothing. It prints the accounts to sign in with; --json prints them for programs.
+
+--force   add to a database that somebody has put something into already, beside what is there, with addresses and club
+          names of their own; and in production, where everybody could sign in with the password that is shown here
+
+The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.
+`
+
+const PASSWORD = 'demo-password'
+const NOTHING = {
+  clubs: 0, users: 0, events: 0, registrations: 0, blogs: 0, mentors: 0, likes: 0, testimonials: 0,
+}
+const DEMO = {
+  clubs: CLUBS.length,
+  users: PEOPLE.length,
+  events: EVENTS.length,
+  registrations: EVENTS.flatMap(({ registered }) => registered).length,
+  blogs: BLOGS.length,
+  mentors: MENTORS.length,
+  likes: MENTORS.flatMap(({ likedBy }) => likedBy).length,
+  testimonials: TESTIMONIALS.length,
+}
+
+/** Runs `seed` on the database of this service; options are separated by spaces. */
+function seed ({ config: { DATABASE_URL } }: FastifyInstance, options = '', variables: NodeJS.Dict<string> = {}) {
+  const args = options.split(' ').filter(Boolean)
+  return call(seedCommand, { ADMIN_EMAIL: '', NODE_ENV: 'test', DATABASE_URL, ...variables }, { args })
+}
+
+/** Runs `seed --json`, which must succeed; returns what it tells. */
+async function seeded (t: Test, app: FastifyInstance, options = '') {
+  const { code, stdout, stderr } = await seed(app, `${options} --json`)
+  t.equal(code, 0, stderr)
+  return JSON.parse(stdout)
+}
+
+const signIns = (domain = 'demo.example.org') => [
+  { role: 'ADMIN', email: `admin@${domain}` },
+  { role: 'CLUB_HEAD', email: `head@${domain}` },
+  { role: 'STUDENT', email: `student@${domain}` },
+]
+
+const failed = (line: string) => ({ code: 1, signal: null, stdout: '', stderr: `${line}\n` })
+
+/** How many rows there are of each kind. */
+async function count ({ sql }: FastifyInstance) {
+  const [counts] = await sql`
+    SELECT
+      (SELECT count(*)::int FROM clubs) AS clubs,
+      (SELECT count(*)::int FROM users) AS users,
+      (SELECT count(*)::int FROM events) AS events,
+      (SELECT count(*)::int FROM event_registrations) AS registrations,
+      (SELECT count(*)::int FROM blogs) AS blogs,
+      (SELECT count(*)::int FROM mentors) AS mentors,
+      (SELECT count(*)::int FROM mentor_likes) AS likes,
+      (SELECT count(*)::int FROM testimonials) AS testimonials
+  `
+  return counts
+}
+
+/** Signs in with the demo's password; returns a way to read in that person's name. */
+async function signIn (t: Test, app: FastifyInstance, { email, role }: { email: string, role: string }) {
+  const response = await inject(app, 'POST', '/auth/login', { email, password: PASSWORD })
+  t.match([response.statusCode, response.json()], [200, { user: { email, role } }], email)
+  return (url: string) => read(app, url, { authorization: `Bearer ${response.json().token}` })
+}
+
+async function read (app: FastifyInstance, url: string, headers: Record<string, string> = {}) {
+  const response = await inject(app, 'GET', url, undefined, headers)
+  if (response.statusCode !== 200) throw new Error(response.body)
+  return response.json()
+}
+
+/** What lists show as counts is what there is to count. */
+async function countsAreReal (t: Test, app: FastifyInstance) {
+  const { events, pagination } = await read(app, '/events?limit=1000')
+  const { mentors } = await read(app, '/mentors')
+  const { total } = await read(app, '/testimonials')
+  const registrations = await app.sql`
+    SELECT events.id, count(event_registrations.id)::int AS count
+    FROM events LEFT JOIN event_registrations ON event_id = events.id GROUP BY events.id
+  `
+  const likes = await app.sql`
+    SELECT mentors.id, count(user_id)::int AS count
+    FROM mentors LEFT JOIN mentor_likes ON mentor_id = mentors.id GROUP BY mentors.id
+  `
+  const shown = (list: Record<string, unknown>[], key: string) => new Map(list.map(item => [item.id, item[key]]))
+  t.same(shown(events, 'registrationCount'), shown([...registrations], 'count'))
+  t.same(shown(mentors, 'likeCount'), shown([...likes], 'count'))
+  const { events: allEvents, testimonials } = (await count(app))!
+  t.strictSame([pagination.total, total], [allEvents, testimonials])
+}
+
+/** Nobody did anything before they joined, registered after an event, or before it was announced, or in the future. */
+async function timesMakeSense (t: Test, { sql }: FastifyInstance) {
+  t.strictSame([...await sql`
+    SELECT 'registration' AS what, registered_at, date, users.created_at
+    FROM event_registrations
+      JOIN users ON users.id = user_id
+      JOIN events ON events.id = event_id
+    WHERE registered_at > least(now(), date) OR registered_at < greatest(users.created_at, events.created_at)
+    UNION ALL
+    SELECT 'blog', blogs.created_at, now(), users.created_at
+    FROM blogs JOIN users ON users.id = author_id
+    WHERE blogs.created_at > now() OR blogs.created_at < users.created_at
+    UNION ALL
+    SELECT 'testimonial', created_at, now(), NULL FROM testimonials WHERE created_at > now()
+  `], [])
+}
+
+t.test('adds a demo community', async t => {
+  const app = await build(t)
+  t.strictSame(await seed(app), {
+    code: 0,
+    signal: null,
+    stdout: `Added ${Object.entries(DEMO).map(([kind, number]) => `${number} ${kind}`).join(', ')}\n` +
+      `Sign in with the password ${PASSWORD} as\n` +
+      'ADMIN      admin@demo.example.org\n' +
+      'CLUB_HEAD  head@demo.example.org\n' +
+      'STUDENT    student@demo.example.org\n',
+    stderr: '',
+  })
+  t.strictSame(await count(app), DEMO, 'who is named in the texts is found')
+  await countsAreReal(t, app)
+  await timesMakeSense(t, app)
+  const [asAdmin, asHead, asStudent] = await Promise.all(signIns().map(account => signIn(t, app, account)))
+
+  await t.test('people and clubs', async t => {
+    const { users } = await asAdmin!('/users')
+    t.ok(users.every(({ email }: { email: string }) => isEmail(email) && email.endsWith('@demo.example.org')))
+    const { clubs } = await read(app, '/clubs')
+    for (const { name, clubHeadId, members, events } of clubs) {
+      const head = members.find(({ id }: { id: string }) => id === clubHeadId)
+      t.equal(head?.role, 'CLUB_HEAD', `${name} has its head among its members`)
+      t.ok(members.length > 1 && events.length > 0, `${name} has members and events`)
+    }
+  })
+
+  await t.test('blogs in every state, by several authors', async t => {
+    const { blogs } = await asAdmin!('/blogs/admin')
+    for (const status of ['DRAFT', 'PUBLISHED', 'ARCHIVED']) {
+      const authors = new Set(blogs.filter((blog: any) => blog.status === status).map((blog: any) => blog.authorId))
+      t.ok(authors.size > 1, status)
+    }
+    const published = BLOGS.filter(({ status }) => status === 'PUBLISHED')
+    t.strictSame(
+      (await read(app, '/blogs')).blogs.map(({ title }: any) => title),
+      published.sort((a, b) => a.daysAgo - b.daysAgo).map(({ title }) => title)
+    )
+    const own = (await asStudent!('/blogs/me')).blogs.map(({ status }: any) => status)
+    t.strictSame(own, ['DRAFT', 'PUBLISHED'])
+  })
+
+  await t.test('events past and coming', async t => {
+    const { events } = await read(app, '/events?limit=100')
+    const coming = EVENTS.filter(({ inDays }) => inDays > 0)
+    const titles = (list: { title: string }[]) => list.map(({ title }) => title).sort()
+    t.strictSame(titles(events.filter(({ date }: any) => Date.parse(date) > Date.now())), titles(coming))
+    t.ok(coming.length > 0 && coming.length < EVENTS.length)
+    t.strictSame(
+      Object.fromEntries(events.map(({ title, registrationCount }: any) => [title, registrationCount])),
+      Object.fromEntries(EVENTS.map(({ title, registered }) => [title, registered.length]))
+    )
+    t.not((await asHead!('/events/mine')).events.length, 0)
+    t.not((await asStudent!('/events/registered')).registrations.length, 0)
+  })
+
+  await t.test('nothing that the service would not have taken', async t => {
+    for (const { title, content } of BLOGS) t.ok(title.length >= 3 && content.length >= 20, title)
+    for (const { title, description } of EVENTS) t.ok(title.length >= 3 && description.length >= 10, title)
+    for (const { imageUrl } of [...CLUBS, ...BLOGS, ...MENTORS, ...TESTIMONIALS, ...EVENTS]) {
+      if (imageUrl !== undefined) t.ok(isUrl(imageUrl), imageUrl)
+    }
+  })
+})
+
+t.test('adds as many as asked for', async t => {
+  const app = await build(t)
+  const amounts = {
+    clubs: 7, users: 50, events: 12, registrations: 420, blogs: 30, mentors: 5, likes: 130, testimonials: 9,
+  }
+  // A statement of any length is all right.
+  await app.sql`
+    CREATE FUNCTION assert_patience() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      ASSERT current_setting('statement_timeout') = '0';
+      RETURN NULL;
+    END $$
+  `
+  await app.sql`CREATE TRIGGER patience AFTER INSERT ON users EXECUTE FUNCTION assert_patience()`
+
+  const options = Object.entries(amounts).map(([kind, number]) => `--${kind} ${number}`).join(' ')
+  const { code, stdout, stderr } = await seed(app, `${options} --json`, { DATABASE_TIMEOUT: '1' })
+  t.equal(code, 0, stderr)
+  t.strictSame(JSON.parse(stdout), { added: amounts, password: PASSWORD, signIns: signIns() })
+  t.equal(stderr, Object.entries(amounts).map(([kind, number]) => `${kind}: ${number} of ${number}\n`).join(''))
+  t.strictSame(await count(app), amounts)
+  await countsAreReal(t, app)
+  await timesMakeSense(t, app)
+
+  const [asAdmin, asHead, asStudent] = await Promise.all(signIns().map(account => signIn(t, app, account)))
+  const { analytics } = await asAdmin!('/users/analytics')
+  t.same(
+    Object.fromEntries(analytics.roleCounts.map(({ role, _count }: any) => [role, _count.role])),
+    { ADMIN: 1, CLUB_HEAD: 7, STUDENT: 42 }
+  )
+  const { clubs } = await read(app, '/clubs')
+  for (const { name, clubHeadId, members } of clubs) {
+    t.equal(members.find(({ id }: { id: string }) => id === clubHeadId)?.role, 'CLUB_HEAD', name)
+  }
+  const statuses = (await asAdmin!('/blogs/admin')).blogs.map(({ status }: any) => status).sort()
+  t.strictSame(statuses, ['ARCHIVED', 'DRAFT', 'PUBLISHED'].flatMap((status, i) => Array(i < 2 ? 3 : 24).fill(status)))
+  const { blogs } = await read(app, '/blogs')
+  t.ok(blogs.every(({ content }: any) => content.length > 200 && content.length < 500))
+  t.equal(new Set(blogs.map(({ content }: any) => content)).size, blogs.length)
+
+  t.strictSame((await asHead!('/events/mine')).events.map(({ title }: any) => title).sort(), ['Event 1', 'Event 8'])
+  t.not((await asStudent!('/events/registered')).registrations.length, 0)
+  const dates = (await read(app, '/events?limit=100')).events.map(({ date }: any) => Date.parse(date) > Date.now())
+  t.ok(dates.includes(true) && dates.includes(false), 'some events are past, some to come')
+})
+
+t.test('no pair occurs twice, however many there are', async t => {
+  const app = await build(t)
+  const cases: [users: number, others: number, pairs: number][] = [
+    [3, 1, 3], [7, 5, 35], [5, 7, 34], [6, 4, 24], [6, 4, 7], [3, 10, 4],
+  ]
+  for (const [users, others, pairs] of cases) {
+    const before = (await count(app))!
+    const { added } = await seeded(t, app, `--users ${users} --clubs 2 --events ${others} --registrations ${pairs} ` +
+      `--mentors ${others} --likes ${pairs} --force`)
+    const expected = {
+      ...NOTHING, users, clubs: 2, events: others, registrations: pairs, mentors: others, likes: pairs,
+    }
+    t.strictSame(added, expected)
+    const after = (await count(app))!
+    t.strictSame(Object.fromEntries(Object.keys(after).map(kind => [kind, after[kind] - before[kind]])), expected)
+  }
+  await countsAreReal(t, app)
+})
+
+t.test('adds many in several steps, and tells after each', async t => {
+  const app = await build(t)
+  const { code, stdout, stderr } = await seed(app, '--testimonials 100001')
+  t.equal(code, 0)
+  t.equal(stderr, 'testimonials: 100,000 of 100,001\ntestimonials: 100,001 of 100,001\n')
+  t.equal(stdout, 'Added 0 clubs, 0 users, 0 events, 0 registrations, 0 blogs, 0 mentors, 0 likes, ' +
+    '100,001 testimonials\n', 'there is nobody to sign in as')
+  t.strictSame(await count(app), { ...NOTHING, testimonials: 100_001 })
+  const [distinct] = await app.sql`SELECT count(DISTINCT image_url)::int AS images FROM testimonials`
+  t.strictSame(distinct, { images: 100_001 })
+})
+
+t.test('refuses what it does not understand, or what cannot be', async t => {
+  const app = await build(t)
+  const whole = '--users must be a whole number of at most nine digits'
+  const refusals: [options: string, line: string][] = [
+    ['1000', 'Only options may follow: npm run seed -- --users 1000'],
+    ['--users many', whole],
+    ['--users 1.5', whole],
+    ['--users 1e3', whole],
+    ['--users=-1', whole],
+    ['--users=', whole],
+    ['--users 1234567890', whole],
+    ['--users 2', '--users must be at least 3: an admin, a club head and a student to sign in as are among them'],
+    ['--events 1', '--events needs --clubs'],
+    ['--mentors 1 --users 3', '--mentors needs --clubs'],
+    ['--blogs 1 --clubs 3', '--blogs needs --users'],
+    ['--registrations 1', '--registrations can be at most --users times --events, 0'],
+    ['--users 3 --clubs 1 --events 2 --registrations 7', '--registrations can be at most --users times --events, 6'],
+    ['--users 3 --clubs 1 --mentors 2 --likes 7', '--likes can be at most --users times --mentors, 6'],
+  ]
+  for (const [options, line] of refusals) {
+    t.strictSame(await seed(app, options), failed(`${line} (see --help)`), options)
+  }
+  const { code, stderr } = await seed(app, '--people 3')
+  t.equal(code, 1)
+  t.match(stderr, /^Unknown option '--people'.* \(see --help\)\n$/)
+  t.strictSame(await count(app), NOTHING)
+})
+
+t.test('refuses a database that somebody has put something into', async t => {
+  const app = await build(t)
+  const refusal = (what: string) =>
+    failed(`The database has ${what} already: to add to them, use npm run seed -- --force`)
+  const admin = await person(app, 'ADMIN')
+  t.strictSame(await seed(app), refusal('users'))
+
+  const ADMIN_EMAIL = admin.email
+  const ofAdmin = { ADMIN_EMAIL, ADMIN_PASSWORD: 'correct horse' }
+  const makings = {
+    blogs: () => app.sql`INSERT INTO blogs (title, content, author_id) VALUES ('A blog', 'Its content', ${admin.id})`,
+    testimonials: () => app.sql`INSERT INTO testimonials (name, batch_year, content) VALUES ('Ada', 2020, 'Good')`,
+    clubs: () => app.sql`INSERT INTO clubs (name, description) VALUES ('Chess', 'A club')`,
+  }
+  for (const [what, make] of Object.entries(makings)) {
+    await make()
+    const before = await count(app)
+    t.strictSame(await seed(app, '', ofAdmin), refusal(what))
+    t.strictSame(await seed(app, '--users 3', ofAdmin), refusal(what))
+    t.strictSame(await count(app), before)
+    await app.sql`DELETE FROM ${app.sql(what)}`
+  }
+
+  t.match(await seed(app, '', ofAdmin), { code: 0 }, 'the admin of the configuration does not count')
+  t.strictSame(await count(app), { ...DEMO, users: DEMO.users + 1 })
+  t.strictSame(await seed(app, '', ofAdmin), refusal('users'), 'a second time')
+})
+
+t.test('--force adds beside what is there', async t => {
+  const app = await build(t)
+  t.match(await seeded(t, app), { added: DEMO, signIns: signIns() })
+  const first = await app.sql`SELECT * FROM users ORDER BY id`
+  t.strictSame(await seeded(t, app, '--force'), {
+    added: DEMO, password: PASSWORD, signIns: signIns('demo2.example.org'),
+  })
+  t.strictSame(await app.sql`SELECT * FROM users WHERE email LIKE '%@demo.example.org' ORDER BY id`, first)
+  const { added, signIns: third } = await seeded(t, app, '--force --users 4 --clubs 2')
+  t.strictSame([added, third], [{ ...NOTHING, users: 4, clubs: 2 }, signIns('demo3.example.org')])
+  t.strictSame(await count(app), Object.fromEntries(
+    Object.entries(DEMO).map(([kind, number]) => [kind, 2 * number + { ...NOTHING, users: 4, clubs: 2 }[kind]!])
+  ))
+  for (const account of [...signIns(), ...signIns('demo2.example.org'), ...third]) await signIn(t, app, account)
+  await countsAreReal(t, app)
+})
+
+t.test('--force goes out of the way of a club with the name of one of its own', async t => {
+  const app = await build(t)
+  await app.sql`INSERT INTO clubs (name, description) VALUES ('Film Society', 'A real one'), ('Club 2', 'Another')`
+  t.match(await seeded(t, app, '--force'), { signIns: signIns('demo2.example.org') })
+  t.match(await seeded(t, app, '--force --users 3 --clubs 2'), { signIns: signIns('demo3.example.org') })
+  t.strictSame([...await app.sql`SELECT name FROM clubs WHERE name ~ '^(Film|Club)' ORDER BY name`], [
+    { name: 'Club 1 3' },
+    { name: 'Club 2' },
+    { name: 'Club 2 3' },
+    { name: 'Film Society' },
+    { name: 'Film Society 2' },
+  ])
+})
+
+t.test('refuses to bring known passwords into production, unless told to', async t => {
+  const app = await build(t)
+  const production = { NODE_ENV: 'production', JWT_SECRET: 'a secret of the tests, long enough' }
+  t.strictSame(await seed(app, '', production), failed('In production everybody could sign in with the password of ' +
+    'the demo accounts, as an admin too: if that is wanted, npm run seed -- --force'))
+  t.strictSame(await count(app), NOTHING)
+  t.match(await seed(app, '--force', production), { code: 0 })
+  t.strictSame(await count(app), DEMO)
+})
+
+t.test('a failure is one line, and leaves nothing', async t => {
+  const app = await build(t)
+  await app.sql`ALTER TABLE testimonials ADD CONSTRAINT few CHECK (batch_year < 1900)`
+  const line = 'Nothing was added: new row for relation "testimonials" violates check constraint "few"\n'
+  t.strictSame(await seed(app), failed(line.trim()))
+  const outcome = await seed(app, '--users 5 --clubs 2 --events 3 --registrations 15 --testimonials 1')
+  t.match(outcome, { code: 1, stdout: '' })
+  t.ok(outcome.stderr.endsWith(`registrations: 15 of 15\n${line}`), outcome.stderr)
+  t.strictSame(await count(app), NOTHING)
+  await countsAreReal(t, app)
+})
+
+t.test('a database that is not migrated is one line', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const { code, stderr } = await call(seedCommand, { NODE_ENV: 'test', DATABASE_URL }, {})
+  t.equal(code, 1)
+  t.match(stderr, /^The database lacks \d+ migrations: run "npm run migrate" or start with MIGRATE_ON_START=true\n$/)
+})
+
+t.test('--help tells the usage, whatever the rest', async t => {
+  const expected = { code: 0, signal: null, stdout: USAGE, stderr: '' }
+  t.strictSame(await call(seedCommand, {}, { args: ['--help'] }), expected)
+  t.strictSame(await call(seedCommand, {}, { args: ['now', '--users', 'many', '--help'] }), expected)
+})
+
+t.test('Ctrl-C takes back what was added so far', async t => {
+  const app = await build(t)
+  const options = { args: ['seed', '--testimonials', '900000'], covered: true }
+  const { child, ended } = start(t, 'dist/lib/cli.js', { DATABASE_URL: app.config.DATABASE_URL }, options)
+  child.stderr.once('data', () => child.kill('SIGINT'))
+  const { code, stdout, stderr } = await ended
+  t.strictSame({ code, stdout }, { code: 1, stdout: '' })
+  t.match(stderr, /^testimonials: 100,000 of 900,000\n[^]*Interrupted: nothing was added\n$/)
+  t.strictSame(await count(app), NOTHING)
+})
+
+t.test('makes the embedded database where there is none yet, and stops it again', async t => {
+  const DATA_DIR = dataDir(t)
+  const { code, stdout, stderr } = await run(t, 'dist/lib/cli.js', { DATA_DIR }, { args: ['seed'] })
+  t.equal(code, 0, stderr)
+  t.match(stdout, /^Added 5 clubs, /)
+  t.match(stderr, /^Creating the embedded PostgreSQL in .*\nDatabase schema brought up to date: \d+ migrations\n$/)
+  t.strictSame(await postgresOf(DATA_DIR), [])
+})

@@ -1,0 +1,187 @@
+import { readdir } from 'node:fs/promises'
+
+import type { FastifyInstance } from 'fastify'
+import t, { type Test } from 'tap'
+
+import { build, createDatabase, inject, person } from '../../helper.ts'
+import userCommand from '#lib/cli/user.js'
+import { call, dataDir, postgresOf, run, startService } from '../../process.ts'
+
+const USAGE = `Usage: npm run user -- COMMAND
+
+  create --email EMAIL --role ROLE --first-name NAME --last-name NAME
+  set-role --email EMAIL --role ROLE
+  set-password --email EMAIL
+  import FILE [--dry-run]
+  export --email EMAIL
+  erase --email EMAIL [--with-blogs] [--dry-run]
+  list
+
+ROLE is STUDENT, CLUB_HEAD or ADMIN. A token that was issued before keeps its role until it expires.
+import adds the accounts of a CSV file, whose first line names its columns: email, firstName and lastName, and if wanted
+role (else STUDENT) and club (the name of one). They sign in by the provider, or get a password by set-password. All of
+the file is checked first, and every wrong line told; then all are added, or with --dry-run none.
+export prints all that the platform holds of a person, as GET /me/export does.
+erase takes an account away with its registrations, likes and unpublished blogs. Published blogs stay under a neutral
+author, or go as well with --with-blogs. With --dry-run it says what would go.
+create and set-password ask for the password; with --password-stdin they read it from standard input.
+--json shows the accounts to programs, as a list.
+`
+
+const MIGRATIONS = (await readdir('migrations')).length
+const PASSWORD = 'correct horse'
+const GRACE = ['--email', 'grace@example.org', '--role', 'CLUB_HEAD', '--first-name', 'Grace', '--last-name', 'Hopper']
+
+const app = await build(t)
+const { DATABASE_URL } = app.config
+
+/** Runs `user` with these arguments; the password comes from standard input. */
+const user = (t: Test, variables: NodeJS.Dict<string>, args: string[], input = '') => variables.DATA_DIR
+  ? run(t, 'dist/lib/cli.js', variables, { args: ['user', ...args], input })
+  : call(userCommand, variables, { args, input })
+
+const succeeded = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' })
+const failed = (line: string) => ({ code: 1, signal: null, stdout: '', stderr: `${line}\n` })
+
+const login = async (app: FastifyInstance, email: string, password: string) =>
+  (await inject(app, 'POST', '/auth/login', { email, password })).statusCode
+
+const stored = async (email: string) => (await app.sql<{ id: string, role: string, password: string }[]>`
+  SELECT id, role, password FROM users WHERE email = ${email}
+`)[0]
+
+t.test('create adds an account that can sign in', async t => {
+  const outcome = await user(t, { DATABASE_URL }, ['create', ...GRACE, '--password-stdin'], `${PASSWORD}\n`)
+  const { id } = (await stored('grace@example.org'))!
+  t.strictSame(outcome, succeeded(`CLUB_HEAD  ${id}  grace@example.org  Grace Hopper\n`))
+  t.equal(await login(app, 'grace@example.org', PASSWORD), 200)
+})
+
+t.test('create leaves an account that exists as it is', async t => {
+  const { email } = await person(app)
+  const before = await stored(email)
+  const args = ['create', '--email', email, '--role', 'ADMIN', '--first-name', 'A', '--last-name', 'B']
+  t.strictSame(
+    await user(t, { DATABASE_URL }, [...args, '--password-stdin'], PASSWORD), failed(`${email} has an account already`)
+  )
+  t.strictSame(await stored(email), before)
+})
+
+t.test('set-role gives an account a role, and nothing else', async t => {
+  const { id, email } = await person(app)
+  const before = await stored(email)
+  t.strictSame(
+    await user(t, { DATABASE_URL }, ['set-role', '--email', email, '--role', 'ADMIN']),
+    succeeded(`ADMIN      ${id}  ${email}  Ada Lovelace\n`)
+  )
+  t.strictSame(await stored(email), { ...before, role: 'ADMIN' })
+})
+
+t.test('set-password gives an account a password, and nothing else', async t => {
+  const { id, email, role } = await person(app)
+  t.equal(await login(app, email, PASSWORD), 401)
+  t.strictSame(
+    await user(t, { DATABASE_URL }, ['set-password', '--email', email, '--password-stdin'], PASSWORD),
+    succeeded(`STUDENT    ${id}  ${email}  Ada Lovelace\n`)
+  )
+  t.equal(await login(app, email, PASSWORD), 200)
+  t.equal((await stored(email))!.role, role)
+})
+
+t.test('list shows all accounts, the newest first, ties by id', async t => {
+  const app = await build(t)
+  const list = () => user(t, { DATABASE_URL: app.config.DATABASE_URL }, ['list'])
+  t.strictSame(await list(), succeeded(''), 'no account, no line')
+
+  const old = await person(app, 'ADMIN', { created_at: '2026-01-01T00:00:00Z' })
+  const same = [
+    await person(app, 'STUDENT', { created_at: '2026-01-02T00:00:00Z' }),
+    await person(app, 'CLUB_HEAD', { created_at: '2026-01-02T00:00:00Z' }),
+  ]
+  await app.sql`UPDATE users SET first_name = 'Zoë' WHERE id = ${old.id}`
+  const [first, second] = same.sort((a, b) => a.id < b.id ? -1 : 1)
+  t.strictSame(await list(), succeeded([
+    `${first!.role.padEnd(9)}  ${first!.id}  ${first!.email}  Ada Lovelace\n`,
+    `${second!.role.padEnd(9)}  ${second!.id}  ${second!.email}  Ada Lovelace\n`,
+    `ADMIN      ${old.id}  ${old.email}  Zoë Lovelace\n`,
+  ].join('')))
+})
+
+t.test('--json shows the accounts to programs', async t => {
+  const app = await build(t)
+  const { DATABASE_URL } = app.config
+  t.strictSame(await user(t, { DATABASE_URL }, ['list', '--json']), succeeded('[]\n'))
+  const { id, email } = await person(app, 'STUDENT', { first_name: 'Zoë' })
+  const account = { id, email, firstName: 'Zoë', lastName: 'Lovelace', role: 'ADMIN' }
+  const shown = succeeded(`${JSON.stringify([account])}\n`)
+  t.strictSame(await user(t, { DATABASE_URL }, ['set-role', '--email', email, '--role', 'ADMIN', '--json']), shown)
+  t.strictSame(await user(t, { DATABASE_URL }, ['list', '--json']), shown)
+})
+
+t.test('an unknown account is one line', async t => {
+  const email = ['--email', 'nobody@example.org']
+  await Promise.all([
+    user(t, { DATABASE_URL }, ['set-role', ...email, '--role', 'ADMIN']),
+    user(t, { DATABASE_URL }, ['set-password', ...email, '--password-stdin'], PASSWORD),
+  ].map(async outcome => t.strictSame(await outcome, failed('No account has this email'))))
+  t.equal(await stored('nobody@example.org'), undefined)
+})
+
+t.test('refuses what it does not understand', async t => {
+  const help = (line: string) => `${line} (see --help)`
+  const without = (option: string) => ['create', ...GRACE.toSpliced(GRACE.indexOf(option), 2), '--password-stdin']
+  const refusals: [args: string[], line: string, input?: string][] = [
+    [[], help('A command is missing')],
+    [['remove'], help('There is no command "remove"')],
+    [without('--email'), help('create needs --email')],
+    [without('--role'), help('create needs --role')],
+    [without('--first-name'), help('create needs --first-name')],
+    [without('--last-name'), help('create needs --last-name')],
+    [['set-role', '--role', 'ADMIN'], help('set-role needs --email')],
+    [['set-role', '--email', 'a@b.org'], help('set-role needs --role')],
+    [['set-role', '--email', 'a@b.org', '--role', 'admin'], help('--role "admin" will not do')],
+    [['set-role', '--email', 'a@b', '--role', 'ADMIN'], help('--email "a@b" will not do')],
+    [['set-password', '--password-stdin'], help('set-password needs --email')],
+    [['set-password', '--email', 'a@b.org'], 'No terminal to ask for the password at: use --password-stdin'],
+    [['set-password', '--email', 'a@b.org', '--password-stdin'], 'The password must have at least 8 characters', 'x'],
+  ]
+  const before = await app.sql`SELECT count(*) FROM users`
+  for (const [args, line, input] of refusals) {
+    t.strictSame(await user(t, { DATABASE_URL }, args, input), failed(line), `user ${args.join(' ')}`)
+  }
+  t.strictSame(await app.sql`SELECT count(*) FROM users`, before)
+
+  const { code, stdout, stderr } = await user(t, { DATABASE_URL }, ['list', '--verbose'])
+  t.strictSame({ code, stdout }, { code: 1, stdout: '' })
+  t.match(stderr, /^Unknown option '--verbose'.* \(see --help\)\n$/)
+})
+
+t.test('--help tells the usage, whatever the rest', async t => {
+  t.strictSame(await user(t, {}, ['--help']), succeeded(USAGE))
+  t.strictSame(await user(t, {}, ['create', '--help']), succeeded(USAGE))
+})
+
+t.test('a database that is not migrated is one line', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  t.strictSame(await user(t, { DATABASE_URL }, ['list']), failed(
+    `The database lacks ${MIGRATIONS} migrations: run "npm run migrate" or start with MIGRATE_ON_START=true`
+  ))
+})
+
+t.test('works on the embedded database beside a running service, which goes on', async t => {
+  const DATA_DIR = dataDir(t)
+  const service = await startService(t, { DATA_DIR })
+  const signIn = () => fetch(`${service.url}/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email: 'grace@example.org', password: PASSWORD }),
+  })
+  t.equal((await signIn()).status, 401)
+  const outcome = await user(t, { DATA_DIR }, ['create', ...GRACE, '--password-stdin'], PASSWORD)
+  t.match(outcome, { code: 0, stdout: /^CLUB_HEAD {2}[0-9a-f-]{36} {2}grace@example\.org {2}Grace Hopper\n$/ })
+  t.equal(outcome.stderr, '')
+  t.equal((await signIn()).status, 200)
+  service.child.kill('SIGTERM')
+  t.equal((await service.ended).code, 0)
+  t.strictSame(await postgresOf(DATA_DIR), [])
+})

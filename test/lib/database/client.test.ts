@@ -1,0 +1,233 @@
+import { execFile } from 'node:child_process'
+import dns from 'node:dns'
+import { cp, mkdtemp, realpath, rm } from 'node:fs/promises'
+import { createServer, type AddressInfo } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+import postgres from 'postgres'
+import t from 'tap'
+
+import { openDatabase } from '#lib/database/client.js'
+import { StartupError } from '#lib/errors.js'
+import { makeProxy } from '../../cluster.ts'
+import { createDatabase, testConfig } from '../../helper.ts'
+import { redirectImport, startService } from '../../process.ts'
+
+// An embedded server is made here.
+
+const log = { info () {}, warn () {} }
+
+/** The line with which the start stops. */
+async function refusal (variables: NodeJS.Dict<string>) {
+  return openDatabase(testConfig(variables), log).catch(error => error instanceof StartupError ? error.message : error)
+}
+
+/** A port of loopback that nothing listens on. */
+async function closedPort () {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+t.test('The database at DATABASE_URL is opened, and its connections are closed with it', async t => {
+  const url = await createDatabase(t)
+  const observer = await openDatabase(testConfig({ DATABASE_URL: url }), log)
+  t.teardown(() => observer.close())
+  const others = () => observer.sql`
+    SELECT application_name AS name FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+  `
+  const database = await openDatabase(testConfig({ DATABASE_URL: url, DATABASE_TIMEOUT: '7' }), log)
+  t.equal(database.url, url)
+  t.strictSame([...await others()], [{ name: 'community-platform' }])
+  const [setting] = await database.sql`SELECT current_setting('statement_timeout') AS timeout`
+  t.strictSame(setting, { timeout: '7s' })
+
+  await database.close()
+  await t.rejects(database.sql`SELECT 1`, { code: 'CONNECTION_ENDED' })
+  for (let rows = await others(); rows.length > 0; rows = await others());
+  t.strictSame([...await others()], [])
+})
+
+t.test('No more connections are opened than DATABASE_POOL_SIZE', async t => {
+  const { sql, close } = await openDatabase(
+    testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '2' }), log)
+  t.teardown(close)
+  const pids = await Promise.all(Array.from({ length: 8 }, () => sql`SELECT pg_backend_pid() AS pid, pg_sleep(0.02)`))
+  t.equal(new Set(pids.map(([row]) => row?.pid)).size, 2)
+})
+
+for (const DATABASE_PREPARE of ['true', 'false']) {
+  t.test(`Ids are opaque, with DATABASE_PREPARE=${DATABASE_PREPARE}`, async t => {
+    const config = testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_PREPARE })
+    const { sql, close } = await openDatabase(config, log)
+    t.teardown(close)
+    const [club] = await sql<{ id: string }[]>`INSERT INTO clubs (name, description) VALUES ('Chess', '') RETURNING id`
+    const id = club!.id
+    const find = (id: unknown) => sql`SELECT name FROM clubs WHERE id = ${id as string}`
+
+    t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/)
+    t.strictSame([...await find(id)], [{ name: 'Chess' }])
+
+    const values = ['', ' ', 'not-a-uuid', '0', '\0', '%00', "'; --", 'x'.repeat(10_000), id.toUpperCase(), `{${id}}`,
+      id.replaceAll('-', ''), ` ${id}`, `${id}\n`, `${id}0`, id.slice(1), 'ü€😀', '\ud800', 42, '[object Object]',
+      '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff']
+    for (const value of values) t.strictSame([...await find(value)], [], JSON.stringify(value).slice(0, 50))
+
+    t.strictSame([...await find(id)], [{ name: 'Chess' }], 'and the connection goes on')
+    const user = { email: 'a@example.org', password: '!', first_name: 'A', last_name: 'B', club_id: 'not-a-uuid' }
+    await t.rejects(sql`INSERT INTO users ${sql(user)}`, { code: '23503' }, 'a reference to no id refers to nothing')
+    const [row] = await sql`INSERT INTO users ${sql({ ...user, club_id: null })} RETURNING club_id`
+    t.strictSame(row, { club_id: null }, 'null is null')
+  })
+}
+
+t.test('A lost connection takes nothing along but what ran on it', async t => {
+  const address = new URL(await createDatabase(t))
+  const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
+  const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL, DATABASE_POOL_SIZE: '1' }), log)
+  t.teardown(close)
+  const outcome = (query: Promise<unknown>) => query.then(() => 'answered', () => 'failed')
+  const answers = async (name: string) => t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }], name)
+
+  for (let times = 0; times < 3; times++) {
+    const running = outcome(sql`SELECT pg_sleep(60)`)
+    setImmediate(proxy.cut)
+    t.equal(await running, 'failed')
+    // Asked before the driver can know that there is no connection.
+    await outcome(sql`SELECT 1`)
+    await answers('after a statement')
+
+    t.equal(await outcome(sql.begin(async sql => {
+      await sql`SELECT 1`
+      proxy.cut()
+      await outcome(sql`SELECT 1`)
+      await sql`SELECT 1`
+    })), 'failed')
+    await answers('after a transaction')
+  }
+})
+
+t.test('A connection on which the server stays silent is given up, however quietly it was lost', async t => {
+  const address = new URL(await createDatabase(t))
+  const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
+  const url = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
+  const sql = postgres(url, { max: 1, fetch_types: false, backoff: () => 0, silence_timeout: 0.3 })
+  t.teardown(() => sql.end())
+  const [before] = await sql`SELECT pg_backend_pid() AS pid`
+  // Whoever owes nothing may be silent.
+  await sleep(400)
+  t.strictSame([...await sql`SELECT pg_backend_pid() AS pid`], [before])
+
+  const end = proxy.swallow()
+  // What others ask meanwhile does not put it off.
+  const others = setInterval(() => sql`SELECT 2`.catch(() => {}), 100)
+  await t.rejects(sql`SELECT 1`, { code: 'CONNECTION_CLOSED' })
+  clearInterval(others)
+  end()
+  const [after] = await sql`SELECT pg_backend_pid() AS pid`
+  t.not(after!.pid, before!.pid)
+
+  const service = await openDatabase(testConfig({ DATABASE_URL: url, DATABASE_TIMEOUT: '7' }), log)
+  t.teardown(service.close)
+  t.equal(service.sql.options.silence_timeout, 8, 'longer than a statement may take')
+  const seed = await openDatabase(testConfig({ DATABASE_URL: url }), log, { statementTimeout: 0 })
+  t.teardown(seed.close)
+  t.equal(seed.sql.options.silence_timeout, 0, 'or for as long as it likes')
+})
+
+t.test('A connection that keeps no prepared statements is given one statement at a time', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  for (const [DATABASE_PREPARE, isSent] of [['true', true], ['false', false]] as const) {
+    const config = testConfig({ DATABASE_URL, DATABASE_PREPARE, DATABASE_POOL_SIZE: '1' })
+    const { sql, close } = await openDatabase(config, log)
+    t.teardown(close)
+    const running = sql`SELECT pg_sleep(0.1)`.execute()
+    const next = sql`SELECT ${1}::int AS one`.execute() as unknown as Promise<object[]> & { state: object | null }
+    await sleep(20)
+    t.equal(next.state !== null, isSent, 'a pooler would answer the next one for nobody')
+    await running
+    t.strictSame([...await next], [{ one: 1 }])
+    t.equal((await sql.begin(sql => sql`SELECT 1`)).length, 1)
+  }
+})
+
+t.test('A notice of the database is a line in the log', async t => {
+  const lines: string[] = []
+  const warn = (line: string) => { lines.push(line) }
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: await createDatabase(t) }), { ...log, warn })
+  t.teardown(close)
+  await sql`DO $$ BEGIN RAISE WARNING 'The disk is nearly full'; END $$`
+  t.strictSame(lines, ['PostgreSQL: The disk is nearly full (01000)'])
+})
+
+t.test('A driver without the patches of the service is warned of at start', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  const warning = /^The patches of postgres\.js are missing .*"npx patch-package"$/
+  const warnings = async (prelude?: string) => {
+    const service = await startService(t, { DATABASE_URL }, { prelude, covered: true })
+    service.child.kill()
+    await service.ended
+    return service.messages().filter(message => warning.test(message))
+  }
+  t.strictSame(await warnings(), [])
+
+  // As it was published: a copy that the patches are taken back from.
+  const dir = await realpath(await mkdtemp('.data/driver-'))
+  t.teardown(() => rm(dir, { recursive: true }))
+  for (const part of ['package.json', 'patches', 'node_modules/postgres']) {
+    await cp(part, join(dir, part), { recursive: true })
+  }
+  const patchPackage = resolve('node_modules/patch-package/index.js')
+  await promisify(execFile)(process.execPath, [patchPackage, '--reverse'], { cwd: dir })
+  const published = join(dir, 'node_modules/postgres/src/index.js')
+  t.equal((await warnings(redirectImport('postgres', published, 'module'))).length, 1)
+})
+
+t.test('A database out of reach stops the start with its address, without user, password and options', async t => {
+  const port = await closedPort()
+  const refused = `Cannot reach the database at 127.0.0.1:${port}/x: connect ECONNREFUSED 127.0.0.1:${port}`
+  for (const secret of ['hunter2', 'hunter2@hunter3', 'hunter2%2Fhunter3%3F']) {
+    const DATABASE_URL = `postgres://ada:${secret}@127.0.0.1:${port}/x?application_name=hunter4`
+    t.equal(await refusal({ DATABASE_URL }), refused, secret)
+  }
+  t.equal(await refusal({ DATABASE_URL: `postgresql://127.0.0.1:${port}/x` }), refused)
+})
+
+t.test('A host of several addresses that all refuse is out of reach', async t => {
+  const port = await closedPort()
+  t.capture(dns, 'lookup', ((_host: string, _options: object, done: (error: null, addresses: object) => void) => {
+    done(null, [{ address: '127.0.0.1', family: 4 }, { address: '::1', family: 6 }])
+  }) as typeof dns.lookup)
+  t.equal(await refusal({ DATABASE_URL: `postgres://ada:hunter2@db.example.org:${port}/x` }),
+    `Cannot reach the database at db.example.org:${port}/x: ECONNREFUSED`)
+})
+
+t.test('A database that does not exist stops the start', async t => {
+  const url = new URL(await createDatabase(t))
+  url.pathname = '/missing'
+  t.equal(await refusal({ DATABASE_URL: url.href }),
+    `Cannot reach the database at ${url.host}/missing: database "missing" does not exist`)
+})
+
+t.test('Without DATABASE_URL an embedded PostgreSQL in DATA_DIR is used, and stopped by the last who does', async t => {
+  const dir = await mkdtemp('.data/database-')
+  t.teardown(() => rm(dir, { recursive: true }))
+  const config = testConfig({ DATA_DIR: dir })
+
+  const first = await openDatabase(config, log)
+  const [before] = await first.sql`SELECT current_database() AS name`
+  t.strictSame(before, { name: 'community' })
+  const second = await openDatabase(config, log)
+  t.equal(second.url, first.url)
+  await first.close()
+  const [after] = await second.sql`SELECT current_database() AS name`
+  t.strictSame(after, before)
+  await second.close()
+  t.match(await refusal({ DATABASE_URL: second.url }), /^Cannot reach the database at 127\.0\.0\.1:\d+\/community: /)
+})

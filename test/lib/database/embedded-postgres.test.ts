@@ -1,0 +1,537 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { appendFile, chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+import postgres from 'postgres'
+import t from 'tap'
+
+import { findAccount, findBinaries, startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
+import { StartupError } from '#lib/errors.js'
+
+// Servers are made, started, killed and started again.
+
+const run = promisify(execFile)
+
+type Test = Pick<typeof t, 'teardown'>
+type Intercepting = Pick<typeof t, 'intercept'>
+
+const self = { uid: process.getuid!(), gid: process.getgid!() }
+const isRoot = self.uid === 0
+const nobody = { uid: 65_534, gid: 65_534 }
+const { initdb, pg_ctl: control } = await findBinaries()
+
+/** A folder that no other user can enter, for all servers of this file; gone when it ends. */
+await mkdir('.data', { recursive: true })
+const parent = resolve(await mkdtemp('.data/embedded-'))
+t.teardown(() => rm(parent, { recursive: true, maxRetries: 5 }))
+
+let count = 0
+const newHome = () => join(parent, String(++count))
+
+/** A log, and what it was told. */
+function fakeLog () {
+  const lines: string[] = []
+  const add = (line: string) => lines.push(line)
+  return { lines, info: add, warn: add }
+}
+
+const start = (home: string, log = fakeLog()) => startEmbeddedPostgres(home, log as never)
+
+/** Waits until a server that died is told to be there again. */
+async function recovery ({ lines }: ReturnType<typeof fakeLog>) {
+  while (lines.at(-1) !== 'The embedded PostgreSQL is there again') await sleep(20)
+}
+
+/** The line with which the start stops. */
+async function refusal (promise: Promise<unknown>) {
+  return promise.catch(error => error instanceof StartupError ? error.message : error)
+}
+
+/** A data folder with one row in it, and no server: a copy of one that was made once. */
+async function newData (t: Test) {
+  const home = newHome()
+  await run('cp', ['-a', seed, home])
+  t.teardown(() => stopServer(home))
+  return home
+}
+
+const pidFile = (home: string) => join(home, 'postgres', 'postmaster.pid')
+
+/** The process id of the server on these data, while it lives. */
+async function serverPid (home: string) {
+  const pid = Number((await readFile(pidFile(home), 'utf8').catch(() => '')).split('\n', 1))
+  return pid && await isAlive(pid) ? pid : undefined
+}
+
+/** Whether the process runs; one that ended and whose parent has not asked about it does not. */
+async function isAlive (pid: number) {
+  try {
+    process.kill(pid, 0)
+    return !/\) Z /.test(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''))
+  } catch {
+    return false
+  }
+}
+
+/** Ends a server at once, as a signal does or as a crash does. */
+async function end (pid: number, signal: 'SIGQUIT' | 'SIGKILL') {
+  process.kill(pid, signal)
+  await ended(pid)
+}
+
+async function ended (pid: number) {
+  while (await isAlive(pid)) await sleep(20)
+}
+
+/** Ends what a test that failed halfway leaves behind. */
+async function stopServer (home: string) {
+  const pid = await serverPid(home)
+  if (pid && pid !== process.pid) await end(pid, 'SIGQUIT')
+}
+
+/** Runs this on one connection. */
+async function query<T> (url: string, ask: (sql: postgres.Sql) => Promise<T>) {
+  const sql = postgres(url, { max: 1, onnotice () {} })
+  try {
+    return await ask(sql)
+  } finally {
+    await sql.end()
+  }
+}
+
+const kept = (url: string) => query(url, async sql => [...await sql`SELECT * FROM kept`])
+const KEPT = [{ row: 1 }]
+
+const administration = (url: string) => url.replace(/community$/, 'postgres')
+
+/** Waits until so many use the server: it learns that one of them is gone a moment later. */
+async function used (url: string, users: number) {
+  await query(administration(url), async sql => {
+    const locks = () => sql`SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted`
+    while ((await locks()).length !== users) await sleep(20)
+  })
+}
+
+/** The start of a process: it prints the address and goes on until it is killed. */
+async function startElsewhere (t: Test, home: string, wrapper: string[] = []) {
+  const script = `import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
+    console.log((await startEmbeddedPostgres(${JSON.stringify(home)}, { info () {}, warn () {} })).url)`
+  // Its coverage does not count, see test/process.ts.
+  const command = [...wrapper, process.execPath, '--input-type=module', '--eval', script]
+  const child = spawn('env', ['-u', 'NODE_OPTIONS', ...command], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => { child.kill('SIGKILL') })
+  const [line] = await once(child.stdout, 'data')
+  return {
+    url: String(line).trim(),
+    async kill () {
+      const exited = once(child, 'exit')
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+const seed = newHome()
+const firstLog = fakeLog()
+const firstStart = await start(seed, firstLog)
+t.teardown(() => stopServer(seed))
+await query(firstStart.url, sql => sql`CREATE TABLE kept AS SELECT 1 AS row`)
+const [firstSettings] = await query(firstStart.url, async sql => sql`
+  SELECT current_database() AS database, current_user AS user, current_setting('listen_addresses') AS listen,
+    current_setting('unix_socket_directories') AS sockets, current_setting('server_encoding') AS encoding,
+    (SELECT datcollate FROM pg_database WHERE datname = current_database()) AS collate
+`)
+const firstPid = await serverPid(seed)
+await firstStart.release()
+
+t.test('The first start makes the data, tells it in one line, and the last release stops the server', async t => {
+  t.strictSame(firstLog.lines, [`Creating the embedded PostgreSQL in ${join(seed, 'postgres')} (first start only)`])
+  t.match(firstStart.url, /^postgres:\/\/postgres:[A-Za-z0-9_-]{64}@127\.0\.0\.1:\d+\/community$/)
+  t.strictSame(firstSettings, {
+    database: 'community', user: 'postgres', listen: '127.0.0.1', sockets: '', encoding: 'UTF8', collate: 'C',
+  })
+  t.type(firstPid, 'number')
+  await ended(firstPid!)
+  t.equal(existsSync(pidFile(seed)), false)
+})
+
+t.test('The second start has the data, and makes nothing', async t => {
+  const home = await newData(t)
+  const log = fakeLog()
+  const server = await start(home, log)
+  t.strictSame(log.lines, [])
+  t.strictSame(await kept(server.url), KEPT)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('The server asks for its password', async t => {
+  const server = await start(await newData(t))
+  const url = Object.assign(new URL(server.url), { password: 'guessed' }).href
+  await t.rejects(kept(url), { code: '28P01' })
+  await server.release()
+})
+
+t.test('Two that start at once on a new folder share one server, which the last one stops', async t => {
+  const home = newHome()
+  t.teardown(() => stopServer(home))
+  const [one, other] = await Promise.all([start(home), start(home)])
+  t.equal(one.url, other.url)
+  const pid = await serverPid(home)
+  await one.release()
+  t.equal(await serverPid(home), pid, 'the other one still uses it')
+  t.strictSame(await query(other.url, async sql => [...await sql`SELECT 1 AS row`]), KEPT)
+  await other.release()
+  t.equal(await serverPid(home), undefined)
+  const { stdout } = await run('ls', [home])
+  t.strictSame(stdout.trim().split('\n'), ['postgres', 'postgres-password', 'postgres.log'], 'no draft is left')
+})
+
+t.test('A server whose starter was killed is joined, and then stopped', async t => {
+  const home = await newData(t)
+  const starter = await startElsewhere(t, home)
+  const pid = await serverPid(home)
+  await starter.kill()
+  await used(starter.url, 0)
+  t.equal(await serverPid(home), pid, 'it was left behind')
+
+  const server = await start(home)
+  t.equal(server.url, starter.url)
+  t.equal(await serverPid(home), pid)
+  t.strictSame(await kept(server.url), KEPT)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A server that another process uses is not stopped', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  const user = await startElsewhere(t, home)
+  t.equal(user.url, server.url)
+  const pid = await serverPid(home)
+  await server.release()
+  t.equal(await serverPid(home), pid)
+  t.strictSame(await kept(user.url), KEPT)
+  await user.kill()
+  await used(user.url, 0)
+  await (await start(home)).release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('After the server was killed, its release is nothing, and the next start has all data', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  await query(server.url, sql => sql`CREATE TABLE more AS SELECT 2 AS row`)
+  await end((await serverPid(home))!, 'SIGKILL')
+  await server.release()
+
+  const next = await start(home)
+  t.strictSame(await kept(next.url), KEPT)
+  t.strictSame(await query(next.url, async sql => [...await sql`SELECT * FROM more`]), [{ row: 2 }])
+  await next.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A server that dies is started again at its address, as often as it dies, and stopped in the end', async t => {
+  const home = await newData(t)
+  const log = fakeLog()
+  const server = await start(home, log)
+  for (const signal of ['SIGKILL', 'SIGQUIT'] as const) {
+    await end((await serverPid(home))!, signal)
+    await recovery(log)
+    t.strictSame(await kept(server.url), KEPT)
+    t.equal(log.lines[0], 'The connection to the embedded PostgreSQL was lost')
+    log.lines.length = 0
+  }
+  // It is in use again: another one does not stop it.
+  await (await start(home)).release()
+  t.strictSame(await kept(server.url), KEPT)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A server that cannot be started again is tried on until it can', async t => {
+  const home = await newData(t)
+  const log = fakeLog()
+  const server = await start(home, log)
+  const file = join(home, 'postgres', 'postgresql.conf')
+  const settings = await readFile(file)
+  await appendFile(file, "no_such_setting = 'on'\n")
+  await end((await serverPid(home))!, 'SIGKILL')
+  while (!log.lines.some(line => line.includes('contains errors'))) await sleep(20)
+  await writeFile(file, settings)
+  await recovery(log)
+  t.strictSame(await kept(server.url), KEPT)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A pid file of a process that is something else by now is cleared', async t => {
+  const home = await newData(t)
+  await writeFile(pidFile(home), [process.pid, join(home, 'postgres'), 1, 5432, '', '127.0.0.1', '', ''].join('\n'))
+  const server = await start(home)
+  t.not(await serverPid(home), process.pid)
+  t.strictSame(await kept(server.url), KEPT)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A server of another user, and one whose command cannot be told, are joined', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  const content = await readFile(pidFile(home), 'utf8')
+  // There is no /proc/0123 beside /proc/123, as there is no /proc on other systems.
+  await writeFile(pidFile(home), `0${content}`)
+  const kill = t.capture(process, 'kill', (() => {
+    throw Object.assign(new Error('kill EPERM'), { code: 'EPERM' })
+  }) as typeof process.kill)
+  const other = await start(home)
+  kill.restore()
+  t.ok(kill.calls.length > 0)
+  t.equal(other.url, server.url)
+  await writeFile(pidFile(home), content)
+  await other.release()
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A database that somebody makes at the same time is theirs, and used', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  // Who asks for the databases does not see it, as if it were made a moment later.
+  await query(administration(server.url), async sql => {
+    await sql`CREATE SCHEMA blind CREATE TABLE pg_database (datname name)`
+    await sql`ALTER DATABASE postgres SET search_path = blind, pg_catalog`
+  })
+  const other = await start(home)
+  t.strictSame(await kept(other.url), KEPT)
+  await other.release()
+  await server.release()
+})
+
+t.test('A server that runs but does not answer stops the start after a while', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  await query(administration(server.url), async sql => {
+    await sql`DROP DATABASE community`
+    await sql`ALTER DATABASE postgres SET default_transaction_read_only = on`
+  })
+  const now = Date.now
+  let passed = 0
+  t.capture(Date, 'now', () => now() + (passed += 20_000))
+  t.equal(await refusal(start(home)), 'The embedded PostgreSQL runs but does not answer: ' +
+    'cannot execute CREATE DATABASE in a read-only transaction')
+  t.type(await serverPid(home), 'number')
+  await used(server.url, 1)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('A release that fails while the server runs is told', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  await query(server.url, async sql => {
+    await sql`ALTER DATABASE postgres ALLOW_CONNECTIONS false`
+    await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'`
+  })
+  await t.rejects(server.release())
+  t.type(await serverPid(home), 'number')
+})
+
+t.test('Data that the server cannot use stop the start with one line', async t => {
+  const home = await newData(t)
+  const data = join(home, 'postgres')
+  const see = `(see ${join(home, 'postgres.log')})`
+
+  await writeFile(join(data, 'PG_VERSION'), '9.6\n')
+  const other = String(await refusal(start(home)))
+  t.ok(other.startsWith('The embedded PostgreSQL does not start: '), other)
+  t.ok(other.endsWith(`FATAL:  database files are incompatible with server ${see}`), other)
+  t.notMatch(other, /\n/)
+
+  await writeFile(join(data, 'PG_VERSION'), '18\n')
+  await appendFile(join(data, 'postgresql.conf'), "no_such_setting = 'on'\n")
+  const broken = String(await refusal(start(home)))
+  t.ok(broken.startsWith('The embedded PostgreSQL does not start: '), broken)
+  t.ok(broken.endsWith(`contains errors ${see}`), broken)
+  t.notMatch(broken, /\n/)
+
+  await rm(join(data, 'PG_VERSION'))
+  const empty = String(await refusal(start(home)))
+  t.match(empty, /^The embedded PostgreSQL does not start: [^\s(][^\n]*$/, 'it says why')
+  t.equal(await serverPid(home), undefined)
+})
+
+t.test('Data that cannot be made stop the start with one line, and leave no draft', async t => {
+  const home = newHome()
+  await mkdir(home)
+  await writeFile(join(home, 'postgres-password'), '')
+  t.match(await refusal(start(home)), /^[^\n]*password file "[^\n]*" is empty[^\n]*$/)
+  const { stdout } = await run('ls', [home])
+  t.equal(stdout, 'postgres-password\n')
+})
+
+t.test('There is no embedded PostgreSQL for an unknown platform', async t => {
+  t.equal(await refusal(findBinaries('plan9-mips')), 'There is no embedded PostgreSQL for plan9-mips: ' +
+    'set DATABASE_URL to the address of a PostgreSQL 14 or newer')
+  t.equal(dirname(initdb), dirname(control))
+  t.equal(existsSync(initdb), true)
+})
+
+/** Bits of the capabilities of Linux that pass folders. */
+const DAC_OVERRIDE = 1 << 1
+const DAC_READ_SEARCH = 1 << 2
+
+/** The capabilities of a process: 0 where there are none. */
+async function capabilities (pid: number | 'self') {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => 'CapEff:\t0')
+  return Number.parseInt(/^CapEff:\t(\w+)/m.exec(status)![1]!, 16)
+}
+
+/** The user of the server on these data, and what it may beyond that. */
+async function privileges (home: string) {
+  const pid = (await serverPid(home))!
+  const { stdout } = await run('ps', ['-o', 'uid=', '-p', String(pid)])
+  return { uid: Number(stdout), capabilities: await capabilities(pid) }
+}
+
+/** The capability with which root's server can pass the folders to these paths; 0 when it needs none. */
+async function grant (...paths: string[]) {
+  const isOpen = async (path: string) => run('test', ['-x', path], nobody).then(() => true, () => false)
+  if (!isRoot || !(await Promise.all(paths.map(isOpen))).includes(false)) return 0
+  // Installed with an umask of 077, the programs are executed by this alone.
+  if (!((await stat(initdb)).mode & 0o001)) return DAC_OVERRIDE
+  return await capabilities('self') & DAC_READ_SEARCH || DAC_OVERRIDE
+}
+
+/** A folder that all users can enter, gone when the test ends. */
+async function openFolder (t: Test) {
+  const folder = await mkdtemp(join(tmpdir(), 'embedded-'))
+  t.teardown(() => rm(folder, { recursive: true }))
+  await chmod(folder, 0o755)
+  return folder
+}
+
+/** A folder with these programs, for PATH. */
+async function folderOf (t: Test, ...programs: string[]) {
+  const folder = await openFolder(t)
+  for (const program of programs) {
+    const { stdout } = await run('sh', ['-c', 'command -v "$0"', program])
+    await symlink(stdout.trim(), join(folder, program))
+  }
+  return folder
+}
+
+/** Makes the test root, who finds no programs but those in this folder. */
+function becomeRoot (t: Intercepting, path = process.env.PATH) {
+  t.intercept(process, 'getuid', { value: () => 0 })
+  t.intercept(process, 'env', { value: { ...process.env, PATH: path } })
+}
+
+const starter = isRoot ? nobody : self
+
+t.test('In a closed folder the server runs as its starter, or for root as nobody, who may pass folders', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  t.equal((await stat(join(home, 'postgres'))).uid, starter.uid)
+  t.strictSame(await privileges(home), { uid: starter.uid, capabilities: await grant(parent) })
+  await server.release()
+})
+
+t.test('In an open folder nothing is granted', async t => {
+  const folder = await openFolder(t)
+  const home = join(folder, 'data')
+  t.teardown(() => stopServer(home))
+  const server = await start(home)
+  t.equal((await stat(join(home, 'postgres'))).uid, starter.uid)
+  t.strictSame(await privileges(home), { uid: starter.uid, capabilities: await grant(folder, initdb) })
+  await server.release()
+})
+
+t.test('Root runs the server as the owner of its data, even when their folder is closed', async t => {
+  // An earlier version chose the user postgres.
+  const owner = isRoot ? { uid: 101, gid: 102 } : self
+  const folder = await openFolder(t)
+  const home = join(folder, 'data')
+  t.teardown(() => stopServer(home))
+  await run('cp', ['-a', seed, home])
+  await run('chown', ['-R', `${owner.uid}:${owner.gid}`, join(home, 'postgres'), join(home, 'postgres.log')])
+  const other = await startElsewhere(t, home)
+  t.strictSame(await privileges(home), { uid: owner.uid, capabilities: await grant(folder, initdb) })
+  await other.kill()
+  await used(other.url, 0)
+
+  becomeRoot(t)
+  await chmod(folder, 0o700)
+  const server = await start(home)
+  t.equal(server.url, other.url, 'the server that was left behind is joined')
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+
+  const next = await start(home)
+  t.strictSame(await kept(next.url), KEPT)
+  t.strictSame(await privileges(home), { uid: owner.uid, capabilities: await grant(folder, initdb) })
+  await query(next.url, sql => sql`CREATE TABLE more AS SELECT 2 AS row`)
+  await next.release()
+  const { stdout } = await run('find', [join(home, 'postgres'), '!', '-uid', String(owner.uid)])
+  t.equal(stdout, '', 'all of it is still theirs')
+})
+
+t.test('In a container, which leaves root less, the server gets what is left', async t => {
+  const home = await newData(t)
+  // What container engines leave root by default.
+  const left = '-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap'
+  const other = await startElsewhere(t, home, isRoot ? ['setpriv', `--bounding-set=${left}`] : [])
+  t.strictSame(await privileges(home), { uid: starter.uid, capabilities: isRoot ? DAC_OVERRIDE : 0 })
+  await other.kill()
+  await used(other.url, 0)
+  const server = await start(home)
+  t.equal(server.url, other.url)
+  await server.release()
+})
+
+t.test('An ordinary user runs the server as it is', async t => {
+  t.intercept(process, 'getuid', { value: () => 1234 })
+  t.strictSame(await findAccount(parent, initdb), { owner: { uid: 1234, gid: self.gid }, wrapper: [] })
+})
+
+t.test('Where root cannot become another user, a user namespace does, and the data are root\'s', async t => {
+  const path = await folderOf(t, 'unshare', 'id')
+  const canUnshare = await run('unshare', ['--user', '--map-root-user', 'true']).then(() => true, () => false)
+  if (!canUnshare) {
+    becomeRoot(t, path)
+    return t.match(await refusal(start(newHome())), /refuses to be root/)
+  }
+  const home = newHome()
+  t.teardown(() => stopServer(home))
+  const other = await startElsewhere(t, home,
+    isRoot ? ['env', `PATH=${path}`] : ['unshare', '--user', '--map-root-user'])
+  t.strictSame(await privileges(home), { uid: self.uid, capabilities: 0 })
+  await query(other.url, sql => sql`CREATE TABLE kept AS SELECT 1 AS row`)
+  await other.kill()
+  await used(other.url, 0)
+
+  const server = await start(home)
+  t.equal(server.url, other.url)
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+  const next = await start(home)
+  t.strictSame(await kept(next.url), KEPT)
+  await next.release()
+})
+
+t.test('Where no other user can run the server for root, one line says what to do', async t => {
+  const home = newHome()
+  becomeRoot(t, await folderOf(t, 'id'))
+  t.equal(await refusal(start(home)),
+    `The embedded PostgreSQL refuses to be root, and no other user can run it in ${home}: ` +
+    'start as an ordinary user, install setpriv (util-linux), move the project and DATA_DIR to folders that all ' +
+    'users can enter, or set DATABASE_URL')
+  t.strictSame(await readdir(home), ['postgres-password'])
+})

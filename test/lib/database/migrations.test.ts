@@ -1,0 +1,351 @@
+import { randomBytes } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+
+import postgres from 'postgres'
+import t, { type Test } from 'tap'
+
+import { assertMigrated, migrate, migrationStatus } from '#lib/database/migrations.js'
+import { StartupError } from '#lib/errors.js'
+import { build, createDatabase, person } from '../../helper.ts'
+
+const NAMES = (await readdir('migrations')).sort().map(file => file.replace('.sql', ''))
+
+/** A database without a schema, and a connection to it. */
+async function emptyDatabase (t: Test) {
+  const url = await createDatabase(t, { migrated: false })
+  const sql = postgres(url, { max: 1 })
+  t.teardown(() => sql.end())
+  return { url, sql }
+}
+
+/** All that a schema consists of, as PostgreSQL itself writes it down. */
+async function dump (sql: postgres.Sql) {
+  const rows = await sql<{ definition: string }[]>`
+    SELECT concat_ws(
+      ' ', 'column', relname, attname, format_type(atttypid, atttypmod), CASE WHEN attnotnull THEN 'NOT NULL' END,
+      pg_get_expr(adbin, adrelid), collname, 'identity', attidentity, 'generated', attgenerated
+    ) AS definition
+    FROM pg_attribute
+    JOIN pg_class ON pg_class.oid = attrelid
+    LEFT JOIN pg_attrdef ON (adrelid, adnum) = (attrelid, attnum)
+    LEFT JOIN pg_collation ON pg_collation.oid = attcollation
+    WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'v', 'm', 'p') AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT concat_ws(' ', 'relation', relkind, relname, relpersistence, relacl)
+    FROM pg_class WHERE relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT concat_ws(' ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid))
+    FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT pg_get_indexdef(indexrelid)
+    FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL
+    SELECT concat_ws(' ', 'type', typtype, typname) FROM pg_type WHERE typnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT concat_ws(' ', 'extension', extname) FROM pg_extension
+    ORDER BY 1
+  `
+  return rows.map(({ definition }) => definition)
+}
+
+t.test('up and down', async t => {
+  const { url, sql } = await emptyDatabase(t)
+  const relations = () => sql`
+    SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'
+  `
+  t.strictSame(await migrate(url), NAMES)
+  const schema = await dump(sql)
+  t.strictSame(await migrate(url), [], 'a second time there is nothing to do')
+
+  t.strictSame(await migrate(url, 'down', NAMES.length), [...NAMES].reverse())
+  t.strictSame([...await relations()], [{ relname: 'pgmigrations' }], 'all taken back, nothing else is left')
+  const bare = await dump(sql)
+  t.notOk(bare.some(line => line.startsWith('CREATE OR REPLACE FUNCTION') || line.startsWith('CREATE TRIGGER')))
+  t.strictSame([...await sql`SELECT FROM pgmigrations`], [])
+  t.strictSame(await migrate(url, 'down'), [], 'there is nothing to take back')
+
+  t.strictSame(await migrate(url), NAMES)
+  t.strictSame(await dump(sql), schema, 'the same schema as the first time')
+})
+
+t.test('each migration takes back all that it did, and nothing else', async t => {
+  const { url, sql } = await emptyDatabase(t)
+  await migrate(url)
+  await migrate(url, 'down', NAMES.length)
+  for (const name of NAMES) {
+    const before = await dump(sql)
+    t.strictSame(await migrate(url, 'up', 1), [name])
+    const after = await dump(sql)
+    t.strictNotSame(after, before)
+    t.strictSame(await migrate(url, 'down'), [name])
+    t.strictSame(await dump(sql), before, `down ${name}`)
+    t.strictSame(await migrate(url, 'up', 1), [name])
+    t.strictSame(await dump(sql), after, `up ${name}`)
+  }
+})
+
+t.test('several at once apply each step once', async t => {
+  const { url, sql } = await emptyDatabase(t)
+  const steps = await Promise.all([migrate(url), migrate(url), migrate(url)])
+  t.strictSame(steps.flat(), NAMES)
+  t.strictSame((await sql`SELECT name FROM pgmigrations ORDER BY id`).map(({ name }) => name), NAMES)
+})
+
+t.test('migrate has given its connection back when it is done, also when it failed', async t => {
+  const { url, sql } = await emptyDatabase(t)
+  const others = () => sql`
+    SELECT state, query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+  `
+  await migrate(url)
+  t.strictSame([...await others()], [])
+  await migrate(url, 'down', NAMES.length)
+  await sql`CREATE TABLE events ()`
+  await t.rejects(migrate(url))
+  t.strictSame([...await others()], [])
+})
+
+t.test('a step that fails takes the others with it', async t => {
+  const { url, sql } = await emptyDatabase(t)
+  await sql`CREATE TABLE events ()`
+  await t.rejects(migrate(url), { message: 'relation "events" already exists' })
+  const tables = await sql`SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'`
+  t.strictSame(tables.map(({ relname }) => relname).filter(name => name !== 'pgmigrations'), ['events'])
+  t.strictSame((await migrationStatus(sql)).filter(({ applied }) => applied), [])
+})
+
+t.test('migrationStatus and assertMigrated', async t => {
+  const { url, sql } = await emptyDatabase(t)
+  const status = (applied: number) => NAMES.map((name, i) => ({ name, applied: i < applied }))
+  const lacks = (count: number) => new StartupError(
+    `The database lacks ${count} migrations: run "npm run migrate" or start with MIGRATE_ON_START=true`
+  )
+  t.strictSame(await migrationStatus(sql), status(0), 'without the table of migrations')
+  await t.rejects(assertMigrated(sql), lacks(NAMES.length))
+  t.strictSame(await dump(sql).then(lines => lines.filter(line => /pgmigrations/.test(line))), [], 'asking makes none')
+
+  await migrate(url, 'up', 2)
+  t.strictSame(await migrationStatus(sql), status(2))
+  await t.rejects(assertMigrated(sql), lacks(NAMES.length - 2))
+
+  await migrate(url)
+  t.strictSame(await migrationStatus(sql), status(NAMES.length))
+  await t.resolves(assertMigrated(sql))
+})
+
+t.test('a database that is ahead of the code counts as migrated', async t => {
+  const { url, sql } = await emptyDatabase(t)
+  await migrate(url)
+  await sql`INSERT INTO pgmigrations (name, run_on) VALUES ('29990101000000000_hoverboards', now())`
+  t.strictSame(await migrationStatus(sql), NAMES.map(name => ({ name, applied: true })))
+  await t.resolves(assertMigrated(sql))
+  t.strictSame(await migrate(url), [])
+})
+
+t.test('new_id() makes UUIDs of version 7 and variant 2, whose timestamps are the clock and ascend', async t => {
+  const { sql } = await build(t)
+  const rows = await sql<{ before: number, id: string, after: number }[]>`
+    SELECT
+      floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS before,
+      new_id() AS id,
+      floor(extract(epoch FROM clock_timestamp()) * 1000)::float8 AS after
+    FROM generate_series(1, 10000)
+  `
+  const milliseconds = (id: string) => Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)
+  const layout = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+  t.strictSame(rows.filter(({ id }) => !layout.test(id)), [])
+  t.strictSame(rows.filter(({ before, id, after }) => milliseconds(id) < before || milliseconds(id) > after), [])
+  t.strictSame(rows.filter(({ id }, i) => i > 0 && milliseconds(id) < milliseconds(rows[i - 1]!.id)), [])
+  t.equal(new Set(rows.map(({ id }) => id)).size, rows.length)
+})
+
+t.test('what the schema guarantees', async t => {
+  const app = await build(t)
+  const { sql } = app
+  const NOBODY = '00000000-0000-7000-8000-000000000000'
+  const UNIQUE = '23505'
+  const EXCLUDED = '23P01'
+  const REFERENCED = '23503'
+  const CHECKED = '23514'
+
+  const add = async (table: string, row: Record<string, unknown>) =>
+    (await sql<{ id: string }[]>`INSERT INTO ${sql(table)} ${sql(row)} RETURNING *`)[0]!
+  const remove = (table: string, id: string) => sql`DELETE FROM ${sql(table)} WHERE id = ${id}`
+  const count = async (table: string, column: string, id: string) =>
+    (await sql`SELECT FROM ${sql(table)} WHERE ${sql(column)} = ${id}`).length
+
+  const club = (row = {}) => add('clubs', { name: randomBytes(8).toString('hex'), description: 'Chess', ...row })
+  const { id: clubId } = await club()
+  const mentor = (row = {}) =>
+    add('mentors', { name: 'Grace', expertise: 'Go', image_url: 'https://a.example', club_id: clubId, ...row })
+  const event = (row = {}) =>
+    add('events', { title: 'Open day', description: 'All day', date: '2026-01-31', club_id: clubId, ...row })
+  const blog = (row = {}) => add('blogs', { title: 'Title', content: 'Content', ...row })
+  const like = (user: string, mentor: string) => add('mentor_likes', { user_id: user, mentor_id: mentor })
+  const register = (user: string, event: string) => add('event_registrations', { user_id: user, event_id: event })
+
+  t.test('an email has one account', async t => {
+    const { email } = await person(app)
+    await t.rejects(person(app, 'STUDENT', { email }), { code: UNIQUE, constraint_name: 'users_email_key' })
+    await t.resolves(person(app, 'STUDENT', { email: email.toUpperCase() }), 'emails are used as supplied')
+  })
+
+  t.test('a club name is unique, and may be as long as 10 kB of noise', async t => {
+    const name = randomBytes(7500).toString('base64')
+    await club({ name })
+    await t.rejects(club({ name }), { code: EXCLUDED, constraint_name: 'clubs_name_key' })
+    await t.resolves(club({ name: `${name} ` }))
+  })
+
+  t.test('no one heads two clubs, and a club may be without a head', async t => {
+    const { id } = await person(app)
+    await club({ club_head_id: id })
+    await t.rejects(club({ club_head_id: id }), { code: UNIQUE, constraint_name: 'clubs_club_head_id_key' })
+    await t.resolves(Promise.all([club(), club()]))
+    await t.resolves(club({ club_head_id: NOBODY }), 'a head is no foreign key')
+    await t.resolves(remove('users', id), 'nor keeps an account from being deleted')
+    t.equal(await count('clubs', 'club_head_id', id), 1)
+  })
+
+  t.test('a like is one of each user and mentor, and goes with either', async t => {
+    const [ada, eve] = [await person(app), await person(app)]
+    const [grace, alan] = [await mentor(), await mentor()]
+    await like(ada.id, grace.id)
+    await t.rejects(like(ada.id, grace.id), { code: UNIQUE, constraint_name: 'mentor_likes_pkey' })
+    await like(ada.id, alan.id)
+    await like(eve.id, grace.id)
+    await like(eve.id, alan.id)
+
+    await remove('users', ada.id)
+    t.equal(await count('mentor_likes', 'user_id', ada.id), 0)
+    t.equal(await count('mentor_likes', 'user_id', eve.id), 2)
+    await remove('mentors', grace.id)
+    t.equal(await count('mentor_likes', 'mentor_id', grace.id), 0)
+    t.equal(await count('mentor_likes', 'mentor_id', alan.id), 1)
+  })
+
+  t.test('a registration is one of each user and event, and keeps both', async t => {
+    const ada = await person(app)
+    const { id } = await event()
+    const registration = await register(ada.id, id)
+    await t.rejects(
+      register(ada.id, id), { code: UNIQUE, constraint_name: 'event_registrations_user_id_event_id_key' }
+    )
+    await t.rejects(remove('users', ada.id), { code: REFERENCED, table_name: 'event_registrations' })
+    await t.rejects(remove('events', id), { code: REFERENCED, table_name: 'event_registrations' })
+    await remove('event_registrations', registration.id)
+    await remove('events', id)
+    await remove('users', ada.id)
+    t.equal(await count('users', 'id', ada.id) + await count('events', 'id', id), 0)
+  })
+
+  t.test('a user with blogs is kept', async t => {
+    const ada = await person(app)
+    const { id } = await blog({ author_id: ada.id })
+    await t.rejects(remove('users', ada.id), { code: REFERENCED, table_name: 'blogs' })
+    await remove('blogs', id)
+    await remove('users', ada.id)
+    t.equal(await count('users', 'id', ada.id), 0)
+  })
+
+  t.test('nothing points at what is not there', async t => {
+    const { id } = await person(app)
+    const dangling: [what: string, insert: () => Promise<unknown>][] = [
+      ['a member’s club', () => person(app, 'STUDENT', { club_id: NOBODY })],
+      ['a mentor’s club', () => mentor({ club_id: NOBODY })],
+      ['an event’s club', () => event({ club_id: NOBODY })],
+      ['a blog’s author', () => blog({ author_id: NOBODY })],
+      ['a like’s mentor', () => like(id, NOBODY)],
+      ['a registration’s event', () => register(id, NOBODY)],
+      ['a registration’s user', async () => register(NOBODY, (await event()).id)],
+      ['a like’s user', async () => like(NOBODY, (await mentor()).id)],
+    ]
+    for (const [what, insert] of dangling) await t.rejects(insert(), { code: REFERENCED }, what)
+  })
+
+  t.test('roles and statuses are those of the contract', async t => {
+    const { id, role } = await person(app)
+    t.equal(role, 'STUDENT')
+    for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN']) {
+      await t.resolves(sql`UPDATE users SET role = ${role} WHERE id = ${id}`, role)
+    }
+    for (const role of ['admin', 'TEACHER', '', ' ADMIN']) {
+      await t.rejects(sql`UPDATE users SET role = ${role} WHERE id = ${id}`, { code: CHECKED }, `role "${role}"`)
+    }
+    for (const status of ['DRAFT', 'PUBLISHED', 'ARCHIVED']) {
+      await t.resolves(blog({ author_id: id, status }), status)
+    }
+    for (const status of ['draft', 'DELETED', '']) {
+      await t.rejects(blog({ author_id: id, status }), { code: CHECKED }, `status "${status}"`)
+    }
+  })
+
+  t.test('what is not given has its default', async t => {
+    const account = { email: 'default@example.org', password: '!', first_name: 'A', last_name: 'B' }
+    const { id, created_at: created, updated_at: updated, ...user } = await add('users', account) as postgres.Row
+    t.strictSame(user, { ...account, idp_id: null, avatar: null, role: 'STUDENT', club_id: null })
+    t.ok(created instanceof Date && updated instanceof Date)
+    t.match(await blog({ author_id: id }), { status: 'DRAFT', image_url: null })
+    t.match(await mentor(), { network_url: '' })
+    t.match(await club(), { image_url: null, club_head_id: null })
+  })
+
+  t.test('events are in the years 1 to 9999', async t => {
+    const dates: [date: string, stored: boolean][] = [
+      ['0001-01-01T00:00:00Z', true],
+      ['0001-12-31T23:59:59.999Z BC', false],
+      ['9999-12-31T23:59:59.999Z', true],
+      ['9999-12-31T23:59:59.9996Z', false],
+      ['10000-01-01T00:00:00Z', false],
+      ['infinity', false],
+      ['-infinity', false],
+    ]
+    for (const [date, stored] of dates) {
+      // As text: the driver would make a Date of it.
+      const insert = sql`
+        INSERT INTO events (title, description, date, club_id)
+        VALUES ('Open day', 'All day', ${date}::text::timestamptz, ${clubId})
+      `
+      if (stored) await t.resolves(insert, date)
+      else await t.rejects(insert, { code: CHECKED }, date)
+    }
+  })
+
+  t.test('a new row was updated when it was created', async t => {
+    const { id } = await person(app)
+    // Of so many, two looks at the clock would give some another millisecond.
+    const blogs = await sql`
+      INSERT INTO blogs (title, content, author_id) SELECT 'Title', 'Content', ${id} FROM generate_series(1, 20000)
+      RETURNING created_at = updated_at AS same
+    `
+    t.strictSame([...new Set(blogs.map(({ same }) => same))], [true])
+    const [{ same } = {}] = await sql`SELECT created_at = updated_at AS same FROM users WHERE id = ${id}`
+    t.equal(same, true)
+    await sql`DELETE FROM blogs WHERE author_id = ${id}`
+  })
+
+  t.test('updated_at follows every update, and created_at none', async t => {
+    const long = { created_at: '2000-01-01T00:00:00Z', updated_at: '2000-01-01T00:00:00Z' }
+    const { id } = await person(app, 'STUDENT', long)
+    await blog({ author_id: id, ...long })
+    for (const update of [
+      sql`UPDATE users SET first_name = first_name WHERE id = ${id} RETURNING *`,
+      sql`UPDATE blogs SET title = title WHERE author_id = ${id} RETURNING *`,
+    ]) {
+      const [row] = await update
+      t.equal(row!.created_at.toISOString(), '2000-01-01T00:00:00.000Z')
+      t.ok(row!.updated_at > row!.created_at)
+    }
+  })
+
+  t.test('mentors sort as people do, on every server', async t => {
+    const names = ['adam', 'Bela', 'Émile', 'Frida', 'zoe', 'Zoe']
+    const { id } = await club()
+    for (const name of [...names].reverse()) await mentor({ name, club_id: id })
+    const rows = await sql`SELECT name FROM mentors WHERE club_id = ${id} ORDER BY name`
+    t.strictSame(rows.map(({ name }) => name), names)
+  })
+})

@@ -1,0 +1,181 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+
+import t from 'tap'
+
+import { buildApp } from '#lib/app.js'
+import { sendClientError } from '#lib/http/framework-errors.js'
+import { createDatabase, inject, person, testConfig } from '../../helper.ts'
+
+const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+t.teardown(() => app.close())
+/** The next response of /stream. */
+let stream: PassThrough
+app.register(async app => {
+  app.get('/stream', (_request, reply) => reply.send(stream))
+})
+Object.assign(app.server, { connectionsCheckingInterval: 20 })
+await app.listen({ host: '127.0.0.1', port: 0 })
+const { port } = app.server.address() as AddressInfo
+
+const NONSENSE = 'NONSENSE\r\n\r\n'
+
+/** Sends these bytes, and reads the one answer until the service hangs up. */
+async function send (bytes: string) {
+  const socket = connect(port, '127.0.0.1')
+  socket.write(bytes, 'latin1')
+  const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
+  const [statusLine, ...headers] = head.split('\r\n')
+  return {
+    statusLine,
+    headers: Object.fromEntries(headers.map(line => line.toLowerCase().split(': '))),
+    body,
+  }
+}
+
+t.test('What is no HTTP request is answered as JSON, and the connection closed', async t => {
+  const cases: [what: string, bytes: string, status: number, text: string][] = [
+    ['a broken request line', NONSENSE, 400, 'Bad Request'],
+    ['an unknown method', 'BREW /livez HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'Bad Request'],
+    ['a broken header', 'GET /livez HTTP/1.1\r\nHost: a\r\nb\0c: d\r\n\r\n', 400, 'Bad Request'],
+    ['two lengths', 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400,
+      'Bad Request'],
+    ['too many headers', `GET /livez HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431,
+      'Request Header Fields Too Large'],
+    ['too long a path', `GET /blogs/${'x'.repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`, 431,
+      'Request Header Fields Too Large'],
+    ['headers that never end', 'GET /livez HTTP/1.1\r\nHost: a\r\n', 408, 'Request Timeout'],
+  ]
+  const { headersTimeout } = app.server
+  for (const [what, bytes, status, text] of cases) {
+    // A busy machine may take as long for headers that do end.
+    app.server.headersTimeout = status === 408 ? 50 : headersTimeout
+    const answer = await send(bytes)
+    t.equal(answer.statusLine, `HTTP/1.1 ${status} ${text}`, what)
+    t.strictSame(JSON.parse(answer.body), { message: text }, what)
+    t.strictSame(answer.headers, {
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': String(answer.body.length),
+      connection: 'close',
+    }, what)
+  }
+  app.server.headersTimeout = headersTimeout
+})
+
+t.test('A HEAD that is no HTTP request gets the headers only', async t => {
+  const answer = await send('HEAD /livez?\xe9 HTTP/1.1\r\nHost: a\r\n\r\n')
+  t.equal(answer.statusLine, 'HTTP/1.1 400 Bad Request')
+  t.equal(answer.headers['content-length'], '{"message":"Bad Request"}'.length.toString())
+  t.equal(answer.body, '')
+})
+
+t.test('A path that cannot be decoded is a 400 {message}', async t => {
+  for (const path of ['/%zz', '/blogs/%', '/blogs/%c3%28', '/%zz?token=hunter2']) {
+    const response = await inject(app, 'GET', path)
+    t.equal(response.statusCode, 400, path)
+    t.match(response.headers['content-type'], /^application\/json/)
+    t.strictSame(Object.keys(response.json()), ['message'])
+    t.type(response.json().message, 'string')
+
+    const answer = await send(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
+    t.equal(answer.statusLine, 'HTTP/1.1 400 Bad Request', path)
+    t.strictSame(JSON.parse(answer.body), response.json())
+  }
+})
+
+t.test('What a client expects beyond 100-continue changes nothing', async t => {
+  const answer = await send('GET /livez HTTP/1.1\r\nHost: a\r\nExpect: a wonder\r\nConnection: close\r\n\r\n')
+  t.equal(answer.statusLine, 'HTTP/1.1 200 OK')
+  t.strictSame(JSON.parse(answer.body), { message: 'Alive' })
+})
+
+t.test('A request without a Host header is a 400 {message}, whatever it asks for', async t => {
+  const { token } = await person(app, 'ADMIN')
+  for (const request of [
+    'GET /livez', 'GET /events', 'GET /auth/me', 'GET /auth/google/callback', 'GET /docs', 'GET /openapi.json',
+    'GET /nope', 'POST /auth/login', 'OPTIONS /events', `DELETE /users/${'x'.repeat(36)}`,
+  ]) {
+    const answer = await send(`${request} HTTP/1.1\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`)
+    t.equal(answer.statusLine, 'HTTP/1.1 400 Bad Request', request)
+    t.strictSame(JSON.parse(answer.body), { message: 'The Host header is required' }, request)
+    t.match(answer.headers, {
+      'content-type': 'application/json; charset=utf-8', 'content-length': String(answer.body.length),
+    }, request)
+  }
+  // Only HTTP/1.1 requires it (RFC 9112, § 3.2), and it may be empty.
+  t.equal((await send('GET /livez HTTP/1.0\r\n\r\n')).statusLine, 'HTTP/1.1 200 OK')
+  const empty = 'GET /livez HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n'
+  t.equal((await send(empty)).statusLine, 'HTTP/1.1 200 OK')
+})
+
+t.test('Garbage behind a request does not get into its response', async t => {
+  for (const [what, beginning] of [['under way', 'the beginning'], ['not begun', '']] as const) {
+    stream = new PassThrough()
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    const received = text(socket)
+    socket.write('GET /stream HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(stream, 'resume')
+    if (beginning) {
+      stream.write(beginning)
+      await once(socket, 'data')
+    }
+    socket.write(NONSENSE)
+    await once(app.server, 'clientError')
+    stream.end('the end')
+    const [head, body = ''] = (await received).split('\r\n\r\n')
+    t.match(head, beginning ? /^HTTP\/1\.1 200 OK\r\n/ : /^$/, what)
+    t.notMatch(body, /HTTP/, what)
+    t.match(body, beginning, what)
+  }
+})
+
+t.test('Garbage in a second request does not stand for the response to the first', async t => {
+  const get = 'GET /testimonials HTTP/1.1\r\nHost: a\r\n\r\n'
+  const chunked = 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
+    'Transfer-Encoding: chunked\r\n\r\nNONSENSE\r\n'
+  t.notMatch((await send(get + chunked)).statusLine, '400')
+  t.equal((await send(chunked)).statusLine, 'HTTP/1.1 400 Bad Request', 'alone it has a response')
+})
+
+t.test('Garbage after a response is answered', async t => {
+  const socket = connect(port, '127.0.0.1')
+  socket.write('GET /livez HTTP/1.1\r\nHost: a\r\n\r\n')
+  await once(socket, 'data')
+  socket.write(NONSENSE)
+  t.match(await text(socket), /^HTTP\/1\.1 400 Bad Request\r\n/)
+})
+
+t.test('A failure that the contract names is its status and {message}', async t => {
+  const response = await inject(app, 'GET', '/auth/me')
+  t.equal(response.statusCode, 401)
+  t.strictSame(response.json(), { message: 'Access token required' })
+})
+
+t.test('A client that resets the connection gets no answer, and the service goes on', async t => {
+  const accepted = once(app.server, 'connection')
+  const client = connect(port, '127.0.0.1')
+  const [socket] = await accepted as [Socket]
+  client.resetAndDestroy()
+  await new Promise(resolve => socket.once('close', resolve))
+  t.equal(socket.bytesWritten, 0)
+  t.equal((await inject(app, 'GET', '/livez')).statusCode, 200)
+})
+
+t.test('A socket that cannot be written to, or was reset, is destroyed', async t => {
+  const ended = new PassThrough()
+  ended.end()
+  const reset = new PassThrough()
+  for (const [socket, code] of [[ended, 'HPE_INVALID_METHOD'], [reset, 'ECONNRESET']] as const) {
+    sendClientError(Object.assign(new Error('refused'), { code }), socket as unknown as Socket)
+    t.equal(socket.destroyed, true, code)
+    t.equal(socket.read(), null, code)
+  }
+})
+
+t.test('An error without a code is a 400', async t => {
+  const socket = new PassThrough()
+  sendClientError(new Error('refused'), socket as unknown as Socket)
+  t.match(await text(socket), /^HTTP\/1\.1 400 Bad Request\r\n[^]*\r\n\r\n{"message":"Bad Request"}$/)
+})

@@ -1,0 +1,166 @@
+import { PassThrough } from 'node:stream'
+
+import t from 'tap'
+
+import { buildApp } from '#lib/app.js'
+import { createLogger } from '#lib/http/logger.js'
+import { build, inject } from '../../helper.ts'
+
+/** A stream that keeps what is written to it: a terminal, or not. */
+function fakeOutput ({ isTTY = false } = {}) {
+  const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY })
+  let text = ''
+  stream.on('data', chunk => { text += chunk })
+  return {
+    stream: stream as unknown as NodeJS.WriteStream,
+    text: () => text,
+    lines: () => text.split('\n').filter(Boolean).map(line => JSON.parse(line)),
+  }
+}
+
+/** A log, and the one line that it writes of this object. */
+function logged (fields: object) {
+  const output = fakeOutput()
+  const log = createLogger('info', output.stream)
+  log.info(fields, 'text')
+  const [line] = output.lines()
+  return line
+}
+
+t.test('A line is one JSON object', async t => {
+  const output = fakeOutput()
+  const log = createLogger('info', output.stream)
+  log.info({ step: 1 }, 'first')
+  log.warn('second\nline')
+  const [first, second, ...others] = output.lines()
+  t.strictSame(Object.keys(first), ['level', 'time', 'pid', 'hostname', 'step', 'msg'])
+  t.match(first, { level: 30, step: 1, msg: 'first' })
+  t.match(second, { level: 40, msg: 'second\nline' })
+  t.equal(others.length, 0)
+})
+
+t.test('Only lines of the level and above are written', async t => {
+  const output = fakeOutput()
+  const log = createLogger('warn', output.stream)
+  log.info('no')
+  log.warn('yes')
+  t.strictSame(output.lines().map(({ msg }) => msg), ['yes'])
+})
+
+t.test('At a terminal the lines are coloured and for a person', async t => {
+  const output = fakeOutput({ isTTY: true })
+  const log = createLogger('info', output.stream)
+  log.info({ password: 'hunter2', step: 1 }, 'first')
+  const escape = String.fromCharCode(27)
+  t.ok(output.text().includes(`${escape}[32mINFO${escape}[39m`))
+  // eslint-disable-next-line no-control-regex
+  const plain = output.text().replace(/\u001b\[\d+m/g, '')
+  t.match(plain, /^\[\d\d:\d\d:\d\d\] INFO: first\n( {4}.*\n)+$/)
+  t.match(plain, /password: "\[redacted\]"\n {4}step: 1\n/)
+  t.notMatch(plain, /hunter2|pid|hostname/)
+})
+
+t.test('Standard output is a terminal, or not', async t => {
+  t.intercept(process.stdout, 'isTTY', { value: true })
+  const written = t.capture(process.stdout, 'write', () => true)
+  createLogger('info').info('first')
+  t.match(written().map(({ args }) => String(args[0])).join(''), /INFO.*first/)
+})
+
+t.test('Secrets are redacted', async t => {
+  for (const name of ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', 'set-cookie']) {
+    const secret = { [name]: 'hunter2', other: 'kept' }
+    const redacted = { [name]: '[redacted]', other: 'kept' }
+    const { user, headers, answer, ...line } = logged({
+      ...secret, user: secret, headers: secret, answer: { headers: { ...secret, accept: '*/*' }, status: 200 },
+    })
+    t.equal(line[name], '[redacted]', name)
+    t.equal(line.other, 'kept')
+    t.strictSame(user, redacted, `${name} in an object`)
+    t.strictSame(headers, redacted, `${name} in headers`)
+    t.strictSame(answer, { headers: { ...redacted, accept: '*/*' }, status: 200 }, `${name} in an object's headers`)
+  }
+  const { headers } = logged({ headers: { 'set-cookie': ['a=hunter2', 'b=hunter3'] } })
+  t.strictSame(headers, { 'set-cookie': '[redacted]' })
+})
+
+t.test('An error is logged with its cause, without the row that PostgreSQL quotes', async t => {
+  const cause = Object.assign(new Error('the cause'), { code: '23514', detail: 'Failing row contains (hunter2).' })
+  const error = Object.assign(new Error('the error', { cause }), { code: '23505', detail: 'Key (a)=(hunter2) exists.' })
+  const { err, ...line } = logged({ err: error })
+  t.match(err, { type: 'Error', code: '23505', detail: '[redacted]' })
+  t.match(err.stack, /^Error: the error\n[^]*\ncaused by: Error: the cause\n/)
+  t.notMatch(JSON.stringify([err, line]), /hunter2/)
+})
+
+t.test('What the service logs', async t => {
+  const output = fakeOutput()
+  const app = await build(t, {}, createLogger('trace', output.stream))
+
+  t.test('A request once, when it is done, without its query and its headers', async t => {
+    for (const path of ['/auth/me', '/nowhere', '/auth/google/callback', '/clubs']) {
+      const before = output.lines().length
+      const response = await inject(app, 'GET', `${path}?code=hunter2&state=hunter3`, undefined,
+        { authorization: 'Bearer hunter4', cookie: 'session=hunter5' })
+      const line = output.lines().slice(before).at(-1)
+      t.strictSame(Object.keys(line),
+        ['level', 'time', 'pid', 'hostname', 'reqId', 'method', 'path', 'status', 'responseTime', 'msg'])
+      t.match(line, { level: 30, method: 'GET', path, status: response.statusCode, msg: 'request completed' })
+      t.equal(line.reqId, response.headers['x-request-id'])
+      t.ok(line.responseTime > 0 && line.responseTime < 60_000)
+      t.notMatch(output.text(), /hunter/)
+    }
+    t.equal(output.lines().filter(({ path }) => path === '/clubs').length, 1)
+  })
+
+  t.test('No probe, unless something is wrong', async t => {
+    const before = output.lines().length
+    await inject(app, 'GET', '/livez')
+    t.equal(output.lines().length, before)
+  })
+
+  t.test('What is logged in the name of a request, at any level, and by a child of its log', async t => {
+    const other = buildApp(app.config, createLogger('trace', output.stream))
+    t.teardown(() => other.close())
+    other.get('/log', async ({ log }) => {
+      for (const level of ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const) {
+        log[level]({ token: 'hunter2' }, `a line at ${level}`)
+      }
+      log.child({ step: 2 }).info('a line of a child')
+      return {}
+    })
+    const before = output.lines().length
+    await inject(other, 'GET', '/log', undefined, { 'x-request-id': 'request-1' })
+    const lines = output.lines().slice(before).filter(({ msg }) => msg.startsWith('a line'))
+    t.strictSame(lines.map(({ level }) => level), [60, 50, 40, 30, 20, 10, 30])
+    for (const line of lines) t.equal(line.reqId, 'request-1')
+    t.notMatch(JSON.stringify(lines), /hunter/)
+    t.equal(lines.at(-1).step, 2)
+  })
+
+  t.test('A response that fails while it is sent', async t => {
+    const other = buildApp(app.config, createLogger('info', output.stream))
+    t.teardown(() => other.close())
+    other.get('/broken', async (_request, reply) => {
+      reply.hijack()
+      reply.raw.emit('error', new Error('broken off'))
+      reply.raw.end()
+    })
+    await fetch(`${await other.listen({ port: 0 })}/broken`)
+    const line = output.lines().find(({ path }) => path === '/broken')
+    t.match(line, { level: 50, err: { message: 'broken off' }, msg: 'request errored' })
+  })
+
+  t.test('A failure with all that is known of it, without secrets', async t => {
+    const before = output.lines().length
+    await app.sql`ALTER TABLE users ADD CONSTRAINT nobody CHECK (email <> 'ada@example.org')`
+    const response = await inject(app, 'POST', '/auth/register',
+      { email: 'ada@example.org', password: 'hunter2 and more', firstName: 'Ada', lastName: 'Lovelace' })
+    t.equal(response.statusCode, 500)
+    const lines = output.lines().slice(before)
+    const { err } = lines.find(({ level }) => level === 50)
+    t.match(err, { type: 'PostgresError', code: '23514', constraint_name: 'nobody', detail: '[redacted]' })
+    t.match(err.stack, /violates check constraint "nobody"\n +at /)
+    t.notMatch(JSON.stringify(lines), /hunter2|argon2id/)
+  })
+})

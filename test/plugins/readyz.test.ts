@@ -1,0 +1,72 @@
+import { EventEmitter, once } from 'node:events'
+
+import t from 'tap'
+
+import { createLogger } from '#lib/http/logger.js'
+import { buildApp } from '#lib/app.js'
+import { recordResponses } from '../responses.ts'
+import { build, createDatabase, inject, testConfig } from '../helper.ts'
+
+t.test('GET /readyz answers 200 when the database answers and its schema is up to date', async t => {
+  const app = await build(t)
+  const response = await inject(app, 'GET', '/readyz')
+  t.equal(response.statusCode, 200)
+  t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
+  t.strictSame(response.json(), { message: 'Ready' })
+})
+
+t.test('GET /readyz answers 503 as long as a migration is missing', async t => {
+  const lines: { level: number, reqId: string, err: { message: string } }[] = []
+  const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
+  const app = await build(t, {}, createLogger('warn', stream))
+  const [last] = await app.sql`
+    DELETE FROM pgmigrations WHERE id = (SELECT max(id) FROM pgmigrations) RETURNING name, run_on::text
+  `
+  const response = await inject(app, 'GET', '/readyz')
+  t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
+  t.match(lines, [{ level: 40, reqId: /./, err: { message: /lacks 1 migration:/ } }], 'the log says why')
+
+  await app.sql`INSERT INTO pgmigrations (name, run_on) VALUES (${last!.name}, ${last!.run_on}::timestamp)`
+  t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200, 'ready again')
+})
+
+t.test('GET /readyz answers 503 when there is no schema at all', async t => {
+  const app = await build(t)
+  await app.sql`DROP TABLE pgmigrations`
+  const response = await inject(app, 'GET', '/readyz')
+  t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
+})
+
+t.test('GET /readyz answers 503 when the database is gone', async t => {
+  const app = await build(t)
+  await app.sqlProbe.end({ timeout: 0 })
+  const response = await inject(app, 'GET', '/readyz')
+  t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
+})
+
+t.test('GET /readyz answers 503 while the service stops, GET /livez goes on', async t => {
+  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), PORT: '0' }))
+  recordResponses(app)
+  const stop = new EventEmitter()
+  app.register(async last => {
+    // Runs after the hooks of the routes, and holds up the rest of the stop.
+    last.addHook('preClose', async () => {
+      stop.emit('begun')
+      await once(stop, 'asked')
+    })
+  })
+  const address = await app.listen({ host: app.config.HOST, port: app.config.PORT })
+  t.equal((await fetch(`${address}/readyz`)).status, 200)
+
+  const begun = once(stop, 'begun')
+  const closed = app.close()
+  try {
+    await begun
+    const response = await fetch(`${address}/readyz`)
+    t.strictSame([response.status, await response.json()], [503, { message: 'Stopping' }])
+    t.equal((await fetch(`${address}/livez`)).status, 200)
+  } finally {
+    stop.emit('asked')
+    await closed
+  }
+})

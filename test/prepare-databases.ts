@@ -1,0 +1,26 @@
+// Makes the database that every test file copies, on the server at DATABASE_URL or on an embedded one.
+import { randomUUID } from 'node:crypto'
+import { mkdir, writeFile } from 'node:fs/promises'
+
+import postgres from 'postgres'
+
+import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
+import { migrate } from '#lib/database/migrations.js'
+import { type Run, RUN_DIR, RUN_FILE, withDatabase } from './run.ts'
+
+await mkdir(RUN_DIR, { recursive: true })
+const url = process.env.DATABASE_URL || (await startEmbeddedPostgres(RUN_DIR, console)).url
+const template = `test_${randomUUID().slice(0, 8)}`
+
+const sql = postgres(url)
+if (!process.env.DATABASE_URL) {
+  // Nothing here has to survive a power cut.
+  await sql`ALTER SYSTEM SET fsync = off`
+  await sql`SELECT pg_reload_conf()`
+}
+await sql`CREATE DATABASE ${sql(template)}`
+await migrate(withDatabase(url, template))
+await writeFile(RUN_FILE, JSON.stringify({ url, template } satisfies Run))
+
+// The embedded server is not released: it runs until after.ts stops it.
+process.exit()

@@ -1,0 +1,292 @@
+import { randomUUID } from 'node:crypto'
+
+import type { RouteOptions } from 'fastify'
+import t, { type Test } from 'tap'
+
+import { buildApp } from '#lib/app.js'
+import { encodeState } from '#lib/auth/oauth-state.js'
+import { hashPassword } from '#lib/auth/passwords.js'
+import { createLogger } from '#lib/http/logger.js'
+import { build, createDatabase, inject, type Person, person } from '../helper.ts'
+import { CLIENT, startFakeProvider } from '../provider.ts'
+
+const PASSWORD = 'correct horse'
+const NAMES = { firstName: 'Ada', lastName: 'Lovelace' }
+const IMAGE = 'https://example.org/image.png'
+const EMAIL = /[\w-]+@[\w-]+\.\w+/
+const TOKEN = /eyJ[\w-]+/
+
+/** What all services of this file have logged. */
+let log = ''
+const logger = () => createLogger('info', { write (line) { log += line } })
+
+const DATABASE_URL = await createDatabase(t)
+const provider = await startFakeProvider(t)
+const app = await build(t, {
+  DATABASE_URL,
+  ...CLIENT,
+  IDP_ISSUER: provider.issuer,
+  FRONTEND_URL: 'https://app.example.org',
+  SIGN_IN_ATTEMPTS: '2',
+  REGISTRATIONS_PER_NETWORK: '2',
+}, logger())
+const { sql } = app
+const admin = await person(app, 'ADMIN')
+
+/** The audit lines of these requests, without what every line has. */
+async function auditOf (work: () => Promise<unknown>) {
+  const start = log.length
+  await work()
+  return log.slice(start).split('\n').filter(Boolean).map(line => JSON.parse(line)).filter(({ event }) => event)
+    .map(({ level, time, pid, hostname, reqId, msg, ...line }) => line)
+}
+
+let addresses = 0
+
+/** Sends a request from an address of its own, and tells what that logs. */
+async function auditFrom (url: string, payload: object, remoteAddress = `192.0.2.${++addresses}`) {
+  const [line, ...others] = await auditOf(() => app.inject({ method: 'POST', url, payload, remoteAddress }))
+  return { ...line, ...others.length > 0 && { others } }
+}
+
+const newEmail = () => `${randomUUID()}@example.org`
+
+async function withPassword (fields: object = {}) {
+  return person(app, 'STUDENT', { password: await hashPassword(PASSWORD), ...fields })
+}
+
+const insert = async (table: string, fields: Record<string, unknown>) =>
+  (await sql<{ id: string }[]>`INSERT INTO ${sql(table)} ${sql(fields)} RETURNING id`)[0]!.id
+
+const makeClub = () => insert('clubs', { name: randomUUID(), description: 'A club' })
+const makeEvent = async (club?: string) =>
+  insert('events', { title: 'Chess', description: 'They play', date: new Date(), club_id: club ?? await makeClub() })
+const makeMentor = async () =>
+  insert('mentors', { name: 'Grace', expertise: 'Code', image_url: IMAGE, club_id: await makeClub() })
+const makeTestimonial = () => insert('testimonials', { name: 'Mary', batch_year: 2020, content: 'It was good' })
+const makeBlog = (status = 'DRAFT') =>
+  insert('blogs', { title: 'A title', content: 'twenty characters or more', status, author_id: admin.id })
+
+t.test('A registration', async t => {
+  const email = newEmail()
+  const line = await auditFrom('/auth/register', { email, password: PASSWORD, ...NAMES }, '192.0.2.200')
+  const [row] = await sql`SELECT id FROM users WHERE email = ${email}`
+  const about = { method: 'registration', network: '192.0.2.200' }
+  t.strictSame(line, { event: 'sign-in', ...about, user: row!.id })
+
+  const refused = await auditFrom('/auth/register', { email, password: PASSWORD, ...NAMES }, '192.0.2.200')
+  t.strictSame(refused, { event: 'sign-in-refused', ...about, reason: 'User already exists' })
+  t.match(await auditFrom('/auth/register', { email, password: PASSWORD, ...NAMES }, '192.0.2.200'),
+    { event: 'sign-in-refused', ...about, reason: 'Too many registrations, please try again later' })
+})
+
+t.test('A sign-in with a password', async t => {
+  const { id: user, email } = await withPassword()
+  const signIn = (password: string, as = email) =>
+    auditFrom('/auth/login', { email: as, password }, '2001:db8:1:2:3:4:5:6')
+  const about = { method: 'password', network: '2001:db8:1:2::/64' }
+  const refused = { event: 'sign-in-refused', ...about }
+
+  t.strictSame(await signIn(PASSWORD), { event: 'sign-in', ...about, user })
+  t.strictSame(await signIn('hunter22'), { ...refused, user, reason: 'Wrong password' })
+  t.strictSame(await signIn(''), { ...refused, reason: 'All fields are required' })
+  t.strictSame(await signIn('hunter22'), { ...refused, user, reason: 'Wrong password' })
+  t.strictSame(await signIn(PASSWORD),
+    { ...refused, user, reason: 'Too many failed sign-ins, please try again later' })
+  t.strictSame(await signIn(PASSWORD, newEmail()), { ...refused, reason: 'Unknown email' }, 'no account, no id')
+})
+
+t.test('A sign-in with a password that nobody has verified', async t => {
+  const other = await build(t, { DATABASE_URL }, logger())
+  await other.sql.end()
+  const [line] = await auditOf(() => inject(other, 'POST', '/auth/login', { email: newEmail(), password: PASSWORD }))
+  t.strictSame(line, { event: 'sign-in-refused', method: 'password', network: '127.0.0.1', reason: 'Login failed' })
+})
+
+const idToken = async (claims: object) => {
+  const idToken = await provider.idToken({ ...claims })
+  return auditFrom('/auth/google', { idToken }, '192.0.2.201')
+}
+
+/** Comes back from the provider, which says this of the person. */
+async function callback (claims: object) {
+  provider.answers['/userinfo'] = { ...provider.claims, ...claims }
+  const state = encodeState({ n: 'nonce', r: '/' })
+  const [line] = await auditOf(() => app.inject({
+    url: `/auth/google/callback?code=hunter2&state=${state}`,
+    headers: { cookie: 'oauth_state_nonce=nonce' },
+    remoteAddress: '192.0.2.201',
+  }))
+  return line
+}
+
+for (const [way, signIn] of Object.entries({ idToken, callback })) {
+  t.test(`A sign-in with the provider: ${way}`, async t => {
+    const about = { method: 'provider', network: '192.0.2.201' }
+    const identity = { sub: randomUUID(), email: newEmail() }
+    const { user, ...created } = await signIn(identity)
+    t.strictSame(created, { event: 'sign-in', ...about, account: 'created' })
+    t.strictSame(await sql`SELECT id FROM users WHERE email = ${identity.email}`.then(rows => rows[0]), { id: user })
+    t.strictSame(await signIn(identity), { event: 'sign-in', ...about, user, account: null })
+
+    const { id, email } = await withPassword()
+    t.strictSame(
+      await signIn({ sub: randomUUID(), email }), { event: 'sign-in', ...about, user: id, account: 'linked' }
+    )
+
+    const refused = await signIn({ sub: randomUUID(), email, email_verified: false })
+    const reason = way === 'idToken' ? 'Invalid IdP token' : 'No email in profile'
+    t.strictSame(refused, { event: 'sign-in-refused', ...about, reason })
+  })
+}
+
+t.test('A sign-in with an ID token that does not verify', async t => {
+  t.match(await auditFrom('/auth/google', { idToken: await provider.idToken({ aud: 'another client' }) }),
+    { event: 'sign-in-refused', method: 'provider', reason: 'IdP login failed' })
+})
+
+type Send = (url: string, payload?: unknown) => Promise<Record<string, unknown>[]>
+
+/** Every operation that changes a role or a membership, deletes or moderates: what it logs beside the actor. */
+const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
+  async 'PUT /users/:userId/role' (send, t) {
+    const { id: user } = await person(app)
+    t.strictSame(await send(`/users/${user}/role`, { newRole: 'CLUB_HEAD' }),
+      [{ event: 'role-changed', user, role: 'CLUB_HEAD' }])
+    t.strictSame(await send(`/users/${randomUUID()}/role`, { newRole: 'CLUB_HEAD' }), [], 'nobody was changed')
+  },
+  async 'PUT /users/:userId/club' (send, t) {
+    const [{ id: user }, club] = [await person(app), await makeClub()]
+    t.strictSame(await send(`/users/${user}/club`, { clubId: club }), [{ event: 'membership-changed', user, club }])
+    t.strictSame(await send(`/users/${user}/club`, { clubId: randomUUID() }), [], 'nothing was changed')
+  },
+  async 'PUT /users/:id' (send, t) {
+    const [{ id: user }, other, club] = [await person(app), await person(app), await makeClub()]
+    t.strictSame(await send(`/users/${user}`, { email: newEmail(), firstName: 'Grace', 'x@example.org': 1 }),
+      [{ event: 'user-changed', user, fields: ['firstName', 'email'] }])
+    t.strictSame(await send(`/users/${user}`, { clubId: club }), [
+      { event: 'user-changed', user, fields: ['clubId'] }, { event: 'membership-changed', user, club },
+    ])
+    t.strictSame(await send(`/users/${user}`, { clubId: null }), [
+      { event: 'user-changed', user, fields: ['clubId'] }, { event: 'membership-changed', user, club: null },
+    ])
+    t.strictSame(await send(`/users/${user}`, { email: other.email }), [], 'the email is taken')
+  },
+  async 'POST /clubs' (send, t) {
+    const { id: user, email: clubHeadEmail } = await person(app)
+    const name = randomUUID()
+    const lines = await send('/clubs', { name, description: 'A club', clubHeadEmail })
+    const [club] = await sql`SELECT id FROM clubs WHERE name = ${name}`
+    t.strictSame(lines, [
+      { event: 'role-changed', user, role: 'CLUB_HEAD' }, { event: 'membership-changed', user, club: club!.id },
+    ])
+  },
+  async 'PUT /blogs/:id' (send, t) {
+    const target = await makeBlog()
+    t.strictSame(await send(`/blogs/${target}`, { status: 'PUBLISHED' }),
+      [{ event: 'blog-moderated', target, status: 'PUBLISHED', fields: ['status'] }])
+    t.strictSame(await send(`/blogs/${target}`, { title: 'Another' }),
+      [{ event: 'blog-moderated', target, status: 'PUBLISHED', fields: ['title'] }])
+  },
+  async 'POST /blogs/:id/approve' (send, t) {
+    const target = await makeBlog()
+    t.strictSame(await send(`/blogs/${target}/approve`), [{ event: 'blog-moderated', target, status: 'PUBLISHED' }])
+  },
+  async 'POST /blogs/:id/archive' (send, t) {
+    const target = await makeBlog()
+    t.strictSame(await send(`/blogs/${target}/archive`), [{ event: 'blog-moderated', target, status: 'ARCHIVED' }])
+  },
+  async 'DELETE /blogs/:id' (send, t) {
+    const target = await makeBlog()
+    t.strictSame(await send(`/blogs/${target}`), [{ event: 'blog-deleted', target }])
+    t.strictSame(await send(`/blogs/${target}`), [], 'it is gone already')
+  },
+  async 'DELETE /users/:id' (send, t) {
+    const { id: user } = await person(app)
+    t.strictSame(await send(`/users/${user}`), [{ event: 'user-deleted', user }])
+    t.strictSame(await send(`/users/${user}`), [], 'they are gone already')
+  },
+  // Always a 400.
+  async 'DELETE /users/:userId/club' (send, t) {
+    t.strictSame(await send(`/users/${admin.id}/club`), [])
+  },
+  async 'DELETE /events/:id' (send, t) {
+    const target = await makeEvent()
+    t.strictSame(await send(`/events/${target}`), [{ event: 'event-deleted', target }])
+  },
+  async 'DELETE /mentors/:id' (send, t) {
+    const target = await makeMentor()
+    t.strictSame(await send(`/mentors/${target}`), [{ event: 'mentor-deleted', target }])
+  },
+  async 'DELETE /me/calendar' (send, t) {
+    await send('/me/calendar')
+    t.strictSame(await auditOf(() => admin.inject('POST', '/me/calendar')), [])
+    t.strictSame(await send('/me/calendar'), [{ event: 'calendar-deleted' }])
+  },
+  async 'DELETE /testimonials/:id' (send, t) {
+    const target = await makeTestimonial()
+    t.strictSame(await send(`/testimonials/${target}`), [{ event: 'testimonial-deleted', target }])
+  },
+}
+
+const sendAs = (actor: Person, method: string) => async (url: string, payload?: unknown) => {
+  const lines = await auditOf(() => actor.inject(method as 'PUT', url, payload))
+  return lines.map(({ actor: by, ...line }) => by === actor.id ? line : { ...line, by })
+}
+
+for (const [operation, run] of Object.entries(OPERATIONS)) {
+  t.test(`${operation} names the admin, and whom or what`, async t => {
+    await run(sendAs(admin, operation.split(' ')[0]!), t)
+  })
+}
+
+t.test('Every operation that deletes is among them', async t => {
+  const routes: RouteOptions[] = []
+  const walked = buildApp(app.config)
+  walked.addHook('onRoute', route => { routes.push(route) })
+  t.teardown(() => walked.close())
+  await walked.ready()
+  const deleting = routes.filter(({ method }) => method === 'DELETE').map(({ url }) => `DELETE ${url}`)
+  t.ok(deleting.length > 4)
+  for (const operation of deleting) t.ok(OPERATIONS[operation], operation)
+})
+
+t.test('What somebody is not allowed names them', async t => {
+  const [student, head] = [await person(app), await person(app, 'CLUB_HEAD', { club_id: await makeClub() })]
+  t.strictSame(await sendAs(student, 'GET')('/users'), [{ event: 'access-denied' }])
+  t.strictSame(await sendAs(head, 'DELETE')(`/events/${await makeEvent()}`), [{ event: 'access-denied' }])
+  const [line] = await auditOf(async () => inject(app, 'GET', `/blogs/${await makeBlog()}`))
+  t.strictSame(line, { event: 'access-denied' }, 'or nobody, when there is no token')
+})
+
+t.test('An operation that may or may not have taken effect names who asked for it', async t => {
+  const [{ id }, other] = [await person(app), await person(app)]
+  const start = log.length
+  await admin.inject('PUT', `/users/${id}`, { email: other.email })
+  const lines = log.slice(start).split('\n').filter(Boolean).map(line => JSON.parse(line))
+  t.match(lines.find(({ msg }) => msg === 'Unexpected error'), { actor: admin.id })
+})
+
+t.test('A line has the id of its request', async t => {
+  const start = log.length
+  await inject(app, 'GET', '/users', undefined, { authorization: `Bearer ${(await person(app)).token}` })
+  const [line, request] = log.slice(start).split('\n').filter(Boolean).map(line => JSON.parse(line))
+  t.match(line, { level: 30, msg: 'audit', reqId: request.reqId })
+  t.match(request, { path: '/users', status: 403 })
+})
+
+t.test('An admin who is made at the start', async t => {
+  const { id: user, email } = await person(app)
+  const variables = { DATABASE_URL, ADMIN_EMAIL: email, ADMIN_PASSWORD: PASSWORD }
+  const start = () => auditOf(() => build(t, variables, logger()))
+  t.strictSame(await start(), [{ event: 'role-changed', user, role: 'ADMIN' }])
+  t.strictSame(await start(), [])
+})
+
+t.test('No line has an email, a password or a token', async t => {
+  const lines = log.split('\n').filter(Boolean)
+  t.ok(lines.length > 60)
+  const secret = (line: string) => EMAIL.test(line) || TOKEN.test(line) ||
+    /correct horse|hunter2|argon2id\$/.test(line) || line.includes(CLIENT.IDP_CLIENT_SECRET)
+  t.strictSame(lines.filter(secret), [])
+})

@@ -1,0 +1,136 @@
+import diagnostics from 'node:diagnostics_channel'
+
+import t from 'tap'
+
+import { decodeState, encodeState } from '#lib/auth/oauth-state.js'
+import { CLIENT, fails, hangsUp, html, never, startFakeProvider } from '../../provider.ts'
+import { callback, fake, FIRST, plain, provider, SECOND, service, start, testLog } from './google-fixtures.ts'
+
+t.test('GET /auth/google/start sends to the provider, with all that the authorization request carries', async t => {
+  const { response, location, state } = await start('?redirect=/events%3Fpage=2')
+  t.equal(response.statusCode, 302)
+  t.equal(response.body, '')
+  t.equal(location.origin + location.pathname, `${provider.issuer}/auth`)
+  t.strictSame(Object.fromEntries(location.searchParams), {
+    response_type: 'code',
+    client_id: CLIENT.IDP_CLIENT_ID,
+    redirect_uri: CLIENT.IDP_REDIRECT_URI,
+    scope: 'openid email profile',
+    state,
+    nonce: JSON.parse(Buffer.from(state, 'base64url').toString()).n,
+    access_type: 'offline',
+    prompt: 'consent',
+    include_granted_scopes: 'true',
+  })
+  t.equal([...location.searchParams].length, 9, 'each once')
+})
+
+t.test('GET /auth/google/start makes a state of nonce, destination and frontend', async t => {
+  const { state } = await start('?redirect=/events')
+  t.match(state, /^[\w-]+$/, 'base64url')
+  const { n, ...others } = JSON.parse(Buffer.from(state, 'base64url').toString())
+  t.match(n, /^[\w-]{22}$/)
+  t.strictSame(others, { r: '/events', o: FIRST })
+  t.not(decodeState((await start('?redirect=/events')).state).n, n, 'a nonce is never used twice')
+})
+
+t.test('GET /auth/google/start uses redirect only if it is a string', async t => {
+  const table: [query: string, destination: string][] = [
+    ['', '/'],
+    ['?redirect=/a', '/a'],
+    ['?redirect=', ''],
+    ['?redirect=/a&redirect=/b', '/'],
+    ['?redirect[]=/a', '/'],
+    ['?Redirect=/a', '/'],
+    ['?redirect=/%C3%A9%20%26%3F%23+x', '/é &?# x'],
+    ['?redirect=https://evil.example/', 'https://evil.example/'],
+    ['?redirect=%F0%9F%98%80', '😀'],
+  ]
+  for (const [query, destination] of table) t.equal(decodeState((await start(query)).state).r, destination, query)
+})
+
+t.test('GET /auth/google/start chooses the frontend by the host name of Origin, else of Referer', async t => {
+  const table: [headers: Record<string, string>, frontend: string][] = [
+    [{}, FIRST],
+    [{ origin: SECOND }, SECOND],
+    [{ referer: `${SECOND}/login?x=1` }, SECOND],
+    [{ referer: 'https://second.example.org/' }, SECOND],
+    [{ origin: FIRST, referer: `${SECOND}/` }, FIRST],
+    [{ origin: 'null', referer: `${SECOND}/` }, SECOND],
+    [{ origin: 'https://evil.example', referer: `${SECOND}/` }, SECOND],
+    [{ origin: 'https://evil.example' }, FIRST],
+    [{ referer: 'https://second.example.org.evil.example/' }, FIRST],
+    [{ referer: 'https://second.example.org@evil.example/' }, FIRST],
+    [{ host: 'second.example.org' }, FIRST],
+  ]
+  for (const [headers, frontend] of table) {
+    t.equal(decodeState((await start('', headers)).state).o, frontend, JSON.stringify(headers))
+  }
+})
+
+t.test('GET /auth/google/start sets the nonce as a cookie, Secure only in production', async t => {
+  const { state, cookie } = await start()
+  t.equal(cookie, `oauth_state_nonce=${decodeState(state).n}; Max-Age=600; Path=/; SameSite=Lax`)
+
+  const production = await service(t, { IDP_ISSUER: provider.issuer, NODE_ENV: 'production' })
+  const other = await start('', {}, production)
+  t.equal(other.cookie, `oauth_state_nonce=${decodeState(other.state).n}; Max-Age=600; Path=/; Secure; SameSite=Lax`)
+})
+
+t.test('GET /auth/google/start answers 500 with the variables that are missing', async t => {
+  const table = [
+    ['IDP_CLIENT_ID'],
+    ['IDP_CLIENT_SECRET'],
+    ['IDP_REDIRECT_URI'],
+    ['IDP_CLIENT_ID', 'IDP_REDIRECT_URI'],
+    ['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET', 'IDP_REDIRECT_URI'],
+  ]
+  for (const missingVariables of table) {
+    const app = await service(t, Object.fromEntries(missingVariables.map(name => [name, ''])))
+    const { response } = await start('', {}, app)
+    const { details, ...body } = response.json()
+    t.equal(response.statusCode, 500)
+    t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
+    t.strictSame(body, { message: 'IdP OAuth not configured', missingVariables })
+    t.match(details, `Set ${missingVariables.join(', ')} `)
+    t.equal(response.headers['set-cookie'], undefined)
+  }
+})
+
+t.test('GET /auth/google/start and …/callback answer 500 while discovery fails, and only so long', async t => {
+  const fake = await startFakeProvider(t)
+  const app = await service(t, { IDP_ISSUER: fake.issuer })
+  t.strictSame(fake.requests, [], 'nothing is asked at boot')
+  const path = '/.well-known/openid-configuration'
+  const state = encodeState({ n: 'nonce', r: '/' })
+  for (const answer of [html, fails, hangsUp, never, { ...fake.metadata, issuer: 'https://evil.example' }]) {
+    fake.answers[path] = answer
+    const [{ response }, back] = await Promise.all([
+      start('', {}, app), callback({ code: 'a code of the tests', state }, 'nonce', app),
+    ])
+    t.strictSame([response.statusCode, response.json()], [500, { message: 'Failed to start IdP OAuth' }])
+    t.equal(response.headers['set-cookie'], undefined)
+    plain(t, back, 500, 'OAuth callback failed')
+  }
+  fake.answers[path] = fake.metadata
+  t.equal((await start('', {}, app)).response.statusCode, 302)
+  t.equal((await callback({ code: 'a code of the tests', state }, 'nonce', app)).response.statusCode, 302)
+})
+
+t.test('GET /auth/google/start sends to Google by default, which needs no request to it', async t => {
+  const requests: unknown[] = []
+  for (const channel of ['undici:request:create', 'http.client.request.start']) {
+    const note = (message: unknown) => { requests.push(message) }
+    diagnostics.subscribe(channel, note)
+    t.teardown(() => diagnostics.unsubscribe(channel, note))
+  }
+  const app = await service(t)
+  const { response, location } = await start('', {}, app)
+  t.equal(response.statusCode, 302)
+  t.equal(location.origin + location.pathname, 'https://accounts.google.com/o/oauth2/v2/auth')
+  t.strictSame(requests, [])
+  await fetch(`${fake.issuer}/keys`)
+  t.equal(requests.length, 1, 'a request would have been noticed')
+})
+
+testLog()

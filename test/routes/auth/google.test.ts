@@ -1,0 +1,260 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { exportSPKI, UnsecuredJWT } from 'jose'
+import t from 'tap'
+
+import { inject, person } from '../../helper.ts'
+import { type Account, html, newKey, startFakeProvider } from '../../provider.ts'
+import {
+  add, answering, app, count, fake, fakeApp, forged, me, plain, postToken, provider, service, signIn, stored, testLog,
+  UNVERIFIED,
+} from './google-fixtures.ts'
+
+/** Both ways to sign in with the provider; they end with an application token. */
+const WAYS: Record<string, (account: Account) => Promise<string>> = {
+  'POST /auth/google': async account => (await postToken(await provider.idToken(account))).json().token,
+  'GET /auth/google/callback': async account => (await signIn(account)).token!,
+}
+
+for (const [way, signIn] of Object.entries(WAYS)) {
+  t.test(`${way} creates an account: STUDENT, with names and picture, without a password`, async t => {
+    const account = add()
+    const token = await signIn(account)
+    const { id, created_at: created, updated_at: updated, ...row } = await stored(account.email)
+    t.strictSame(row, {
+      email: account.email,
+      password: '!',
+      idp_id: account.sub,
+      avatar: account.picture,
+      first_name: account.given_name,
+      last_name: account.family_name,
+      role: 'STUDENT',
+      club_id: null,
+    })
+    t.strictSame(created, updated)
+    t.strictSame(await me(token), {
+      id,
+      firstName: account.given_name,
+      lastName: account.family_name,
+      email: account.email,
+      avatar: account.picture,
+      role: 'STUDENT',
+      club: null,
+    })
+    t.match(app.jwt.verify(token), { sub: id, role: 'STUDENT' })
+    for (const password of ['!', account.password]) {
+      const response = await inject(app, 'POST', '/auth/login', { email: account.email, password })
+      t.strictSame([response.statusCode, response.json()], [401, { message: 'Invalid credentials' }])
+    }
+  })
+
+  t.test(`${way} creates an account of what the provider tells`, async t => {
+    const account = add({ given_name: undefined!, family_name: undefined!, picture: undefined! })
+    await signIn(account)
+    t.match(await stored(account.email),
+      { first_name: account.email!.split('@')[0], last_name: '', avatar: null, idp_id: account.sub })
+  })
+
+  t.test(`${way} links an account without idpId, which takes the picture if it has none`, async t => {
+    for (const avatar of [null, 'https://example.org/own.png']) {
+      const account = add()
+      const { id } = await person(app, 'CLUB_HEAD', { email: account.email, avatar, first_name: 'Grace' })
+      const before = await stored(account.email)
+      t.match(app.jwt.verify(await signIn(account)), { sub: id, role: 'CLUB_HEAD' })
+      const { updated_at: updated, ...row } = await stored(account.email)
+      t.strictSame({ ...row, updated_at: before.updated_at },
+        { ...before, idp_id: account.sub, avatar: avatar ?? account.picture })
+      t.ok(updated > before.updated_at)
+    }
+  })
+
+  t.test(`${way} leaves a linked account as it is`, async t => {
+    for (const fields of [{}, { avatar: 'https://example.org/own.png' }]) {
+      const account = add()
+      const { id, role } = await person(app, 'ADMIN', { email: account.email, idp_id: 'another', ...fields })
+      const before = await stored(account.email)
+      for (const time of ['first', 'second']) {
+        t.match(app.jwt.verify(await signIn(account)), { sub: id, role }, time)
+        t.strictSame(await stored(account.email), before, 'updated_at included')
+      }
+    }
+  })
+
+  t.test(`${way} signs in again to the account that it made`, async t => {
+    const account = add()
+    const first = await signIn(account)
+    const before = await stored(account.email)
+    Object.assign(account, { given_name: 'Grace', picture: 'https://example.org/new.png', sub: randomUUID() })
+    t.equal((await me(await signIn(account))).id, (await me(first)).id)
+    t.strictSame(await stored(account.email), before)
+  })
+
+  t.test(`${way}: first sign-ins of one person in parallel make one account`, async t => {
+    const account = add()
+    const tokens = await Promise.all(Array.from({ length: 6 }, () => signIn(account)))
+    const { id } = await stored(account.email)
+    for (const token of tokens) t.match(app.jwt.verify(token), { sub: id, role: 'STUDENT' })
+    t.equal(await count(account.email), 1)
+  })
+
+  t.test(`${way} finds the account that another sign-in makes at the same time`, async t => {
+    const account = add()
+    const waits = async () => (await app.sql`
+      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    `).length > 0
+    const { token, id } = await app.sql.begin(async sql => {
+      const [row] = await sql`
+        INSERT INTO users (email, password, first_name, last_name, idp_id, role)
+        VALUES (${account.email!}, '!', 'Ada', 'Lovelace', 'another', 'ADMIN') RETURNING id
+      `
+      const token = signIn(account)
+      while (!await waits()) await sleep(10)
+      return { token: [token], id: row!.id }
+    })
+    t.match(app.jwt.verify(await token[0]!), { sub: id, role: 'ADMIN' })
+    t.match(await stored(account.email), { idp_id: 'another' })
+  })
+}
+
+t.test('POST /auth/google answers 200 with the account and a token, as POST /auth/login does', async t => {
+  const account = add()
+  const response = await postToken(await provider.idToken(account))
+  const { user, token, ...others } = response.json()
+  t.equal(response.statusCode, 200)
+  t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
+  t.strictSame(others, {})
+  t.strictSame(user, { userId: (await stored(account.email)).id, email: account.email, role: 'STUDENT' })
+  t.type(token, 'string')
+  t.equal(response.headers['set-cookie'], undefined, 'no application cookie')
+})
+
+t.test('POST /auth/google uses the email as the provider has it', async t => {
+  const account = add({ email: `Ada.${randomUUID()}@Example.ORG` })
+  await person(app, 'ADMIN', { email: account.email!.toLowerCase() })
+  t.strictSame((await postToken(await provider.idToken(account))).json().user.role, 'STUDENT')
+})
+
+t.test('POST /auth/google answers 400 without an idToken; what is no object counts as {}', async t => {
+  for (const body of ['{}', '[]', 'null', '"text"', '7', 'true', '[{"idToken":"x"}]', '{"token":"x"}', '',
+    ...['""', 'null', '0', 'false'].map(idToken => `{"idToken":${idToken}}`)]) {
+    const response = await inject(app, 'POST', '/auth/google', body, { 'content-type': 'application/json' })
+    t.strictSame([response.statusCode, response.json()], [400, { message: 'idToken is required' }], body)
+  }
+  const response = await inject(app, 'POST', '/auth/google')
+  t.strictSame([response.statusCode, response.json()], [400, { message: 'idToken is required' }], 'no body')
+})
+
+t.test('POST /auth/google answers 401 for an idToken that is no text', async t => {
+  for (const idToken of [1, true, {}, [], ['x'], { toString: 1 }]) {
+    const response = await postToken(idToken)
+    t.strictSame([response.statusCode, response.json()], [401, { message: 'IdP login failed' }])
+  }
+})
+
+t.test('POST /auth/google answers 401 for a token without a verified email', async t => {
+  for (const claims of [{ email: undefined! }, { email: '' }, { email_verified: false }]) {
+    const account = add(claims)
+    const response = await postToken(await provider.idToken(account))
+    t.strictSame([response.statusCode, response.json()], [401, { message: 'Invalid IdP token' }])
+    t.equal(await count(account.email), 0)
+  }
+  const account = add({ email_verified: false })
+  await person(app, 'ADMIN', { email: account.email })
+  const response = await postToken(await provider.idToken(account))
+  t.strictSame([response.statusCode, response.json()], [401, { message: 'Invalid IdP token' }])
+  t.match(await stored(account.email), { idp_id: null }, 'nobody takes over an account by an unverified email')
+})
+
+t.test('An email that the provider does not vouch for takes over no account, whatever the claim is', async t => {
+  const { id, email } = await person(fakeApp, 'ADMIN')
+  for (const claim of UNVERIFIED) {
+    const what = `email_verified: ${JSON.stringify(claim)}`
+    const claims = { sub: 'a stranger', email, email_verified: claim }
+    const response = await postToken(await fake.idToken(claims), fakeApp)
+    t.strictSame([response.statusCode, response.json()], [401, { message: 'Invalid IdP token' }], what)
+    answering(t, { '/userinfo': claims })
+    plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'No email in profile', what)
+  }
+  t.match(await stored(email, fakeApp), { id, idp_id: null })
+})
+
+t.test('IDP_EMAIL_VERIFIED=assume is for a provider that never sends the claim', async t => {
+  const assuming = await service(t, { IDP_ISSUER: fake.issuer, IDP_EMAIL_VERIFIED: 'assume' })
+  const { id, email } = await person(assuming, 'CLUB_HEAD')
+  for (const claim of UNVERIFIED.slice(1)) {
+    const response = await postToken(await fake.idToken({ sub: 'a stranger', email, email_verified: claim }), assuming)
+    t.equal(response.statusCode, 401, `email_verified: ${JSON.stringify(claim)}`)
+  }
+  const response = await postToken(await fake.idToken({ sub: 'the owner', email, email_verified: undefined }), assuming)
+  t.equal(response.statusCode, 200)
+  t.match(response.json(), { user: { userId: id, role: 'CLUB_HEAD' } })
+  t.match(await stored(email), { idp_id: 'the owner' })
+})
+
+t.test('POST /auth/google answers 401 for a token that does not verify', async t => {
+  const now = Math.floor(Date.now() / 1000)
+  const other = await newKey('RS256', 'one')
+  const publicKey = new TextEncoder().encode(await exportSPKI(fake.rsa.publicKey))
+  const good = await fake.idToken()
+  const tokens: Record<string, string> = {
+    'no token': 'text',
+    'another audience': await fake.idToken({ aud: 'another' }),
+    'another issuer': await fake.idToken({ iss: 'https://accounts.google.com' }),
+    'another key': await fake.idToken({}, {}, other.key),
+    'an unknown key': await fake.idToken({}, { kid: 'two' }, other.key),
+    expired: await fake.idToken({ exp: now - 90 }),
+    'not valid yet': await fake.idToken({ nbf: now + 90 }),
+    none: new UnsecuredJWT({ ...fake.claims }).encode(),
+    'HS256 by the public key': await fake.idToken({}, { alg: 'HS256' }, publicKey),
+    'a changed signature': good.replace(/\.[^.]{8}([^.]*)$/, '.AAAAAAAA$1'),
+    'an application token': (await person(fakeApp, 'ADMIN')).token,
+    'a token of another provider': await provider.idToken(add()),
+  }
+  for (const [what, token] of Object.entries(tokens)) {
+    const response = await postToken(token, fakeApp)
+    t.strictSame([response.statusCode, response.json()], [401, { message: 'IdP login failed' }], what)
+  }
+  t.equal(await count(fake.claims.email, fakeApp), 0)
+  t.equal((await postToken(good, fakeApp)).statusCode, 200, 'the good one is good')
+})
+
+t.test('POST /auth/google answers 401 when the provider, the database or the signing fails', async t => {
+  const failed = [401, { message: 'IdP login failed' }]
+  const down = await startFakeProvider(t)
+  const app = await service(t, { IDP_ISSUER: down.issuer })
+  const idToken = await down.idToken({ sub: 'subject' })
+
+  down.answers['/keys'] = html
+  const response = await postToken(idToken, app)
+  t.strictSame([response.statusCode, response.json()], failed, 'keys')
+
+  Object.assign(down.answers, { '/keys': { keys: [down.rsa.jwk] } })
+  const nul = await postToken(await down.idToken({ email: 'nul\u0000@example.org' }), app)
+  t.strictSame([nul.statusCode, nul.json()], failed, 'what PostgreSQL cannot store')
+
+  const { issueToken } = app
+  Object.assign(app, { issueToken () { throw new Error('no key') } })
+  const unsigned = await postToken(idToken, app)
+  t.strictSame([unsigned.statusCode, unsigned.json()], failed, 'signing')
+  Object.assign(app, { issueToken })
+
+  await app.sql.end({ timeout: 0 })
+  const stored = await postToken(idToken, app)
+  t.strictSame([stored.statusCode, stored.json()], failed, 'database')
+})
+
+t.test('POST /auth/google answers 500 without a client id; the other variables are not needed', async t => {
+  const bare = await service(t, { IDP_ISSUER: provider.issuer, IDP_CLIENT_ID: '' })
+  t.equal((await inject(bare, 'POST', '/auth/google', {})).statusCode, 400, 'after the check of the body')
+  const response = await postToken('text', bare)
+  const { details, ...body } = response.json()
+  t.equal(response.statusCode, 500)
+  t.strictSame(body, { message: 'IdP client not configured', missingVariable: 'IDP_CLIENT_ID' })
+  t.match(details, /^Set IDP_CLIENT_ID\b/)
+
+  const small = await service(t, { IDP_ISSUER: provider.issuer, IDP_CLIENT_SECRET: '', IDP_REDIRECT_URI: '' })
+  t.equal((await postToken(await provider.idToken(add()), small)).statusCode, 200)
+})
+
+testLog()

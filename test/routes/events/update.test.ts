@@ -1,0 +1,151 @@
+import t from 'tap'
+
+import { answers, invalid, says, shown, unknownIds, unknownPaths } from '../../assertions.ts'
+import { person } from '../../helper.ts'
+import {
+  app, badDates, body, clubOf, countRegistrations, dates, ghost, invalidFields, makeClub, makeEvent, makeHead,
+  makeRegistration, send, UNKNOWN,
+} from './fixtures.ts'
+
+t.test('PUT /events/:id', async t => {
+  const club = await makeClub()
+  const other = await makeClub({ image_url: null })
+  const head = await makeHead(club)
+  const stranger = await makeHead(other)
+  const admin = await person(app, 'ADMIN')
+  const message = 'Event updated successfully'
+  const find = async (id: string) => {
+    const rows = await app.sql`
+      SELECT id, title, description, image_url AS "imageUrl", date, club_id AS "clubId", created_at AS "createdAt"
+      FROM events WHERE id = ${id}
+    `
+    return JSON.parse(JSON.stringify(rows[0]))
+  }
+
+  t.test('changes what is given and nothing else', async t => {
+    const cases: [payload: object, changes: object][] = [
+      [{}, {}],
+      [{ title: 'abc' }, { title: 'abc' }],
+      [{ description: '1234567890' }, { description: '1234567890' }],
+      [{ data: '2031-02-03' }, { date: '2031-02-03T00:00:00.000Z' }],
+      [{ imageUrl: 'data:,x' }, { imageUrl: 'data:,x' }],
+      [{ clubId: '' }, {}],
+      [{ clubId: club.id }, {}],
+      [{ id: UNKNOWN, date: '2000-01-01', createdAt: '2000-01-01', title: 'Go night' }, { title: 'Go night' }],
+      [{ ...body, title: 'All of it' }, { title: 'All of it' }],
+    ]
+    for (const someone of [head, admin]) {
+      for (const [payload, changes] of cases) {
+        const event = await makeEvent(club.id)
+        const bystander = await makeEvent(club.id)
+        await makeRegistration(admin.id, event.id)
+        const changed = { ...event, ...changes }
+        const response = await someone.inject('PUT', `/events/${event.id}`, payload)
+        answers(t, response, 200, { event: { ...changed, club: clubOf(club) }, message }, JSON.stringify(payload))
+        t.strictSame([await find(event.id), await find(bystander.id)], [changed, bystander])
+        t.equal(await countRegistrations(event.id), 1)
+      }
+    }
+  })
+
+  t.test('keeps an imageUrl that is null', async t => {
+    const event = await makeEvent(club.id, { image_url: null })
+    const response = await head.inject('PUT', `/events/${event.id}/`, { title: 'Still plain' })
+    answers(t, response, 200, { event: { ...event, title: 'Still plain', club: clubOf(club) }, message })
+  })
+
+  t.test('moves an event to any club that exists', async t => {
+    const event = await makeEvent(club.id)
+    const moved = { ...event, clubId: other.id, club: { name: other.name, imageUrl: null } }
+    answers(t, await head.inject('PUT', `/events/${event.id}`, { clubId: other.id }), 200, { event: moved, message })
+    // It is the other club's event now.
+    says(t, await head.inject('PUT', `/events/${event.id}`, {}), 403, 'Not allowed to modify this event')
+    t.equal((await stranger.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
+    t.equal((await admin.inject('PUT', `/events/${event.id}`, { clubId: club.id })).statusCode, 200)
+    t.strictSame(await find(event.id), event)
+  })
+
+  t.test('fails on a club that does not exist', async t => {
+    const event = await makeEvent(club.id)
+    for (const clubId of unknownIds(club.id)) {
+      const response = await head.inject('PUT', `/events/${event.id}`, { clubId, title: 'Not to be seen' })
+      says(t, response, 500, 'Error updating event', shown(clubId))
+    }
+    t.strictSame(await find(event.id), event)
+  })
+
+  t.test('stores the date that is meant', async t => {
+    const { id } = await makeEvent(club.id)
+    for (const [data, date] of dates) {
+      const response = await head.inject('PUT', `/events/${id}`, { data })
+      t.strictSame([response.statusCode, response.json().event?.date], [200, date], data)
+    }
+  })
+
+  t.test('fails on a date that cannot be read or stored, and changes nothing', async t => {
+    const event = await makeEvent(club.id)
+    for (const data of badDates) {
+      const response = await head.inject('PUT', `/events/${event.id}`, { data, title: 'Not to be seen' })
+      says(t, response, 500, 'Error updating event', data.slice(0, 40))
+    }
+    t.strictSame(await find(event.id), event)
+  })
+
+  t.test('checks every field, and reports each', async t => {
+    const event = await makeEvent(club.id)
+    const cases: typeof invalidFields = [
+      ...invalidFields, [{ clubId: null }, 'clubId'], [{ clubId: 1 }, 'clubId'], [{ clubId: ['x'] }, 'clubId'],
+      [{ clubId: '\0' }, 'clubId'],
+    ]
+    for (const [fields, ...paths] of cases) {
+      invalid(t, await head.inject('PUT', `/events/${event.id}`, fields), paths, JSON.stringify(fields))
+    }
+    for (const payload of ['[]', '"text"', 'null', '1', 'false']) {
+      invalid(t, await send(head, 'PUT', `/events/${event.id}`, payload), [''], payload)
+    }
+    t.strictSame(await find(event.id), event)
+  })
+
+  t.test('is for the head of the event\'s current club, and for admins', async t => {
+    const event = await makeEvent(club.id)
+    const changing = await makeHead(other)
+    const refused = [stranger, changing, await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]
+    for (const someone of refused) {
+      const response = await someone.inject('PUT', `/events/${event.id}`, { title: 'Taken over' })
+      says(t, response, 403, 'Not allowed to modify this event')
+    }
+    t.strictSame(await find(event.id), event)
+    await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${changing.id}`
+    t.equal((await changing.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
+    await app.sql`UPDATE users SET club_id = NULL WHERE id = ${changing.id}`
+    says(t, await changing.inject('PUT', `/events/${event.id}`, {}), 403, 'Not allowed to modify this event')
+    for (const fields of [{}, { club_id: other.id }]) {
+      const someone = await person(app, 'ADMIN', fields)
+      t.equal((await someone.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
+    }
+  })
+
+  t.test('answers 404 for an event that does not exist', async t => {
+    const { id } = await makeEvent(club.id)
+    for (const unknown of unknownPaths(id)) {
+      for (const someone of [head, admin, await person(app, 'CLUB_HEAD')]) {
+        const response = await someone.inject('PUT', `/events/${unknown}`, {})
+        says(t, response, 404, 'Event not found', unknown.slice(0, 60))
+      }
+    }
+  })
+
+  t.test('checks the body first, then the event, then the ownership, then what is to be stored', async t => {
+    const { id } = await makeEvent(club.id)
+    invalid(t, await stranger.inject('PUT', `/events/${UNKNOWN}`, { title: '' }), ['title'])
+    invalid(t, await stranger.inject('PUT', `/events/${id}`, { title: '' }), ['title'])
+    for (const payload of [{ data: 'tomorrow' }, { clubId: UNKNOWN }]) {
+      says(t, await head.inject('PUT', `/events/${UNKNOWN}`, payload), 404, 'Event not found')
+      says(t, await stranger.inject('PUT', `/events/${id}`, payload), 403, 'Not allowed to modify this event')
+    }
+  })
+
+  t.test('the id is a nonempty string', async t => {
+    invalid(t, await admin.inject('PUT', '/events//', {}), ['id'])
+  })
+})

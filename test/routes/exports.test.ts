@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+
+import { parse } from 'csv-parse/sync'
+import fc from 'fast-check'
+import type { LightMyRequestResponse } from 'fastify'
+import t, { type Test } from 'tap'
+
+import { buildApp } from '#lib/app.js'
+import { answers } from '../assertions.ts'
+import { build, createDatabase, inject, person, type Person, testConfig } from '../helper.ts'
+
+const app = await build(t)
+const admin = await person(app, 'ADMIN')
+
+const UNKNOWN = { message: 'Event not found' }
+const FORBIDDEN = { message: 'Not allowed to view registrations for this event' }
+
+async function addClub (name: string = randomUUID()) {
+  const [row] = await app.sql<{ id: string }[]>`
+    INSERT INTO clubs (name, description) VALUES (${name}, 'A club') RETURNING id
+  `
+  return row!.id
+}
+
+async function addEvent (club: string, title = 'Chess Night') {
+  const [row] = await app.sql<{ id: string }[]>`
+    INSERT INTO events (title, description, date, club_id)
+    VALUES (${title}, 'Ten games', '2030-01-31T23:30:00Z', ${club}) RETURNING id
+  `
+  return row!.id
+}
+
+/** Registers people for an event, one every minute. */
+async function register (event: string, people: Pick<Person, 'id'>[]) {
+  for (const [n, { id }] of people.entries()) {
+    const time = new Date(Date.UTC(2026, 0, 31, 9, n))
+    await app.sql`INSERT INTO event_registrations (user_id, event_id, registered_at) VALUES (${id}, ${event}, ${time})`
+  }
+}
+
+const exportOf = (event: string) => `/exports/events/${event}/registrations.csv`
+
+/** The rows of a file, which must be one. */
+function rowsOf (t: Test, { statusCode, headers, body }: LightMyRequestResponse): string[][] {
+  t.strictSame([statusCode, headers['content-type']], [200, 'text/csv; charset=utf-8'])
+  t.equal(headers['cache-control'], 'no-store')
+  t.ok(body.startsWith('\ufeff'), 'spreadsheets know the encoding')
+  t.ok(body.endsWith('\r\n'))
+  return parse(body, { bom: true, record_delimiter: '\r\n' })
+}
+
+t.test('GET /exports/events/:id/registrations.csv has who is registered, the newest first', async t => {
+  const event = await addEvent(await addClub())
+  const [ada, bob] = [await person(app), await person(app, 'STUDENT', { first_name: 'Bob, "the"', last_name: 'Bée\n' })]
+  await register(event, [ada, bob])
+  await register(await addEvent(await addClub()), [admin])
+  const response = await admin.inject('GET', exportOf(event))
+  t.strictSame(rowsOf(t, response), [
+    ['name', 'email', 'registeredAt'],
+    ['Bob, "the" Bée\n', bob.email, '2026-01-31T09:01:00.000Z'],
+    ['Ada Lovelace', ada.email, '2026-01-31T09:00:00.000Z'],
+  ])
+  t.equal(response.headers['content-disposition'], 'attachment; filename="registrations-2030-01-31-chess-night.csv"')
+})
+
+t.test('GET /exports/events/:id/registrations.csv without a registration has the header only', async t => {
+  const names = [['Soirée: "Échecs"', '-soiree-echecs'], ['将棋', ''], ['x'.repeat(99), `-${'x'.repeat(50)}`]]
+  for (const [title, name] of names) {
+    const response = await admin.inject('GET', exportOf(await addEvent(await addClub(), title)))
+    t.strictSame(rowsOf(t, response), [['name', 'email', 'registeredAt']])
+    t.equal(response.headers['content-disposition'], `attachment; filename="registrations-2030-01-31${name}.csv"`)
+  }
+})
+
+t.test('GET /exports/events/:id/registrations.csv is for whoever may see the registrations', async t => {
+  const [own, other] = [await addClub(), await addClub()]
+  const head = await person(app, 'CLUB_HEAD', { club_id: own })
+  const homeless = await person(app, 'CLUB_HEAD')
+  const [mine, foreign] = [await addEvent(own), await addEvent(other)]
+  for (const [who, event, status, body] of [
+    [head, mine, 200], [admin, foreign, 200],
+    [head, foreign, 403, FORBIDDEN], [homeless, mine, 403, FORBIDDEN],
+    [head, randomUUID(), 404, UNKNOWN], [admin, 'unknown', 404, UNKNOWN], [admin, '%00', 404, UNKNOWN],
+    [admin, '', 400, { message: 'Event ID is required' }],
+  ] as const) {
+    const [response, listed] = [
+      await who.inject('GET', exportOf(event)), await who.inject('GET', `/events/${event}/registrations`),
+    ]
+    t.strictSame([response.statusCode, listed.statusCode], [status, status], `${who.role} ${event}`)
+    if (body) answers(t, response, status, body)
+    if (body) t.strictSame(listed.json(), body, 'the same text as the list has')
+  }
+})
+
+t.test('GET /exports/users.csv has every user, the newest first', async t => {
+  const app = await build(t)
+  const [club] = await app.sql<{ id: string }[]>`
+    INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id
+  `
+  const time = (n: number) => new Date(Date.UTC(2026, 0, 31, 9, n))
+  const head = await person(app, 'CLUB_HEAD', { club_id: club!.id, created_at: time(0) })
+  const admin = await person(app, 'ADMIN', { created_at: time(1), password: '$argon2id$secret', idp_id: 'subject' })
+  const response = await admin.inject('GET', '/exports/users.csv')
+  t.strictSame(rowsOf(t, response), [
+    ['email', 'firstName', 'lastName', 'role', 'club', 'createdAt'],
+    [admin.email, 'Ada', 'Lovelace', 'ADMIN', '', '2026-01-31T09:01:00.000Z'],
+    [head.email, 'Ada', 'Lovelace', 'CLUB_HEAD', 'Chess', '2026-01-31T09:00:00.000Z'],
+  ])
+  t.equal(response.headers['content-disposition'], 'attachment; filename="users.csv"')
+})
+
+t.test('Every one of many rows is there once, whatever they have in common', async t => {
+  const app = await build(t)
+  const admin = await person(app, 'ADMIN')
+  await app.sql`
+    INSERT INTO users (email, password, first_name, last_name, created_at)
+    SELECT n || '@example.org', '!', 'Ada', 'Lovelace', timestamptz '2026-01-31' + n / 700 * interval '1 s'
+    FROM generate_series(1, 2500) AS n
+  `
+  const [, ...rows] = rowsOf(t, await admin.inject('GET', '/exports/users.csv'))
+  t.equal(rows.length, 2501)
+  t.equal(new Set(rows.map(([email]) => email)).size, 2501)
+  const times = rows.map(row => row.at(-1)!)
+  t.strictSame(times, times.toSorted().reverse())
+  const thousand = await app.sql`DELETE FROM users WHERE ctid IN (SELECT ctid FROM users OFFSET 1000)`
+  t.equal(thousand.count, 1501)
+  t.equal(rowsOf(t, await admin.inject('GET', '/exports/users.csv')).length, 1001, 'a batch that is full and the last')
+})
+
+t.test('Cells are what somebody has written, and no formula', async t => {
+  const text = fc.array(fc.oneof(fc.string({ unit: 'binary', maxLength: 10 }), fc.constantFrom(
+    '=1+1', '+', '-', '@SUM(A1)', '\t', '\r', '\n', '"', ',', ';', '=cmd|\' /C calc\'!A0', '\r\n=1', '\ufeff', '＝1', '|'
+  )), { maxLength: 4 }).map(parts => parts.join('').replaceAll('\0', ''))
+  const event = await addEvent(await addClub())
+  const ada = await person(app)
+  await register(event, [ada])
+  await fc.assert(fc.asyncProperty(text, text, async (first, last) => {
+    await app.sql`UPDATE users SET first_name = ${first}, last_name = ${last} WHERE id = ${ada.id}`
+    const [, [name] = []] = rowsOf(t, await admin.inject('GET', exportOf(event)))
+    const whole = `${first} ${last}`
+    t.ok(name === whole || name === `'${whole}`, JSON.stringify([whole, name]))
+    t.notMatch(name, /^[=+\-@\t\r]/)
+    if (!t.passing()) throw new Error('It is another')
+  }), { numRuns: 60 })
+})
+
+t.test('A file that cannot be read on is cut off, and no one takes it for a whole one', async t => {
+  // Whoever records its responses has them whole.
+  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+  t.teardown(() => app.close())
+  await app.ready()
+  const admin = await person(app, 'ADMIN')
+  await app.sql`
+    INSERT INTO users (email, password, first_name, last_name, created_at)
+    SELECT n || '@example.org', '!', repeat('x', 3000), 'Lovelace', timestamptz '2026-01-31'
+    FROM generate_series(1, 12000) AS n
+  `
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const response = await fetch(`http://127.0.0.1:${port}/exports/users.csv`, {
+    headers: { authorization: `Bearer ${admin.token}` },
+  })
+  t.equal(response.status, 200)
+  await app.sql.end({ timeout: 0 })
+  await t.rejects(response.text())
+})
+
+t.test('HEAD /exports/users.csv tells of the file', async t => {
+  const { statusCode, headers, body } = await inject(app, 'HEAD', '/exports/users.csv', undefined, {
+    authorization: `Bearer ${admin.token}`,
+  })
+  t.strictSame([statusCode, headers['content-type'], body], [200, 'text/csv; charset=utf-8', ''])
+})

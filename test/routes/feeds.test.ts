@@ -1,0 +1,372 @@
+// Calendars and feeds, as those read them who subscribe: two readers of iCalendar, and a strict one of XML.
+import { randomUUID } from 'node:crypto'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+
+import fc from 'fast-check'
+import ICAL from 'ical.js'
+import nodeIcal from 'node-ical'
+import { SaxesParser } from 'saxes'
+import t, { type Test } from 'tap'
+
+import { answers } from '../assertions.ts'
+import { build, inject, person } from '../helper.ts'
+
+const FRONTEND_URL = 'https://app.example.org,https://other.example.org'
+
+const app = await build(t, { FRONTEND_URL })
+const bare = await build(t)
+
+/** What is added to the database of a service, and named by what it is given. */
+async function addClub (fields: Record<string, unknown> = {}, { sql } = app) {
+  const [row] = await sql<{ id: string }[]>`
+    INSERT INTO clubs ${sql({ name: randomUUID(), description: 'A club', ...fields })} RETURNING id
+  `
+  return row!.id
+}
+
+async function addEvents (events: Record<string, unknown>[], { sql } = app) {
+  const rows = events.map(event => ({ title: 'Open day', description: 'Come and see', date: new Date(), ...event }))
+  const added = rows.length > 0 ? await sql<{ id: string }[]>`INSERT INTO events ${sql(rows)} RETURNING id` : []
+  return added.map(({ id }) => id)
+}
+
+async function addBlogs (blogs: Record<string, unknown>[], { sql } = app) {
+  const rows = blogs.map(blog => ({ title: 'A title', content: 'Content', status: 'PUBLISHED', ...blog }))
+  const added = rows.length > 0 ? await sql<{ id: string }[]>`INSERT INTO blogs ${sql(rows)} RETURNING id` : []
+  return added.map(({ id }) => id)
+}
+
+/** Nothing is left but the people. */
+async function empty ({ sql } = app) {
+  await sql`
+    WITH registrations AS (DELETE FROM event_registrations), events AS (DELETE FROM events),
+      blogs AS (DELETE FROM blogs), members AS (UPDATE users SET club_id = NULL WHERE club_id IS NOT NULL)
+    DELETE FROM clubs
+  `
+}
+
+/** The body of an answer of this type. */
+async function read (t: Test, path: string, type: string, service = app) {
+  const { statusCode, headers, body } = await inject(service, 'GET', path)
+  t.strictSame([statusCode, headers['content-type']], [200, type], path)
+  return body
+}
+
+const readCalendar = async (t: Test, path: string, service = app) =>
+  parseCalendar(t, await read(t, path, 'text/calendar; charset=utf-8', service))
+
+interface CalendarEvent {
+  uid: string
+  summary: string
+  description: string
+  start: string
+  hours: number
+  stamp: string
+  lastModified: string
+  created: string
+  organizer: string
+  url: string | null
+}
+
+/** Reads a calendar, which must be by the letter of RFC 5545, and mean the same to both readers. */
+function parseCalendar (t: Test, body: string) {
+  const lines = body.split('\r\n')
+  t.equal(lines.pop(), '', 'the last line ends like the others')
+  const wrong = lines.filter(line => Buffer.byteLength(line) > 75 || /[^\P{Cc}\t]/u.test(line))
+  t.strictSame(wrong, [], 'lines are short, and there is no control character in them')
+
+  const calendar = new ICAL.Component(ICAL.parse(body))
+  const events = calendar.getAllSubcomponents('vevent').map(component => {
+    const event = new ICAL.Event(component)
+    const time = (name: string) => String(component.getFirstPropertyValue(name))
+    return {
+      uid: event.uid,
+      summary: event.summary,
+      description: event.description,
+      start: time('dtstart'),
+      hours: event.duration.toSeconds() / 3600,
+      stamp: time('dtstamp'),
+      lastModified: time('last-modified'),
+      created: time('created'),
+      organizer: String(component.getFirstProperty('organizer')?.getFirstParameter('cn')),
+      url: component.getFirstPropertyValue('url') as string | null,
+    } satisfies CalendarEvent
+  })
+
+  // node-ical takes an escaped backslash before an n for a line break, and leaves out blank or quoted ends.
+  const comparable = (text = '') => text.replace(/[\\\s"]/g, '').replaceAll('n', '')
+  const others = Object.values(nodeIcal.sync.parseICS(body)).filter(component => component?.type === 'VEVENT')
+  const shown = (event: nodeIcal.VEvent) => ({
+    uid: event.uid,
+    summary: comparable(event.summary as string | undefined),
+    description: comparable(event.description as string | undefined),
+    start: `${event.start.toISOString().slice(0, 19)}Z`,
+    hours: (event.end!.getTime() - event.start.getTime()) / 3_600_000,
+  })
+  t.strictSame(
+    others.map(event => shown(event as nodeIcal.VEvent)),
+    events.map(({ uid, summary, description, start, hours }) =>
+      ({ uid, summary: comparable(summary), description: comparable(description), start, hours })),
+    'another reader takes it for the same')
+  return { name: String(calendar.getFirstPropertyValue('name')), calendar, events }
+}
+
+interface Element {
+  name: string
+  attributes: Record<string, string>
+  children: Element[]
+  text: string
+}
+
+/** Reads XML, which must be well-formed. */
+function parseXml (body: string) {
+  const root: Element = { name: '', attributes: {}, children: [], text: '' }
+  const open = [root]
+  const parser = new SaxesParser()
+  parser.on('error', error => { throw error })
+  parser.on('opentag', ({ name, attributes }) => {
+    const element = { name, attributes: { ...attributes }, children: [], text: '' }
+    open.at(-1)!.children.push(element)
+    open.push(element)
+  })
+  parser.on('text', text => { open.at(-1)!.text += text })
+  parser.on('cdata', text => { open.at(-1)!.text += text })
+  parser.on('closetag', () => { open.pop() })
+  parser.write(body).close()
+  return root.children[0]!
+}
+
+/** The text of the child that is found by these names. */
+const textOf = (element: Element, ...names: string[]) => childOf(element, ...names)?.text
+
+const childOf = (element: Element, ...names: string[]) =>
+  names.reduce<Element | undefined>((found, name) => found?.children.find(child => child.name === name), element)
+
+async function readFeed (t: Test, service = app) {
+  const body = await read(t, '/feeds/blogs.atom', 'application/atom+xml; charset=utf-8', service)
+  const feed = parseXml(body)
+  return { body, feed, entries: feed.children.filter(({ name }) => name === 'entry') }
+}
+
+t.test('GET /feeds/events.ics is a calendar of all events, for anyone', async t => {
+  await empty()
+  const [chess, go] = [await addClub({ name: 'Chess; "the" Club, Ltd.' }), await addClub({ name: 'Go' })]
+  const createdAt = new Date('2026-01-01T00:00:00.900Z')
+  const [first, second] = [...await addEvents([
+    { club_id: chess, date: new Date('2026-01-31T09:30:00.120Z'), created_at: createdAt, updated_at: createdAt },
+  ]), ...await addEvents([
+    { club_id: go, date: new Date('2026-03-29T01:30:00Z'), title: 'Go, go; go\\n', description: 'Line 1\r\nLine 2\n' },
+  ])]
+  const { name, calendar, events } = await readCalendar(t, '/feeds/events.ics')
+  t.equal(name, 'Events')
+  t.equal(calendar.getFirstPropertyValue('version'), '2.0')
+  t.match(calendar.getFirstPropertyValue('prodid'), /^-\/\/.+\/\/EN$/)
+  t.equal(String(calendar.getFirstPropertyValue('refresh-interval')), 'PT1H')
+  t.equal(calendar.getFirstPropertyValue('x-published-ttl'), 'PT1H')
+  t.equal(calendar.getFirstPropertyValue('method'), null, 'nobody is invited')
+  t.strictSame(events[0], {
+    uid: first,
+    summary: 'Open day',
+    description: 'Come and see',
+    start: '2026-01-31T09:30:00Z',
+    hours: 2,
+    stamp: '2026-01-01T00:00:00Z',
+    lastModified: '2026-01-01T00:00:00Z',
+    created: '2026-01-01T00:00:00Z',
+    organizer: 'Chess; "the" Club, Ltd.',
+    url: 'https://app.example.org/events',
+  })
+  t.match(events[1], { uid: second, summary: 'Go, go; go\\n', description: 'Line 1\nLine 2\n', organizer: 'Go' })
+  t.equal(events.length, 2)
+  t.notMatch(await read(t, '/feeds/events.ics', 'text/calendar; charset=utf-8'), '@', 'there is no email')
+})
+
+t.test('GET /feeds/events.ics tells when an event was changed, under the same UID', async t => {
+  await empty()
+  const club = await addClub()
+  const head = await person(app, 'CLUB_HEAD', { club_id: club })
+  const past = new Date('2026-01-01T00:00:00Z')
+  const [id] = await addEvents([{ club_id: club, created_at: past, updated_at: past }])
+  await head.inject('PUT', `/events/${id}`, { title: 'Moved', data: '2030-01-31T09:30:00+01:00' })
+  const { events: [event] } = await readCalendar(t, '/feeds/events.ics')
+  t.match(event, { uid: id, summary: 'Moved', start: '2030-01-31T08:30:00Z', created: '2026-01-01T00:00:00Z' })
+  t.ok(event!.lastModified > '2026-01-01T00:00:00Z')
+  t.equal(event!.stamp, event!.lastModified)
+})
+
+t.test('GET /feeds/events.ics without an event is an empty calendar', async t => {
+  await empty(bare)
+  const { events } = await readCalendar(t, '/feeds/events.ics', bare)
+  t.strictSame(events, [])
+})
+
+t.test('GET /feeds/events.ics has events from 1900 to 9999, in their order', async t => {
+  await empty(bare)
+  const club = await addClub({}, bare)
+  const dates = ['1900-01-01T00:00:00Z', '1969-12-31T23:59:59Z', '2026-10-25T01:30:00Z', '9999-12-31T20:59:59Z']
+  const all = ['0001-01-01T00:00:00Z', '1899-12-31T23:59:59Z', ...dates]
+  await addEvents(all.toReversed().map(date => ({ club_id: club, date: new Date(date) })), bare)
+  const { events } = await readCalendar(t, '/feeds/events.ics', bare)
+  t.strictSame(events.map(({ start }) => start), dates)
+  t.strictSame(events.map(({ url }) => url), dates.map(() => null), 'there is no app to link to')
+})
+
+t.test('GET /feeds/events.ics has every one of many events', async t => {
+  await empty(bare)
+  const club = await addClub({}, bare)
+  const ids = await addEvents(Array.from({ length: 1001 }, () => ({ club_id: club })), bare)
+  const { events } = await readCalendar(t, '/feeds/events.ics', bare)
+  t.strictSame(events.map(({ uid }) => uid).sort(), ids.sort())
+})
+
+t.test('GET /feeds/clubs/:id.ics is a calendar of the events of a club', async t => {
+  await empty()
+  const [chess, go, idle] = [await addClub({ name: 'Chess' }), await addClub(), await addClub({ name: 'Idle\nfolk' })]
+  const [id] = await addEvents([{ club_id: chess }, { club_id: go }])
+  const { name, events } = await readCalendar(t, `/feeds/clubs/${chess}.ics`)
+  t.equal(name, 'Chess')
+  t.strictSame(events.map(({ uid }) => uid), [id])
+  const empties = await readCalendar(t, `/feeds/clubs/${idle}.ics`)
+  t.strictSame([empties.name, empties.events], ['Idle folk', []])
+})
+
+t.test('GET /feeds/clubs/:id.ics answers 404 for an unknown club', async t => {
+  for (const id of [randomUUID(), 'unknown', '%00', 'x'.repeat(10_000), '%F0%9F%98%80', '..ics', '']) {
+    answers(t, await inject(app, 'GET', `/feeds/clubs/${id}.ics`), 404, { message: 'Club not found' }, id.slice(0, 40))
+  }
+  answers(t, await inject(app, 'GET', `/feeds/clubs/${randomUUID()}`), 404, { message: 'Not found' })
+})
+
+t.test('GET /feeds/blogs.atom is a feed of the newest fifty published blogs', async t => {
+  await empty()
+  const ada = await person(app, 'STUDENT', { email: 'nobody-reads@example.org', first_name: '<Ada>', last_name: '&c' })
+  const time = (n: number) => new Date(Date.UTC(2026, 0, 1, 0, n))
+  const ids = await addBlogs(Array.from({ length: 52 }, (_, n) =>
+    ({ author_id: ada.id, title: `Blog ${n}`, created_at: time(n), updated_at: time(100 - n) })))
+  await addBlogs(['DRAFT', 'ARCHIVED'].map(status => ({ author_id: ada.id, status })))
+
+  const { body, feed, entries } = await readFeed(t)
+  t.match(feed, { name: 'feed', attributes: { xmlns: 'http://www.w3.org/2005/Atom' } })
+  t.equal(textOf(feed, 'id'), 'https://app.example.org/blogs')
+  t.ok(textOf(feed, 'title'))
+  t.equal(textOf(feed, 'updated'), time(98).toISOString(), 'of the one that was changed last')
+  t.strictSame(childOf(feed, 'link')?.attributes, { rel: 'alternate', href: 'https://app.example.org/blogs' })
+  t.strictSame(entries.map(entry => textOf(entry, 'id')), ids.slice(2).reverse().map(id => `urn:uuid:${id}`))
+  const [newest] = entries as [Element]
+  t.equal(textOf(newest, 'title'), 'Blog 51')
+  t.equal(textOf(newest, 'published'), time(51).toISOString())
+  t.equal(textOf(newest, 'updated'), time(49).toISOString())
+  t.equal(textOf(newest, 'author', 'name'), '<Ada> &c')
+  t.strictSame(childOf(newest, 'link')?.attributes, {
+    rel: 'alternate', href: `https://app.example.org/blogs/${ids[51]}`,
+  })
+  t.match(childOf(newest, 'content'), { attributes: { type: 'text' }, text: 'Content' })
+  t.notMatch(body, '@', 'there is no email')
+})
+
+t.test('GET /feeds/blogs.atom without an app has no links, and without a blog no entries', async t => {
+  await empty(bare)
+  const { feed, entries } = await readFeed(t, bare)
+  t.strictSame(entries, [])
+  t.match(textOf(feed, 'updated'), /Z$/)
+  t.match(textOf(feed, 'id'), /^urn:uuid:/)
+  const ada = await person(bare)
+  await addBlogs([{ author_id: ada.id, content: '' }], bare)
+  const { body, entries: [entry] } = await readFeed(t, bare)
+  t.equal(textOf(entry!, 'content'), '')
+  t.notMatch(body, '<link')
+})
+
+/** Texts that formats might take amiss. PostgreSQL stores no NUL, and no half of a surrogate pair. */
+const text = fc.array(fc.oneof(
+  { weight: 3, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
+  { weight: 2, arbitrary: fc.string({ unit: 'grapheme', maxLength: 120 }) },
+  fc.constantFrom(',', ';', ':', '\\', '\\n', '\n', '\r', '\r\n', '\r\n ', '\r\nEND:VEVENT\r\n', '"', '^n', '\t', ' ',
+    '\x01', '\x07', '\x1b[2J', '\x7f', '\x85', '\u2028', '\ufeff', '\uffff',
+    '👩‍👩‍👧‍👦', 'שלום', '\u202eabc', 'é'.repeat(80),
+    '😀'.repeat(40), 'x'.repeat(200), ']]>', '<script>alert(1)</script>', '&amp;', '&#0;', '<![CDATA[', '<!--', '-->',
+    '__proto__', '{{x}}', 'BEGIN:VALARM')
+), { maxLength: 6 }).map(parts => parts.join('').replaceAll('\0', ''))
+
+/** What is left of a text, without control characters, and on one line. */
+const plain = (text: string) =>
+  text.replace(/\r\n?|[\u2028\u2029]/g, '\n').replace(/[^\P{Cc}\t\n]|[\uFFFE\uFFFF]/gu, '')
+const line = (text: string) => plain(text).replace(/\s+/g, ' ').trim()
+
+const RUNS = 60
+
+t.test('Calendars tell whatever somebody has written', async t => {
+  const date = fc.date({ noInvalidDate: true, min: new Date('1900-01-01'), max: new Date('9999-12-31T21:00:00Z') })
+  const event = fc.record({ title: text, description: text, date })
+  await fc.assert(fc.asyncProperty(fc.array(event, { maxLength: 5 }), text, async (events, name) => {
+    await empty()
+    const club = await addClub({ name })
+    const ids = await addEvents(events.map(event => ({ ...event, club_id: club })))
+    const { name: title, events: found } = await readCalendar(t, `/feeds/clubs/${club}.ics`)
+    t.equal(title, line(name))
+    const sorted = (events: { uid: string }[]) => events.sort((one, other) => one.uid < other.uid ? -1 : 1)
+    t.strictSame(
+      sorted(found.map(({ uid, summary, description, start, organizer }) =>
+        ({ uid, summary, description, start, organizer }))),
+      sorted(events.map(({ title, description, date }, n) => ({
+        uid: ids[n]!,
+        summary: line(title),
+        description: plain(description),
+        start: `${date.toISOString().slice(0, 19)}Z`,
+        // ical.js reads a backslash with an n for a line break here, which only ^n is (RFC 6868).
+        organizer: line(name).replaceAll('\\n', '\n'),
+      }))))
+    if (!t.passing()) throw new Error('It tells something else')
+  }), { numRuns: RUNS })
+})
+
+t.test('Feeds tell whatever somebody has written', async t => {
+  const blog = fc.record({ title: text, content: text })
+  await fc.assert(fc.asyncProperty(fc.array(blog, { maxLength: 5 }), text, async (blogs, name) => {
+    await empty()
+    const author = await person(app, 'STUDENT', { first_name: name })
+    const ids = await addBlogs(blogs.map((blog, n) => ({ ...blog, author_id: author.id, created_at: new Date(-n) })))
+    const { entries } = await readFeed(t)
+    t.strictSame(
+      entries.map(entry =>
+        [textOf(entry, 'id'), textOf(entry, 'title'), textOf(entry, 'content'), textOf(entry, 'author', 'name')]),
+      blogs.map(({ title, content }, n) =>
+        [`urn:uuid:${ids[n]}`, line(title), plain(content), line(`${name} Lovelace`)]))
+    if (!t.passing()) throw new Error('It tells something else')
+  }), { numRuns: RUNS })
+})
+
+t.test('Feeds have an entity tag, are compressed, and may be stored, but not used without asking', async t => {
+  await empty()
+  const club = await addClub()
+  await addEvents(Array.from({ length: 20 }, () => ({ club_id: club })))
+  const ada = await person(app)
+  await addBlogs(Array.from({ length: 20 }, () => ({ author_id: ada.id })))
+  for (const path of ['/feeds/events.ics', `/feeds/clubs/${club}.ics`, '/feeds/blogs.atom']) {
+    const whole = await inject(app, 'GET', path)
+    t.equal(whole.headers['cache-control'], 'public, no-cache')
+    const etag = String(whole.headers.etag)
+    const poll = await inject(app, 'GET', path, undefined, { 'if-none-match': etag })
+    t.strictSame([poll.statusCode, poll.body, poll.headers['content-type']], [304, '', undefined])
+    for (const [coding, decode] of [['gzip', gunzipSync], ['br', brotliDecompressSync]] as const) {
+      const packed = await inject(app, 'GET', path, undefined, { 'accept-encoding': coding })
+      t.equal(packed.headers['content-encoding'], coding)
+      t.equal(packed.headers['content-type'], whole.headers['content-type'])
+      t.equal(decode(packed.rawPayload).toString(), whole.body)
+    }
+    const head = await inject(app, 'HEAD', path)
+    t.strictSame([head.statusCode, head.headers.etag], [200, etag])
+  }
+})
+
+t.test('Feeds are read once for all that ask while nothing changes, and never old', async t => {
+  await empty()
+  const club = await addClub()
+  for (let count = 1; count <= 3; count++) {
+    await addEvents([{ club_id: club }])
+    const before = app.cache.counts.misses
+    const found = await Promise.all(Array.from({ length: 20 }, () => readCalendar(t, '/feeds/events.ics')))
+    t.strictSame(new Set(found.map(({ events }) => events.length)), new Set([count]))
+    t.ok(app.cache.counts.misses - before <= 2, 'one read for all')
+  }
+})

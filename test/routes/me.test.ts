@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto'
+
+import type { FastifyInstance } from 'fastify'
+import ICAL from 'ical.js'
+import t, { type Test } from 'tap'
+
+import { ROLES } from '#lib/auth/accounts.js'
+import { createLogger } from '#lib/http/logger.js'
+import { answers } from '../assertions.ts'
+import { build, inject, person, type Person } from '../helper.ts'
+
+const lines: string[] = []
+const app = await build(t, {}, createLogger('trace', { write (line: string) { lines.push(line) } }))
+
+const GONE = { message: 'Calendar not found' }
+
+/** Adds events that a person is registered for; returns their ids. */
+async function addRegistrations ({ id }: Person, titles: string[]) {
+  const [club] = await app.sql<{ id: string }[]>`
+    INSERT INTO clubs (name, description) VALUES (${randomUUID()}, 'A club') RETURNING id
+  `
+  for (const title of titles) {
+    await app.sql`
+      WITH event AS (
+        INSERT INTO events (title, description, date, club_id)
+        VALUES (${title}, 'A description', '2030-01-31T09:30:00Z', ${club!.id}) RETURNING id
+      )
+      INSERT INTO event_registrations (user_id, event_id) SELECT ${id}, id FROM event
+    `
+  }
+}
+
+/** The path of a new calendar. */
+async function createCalendar (t: Test, { inject }: Person) {
+  const response = await inject('POST', '/me/calendar')
+  const { calendar: { path, createdAt, ...others }, ...rest } = response.json()
+  t.strictSame([response.statusCode, others, rest], [201, {}, {}])
+  t.match(path, /^\/feeds\/me\/[\w-]{43}\.ics$/)
+  t.match(createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  return path as string
+}
+
+/** The titles of what is in a calendar. */
+async function titlesOf (path: string, service: FastifyInstance = app) {
+  const { body } = await inject(service, 'GET', path)
+  return new ICAL.Component(ICAL.parse(body)).getAllSubcomponents('vevent')
+    .map(event => event.getFirstPropertyValue('summary')).sort()
+}
+
+t.test('POST /me/calendar gives anyone who is signed in a calendar of what they are registered for', async t => {
+  for (const role of ROLES) {
+    const [ada, bob] = [await person(app, role), await person(app)]
+    await addRegistrations(ada, ['Chess', 'Go'])
+    await addRegistrations(bob, ['Bridge'])
+    const path = await createCalendar(t, ada)
+    t.strictSame(await titlesOf(path), ['Chess', 'Go'], role)
+    await addRegistrations(ada, ['Poker'])
+    t.strictSame(await titlesOf(path), ['Chess', 'Go', 'Poker'], 'always as it is')
+  }
+})
+
+t.test('A calendar without registrations is empty, and has a name', async t => {
+  const path = await createCalendar(t, await person(app))
+  const { statusCode, headers, body } = await inject(app, 'GET', path)
+  t.strictSame([statusCode, headers['content-type']], [200, 'text/calendar; charset=utf-8'])
+  t.equal(new ICAL.Component(ICAL.parse(body)).getFirstPropertyValue('name'), 'My events')
+})
+
+t.test('POST /me/calendar again makes a new address and ends the old one', async t => {
+  const ada = await person(app)
+  await addRegistrations(ada, ['Chess'])
+  const old = await createCalendar(t, ada)
+  t.strictSame(await titlesOf(old), ['Chess'])
+  const path = await createCalendar(t, ada)
+  t.not(path, old)
+  answers(t, await inject(app, 'GET', old), 404, GONE)
+  t.strictSame(await titlesOf(path), ['Chess'])
+
+  const paths = await Promise.all(Array.from({ length: 5 }, () => createCalendar(t, ada)))
+  const found = await Promise.all(paths.map(path => inject(app, 'GET', path)))
+  t.equal(found.filter(({ statusCode }) => statusCode === 200).length, 1, 'of several at once, one')
+})
+
+t.test('DELETE /me/calendar ends the address', async t => {
+  const [ada, bob] = [await person(app), await person(app)]
+  const [path, other] = [await createCalendar(t, ada), await createCalendar(t, bob)]
+  answers(t, await ada.inject('DELETE', '/me/calendar'), 200, { message: 'Calendar deleted successfully' })
+  answers(t, await inject(app, 'GET', path), 404, GONE)
+  answers(t, await ada.inject('DELETE', '/me/calendar'), 404, GONE)
+  t.equal((await inject(app, 'GET', other)).statusCode, 200, "somebody else's stays")
+})
+
+t.test('An account that is deleted has no calendar', async t => {
+  const [ada, admin] = [await person(app), await person(app, 'ADMIN')]
+  const path = await createCalendar(t, ada)
+  t.equal((await admin.inject('DELETE', `/users/${ada.id}`)).statusCode, 200)
+  answers(t, await inject(app, 'GET', path), 404, GONE)
+  answers(t, await ada.inject('POST', '/me/calendar'), 401, { message: 'Unauthorized' })
+  answers(t, await ada.inject('DELETE', '/me/calendar'), 404, GONE)
+})
+
+t.test('GET /feeds/me/:token.ics answers 404 to whatever is no token', async t => {
+  const [{ hash }] = await app.sql<[{ hash: string }]>`SELECT token_hash AS hash FROM calendar_tokens LIMIT 1`
+  for (const token of [hash, 'unknown', '', '%00', 'x'.repeat(10_000), "'", '..']) {
+    answers(t, await inject(app, 'GET', `/feeds/me/${token}.ics`), 404, GONE, token.slice(0, 50))
+  }
+})
+
+t.test('A calendar of somebody is stored by whoever subscribes, and by nobody between', async t => {
+  const path = await createCalendar(t, await person(app))
+  const { headers: { etag, 'cache-control': cacheControl } } = await inject(app, 'GET', path)
+  t.equal(cacheControl, 'private, no-cache')
+  const { statusCode } = await inject(app, 'GET', path, undefined, { 'if-none-match': String(etag) })
+  t.equal(statusCode, 304)
+})
+
+t.test('GET /me/export has everything that the platform holds of a person, and of nobody else', async t => {
+  const [club] = await app.sql`INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id`
+  const [mentor] = await app.sql`
+    INSERT INTO mentors (name, expertise, image_url, club_id) VALUES ('Max', 'Openings', '', ${club!.id}) RETURNING id
+  `
+  for (const role of ROLES) {
+    const ada = await person(app, role, { club_id: club!.id, idp_id: 'subject', avatar: 'https://example.org/a.png' })
+    const bob = await person(app, role, { first_name: 'Bob', password: '$argon2id$secret' })
+    for (const { id } of [ada, bob]) {
+      for (const status of ['DRAFT', 'PUBLISHED', 'ARCHIVED']) {
+        await app.sql`
+          INSERT INTO blogs (title, content, status, author_id) VALUES (${`By ${id}`}, 'Content', ${status}, ${id})
+        `
+      }
+      await app.sql`INSERT INTO mentor_likes VALUES (${id}, ${mentor!.id})`
+    }
+    await addRegistrations(ada, ['Chess', 'Go'])
+    await createCalendar(t, ada)
+
+    const response = await ada.inject('GET', '/me/export')
+    t.equal(response.statusCode, 200)
+    t.equal(response.headers['content-disposition'], 'attachment; filename="personal-data.json"')
+    t.strictSame([response.headers['cache-control'], response.headers.etag], ['no-store', undefined])
+    const { account, blogs, registrations, likes, calendar, ...others } = response.json()
+    const { createdAt, updatedAt, ...fixed } = account
+    t.strictSame(fixed, {
+      id: ada.id,
+      email: ada.email,
+      firstName: 'Ada',
+      lastName: 'Lovelace',
+      avatar: 'https://example.org/a.png',
+      providerId: 'subject',
+      role,
+      club: { id: club!.id, name: 'Chess' },
+    })
+    t.strictSame(blogs.map(({ title, status }: Record<string, string>) => [title, status]).sort(),
+      ['ARCHIVED', 'DRAFT', 'PUBLISHED'].map(status => [`By ${ada.id}`, status]))
+    t.strictSame(registrations.map(({ event }: { event: { title: string } }) => event.title).sort(), ['Chess', 'Go'])
+    t.strictSame(likes.map(({ mentor }: { mentor: object }) => mentor), [{ id: mentor!.id, name: 'Max' }])
+    const times = [createdAt, updatedAt, calendar.createdAt, likes[0].likedAt, registrations[0].registeredAt]
+    for (const time of times) t.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    t.strictSame(others, {})
+    t.notMatch((await bob.inject('GET', '/me/export')).body, 'argon2id', 'not even the hash of the password')
+  }
+})
+
+t.test('GET /me/export of somebody who has done nothing is all but empty', async t => {
+  const ada = await person(app)
+  const { account, ...others } = (await ada.inject('GET', '/me/export')).json()
+  t.match(account, { id: ada.id, avatar: null, providerId: null, club: null })
+  t.strictSame(others, { blogs: [], registrations: [], likes: [], calendar: null })
+})
+
+t.test('GET /me/export answers 401 when the account is gone', async t => {
+  const ada = await person(app)
+  await app.sql`DELETE FROM users WHERE id = ${ada.id}`
+  const response = await ada.inject('GET', '/me/export')
+  answers(t, response, 401, { message: 'Unauthorized' })
+  t.equal(response.headers['content-disposition'], undefined)
+})
+
+t.test('No table and no line of the log has the token of a calendar', async t => {
+  const path = await createCalendar(t, await person(app))
+  const token = path.replace(/.*\//, '').replace('.ics', '')
+  const encoded = `%${token.charCodeAt(0).toString(16)}${token.slice(1)}`
+  lines.length = 0
+  const paths = [
+    path, `${path}?x=1`, `/feeds/me/${encoded}.ics`, `/feeds/me/${token}`, `${path}/x`, `/x${path}`, `${path}%zz`,
+  ]
+  for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS'] as const) {
+    for (const path of paths) await inject(app, method, path)
+  }
+  await app.sql`ALTER TABLE calendar_tokens RENAME TO broken`
+  t.equal((await inject(app, 'GET', path)).statusCode, 500)
+  await app.sql`ALTER TABLE broken RENAME TO calendar_tokens`
+
+  t.match(lines.join(''), '"path":"/feeds/me/[redacted].ics"')
+  t.match(lines.join(''), '"msg":"Unexpected error"')
+  t.notOk(lines.some(line => line.includes(token.slice(1))), 'not in the log')
+  const rows = await app.sql`SELECT calendar_tokens::text FROM calendar_tokens`
+  t.notOk(rows.some(row => JSON.stringify(row).includes(token)), 'not in the table')
+})

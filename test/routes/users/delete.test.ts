@@ -1,0 +1,94 @@
+import t from 'tap'
+
+import { ROLES } from '#lib/auth/accounts.js'
+import { invalid, says, unknownPaths } from '../../assertions.ts'
+import { bearerOfJson, inject, person, type Person } from '../../helper.ts'
+import { admin, app, register, storeBlog, storeClub, storedUser, storeEvent, storeMentor } from './fixtures.ts'
+
+t.test('DELETE /users/:id removes a user, a club head or a member too', async t => {
+  for (const role of ROLES) {
+    const user = await person(app, role)
+    const clubId = await storeClub({ club_head_id: user.id })
+    await app.sql`UPDATE users SET club_id = ${clubId} WHERE id = ${user.id}`
+    says(t, await admin.inject('DELETE', `/users/${user.id}`), 200, 'User deleted successfully')
+    t.equal(await storedUser(user.id), undefined)
+    const [club] = await app.sql`SELECT club_head_id FROM clubs WHERE id = ${clubId}`
+    t.equal(club?.club_head_id, user.id)
+    says(t, await admin.inject('DELETE', `/users/${user.id}`), 404, 'User not found')
+  }
+})
+
+t.test('DELETE /users/:id takes an empty JSON body for none', async t => {
+  const user = await person(app)
+  const headers = bearerOfJson(admin.token)
+  const response = await inject(app, 'DELETE', `/users/${user.id}`, undefined, headers)
+  says(t, response, 200, 'User deleted successfully')
+})
+
+t.test('DELETE /users/:id does not guard against deleting oneself', async t => {
+  const me = await person(app, 'ADMIN')
+  says(t, await me.inject('DELETE', `/users/${me.id}`), 200, 'User deleted successfully')
+  says(t, await me.inject('DELETE', `/users/${me.id}`), 404, 'User not found')
+})
+
+t.test('DELETE /users/:id is refused while blogs or registrations point at the user; likes go along', async t => {
+  const clubId = await storeClub()
+  const mentorId = await storeMentor(clubId)
+  const other = await person(app)
+  const like = ({ id }: Person) => app.sql`INSERT INTO mentor_likes ${app.sql({ user_id: id, mentor_id: mentorId })}`
+  const likes = async () => (await app.sql`SELECT user_id FROM mentor_likes WHERE mentor_id = ${mentorId}`).length
+  await like(other)
+
+  for (const relate of [
+    (user: Person) => storeBlog(user, { status: 'ARCHIVED' }),
+    async (user: Person) => register(user, await storeEvent(clubId)),
+  ]) {
+    const user = await person(app)
+    await like(user)
+    const related = await relate(user)
+    says(t, await admin.inject('DELETE', `/users/${user.id}`), 500, 'Error deleting user')
+    t.ok(await storedUser(user.id))
+    t.equal(await likes(), 2, 'the like is still there')
+
+    await app.sql`DELETE FROM blogs WHERE id = ${related}`
+    await app.sql`DELETE FROM event_registrations WHERE id = ${related}`
+    says(t, await admin.inject('DELETE', `/users/${user.id}`), 200, 'User deleted successfully')
+    t.equal(await likes(), 1)
+  }
+})
+
+t.test('DELETE /users/:id never fails while the mentors whom they like are deleted, and liked', async t => {
+  const clubId = await storeClub()
+  for (let round = 0; round < 10; round++) {
+    const users = await Promise.all(Array.from({ length: 4 }, () => person(app)))
+    const mentors = await Promise.all(Array.from({ length: 30 }, () => storeMentor(clubId)))
+    await app.sql`
+      INSERT INTO mentor_likes (user_id, mentor_id)
+      SELECT users.id, mentors.id FROM users, mentors
+      WHERE users.id IN ${app.sql(users.map(({ id }) => id))} AND mentors.id IN ${app.sql(mentors)}
+      ORDER BY random()
+    `
+    const deletions = [
+      ...users.map(({ id }) => `/users/${id}`), ...mentors.map(id => `/mentors/${id}`),
+    ].sort(() => Math.random() - 0.5)
+    const toggles = mentors.map(id => admin.inject('POST', `/mentors/${id}/like`))
+    const deleted = await Promise.all(deletions.map(url => admin.inject('DELETE', url)))
+    t.strictSame(deleted.map(({ statusCode }) => statusCode), deletions.map(() => 200))
+    for (const { statusCode } of await Promise.all(toggles)) t.ok([200, 404].includes(statusCode), String(statusCode))
+  }
+})
+
+t.test('DELETE /users/:id of an id that no user has is 404', async t => {
+  const { id } = await person(app)
+  for (const unknown of unknownPaths(id)) {
+    says(t, await admin.inject('DELETE', `/users/${unknown}`), 404, 'User not found', unknown.slice(0, 50))
+  }
+  t.ok(await storedUser(id))
+})
+
+t.test('An empty id is a validation error', async t => {
+  const clubId = await storeClub()
+  invalid(t, await admin.inject('PUT', '/users//role', { newRole: 'ADMIN' }), ['userId'])
+  invalid(t, await admin.inject('PUT', '/users//club', { clubId }), ['userId'])
+  invalid(t, await admin.inject('DELETE', '/users//'), ['id'])
+})

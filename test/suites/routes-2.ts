@@ -1,3 +1,0 @@
-import { runSuite } from '../suite.ts'
-
-await runSuite('routes-2')
