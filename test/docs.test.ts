@@ -1,0 +1,133 @@
+// What the documents name exists: links, commands, variables and files. Whatever is renamed must be renamed there, too.
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, join, normalize } from 'node:path'
+
+import t from 'tap'
+
+import { variables } from '#lib/config.js'
+
+/** Folders with files that are not of the project. */
+const IGNORED = ['.data', '.git', '.tap', 'dist', 'node_modules', 'secrets']
+
+/** The paths of all files and folders, from the root of the project. */
+async function listPaths (folder = '.'): Promise<string[]> {
+  const entries = (await readdir(folder, { withFileTypes: true })).filter(({ name }) => !IGNORED.includes(name))
+  const paths = await Promise.all(entries.map(async entry => {
+    const path = join(folder, entry.name)
+    return entry.isDirectory() ? [path, ...await listPaths(path)] : [path]
+  }))
+  return paths.flat()
+}
+
+const read = (path: string) => readFile(path, 'utf8')
+const matches = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, group = '']) => group)
+
+const paths = new Set(['.', ...await listPaths()])
+const documents = new Map<string, string>()
+for (const path of paths) if (path.endsWith('.md')) documents.set(path, await read(path))
+const sources = [...paths].filter(path => /(\.([cm]?[jt]s|lua|ya?ml)|^Dockerfile|\/(run|start))$/.test(path) &&
+  !/^(client\/schema\.d\.ts|test\/docs\.test\.ts)$/.test(path))
+const code = new Map(await Promise.all(sources.map(async path => [path, await read(path)] as const)))
+const allCode = [...code.values()].join('\n')
+const { scripts } = JSON.parse(await read('package.json')) as { scripts: Record<string, string> }
+
+/** What is not in a block of code. */
+const withoutBlocks = (text: string) => text.replaceAll(/^```.*?^```$/gms, '')
+const spansOf = (text: string) => matches(withoutBlocks(text), /`([^`]+)`/g)
+
+/** The anchors that GitHub gives to the headings of a document. */
+function anchorsOf (text: string) {
+  const headings = matches(withoutBlocks(text), /^#{1,6} (.+)$/gm)
+  return headings.map(heading => heading.toLowerCase().replaceAll(/[^\p{L}\p{N}_ -]/gu, '').replaceAll(' ', '-'))
+}
+
+for (const [path, text] of documents) {
+  t.test(`${path} links to what exists`, async t => {
+    const prose = withoutBlocks(text).replaceAll(/`[^`]+`/g, '')
+    const targets = [...matches(prose, /\]\(([^)\s]+)\)/g), ...matches(prose, /^\[[^\]]+\]: (\S+)$/gm)]
+    for (const target of targets.filter(target => !/^(https?|mailto):/.test(target))) {
+      const [file = '', anchor] = target.split('#')
+      const linked = file ? normalize(join(dirname(path), file)).replace(/\/$/, '') : path
+      t.ok(paths.has(linked), target)
+      if (anchor) t.ok(anchorsOf(documents.get(linked) ?? '').includes(anchor), target)
+    }
+  })
+
+  t.test(`${path} names files that exist`, async t => {
+    for (const span of spansOf(text)) {
+      const file = span.replace(/\/$/, '')
+      if (/^[\w.-]+(\/[\w.-]+)+$/.test(file) && paths.has(file.split('/')[0]!)) t.ok(paths.has(file), span)
+    }
+  })
+
+  t.test(`${path} names commands that exist`, async t => {
+    for (const line of text.split('\n')) {
+      const named = matches(line, /npm run (?:--silent )?([\w:]+)/g)
+      for (const name of named) t.ok(name in scripts, `npm run ${name}`)
+      const source = named.map(sourceOf).join('\n')
+      // The first word is a command of the command, unless it is an option.
+      const args = matches(line, /(?<=[ `])-- ([^`\n#|"]+)/g).flatMap(args => matches(args, /(?:^|--)([a-z][a-z-]+)/g))
+      for (const arg of source ? args : []) t.match(source, new RegExp(`\\b${arg}\\b`), `${arg} of ${named.join()}`)
+    }
+    for (const name of matches(text, /node dist\/lib\/cli\.js (\w+)/g)) t.ok(paths.has(`lib/cli/${name}.ts`), name)
+  })
+
+  // The changelog also has the names that went.
+  if (path !== 'CHANGELOG.md') {
+    t.test(`${path} names variables that exist`, async t => {
+      const blocks = matches(text, /^```(.*?)^```$/gms)
+      const names = matches([...spansOf(text), ...blocks].join('\n'), /\b([A-Z\d]+_[A-Z\d_]+)\b/g)
+      for (const name of new Set(names)) {
+        // A variable that may be in a file is named in quotes, see lib/config.ts.
+        const [, mounted] = /^(.+)_FILE$/.exec(name) ?? []
+        t.ok(new RegExp(mounted ? `\\b${name}\\b|'${mounted}'` : `\\b${name}\\b`).test(allCode), name)
+      }
+    })
+  }
+}
+
+/** The code of one of our commands, where its options are: the file of one in lib/cli, or the folder of another. */
+function sourceOf (script: string) {
+  const [, main, command] = /node dist\/([\w/]+)\.js(?: (\w+))?$/.exec(scripts[script] ?? '') ?? []
+  if (!main) return ''
+  if (command) return code.get(`lib/cli/${command}.ts`)
+  return [...code].flatMap(([path, text]) => dirname(path) === dirname(main) ? [text] : []).join('\n')
+}
+
+t.test('The code names documents that exist', async t => {
+  for (const [path, text] of code) {
+    for (const name of matches(text, /\b(docs\/[\w-]+\.md|[A-Z]+\.md)\b/g)) t.ok(paths.has(name), `${path}: ${name}`)
+  }
+})
+
+/** The rows of all tables in a text, by their first cell without its quotes. */
+function rowsOf (text: string) {
+  const rows = matches(text, /^\| (.+) \|$/gm).map(row => row.split(' | ').map(cell => cell.replaceAll('`', '')))
+  return new Map(rows.map(([first = '', ...others]) => [first, others]))
+}
+
+t.test('docs/configuration.md has every variable, with its values and its default', async t => {
+  const rows = rowsOf(documents.get('docs/configuration.md')!)
+  for (const [name, { description, default: value = 'none' }] of Object.entries(variables.properties)) {
+    t.strictSame(rows.get(name)?.slice(1), [description, String(value)], name)
+  }
+  t.equal([...rows.keys()].filter(name => /^[A-Z_]+$/.test(name)).length, Object.keys(variables.properties).length)
+})
+
+t.test('README.md has the defaults of the variables that it names', async t => {
+  const rows = rowsOf(documents.get('README.md')!)
+  for (const [names, [, defaults = ''] = []] of rows) {
+    for (const [n, name] of names.split(', ').entries()) {
+      const { [name]: variable } = variables.properties as Record<string, { default?: unknown }>
+      if (variable?.default !== undefined) t.equal(defaults.split(', ')[n], String(variable.default), name)
+    }
+  }
+})
+
+t.test('README.md has the figures of the last benchmark', async t => {
+  const { goals } = JSON.parse(await read('bench/results.json')) as { goals: Record<string, { measured: string }[]> }
+  const [, speed = ''] = documents.get('README.md')!.split('## Speed\n')
+  const rows = [...rowsOf(speed.split('\n## ')[0]!)].slice(2)
+  t.ok(rows.length > 0)
+  for (const [goal, figures] of rows) t.strictSame(figures, goals[goal]?.map(({ measured }) => measured), goal)
+})
