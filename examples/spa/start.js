@@ -10,13 +10,12 @@ import closeWithGrace from 'close-with-grace'
 import Fastify from 'fastify'
 
 import { buildApp } from '#lib/app.js'
-import { seedDemo } from '#lib/commands/seed/demo.js'
-import { PASSWORD, SIGN_INS } from '#lib/commands/seed/seeding.js'
+import { seedDemo } from '#lib/cli/seed/demo.js'
+import { PASSWORD, SIGN_INS } from '#lib/cli/seed/seeding.js'
 import { loadConfig, readDotenv } from '#lib/config.js'
-import { createLogger } from '#lib/logger.js'
-import { runMain } from '#lib/main.js'
-import { hashPassword } from '#lib/passwords.js'
-import { StartupError } from '#lib/startup-error.js'
+import { createLogger } from '#lib/http/logger.js'
+import { runMain, StartupError } from '#lib/errors.js'
+import { hashPassword } from '#lib/auth/passwords.js'
 
 const APP = join(import.meta.dirname, 'app')
 const CLIENT = join(import.meta.dirname, '../../client')

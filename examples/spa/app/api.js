@@ -78,3 +78,15 @@ export async function loadUser () {
   const { user } = await call(client.GET('/auth/me'))
   setUser(user)
 }
+
+/**
+ * Saves a file that the service sends, under this name.
+ *
+ * @param {Parameters<typeof call<unknown>>[0]} request one that parses its answer as a blob
+ * @param {string} name
+ */
+export async function download (request, name) {
+  const href = URL.createObjectURL(/** @type {Blob} */ (await call(request)))
+  Object.assign(document.createElement('a'), { href, download: name }).click()
+  URL.revokeObjectURL(href)
+}

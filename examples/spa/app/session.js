@@ -37,6 +37,31 @@ export function setUser (value) {
   sessionEvents.dispatchEvent(new Event('change'))
 }
 
+/**
+ * Starts a sign-in with a provider, which returns to this address of the app. Returns the value that must come back with
+ * the token. A token without it may be an attacker's, to make people use the attacker's account (login CSRF).
+ *
+ * @param {string} to
+ */
+export function beginSignIn (to) {
+  const value = crypto.randomUUID()
+  sessionStorage.setItem('sign-in', JSON.stringify({ value, to }))
+  return value
+}
+
+/**
+ * Ends the sign-in that this tab has begun, whether it is the one of this value or not. Returns where it leads to;
+ * `null` when it is another one, or none was begun.
+ *
+ * @param {string | null} value
+ * @returns {string | null}
+ */
+export function endSignIn (value) {
+  const begun = JSON.parse(sessionStorage.getItem('sign-in') ?? 'null')
+  sessionStorage.removeItem('sign-in')
+  return begun && begun.value === value ? begun.to : null
+}
+
 export function signOut () {
   user = null
   sessionStorage.clear()

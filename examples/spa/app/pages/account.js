@@ -4,7 +4,7 @@ import { h } from '../dom.js'
 import { form } from '../form.js'
 import { heading, lead, notify } from '../parts.js'
 import { go, within } from '../router.js'
-import { currentUser } from '../session.js'
+import { beginSignIn, currentUser, endSignIn } from '../session.js'
 
 /** @import { Field } from '../form.js' */
 /** @import { Visit } from '../router.js' */
@@ -70,8 +70,9 @@ export async function callbackPage ({ query }) {
   const token = query.get('token')
   // The address stays in the browser's history, where the token has no business.
   history.replaceState(null, '', '/auth/callback')
-  if (!token) return [heading('That was no sign-in'), h('p', {}, h('a', { href: '/sign-in' }, 'Try again'), '.')]
-  await welcome(token, within(query.get('to')), true)
+  const to = endSignIn(query.get('to'))
+  if (!token || !to) return [heading('That was no sign-in'), h('p', {}, h('a', { href: '/sign-in' }, 'Try again'), '.')]
+  await welcome(token, to, true)
   return []
 }
 
@@ -93,13 +94,16 @@ function leadOn (to) {
 }
 
 /**
- * The link by which a sign-in with a provider begins.
+ * The button by which a sign-in with a provider begins. A link could be opened in another tab, which knows of none.
  *
  * @param {string} to
  */
 function provider (to) {
   if (!PROVIDER) return null
   const name = PROVIDER === 'https://accounts.google.com' ? 'Google' : new URL(PROVIDER).hostname
-  const href = `${API}/auth/google/start?${new URLSearchParams({ redirect: to })}`
-  return h('p', { class: 'or' }, h('a', { class: 'button', href }, `Sign in with ${name}`))
+  const onclick = () => {
+    // The service hands `redirect` back as `to`.
+    location.assign(`${API}/auth/google/start?${new URLSearchParams({ redirect: beginSignIn(to) })}`)
+  }
+  return h('p', { class: 'or' }, h('button', { type: 'button', onclick }, `Sign in with ${name}`))
 }

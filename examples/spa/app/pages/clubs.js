@@ -3,6 +3,7 @@ import { h } from '../dom.js'
 import {
   atTime, calendarLeaf, count, cover, heading, inColour, isPast, lead, nameOf, nothing, portrait, ROLES,
 } from '../parts.js'
+import { subscribeButton } from '../subscribe.js'
 import { mentorCard } from './mentors.js'
 
 /** @import { Visit } from '../router.js' */
@@ -42,7 +43,7 @@ export async function clubPage ({ parts: [id] }) {
   const people = members.toSorted((one, other) => Number(other.id === clubHeadId) - Number(one.id === clubHeadId))
   return [
     cover(name, imageUrl, { wide: true }),
-    heading(name, lead(description)),
+    heading(name, lead(description), h('p', { class: 'actions' }, subscribeButton(`/feeds/clubs/${id}.ics`))),
     section('Coming up', coming.length === 0 && 'Nothing is planned at the moment.',
       h('ul', { class: 'agenda' }, ...coming.map(eventLine))),
     section('Mentors', own.length === 0 && 'This club has no mentors yet.',

@@ -5,6 +5,7 @@ import {
 } from '../parts.js'
 import { go, here } from '../router.js'
 import { currentUser } from '../session.js'
+import { subscribeButton } from '../subscribe.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 /** @import { Visit } from '../router.js' */
@@ -26,7 +27,8 @@ export async function eventsPage ({ query }) {
   /** @param {Record<string, string>} change */
   const address = change => `/events?${new URLSearchParams({ sort, page: '1', ...change })}`
   return [
-    heading('Events', lead(`${count(pagination.total, 'event')} of all clubs. Everybody is welcome at each of them.`)),
+    heading('Events', lead(`${count(pagination.total, 'event')} of all clubs. Everybody is welcome at each of them.`),
+      h('p', { class: 'actions' }, subscribeButton('/feeds/events.ics'))),
     h('nav', { class: 'switch', 'aria-label': 'Order' },
       h('a', { href: address({ sort: 'desc' }), 'aria-current': sort === 'desc' && 'true' }, 'Latest date first'),
       h('a', { href: address({ sort: 'asc' }), 'aria-current': sort === 'asc' && 'true' }, 'Earliest date first')),

@@ -1,4 +1,4 @@
-import { call, client } from '../api.js'
+import { call, client, download } from '../api.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import {
@@ -113,8 +113,11 @@ export async function attendeesPage ({ parts: [id = ''] }) {
       ? nothing('Nobody is registered yet.')
       : table('Registrations', ['Name', 'Email', 'Registered on'],
         registrations.map(({ name, email, registeredAt }) => [name, email, onDate(registeredAt)])),
+    registrations.length > 0 && h('p', {}, actionButton('Download as a spreadsheet', () => download(
+      client.GET('/exports/events/{id}/registrations.csv', { params: { path: { id } }, parseAs: 'blob' }),
+      'registrations.csv'))),
     h('p', {}, hasRole('ADMIN')
       ? h('a', { href: '/admin/events' }, '← All events')
       : h('a', { href: '/manage' }, '← My events')),
-  ]
+  ].filter(node => node !== false)
 }

@@ -1,4 +1,4 @@
-import { call, client } from '../../api.js'
+import { call, client, download } from '../../api.js'
 import { h } from '../../dom.js'
 import { form } from '../../form.js'
 import {
@@ -25,7 +25,9 @@ export async function usersPage () {
   })
   return [
     adminNav(),
-    heading('Users', lead(`${count(users.length, 'person has', 'people have')} an account.`)),
+    heading('Users', lead(`${count(users.length, 'person has', 'people have')} an account.`),
+      h('p', { class: 'actions' }, actionButton('Download as a spreadsheet', () =>
+        download(client.GET('/exports/users.csv', { parseAs: 'blob' }), 'users.csv')))),
     h('div', { class: 'field search' }, h('label', { for: 'search' }, 'Find by name or email'), search, found),
     h('ul', { class: 'rows' }, ...rows.map(({ element }) => element)),
   ]
