@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import postgres from 'postgres'
 
-import { startEmbeddedPostgres } from '#lib/embedded-postgres.js'
+import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { atEnd, run, startServer } from './programs.ts'
 
 /** The names of the service in all tables, with its defaults and with LOG_LEVEL=warn. */

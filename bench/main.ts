@@ -2,10 +2,9 @@ import { existsSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 
-import { runMain } from '#lib/main.js'
-import { StartupError } from '#lib/startup-error.js'
+import { runMain, StartupError } from '#lib/errors.js'
+import { readOptions } from '../test/options.ts'
 import { startPostgres } from './fixture.ts'
 import { atEnd, cleanUp, compiled, interrupted, ROOT, run, source } from './programs.ts'
 import { writeReport } from './report.ts'
@@ -23,7 +22,7 @@ A complete run writes results.json, results.md and chart.svg into bench/, any ot
 minutes writes bench/soak.json.`
 
 await runMain(async () => {
-  const options = readOptions()
+  const options = readBenchOptions()
   if (options.help) return console.log(USAGE)
   await assertRequirements()
   try {
@@ -38,22 +37,19 @@ await runMain(async () => {
   }
 })
 
-function readOptions () {
-  try {
-    const { values: { only, ...values }, positionals: [minutes = '10'] } = parseArgs({
-      allowPositionals: true,
-      options: {
-        only: { type: 'string', default: '' },
-        quick: { type: 'boolean', default: false },
-        soak: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    })
+function readBenchOptions () {
+  return readOptions({
+    allowPositionals: true,
+    options: {
+      only: { type: 'string', default: '' },
+      quick: { type: 'boolean', default: false },
+      soak: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  }, ({ values: { only, ...values }, positionals: [minutes = '10'] }) => {
     if (!/^[1-9]\d*$/.test(minutes)) throw new Error('MINUTES must be a whole number from 1')
     return { ...values, only: new RegExp(only), minutes: Number(minutes) }
-  } catch (error) {
-    throw new StartupError(`${(error as Error).message}\n\n${USAGE}`)
-  }
+  })
 }
 
 /** Throws unless everything is there that the benchmark does not bring along. */
@@ -66,7 +62,7 @@ async function assertRequirements () {
   if (existsSync(`${ROOT}.env`)) throw new StartupError('npm start would read .env: move it away for the benchmark')
 }
 
-async function benchmark ({ only, quick, soak: isSoak, minutes }: ReturnType<typeof readOptions>) {
+async function benchmark ({ only, quick, soak: isSoak, minutes }: ReturnType<typeof readBenchOptions>) {
   const start = performance.now()
   const directory = await mkdtemp(join(os.tmpdir(), 'community-bench-'))
   atEnd(() => rm(directory, { recursive: true, force: true }))

@@ -2,12 +2,12 @@ import { execFile, spawn } from 'node:child_process'
 import { once, setMaxListeners } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
+import { freePort } from '../test/process.ts'
 import { get } from './http.ts'
 
 /** The project's folder. */
@@ -112,12 +112,4 @@ export async function startServer ({ name, command, env, directory, path }: Serv
 async function innermost (pid: number): Promise<number> {
   const child = parseInt(await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8'))
   return child ? innermost(child) : pid
-}
-
-async function freePort () {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await promisify(server.close.bind(server))()
-  return port
 }

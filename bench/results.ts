@@ -1,3 +1,5 @@
+import { percentile } from '../test/statistics.ts'
+
 /** Responses a second, their latency in ms, the server's CPU seconds for 1,000 of them, and its peak memory in MB. */
 export interface Figures {
   rate: number
@@ -80,12 +82,6 @@ export function figure (value = NaN) {
   if (Number.isNaN(value)) return ''
   const digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
-}
-
-/** The value that so many percent of the numbers do not exceed (nearest rank); NaN of none. */
-export function percentile (values: number[], percent: number) {
-  const sorted = values.filter(value => !Number.isNaN(value)).sort((a, b) => a - b)
-  return sorted[Math.max(0, Math.ceil(sorted.length * percent / 100) - 1)] ?? NaN
 }
 
 export const median = (values: number[]) => percentile(values, 50)

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { percentile } from '../test/statistics.ts'
 import { installAlternatives, startAlternatives } from './alternatives.ts'
 import { startBaseline } from './baselines.ts'
 import { CASES, EVENTS, LIKE, LOGIN, REGISTER } from './cases.ts'
@@ -11,7 +12,7 @@ import {
 import { get } from './http.ts'
 import { type Case, compare, latency, measure, residentMemory, settle, startRepeating } from './measure.ts'
 import { interrupted, type Server } from './programs.ts'
-import { atMost, fastEnough, percentile, type Results } from './results.ts'
+import { atMost, fastEnough, type Results } from './results.ts'
 
 /** What all parts of the benchmark share. */
 export interface Context {
