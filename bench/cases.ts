@@ -108,6 +108,7 @@ export const CASES: Case[] = [
     name: 'GET /events, br',
     prepare: async () => ({ load: { path: '/events', headers: { 'accept-encoding': 'br' } } }),
   }),
+  reading('/feeds/events.ics'),
   BLOG,
   reading('/events/mine', [0.5, 0.6], {
     prepare: async ({ heads }) => ({ load: { path: '/events/mine', headers: bearer(heads[0]!) } }),
