@@ -1,9 +1,10 @@
-import Fastify, { type FastifyBaseLogger } from 'fastify'
+import type { FastifyBaseLogger } from 'fastify'
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 
 import type { Config } from '../config.ts'
-import { withTimeout } from '../timeout.ts'
 import { isSecureUrl } from '../formats.ts'
+import { withTimeout } from '../timeout.ts'
+import type { OAuth2Client } from './oauth2-client.ts'
 
 /** Timeout of one request to the provider, in milliseconds. */
 const TIMEOUT = 5_000
@@ -20,7 +21,7 @@ const SKEW = 60
 const SCOPES = ['openid', 'email', 'profile']
 
 /** What is used of a discovery document (OpenID Connect Discovery 1.0, § 3). */
-interface Metadata {
+export interface Metadata {
   issuer: string
   authorization_endpoint: string
   token_endpoint: string
@@ -46,17 +47,11 @@ export interface Identity {
   avatar: string | null
 }
 
-/** What of the client of @fastify/oauth2 is used; its own types leave it out. */
-interface Client {
-  authorizeURL (parameters: object): string
-  getToken (parameters: object): Promise<{ token: { access_token?: string } }>
-}
-
 /** What follows from one discovery document. */
 interface Provider {
   metadata: Metadata
   keys: ReturnType<typeof createRemoteJWKSet>
-  client?: Promise<Client>
+  client?: Promise<OAuth2Client>
   expires: number
 }
 
@@ -141,7 +136,9 @@ export class IdentityProvider {
 
   async #client () {
     const provider = await this.#discover()
-    provider.client ??= createClient(provider.metadata, this.#config)
+    // Loaded with the first sign-in: it takes as long as a third of everything else that a start loads.
+    provider.client ??= import('./oauth2-client.ts')
+      .then(({ createOAuth2Client }) => createOAuth2Client(provider.metadata, this.#config, TIMEOUT))
     return provider.client
   }
 
@@ -166,30 +163,6 @@ async function discover (issuer: string): Promise<Provider> {
     keys: createRemoteJWKSet(new URL(metadata.jwks_uri), { timeoutDuration: TIMEOUT }),
     expires: Date.now() + DISCOVERY_LIFETIME,
   }
-}
-
-/** @fastify/oauth2 is configured when it is registered, so its client comes from an application made for it alone. */
-async function createClient (metadata: Metadata, config: Config) {
-  // Loaded with the first sign-in: it takes as long as a third of everything else that a start loads.
-  const { default: oauth2 } = await import('@fastify/oauth2')
-  const [authorize, token] = [new URL(metadata.authorization_endpoint), new URL(metadata.token_endpoint)]
-  const app = Fastify()
-  app.register(oauth2, {
-    name: 'idp',
-    callbackUri: config.IDP_REDIRECT_URI!,
-    credentials: {
-      client: { id: config.IDP_CLIENT_ID!, secret: config.IDP_CLIENT_SECRET! },
-      auth: {
-        authorizeHost: authorize.origin,
-        authorizePath: authorize.pathname,
-        tokenHost: token.origin,
-        tokenPath: token.pathname,
-      },
-      http: { timeout: TIMEOUT },
-    },
-  })
-  await app.ready()
-  return (app as unknown as { idp: { oauth2: Client } }).idp.oauth2
 }
 
 /**

@@ -1,0 +1,38 @@
+// @fastify/oauth2 takes its endpoints when it is registered. They are discovered with the first sign-in, so that the
+// service starts while the provider is away; by then Fastify registers nothing more. So the plugin is registered on an
+// application of its own, for each discovery document.
+import oauth2 from '@fastify/oauth2'
+import Fastify from 'fastify'
+
+import type { Config } from '../config.ts'
+import type { Metadata } from './identity-provider.ts'
+
+/** The simple-oauth2 client that @fastify/oauth2 exposes as `oauth2`, so far as it is used; its types leave it out. */
+export interface OAuth2Client {
+  authorizeURL (parameters: object): string
+  getToken (parameters: object): Promise<{ token: { access_token?: string } }>
+}
+
+/** Makes the client for the endpoints of a discovery document. Its requests time out after so many milliseconds. */
+export async function createOAuth2Client (
+  metadata: Metadata, config: Config, timeout: number
+): Promise<OAuth2Client> {
+  const [authorize, token] = [new URL(metadata.authorization_endpoint), new URL(metadata.token_endpoint)]
+  const app = Fastify()
+  app.register(oauth2, {
+    name: 'idp',
+    callbackUri: config.IDP_REDIRECT_URI!,
+    credentials: {
+      client: { id: config.IDP_CLIENT_ID!, secret: config.IDP_CLIENT_SECRET! },
+      auth: {
+        authorizeHost: authorize.origin,
+        authorizePath: authorize.pathname,
+        tokenHost: token.origin,
+        tokenPath: token.pathname,
+      },
+      http: { timeout },
+    },
+  })
+  await app.ready()
+  return app.getDecorator<{ oauth2: OAuth2Client }>('idp').oauth2
+}
