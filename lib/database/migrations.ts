@@ -92,7 +92,8 @@ export async function assertMigrated (sql: Sql) {
 }
 
 /**
- * Migrates the embedded database, and any other one with MIGRATE_ON_START. Throws a StartupError when the database lacks a migration after that.
+ * Migrates the embedded database, and any other one with MIGRATE_ON_START. Throws a StartupError when the database
+ * lacks a migration after that.
  */
 export async function prepareSchema ({ sql, url }: Database, config: Config, log: Pick<FastifyBaseLogger, 'info'>) {
   if (!config.DATABASE_URL || config.MIGRATE_ON_START) {

@@ -38,8 +38,8 @@ export function setUser (value) {
 }
 
 /**
- * Starts a sign-in with a provider, which returns to this address of the app. Returns the value that must come back with
- * the token. A token without it may be an attacker's, to make people use the attacker's account (login CSRF).
+ * Starts a sign-in with a provider, which returns to this address of the app. Returns the value that must come back
+ * with the token. A token without it may be an attacker's, to make people use the attacker's account (login CSRF).
  *
  * @param {string} to
  */
