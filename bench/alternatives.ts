@@ -25,7 +25,7 @@ export async function installAlternatives () {
   }))
 }
 
-/** Starts both alternatives. Throws unless they respond as the service does. */
+/** Starts both alternatives. Throws unless their lists, blog and profile are those of the service. */
 export async function startAlternatives ({ databaseUrl, directory, students, blog }: Fixture, service: Server) {
   return Promise.all(Object.entries(FOLDERS).map(async ([name, folder]) => {
     const command = [process.execPath, source(`${folder}/server.js`)]

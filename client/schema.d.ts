@@ -15,7 +15,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with an ID token
-         * @description For apps that have an ID token of the identity provider, from its own button for instance. The first sign-in adds an account, as a student; an account with the same verified email is linked.
+         * @description For apps that get an ID token by themselves, for instance from a button of the provider. The first sign-in creates the account of a student, or links the account with the same verified email.
          */
         post: operations["loginWithIdToken"];
         delete?: never;
@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Come back from the identity provider
-         * @description Where the identity provider sends people back to; not for apps to call. Errors are plain text.
+         * @description The redirect URI for the identity provider, not for apps. Errors are plain text.
          */
         get: operations["finishProviderSignIn"];
         put?: never;
@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Sign in with the identity provider
-         * @description A link for people to follow, not for `fetch`: it leads to the login page of the identity provider. They come back to `/auth/callback` of the browser app, with `token` and `to` in the query.
+         * @description A link for the browser to follow, not for `fetch`. It redirects to the login page of the identity provider, and in the end to `/auth/callback` of the browser app with `token` and `to` in the query.
          */
         get: operations["startProviderSignIn"];
         put?: never;
@@ -75,7 +75,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a password
-         * @description After too many failures, an account has to wait, or all that sign in from the same address: `Retry-After` says for how many seconds.
+         * @description Returns 429 after too many failures for an account or from a network; `Retry-After` is in seconds.
          */
         post: operations["login"];
         delete?: never;
@@ -93,7 +93,7 @@ export interface paths {
         };
         /**
          * Who is signed in
-         * @description Tells what is stored at this moment, which may be newer than what the token says.
+         * @description What is stored now. The token may carry an older role.
          */
         get: operations["getCurrentUser"];
         put?: never;
@@ -115,7 +115,7 @@ export interface paths {
         put?: never;
         /**
          * Register an account
-         * @description Adds an account with a password, as a student, and signs it in. The operator may limit how many registrations come from one address: `Retry-After` says for how many seconds it has to wait.
+         * @description Creates the account of a student with a password, and signs it in. Operators may limit registrations per network; `Retry-After` is in seconds.
          */
         post: operations["register"];
         delete?: never;
@@ -139,7 +139,7 @@ export interface paths {
         put?: never;
         /**
          * Add a blog
-         * @description Its author is the person who is signed in, its status `DRAFT` unless given.
+         * @description The author is the user who is signed in. The status is `DRAFT` unless given.
          *
          *     Roles: `ADMIN`.
          */
@@ -205,7 +205,7 @@ export interface paths {
         put?: never;
         /**
          * Submit a blog
-         * @description Adds a draft of the person who is signed in. Admins publish it. The operator may limit how many a person submits: `Retry-After` says for how many seconds they have to wait.
+         * @description Creates a draft, which admins may publish. Operators may limit submissions per user; `Retry-After` is in seconds.
          *
          *     Roles: `STUDENT`, `CLUB_HEAD`, `ADMIN`.
          */
@@ -225,12 +225,12 @@ export interface paths {
         };
         /**
          * Read a blog
-         * @description A published one for everybody; any other, by their token, for its author and for admins.
+         * @description Everybody may read a published blog. Any other needs the token of its author or of an admin.
          */
         get: operations["getBlog"];
         /**
          * Change a blog
-         * @description What is left out stays as it is. An unknown blog is the 500.
+         * @description Fields that are left out stay as they are. Returns 500 when the blog does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -238,7 +238,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a blog
-         * @description An unknown blog is the 500.
+         * @description Returns 500 when the blog does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -259,7 +259,7 @@ export interface paths {
         put?: never;
         /**
          * Publish a blog
-         * @description Whatever its status was. An unknown blog is the 500.
+         * @description From any status. Returns 500 when the blog does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -281,7 +281,7 @@ export interface paths {
         put?: never;
         /**
          * Archive a blog
-         * @description Takes it out of the public list and keeps it. An unknown blog is the 500.
+         * @description Removes it from the public list and keeps it. Returns 500 when the blog does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -307,7 +307,7 @@ export interface paths {
         put?: never;
         /**
          * Add a club
-         * @description Its head becomes a member and, with their next sign-in, a `CLUB_HEAD`. A name that is taken, or a head who leads another club, is the 500.
+         * @description Its head becomes a member and, with their next sign-in, a `CLUB_HEAD`. Returns 500 when the name is taken or the head leads another club.
          *
          *     Roles: `ADMIN`.
          */
@@ -327,13 +327,13 @@ export interface paths {
         };
         /**
          * List the events
-         * @description Of all clubs, past and coming ones.
+         * @description Past and future events of all clubs.
          */
         get: operations["listEvents"];
         put?: never;
         /**
          * Add an event of your own club
-         * @description What cannot be read as a date is the 500.
+         * @description Returns 500 when the date cannot be parsed.
          *
          *     Roles: `CLUB_HEAD`.
          */
@@ -397,7 +397,7 @@ export interface paths {
         put?: never;
         /**
          * Register for an event
-         * @description Once and for all: nobody can unregister. An unknown event is the 500.
+         * @description A registration is final. Returns 500 when the event does not exist.
          */
         post: operations["registerForEvent"];
         delete?: never;
@@ -416,7 +416,7 @@ export interface paths {
         get?: never;
         /**
          * Change an event
-         * @description Club heads change those of their own club, admins any. What is left out, or empty, stays as it is.
+         * @description Club heads may change events of their own club, admins any. Fields that are left out or empty stay as they are.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -424,7 +424,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an event
-         * @description With all registrations for it. Club heads delete the events of their own club, admins any.
+         * @description Deletes its registrations, too. Club heads may delete events of their own club, admins any.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -443,7 +443,7 @@ export interface paths {
         };
         /**
          * List who registered for an event
-         * @description Latest first. Club heads see it of the events of their own club, admins of any.
+         * @description Latest first. Club heads may see those for events of their own club, admins any.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -608,7 +608,7 @@ export interface paths {
         put?: never;
         /**
          * Get an address for your own calendar
-         * @description A calendar of the events that you are registered for, to subscribe to. Anybody with the address sees it without signing in. It is shown only now; asking again makes a new address and ends the old one.
+         * @description Creates the address of a calendar of your registrations, to subscribe to. Everybody who has the address can read it. It is shown only once; the next call creates a new address and ends the old one.
          */
         post: operations["createMyCalendar"];
         /** End the address of your own calendar */
@@ -627,7 +627,7 @@ export interface paths {
         };
         /**
          * Get everything that the platform holds of you
-         * @description Your account without the hash of the password, your blogs in every status, the events that you are registered for, the mentors whom you like, and since when there is an address of your calendar.
+         * @description Your account without the password hash, your blogs in every status, your registrations, the mentors you like, and when the address of your calendar was created.
          */
         get: operations["exportMyData"];
         put?: never;
@@ -647,13 +647,13 @@ export interface paths {
         };
         /**
          * List the mentors
-         * @description By name. An empty list may also be a failure of the service.
+         * @description By name. The list is also empty when the service cannot read it.
          */
         get: operations["listMentors"];
         put?: never;
         /**
          * Add a mentor
-         * @description An unknown club is the 500.
+         * @description Returns 500 when the club does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -694,7 +694,7 @@ export interface paths {
         get?: never;
         /**
          * Change a mentor
-         * @description What is left out stays as it is. An unknown mentor or club is the 500.
+         * @description Fields that are left out stay as they are. Returns 500 when the mentor or the club does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -702,7 +702,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a mentor
-         * @description With all likes. An unknown mentor is the 500.
+         * @description Deletes its likes, too. Returns 500 when the mentor does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -723,7 +723,7 @@ export interface paths {
         put?: never;
         /**
          * Like a mentor, or no longer
-         * @description Every other time it takes the like back.
+         * @description Likes the mentor, or removes the like.
          */
         post: operations["toggleMentorLike"];
         delete?: never;
@@ -758,7 +758,7 @@ export interface paths {
         };
         /**
          * List the testimonials
-         * @description Newest first. What is no number is the 500.
+         * @description Newest first. Returns 500 when a parameter is not a number.
          */
         get: operations["listTestimonials"];
         put?: never;
@@ -783,7 +783,7 @@ export interface paths {
         get?: never;
         /**
          * Change a testimonial
-         * @description What is left out stays as it is. An unknown testimonial is the 500.
+         * @description Fields that are left out stay as they are. Returns 500 when the testimonial does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -791,7 +791,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a testimonial
-         * @description An unknown testimonial is the 500.
+         * @description Returns 500 when the testimonial does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -853,7 +853,7 @@ export interface paths {
         get?: never;
         /**
          * Change a user
-         * @description What is left out stays as it is. An email that is taken, or an unknown club, is the 500.
+         * @description Fields that are left out stay as they are. Returns 500 when the email is taken or the club does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -861,7 +861,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a user
-         * @description Refused with the 500 while they have blogs or registrations.
+         * @description Returns 500 when the user has blogs or registrations.
          *
          *     Roles: `ADMIN`.
          */
@@ -881,7 +881,7 @@ export interface paths {
         get?: never;
         /**
          * Make a user a member of a club
-         * @description Neither their role nor the head of the club changes. An unknown user or club is the 500.
+         * @description Changes neither their role nor the head of the club. Returns 500 when the user or the club does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -890,7 +890,7 @@ export interface paths {
         /**
          * Refused: see the change of a user
          * @deprecated
-         * @description Always a 400. `PUT /users/{id}` with `clubId: null` does it.
+         * @description Always returns 400. Use `PUT /users/{id}` with `clubId: null`.
          *
          *     Roles: `ADMIN`.
          */
@@ -910,7 +910,7 @@ export interface paths {
         get?: never;
         /**
          * Give a user another role
-         * @description It counts from their next sign-in. An unknown user is the 500.
+         * @description It counts from their next sign-in. Returns 500 when the user does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -1009,7 +1009,7 @@ export interface components {
             /** @example How to lose at chess */
             title: string;
             /**
-             * @description As it was given; nothing is taken out of it.
+             * @description Stored as it was sent, not sanitized.
              * @example Bring out the queen first, and be surprised by what happens.
              */
             content: string;
@@ -1042,7 +1042,7 @@ export interface components {
             status?: components["schemas"]["BlogStatus"];
         };
         /**
-         * @description Everybody reads what is `PUBLISHED`; its author and admins read the others too.
+         * @description Everybody may read `PUBLISHED` blogs, only their author and admins the others.
          * @enum {string}
          */
         BlogStatus: "DRAFT" | "PUBLISHED" | "ARCHIVED";
@@ -1063,7 +1063,7 @@ export interface components {
             /** @example How to lose at chess */
             title: string;
             /**
-             * @description As it was given; nothing is taken out of it.
+             * @description Stored as it was sent, not sanitized.
              * @example Bring out the queen first, and be surprised by what happens.
              */
             content: string;
@@ -1097,7 +1097,7 @@ export interface components {
             /** @example How to lose at chess */
             title: string;
             /**
-             * @description As it was given; nothing is taken out of it.
+             * @description Stored as it was sent, not sanitized.
              * @example Bring out the queen first, and be surprised by what happens.
              */
             content: string;
@@ -1187,7 +1187,7 @@ export interface components {
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubHeadId: string | null;
-            /** @description As they were before the head became one. */
+            /** @description The members before the head became one. */
             members: {
                 /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
                 id: string;
@@ -1255,7 +1255,7 @@ export interface components {
             /** @example Ten games at once, against anyone who comes. */
             description?: string;
             /**
-             * @description When it takes place: anything that JavaScript takes for a date, an ISO 8601 date-time at best. Answers call it `date`.
+             * @description When it takes place: any date that JavaScript parses, ISO 8601 at best. Responses name it `date`.
              * @example 2026-01-31T09:30:00.000Z
              */
             data?: string;
@@ -1499,7 +1499,7 @@ export interface components {
             /** @example Ten games at once, against anyone who comes. */
             description: string;
             /**
-             * @description When it takes place: anything that JavaScript takes for a date, an ISO 8601 date-time at best. Answers call it `date`.
+             * @description When it takes place: any date that JavaScript parses, ISO 8601 at best. Responses name it `date`.
              * @example 2026-01-31T09:30:00.000Z
              */
             data: string;
@@ -1803,7 +1803,7 @@ export interface components {
              */
             password: string;
             /**
-             * @description Who they are to the identity provider, once they signed in with it.
+             * @description Their subject at the identity provider, after the first sign-in with it.
              * @example 110169484474386276334
              */
             idpId: string | null;
@@ -1957,9 +1957,9 @@ export interface operations {
     finishProviderSignIn: {
         parameters: {
             query: {
-                /** @description What the provider gives for a token. */
+                /** @description The authorization code. */
                 code: string;
-                /** @description What the sign-in started with. */
+                /** @description The state that the sign-in was started with. */
                 state: string;
             };
             header?: never;
@@ -4488,7 +4488,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Atom (RFC 4287). The content of a blog is text, whatever it looks like. */
+            /** @description Atom (RFC 4287). The content of a blog is plain text, also where it looks like HTML. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -4564,7 +4564,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event takes two hours, since nobody says how long it takes. */
+            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -4646,7 +4646,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event takes two hours, since nobody says how long it takes. */
+            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -4722,7 +4722,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event takes two hours, since nobody says how long it takes. */
+            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */

@@ -153,7 +153,7 @@ function describeResponse (status: string, response: TSchema) {
   const examples = Object.fromEntries(examplesOf(response).map(value =>
     [contentMediaType ? 'Example' : nameOf(value), { value }]))
   const texts = Object.keys(examples).map(text => `\`${text}\``).join(' or ')
-  // What cannot be read at all is a 400 as well, with other texts.
+  // A body that is no JSON, for example, gets a 400 with a text of the framework.
   if (status === '400' && schema.properties) schema.properties = { ...schema.properties, message: Type.String() }
   return {
     description: Number(status) < 400 ? description : response.description ?? texts,

@@ -181,7 +181,7 @@ async function fetchJson (url: string, headers: Record<string, string> = {}) {
   return await withTimeout(read(), TIMEOUT / 1000, error => abort.abort(error))
 }
 
-/** Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1); throws when they are nobody's. */
+/** Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1); throws without a subject. */
 function toIdentity (claims: JWTPayload, config: Config): Identity {
   const text = (value: unknown) => typeof value === 'string' && value !== '' ? value : undefined
   const id = text(claims.sub)

@@ -44,7 +44,7 @@ export const countUse = (sql: Sql, { name, max, window }: RateLimit, key: string
 
 /**
  * The statement that removes some rows whose last use is past the window. A use leaves at most one row behind and
- * removes up to ten, so they do not pile up. It waits for nobody: a row that another use is about to change stays.
+ * removes up to ten, so they do not pile up. A row that another use is about to change stays.
  */
 export const removePastUses = (sql: Sql, window: number) => sql`
   DELETE FROM rate_limits WHERE (name, key) IN (

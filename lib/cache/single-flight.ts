@@ -21,8 +21,9 @@ const BATCH_WINDOW = 1
 
 /**
  * Calls with the same key that arrive within 1 ms share one read; it starts sooner when a turn of the event loop brings
- * no further call. A later call never joins a running read, which may predate a commit; it shares the next one. Only a
- * call with the `version` that was known when the running read began joins it: nothing was committed in between.
+ * no further call. A later call never joins a running read, which may predate a commit; it shares the next one. The
+ * exception: a call with the same `version` that was known when the running read began. Versions change with every
+ * commit, so that read predates none.
  *
  * At most one read of a key runs at a time. A call that waits longer than `seconds` for another read to settle, and for
  * its own, rejects with a TimeoutError.

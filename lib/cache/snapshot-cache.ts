@@ -42,7 +42,7 @@ export interface BodyWriter<Fields = any, Item = any> {
 export type SnapshotId = string | null
 
 interface CacheEntry {
-  /** The JSON as PostgreSQL wrote it, or its format; `undefined` when the query had no row. */
+  /** `undefined` when the query had no row. */
   body: CachedBody | undefined
   /** The snapshot that it was read in. */
   snapshot: SnapshotId
@@ -101,8 +101,9 @@ export interface CacheCounts {
  * any number of instances:
  *
  * 1. A body is cached with the snapshot that it was read in. Both come from one statement.
- * 2. For every request the current snapshot is asked for after the request arrived; requests that arrive together share
- *    the question. Equal ids mean that nothing was committed in between: the cached bytes are what a read would give.
+ * 2. When there is a body, the current snapshot is asked for after the request arrived; requests that arrive together
+ *    share the question. Equal ids mean that nothing was committed in between: the cached bytes are what a read would
+ *    give.
  * 3. Otherwise the body is read again by a statement that begins after the request arrived. All requests that found
  *    the same new snapshot share that read.
  *

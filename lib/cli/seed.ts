@@ -63,7 +63,7 @@ export default async function seedCommand (args: string[]) {
   for (const { role, email } of signIns) console.log(`${role.padEnd(9)}  ${email}`)
 }
 
-/** Reads how many of each kind there shall be, none where nothing is said. Throws a UsageError when that cannot be. */
+/** Reads how many rows of each kind to add, by default none. Throws a UsageError when a number cannot be used. */
 function toAmounts (given: Partial<Record<keyof Amounts, string>>): Amounts {
   const amounts = Object.fromEntries(KINDS.map(kind => {
     const value = given[kind] ?? '0'

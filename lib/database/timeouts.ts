@@ -78,7 +78,7 @@ async function limitTransaction (
   const end = track(load)
   let late: TimeoutError | undefined
   const transaction = sql.begin(sql => {
-    // It got a connection when nobody waits for it any more.
+    // It got a connection after its caller had stopped waiting.
     if (late) throw late
     return work(sql)
   })

@@ -23,8 +23,8 @@ export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again lat
 export const register = {
   operationId: 'register',
   summary: 'Register an account',
-  description: 'Adds an account with a password, as a student, and signs it in. The operator may limit how many ' +
-    'registrations come from one address: `Retry-After` says for how many seconds it has to wait.',
+  description: 'Creates the account of a student with a password, and signs it in. Operators may limit registrations ' +
+    'per network; `Retry-After` is in seconds.',
   body: Type.Object({
     email: EmailInput(),
     password: TextInput({ minLength: 8, examples: ['correct horse'] }),
@@ -45,8 +45,7 @@ export const register = {
 export const login = {
   operationId: 'login',
   summary: 'Sign in with a password',
-  description: 'After too many failures, an account has to wait, or all that sign in from the same address: ' +
-    '`Retry-After` says for how many seconds.',
+  description: 'Returns 429 after too many failures for an account or from a network; `Retry-After` is in seconds.',
   body: Type.Object({
     email: EmailInput(),
     password: TextInput({ examples: ['correct horse'] }),
@@ -63,7 +62,7 @@ export const login = {
 export const me = {
   operationId: 'getCurrentUser',
   summary: 'Who is signed in',
-  description: 'Tells what is stored at this moment, which may be newer than what the token says.',
+  description: 'What is stored now. The token may carry an older role.',
   response: {
     200: ResponseObject({
       user: ResponseObject({
@@ -85,8 +84,8 @@ export const me = {
 export const google = {
   operationId: 'loginWithIdToken',
   summary: 'Sign in with an ID token',
-  description: 'For apps that have an ID token of the identity provider, from its own button for instance. The first ' +
-    'sign-in adds an account, as a student; an account with the same verified email is linked.',
+  description: 'For apps that get an ID token by themselves, for instance from a button of the provider. The first ' +
+    'sign-in creates the account of a student, or links the account with the same verified email.',
   docsOnly: {
     body: Type.Object({
       idToken: Type.String({
@@ -110,8 +109,8 @@ export const google = {
 export const googleStart = {
   operationId: 'startProviderSignIn',
   summary: 'Sign in with the identity provider',
-  description: 'A link for people to follow, not for `fetch`: it leads to the login page of the identity provider. ' +
-    'They come back to `/auth/callback` of the browser app, with `token` and `to` in the query.',
+  description: 'A link for the browser to follow, not for `fetch`. It redirects to the login page of the identity ' +
+    'provider, and in the end to `/auth/callback` of the browser app with `token` and `to` in the query.',
   docsOnly: {
     querystring: Type.Object({
       redirect: Type.Optional(Type.String({
@@ -140,11 +139,11 @@ export const googleStart = {
 export const googleCallback = {
   operationId: 'finishProviderSignIn',
   summary: 'Come back from the identity provider',
-  description: 'Where the identity provider sends people back to; not for apps to call. Errors are plain text.',
+  description: 'The redirect URI for the identity provider, not for apps. Errors are plain text.',
   docsOnly: {
     querystring: Type.Object({
-      code: Type.String({ description: 'What the provider gives for a token.' }),
-      state: Type.String({ description: 'What the sign-in started with.' }),
+      code: Type.String({ description: 'The authorization code.' }),
+      state: Type.String({ description: 'The state that the sign-in was started with.' }),
     }),
   },
   response: {

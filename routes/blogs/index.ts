@@ -128,7 +128,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     return blog
   }
 
-  /** Whoever reads a blog may show a token, and here alone its scheme counts: exactly `Bearer `. */
+  /** The token that a reader of a blog may send. Here alone the scheme has to be exactly `Bearer `. */
   function bearer ({ headers: { authorization } }: FastifyRequest) {
     if (authorization?.startsWith('Bearer ')) return app.verifyToken(authorization.slice('Bearer '.length))
   }

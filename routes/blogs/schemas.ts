@@ -11,13 +11,13 @@ const IMAGE = { examples: ['https://images.example.org/queen.png'] }
 
 const Status = Enum(['DRAFT', 'PUBLISHED', 'ARCHIVED'], {
   title: 'BlogStatus',
-  description: 'Everybody reads what is `PUBLISHED`; its author and admins read the others too.',
+  description: 'Everybody may read `PUBLISHED` blogs, only their author and admins the others.',
 })
 
 const fields = {
   id: OpaqueId,
   title: Type.String(TITLE),
-  content: Type.String({ description: 'As it was given; nothing is taken out of it.', ...CONTENT }),
+  content: Type.String({ description: 'Stored as it was sent, not sanitized.', ...CONTENT }),
   imageUrl: NullableString(IMAGE),
   status: Status,
   authorId: OpaqueId,
@@ -48,7 +48,7 @@ export const listPublished = {
 export const read = {
   operationId: 'getBlog',
   summary: 'Read a blog',
-  description: 'A published one for everybody; any other, by their token, for its author and for admins.',
+  description: 'Everybody may read a published blog. Any other needs the token of its author or of an admin.',
   security: OPTIONAL_SIGN_IN,
   docsOnly: { params },
   response: {
@@ -64,8 +64,8 @@ export const TOO_MANY_SUBMISSIONS = 'Too many submissions, please try again late
 export const submit = {
   operationId: 'submitBlog',
   summary: 'Submit a blog',
-  description: 'Adds a draft of the person who is signed in. Admins publish it. The operator may limit how many a ' +
-    'person submits: `Retry-After` says for how many seconds they have to wait.',
+  description: 'Creates a draft, which admins may publish. Operators may limit submissions per user; `Retry-After` ' +
+    'is in seconds.',
   body: Type.Object({ title: Title, content: Content, imageUrl: Type.Optional(Image) }, { title: 'BlogSubmission' }),
   response: {
     201: ResponseObject({ blog: BlogWithAuthorName }),
@@ -91,7 +91,7 @@ export const listAll = {
 export const create = {
   operationId: 'createBlog',
   summary: 'Add a blog',
-  description: 'Its author is the person who is signed in, its status `DRAFT` unless given.',
+  description: 'The author is the user who is signed in. The status is `DRAFT` unless given.',
   body: Type.Object({
     title: Title, content: Content, imageUrl: Type.Optional(Image), status: Type.Optional(Status),
   }, { title: 'NewBlog' }),
@@ -101,7 +101,7 @@ export const create = {
 export const update = {
   operationId: 'updateBlog',
   summary: 'Change a blog',
-  description: 'What is left out stays as it is. An unknown blog is the 500.',
+  description: 'Fields that are left out stay as they are. Returns 500 when the blog does not exist.',
   params,
   body: Type.Object({
     title: Type.Optional(Title),
@@ -120,21 +120,21 @@ const moderate = {
 export const approve = {
   operationId: 'approveBlog',
   summary: 'Publish a blog',
-  description: 'Whatever its status was. An unknown blog is the 500.',
+  description: 'From any status. Returns 500 when the blog does not exist.',
   ...moderate,
 }
 
 export const archive = {
   operationId: 'archiveBlog',
   summary: 'Archive a blog',
-  description: 'Takes it out of the public list and keeps it. An unknown blog is the 500.',
+  description: 'Removes it from the public list and keeps it. Returns 500 when the blog does not exist.',
   ...moderate,
 }
 
 export const remove = {
   operationId: 'deleteBlog',
   summary: 'Delete a blog',
-  description: 'An unknown blog is the 500.',
+  description: 'Returns 500 when the blog does not exist.',
   params,
   response: { 200: Message('Blog deleted successfully') },
 }

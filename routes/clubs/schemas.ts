@@ -38,8 +38,8 @@ export const list = {
 export const create = {
   operationId: 'createClub',
   summary: 'Add a club',
-  description: 'Its head becomes a member and, with their next sign-in, a `CLUB_HEAD`. A name that is taken, or a ' +
-    'head who leads another club, is the 500.',
+  description: 'Its head becomes a member and, with their next sign-in, a `CLUB_HEAD`. Returns 500 when the name ' +
+    'is taken or the head leads another club.',
   docsOnly: {
     body: Type.Object({
       name: Type.String({ description: 'No other club has it.', examples: ClubName.examples }),
@@ -54,7 +54,7 @@ export const create = {
     201: ResponseObject({
       club: ResponseObject({
         ...fields,
-        members: Type.Array(ResponseObject(member), { description: 'As they were before the head became one.' }),
+        members: Type.Array(ResponseObject(member), { description: 'The members before the head became one.' }),
       }, { title: 'CreatedClub' }),
     }),
     400: Message('Name and description are required'),

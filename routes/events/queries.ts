@@ -101,7 +101,7 @@ export async function updateEvent (
   return outcome
 }
 
-/** Deletes the event with its registrations. Tells whether the user may; `undefined` when there is no such event. */
+/** Deletes the event with its registrations if the user may. Returns `undefined` when there is no such event. */
 export function deleteEvent (sql: Sql, user: User, id: string) {
   return sql.begin(async sql => {
     // Registrations that are being made finish first, so that the next statement sees them, and no more begin.

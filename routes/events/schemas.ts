@@ -26,8 +26,7 @@ const Title = TextInput({ minLength: 3, ...TITLE })
 const Description = TextInput({ minLength: 10, ...DESCRIPTION })
 const Data = TextInput({
   minLength: 1,
-  description: 'When it takes place: anything that JavaScript takes for a date, an ISO 8601 date-time at best. ' +
-    'Answers call it `date`.',
+  description: 'When it takes place: any date that JavaScript parses, ISO 8601 at best. Responses name it `date`.',
   examples: DateTime.examples,
 })
 const Image = UrlInput(IMAGE)
@@ -36,7 +35,7 @@ const params = Type.Object({ id: IdParam({ description: 'The id of the event.' }
 export const list = {
   operationId: 'listEvents',
   summary: 'List the events',
-  description: 'Of all clubs, past and coming ones.',
+  description: 'Past and future events of all clubs.',
   querystring: Type.Object({
     page: Type.Optional(Type.String({ description: 'Which page, from 1; the first by default.', examples: ['1'] })),
     limit: Type.Optional(Type.String({ description: 'How many on a page; 12 by default.', examples: ['12'] })),
@@ -74,7 +73,7 @@ export const listMine = {
 export const create = {
   operationId: 'createEvent',
   summary: 'Add an event of your own club',
-  description: 'What cannot be read as a date is the 500.',
+  description: 'Returns 500 when the date cannot be parsed.',
   body: Type.Object({
     title: Title,
     description: Description,
@@ -90,7 +89,8 @@ export const create = {
 export const update = {
   operationId: 'updateEvent',
   summary: 'Change an event',
-  description: 'Club heads change those of their own club, admins any. What is left out, or empty, stays as it is.',
+  description: 'Club heads may change events of their own club, admins any. Fields that are left out or empty stay ' +
+    'as they are.',
   params,
   body: Type.Object({
     title: Type.Optional(Title),
@@ -109,7 +109,7 @@ export const update = {
 export const remove = {
   operationId: 'deleteEvent',
   summary: 'Delete an event',
-  description: 'With all registrations for it. Club heads delete the events of their own club, admins any.',
+  description: 'Deletes its registrations, too. Club heads may delete events of their own club, admins any.',
   params,
   response: {
     200: Message('Event deleted successfully'),
@@ -121,7 +121,7 @@ export const remove = {
 export const register = {
   operationId: 'registerForEvent',
   summary: 'Register for an event',
-  description: 'Once and for all: nobody can unregister. An unknown event is the 500.',
+  description: 'A registration is final. Returns 500 when the event does not exist.',
   docsOnly: { params: Type.Object({ eventId: IdParam({ description: 'The id of the event.' }) }) },
   response: {
     201: ResponseObject({
@@ -149,7 +149,7 @@ export const listRegistered = {
 export const listRegistrations = {
   operationId: 'listEventRegistrations',
   summary: 'List who registered for an event',
-  description: 'Latest first. Club heads see it of the events of their own club, admins of any.',
+  description: 'Latest first. Club heads may see those for events of their own club, admins any.',
   docsOnly: { params },
   response: {
     200: ResponseObject({

@@ -20,7 +20,7 @@ const END = 'END:VCALENDAR\r\n'
 /** How often subscribers should ask again, as a duration of iCalendar. */
 const REFRESH_INTERVAL = 'PT1H'
 
-/** How long an event takes: nobody says so. */
+/** Duration of an event: it has no end of its own. */
 const DURATION = 'PT2H'
 
 /** iCalendar (RFC 5545): a calendar of events, each with a link to where the app shows them, if there is one. */

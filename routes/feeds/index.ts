@@ -28,7 +28,7 @@ const feeds: FastifyPluginAsyncTypebox = async app => {
     throw new HttpError(404, 'Club not found')
   })
 
-  // Who has the address may see it, so it is cached as public ones are, though nobody between may store it.
+  // All who have the address may see it, so it is cached as public ones are, but caches on the way may not store it.
   app.get<{ Params: { token: string } }>('/me/:token.ics', {
     schema: schemas.own,
     config: { failure: 'Error fetching calendar', cache: 'public', cacheControl: 'private, no-cache' },

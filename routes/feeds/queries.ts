@@ -40,7 +40,7 @@ export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: st
   format: icalendar(link),
 })
 
-/** The events that the owner of a token is registered for; no answer when nobody has this token. */
+/** The events that the owner of a token is registered for; no body when the token is unknown. */
 export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: string): Calendar => ({
   list: ['events', sql`
     SELECT ${calendarEvent(sql)}

@@ -8,8 +8,8 @@ import {
 export const createCalendar = {
   operationId: 'createMyCalendar',
   summary: 'Get an address for your own calendar',
-  description: 'A calendar of the events that you are registered for, to subscribe to. Anybody with the address ' +
-    'sees it without signing in. It is shown only now; asking again makes a new address and ends the old one.',
+  description: 'Creates the address of a calendar of your registrations, to subscribe to. Everybody who has the ' +
+    'address can read it. It is shown only once; the next call creates a new address and ends the old one.',
   response: {
     201: ResponseObject({
       calendar: ResponseObject({
@@ -67,8 +67,8 @@ const Like = ResponseObject({
 export const exportData = {
   operationId: 'exportMyData',
   summary: 'Get everything that the platform holds of you',
-  description: 'Your account without the hash of the password, your blogs in every status, the events that you are ' +
-    'registered for, the mentors whom you like, and since when there is an address of your calendar.',
+  description: 'Your account without the password hash, your blogs in every status, your registrations, the mentors ' +
+    'you like, and when the address of your calendar was created.',
   response: {
     200: ResponseObject({
       account: Account,

@@ -30,7 +30,7 @@ const params = Type.Object({ id: IdParam({ description: 'The id of the mentor.' 
 export const list = {
   operationId: 'listMentors',
   summary: 'List the mentors',
-  description: 'By name. An empty list may also be a failure of the service.',
+  description: 'By name. The list is also empty when the service cannot read it.',
   response: { 200: ResponseObject({ mentors: Type.Array(Profile) }) },
 }
 
@@ -40,7 +40,7 @@ const UNLIKED = 'Mentor unliked successfully'
 export const like = {
   operationId: 'toggleMentorLike',
   summary: 'Like a mentor, or no longer',
-  description: 'Every other time it takes the like back.',
+  description: 'Likes the mentor, or removes the like.',
   docsOnly: { params: Type.Object({ mentorId: IdParam({ description: 'The id of the mentor.' }) }) },
   response: {
     200: ResponseObject({
@@ -66,7 +66,7 @@ export const listLiked = {
 export const create = {
   operationId: 'createMentor',
   summary: 'Add a mentor',
-  description: 'An unknown club is the 500.',
+  description: 'Returns 500 when the club does not exist.',
   body: Type.Object({
     name: Name,
     expertise: Expertise,
@@ -80,7 +80,7 @@ export const create = {
 export const update = {
   operationId: 'updateMentor',
   summary: 'Change a mentor',
-  description: 'What is left out stays as it is. An unknown mentor or club is the 500.',
+  description: 'Fields that are left out stay as they are. Returns 500 when the mentor or the club does not exist.',
   params,
   body: Type.Object({
     name: Type.Optional(Name),
@@ -95,7 +95,7 @@ export const update = {
 export const remove = {
   operationId: 'deleteMentor',
   summary: 'Delete a mentor',
-  description: 'With all likes. An unknown mentor is the 500.',
+  description: 'Deletes its likes, too. Returns 500 when the mentor does not exist.',
   params,
   response: { 200: Message('Mentor deleted successfully') },
 }

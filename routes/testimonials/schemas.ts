@@ -27,7 +27,7 @@ const params = Type.Object({ id: IdParam({ description: 'The id of the testimoni
 export const list = {
   operationId: 'listTestimonials',
   summary: 'List the testimonials',
-  description: 'Newest first. What is no number is the 500.',
+  description: 'Newest first. Returns 500 when a parameter is not a number.',
   querystring: Type.Object({
     page: Type.Optional(Type.String({ description: 'Which page, from 1; the first by default.', examples: ['1'] })),
     limit: Type.Optional(Type.String({
@@ -56,7 +56,7 @@ export const create = {
 export const update = {
   operationId: 'updateTestimonial',
   summary: 'Change a testimonial',
-  description: 'What is left out stays as it is. An unknown testimonial is the 500.',
+  description: 'Fields that are left out stay as they are. Returns 500 when the testimonial does not exist.',
   params,
   body: Type.Object({
     name: Type.Optional(Name),
@@ -70,7 +70,7 @@ export const update = {
 export const remove = {
   operationId: 'deleteTestimonial',
   summary: 'Delete a testimonial',
-  description: 'An unknown testimonial is the 500.',
+  description: 'Returns 500 when the testimonial does not exist.',
   params,
   response: { 204: Type.Null() },
 }

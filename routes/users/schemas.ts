@@ -18,7 +18,7 @@ const FullUser = ResponseObject({
     description: 'A hash.', examples: ['$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaA'],
   }),
   idpId: NullableString({
-    description: 'Who they are to the identity provider, once they signed in with it.',
+    description: 'Their subject at the identity provider, after the first sign-in with it.',
     examples: ['110169484474386276334'],
   }),
   avatar: Avatar,
@@ -83,7 +83,8 @@ const userParams = Type.Object({ userId: params.properties.id })
 export const update = {
   operationId: 'updateUser',
   summary: 'Change a user',
-  description: 'What is left out stays as it is. An email that is taken, or an unknown club, is the 500.',
+  description: 'Fields that are left out stay as they are. Returns 500 when the email is taken or the club does not ' +
+    'exist.',
   params,
   body: Type.Object({
     firstName: Type.Optional(TextInput({ minLength: 1, examples: FirstName.examples })),
@@ -102,7 +103,7 @@ export const update = {
 export const changeRole = {
   operationId: 'changeUserRole',
   summary: 'Give a user another role',
-  description: 'It counts from their next sign-in. An unknown user is the 500.',
+  description: 'It counts from their next sign-in. Returns 500 when the user does not exist.',
   params: userParams,
   body: Type.Object({ newRole: Role }, { title: 'RoleChange' }),
   response: {
@@ -119,7 +120,8 @@ export const changeRole = {
 export const assignClub = {
   operationId: 'assignUserToClub',
   summary: 'Make a user a member of a club',
-  description: 'Neither their role nor the head of the club changes. An unknown user or club is the 500.',
+  description: 'Changes neither their role nor the head of the club. Returns 500 when the user or the club does not ' +
+    'exist.',
   params: userParams,
   body: Type.Object({
     clubId: TextInput({ minLength: 1, description: 'The id of the club.', examples: OpaqueId.examples }),
@@ -133,7 +135,7 @@ export const assignClub = {
 export const removeFromClub = {
   operationId: 'removeUserFromClub',
   summary: 'Refused: see the change of a user',
-  description: 'Always a 400. `PUT /users/{id}` with `clubId: null` does it.',
+  description: 'Always returns 400. Use `PUT /users/{id}` with `clubId: null`.',
   deprecated: true,
   params,
   docsOnly: { params: userParams },
@@ -142,7 +144,7 @@ export const removeFromClub = {
 export const remove = {
   operationId: 'deleteUser',
   summary: 'Delete a user',
-  description: 'Refused with the 500 while they have blogs or registrations.',
+  description: 'Returns 500 when the user has blogs or registrations.',
   params,
   response: {
     200: Message('User deleted successfully'),

@@ -1,4 +1,4 @@
-// Charts of one series, drawn as SVG. Each has its numbers beside it as a table, for whoever does not see it.
+// Charts of one series, drawn as SVG. Each has its numbers beside it as a table, for those who do not see it.
 import { h, svg } from './dom.js'
 import { table } from './parts.js'
 

@@ -133,7 +133,7 @@ function picture (address) {
 }
 
 /**
- * Tells of something that has happened, to eyes and to screen readers.
+ * Announces an event, on the page and to screen readers.
  *
  * @param {string} message
  * @param {'done' | 'wrong'} [kind]
@@ -244,9 +244,9 @@ export function pager (page, pages, address) {
 }
 
 /**
- * A link to somewhere else on the web, or just the words when the address is none of the web.
+ * A link to another site, or nothing when the address is not one of the web.
  *
- * @param {string} address
+ * @param {string | null} address
  * @param {string} words
  */
 export const outside = (address, words) =>

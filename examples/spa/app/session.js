@@ -3,7 +3,7 @@
 /** @import { Schemas } from 'community-platform-client' */
 /** @typedef {Schemas['CurrentUser']} User */
 
-/** Tells with `change` that somebody has signed in or out, and with `expired` that their token is no longer taken. */
+/** Emits `change` after a sign-in or sign-out, and `expired` when the service no longer accepts the token. */
 export const sessionEvents = new EventTarget()
 
 /** @type {User | null} */

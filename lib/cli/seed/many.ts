@@ -26,8 +26,8 @@ const SENTENCES = [
 ]
 
 /**
- * Adds as many rows as asked for, the same every time but for ids and times. Rows are numbered from 0, and a number
- * tells all about its row: nothing is drawn, and nothing sorted. Users 0, 1 and 2 are the admin, the head and the
+ * Adds as many rows as asked for, the same every time but for ids and times. Rows are numbered from 0, and everything
+ * in a row follows from its number: nothing is random or sorted. Users 0, 1 and 2 are the admin, the head and the
  * student to sign in as, in club 0; users from 3 on are in clubs 1, 2, …, the first in each is its head.
  *
  * An event's registrations have consecutive numbers. Of R registrations of U users for E events, number n is that of

@@ -32,7 +32,7 @@ interface Edition {
   suffix: string
 }
 
-/** The first edition of which nobody has an address yet, nor a club one of these names. */
+/** The first edition whose email addresses and club names are all free. */
 export async function findEdition (sql: TransactionSql, clubNames: string[]): Promise<Edition> {
   for (let number = 1; ; number++) {
     const edition = number === 1

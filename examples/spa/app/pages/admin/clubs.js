@@ -10,7 +10,7 @@ export async function clubsAdminPage () {
   const { clubs } = await call(client.GET('/clubs'))
   return [
     adminNav(),
-    heading('Clubs', lead('Whoever is to lead a new one needs an account first.')),
+    heading('Clubs', lead('The head of a new club needs an account first.')),
     h('p', {}, h('button', { type: 'button', class: 'primary', onclick: foundClub }, 'New club')),
     clubs.length === 0
       ? nothing('There are no clubs yet.')
