@@ -147,6 +147,12 @@ export async function startService (
   return { url: url()!, child, ended, output, messages }
 }
 
+/** Sends a signal to a service, and waits until it has ended. */
+export function stop ({ child, ended }: Service, signal: NodeJS.Signals = 'SIGTERM') {
+  child.kill(signal)
+  return ended
+}
+
 /** A folder for an embedded database, gone with its server when the test ends. */
 export function dataDir (t: Teardown, parent = RUN_DIR) {
   const path = resolve(parent, `data-${randomUUID()}`)

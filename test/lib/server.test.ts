@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
-import { connect, createServer, type AddressInfo } from 'node:net'
-import { text } from 'node:stream/consumers'
+import { createServer, type AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
@@ -9,9 +8,7 @@ import t, { type Test } from 'tap'
 
 import { migrate } from '#lib/database/migrations.js'
 import { createDatabase } from '../helper.ts'
-import {
-  dataDir, freePort, isListening, postgresOf, remaining, run, type Service, signalGroup, start, startService,
-} from '../process.ts'
+import { dataDir, freePort, postgresOf, remaining, run, type Service, startService, stop } from '../process.ts'
 
 const MIGRATIONS = (await readdir('migrations')).length
 const ADMIN = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse' }
@@ -35,11 +32,6 @@ const login = (service: Service, { email, password } = ADA) =>
   send(service, 'POST', '/auth/login', { email, password })
 const me = (service: Service, token: string) => send(service, 'GET', '/auth/me', undefined, token)
 
-function stop ({ child, ended }: Service, signal: NodeJS.Signals = 'SIGTERM') {
-  child.kill(signal)
-  return ended
-}
-
 function open (t: Test, url: string) {
   const sql = postgres(url, { max: 2 })
   t.teardown(() => sql.end())
@@ -58,112 +50,6 @@ t.test('says where it listens, and serves', async t => {
   t.strictSame({ code, stderr }, { code: 0, stderr: '' })
   t.notMatch(stdout, ADA.password)
   t.notMatch(stdout, body.token)
-})
-
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  t.test(`${signal}: answers what runs, refuses what comes, and ends with 0`, async t => {
-    const DATABASE_URL = await createDatabase(t)
-    const covered = signal === 'SIGTERM'
-    const service = await startService(t, { DATABASE_URL, DATABASE_TIMEOUT: '60' }, { covered })
-    const { hostname, port } = new URL(service.url)
-    const sql = open(t, DATABASE_URL)
-
-    // A kept-alive connection that is in the middle of its second request when the service is told to stop.
-    const probe = connect(Number(port), hostname)
-    const probed = text(probe)
-    const request = `GET /readyz HTTP/1.1\r\nHost: ${hostname}\r\n`
-    probe.write(`${request}\r\n${request}`)
-    await once(probe, 'readable')
-
-    let registered!: ReturnType<typeof register>
-    await sql.begin(async tx => {
-      // Until this is taken back, whoever registers the same email waits.
-      await tx`
-        INSERT INTO users (email, password, first_name, last_name) VALUES (${ADA.email}, '!', 'Ada', 'Lovelace')
-      `
-      registered = register(service)
-      const waiting = () => sql`
-        SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-      `
-      while ((await waiting()).length === 0) await sleep(10)
-
-      service.child.kill(signal)
-      while (!service.messages().includes(`Stopping on ${signal}`)) await sleep(10)
-      service.child.kill('SIGTERM')
-      service.child.kill('SIGHUP')
-      while (await isListening(Number(port))) await sleep(10)
-      t.equal(service.child.exitCode, null, 'it waits for what runs')
-      probe.write('\r\n')
-      t.match(await probed, /^HTTP\/1\.1 200 [^]*"Ready"\}HTTP\/1\.1 503 [^]*\{"message":"Stopping"\}$/)
-      await tx`DELETE FROM users`
-    })
-    t.match(await registered, { status: 201, body: { user: { email: ADA.email } } })
-    const { code, stderr } = await service.ended
-    t.strictSame({ code, stderr }, { code: 0, stderr: '' })
-    t.equal((await sql`SELECT FROM users WHERE email = ${ADA.email}`).length, 1)
-  })
-}
-
-const THROUGH_NPM: [what: string, signal: NodeJS.Signals, send: (service: Service) => unknown][] = [
-  ['SIGTERM to npm', 'SIGTERM', ({ child }) => child.kill('SIGTERM')],
-  // npm gets the signal, too, and passes it on.
-  ['SIGTERM to all processes', 'SIGTERM', ({ child }) => signalGroup(child, 'SIGTERM')],
-  ['Ctrl-C', 'SIGINT', ({ child }) => signalGroup(child, 'SIGINT')],
-]
-for (const [what, signal, send] of THROUGH_NPM) {
-  t.test(`npm start, ${what}: serves for STOP_DELAY seconds, and npm ends with 0`, async t => {
-    const variables = { DATABASE_URL: await createDatabase(t), STOP_DELAY: '1' }
-    const service = await startService(t, variables, { npm: true })
-    send(service)
-    while (!service.messages().includes(`Stopping on ${signal}`)) await sleep(10)
-    await sleep(300)
-    t.equal((await fetch(`${service.url}/livez`)).status, 200)
-    t.equal((await fetch(`${service.url}/readyz`)).status, 503)
-    const { code } = await service.ended
-    t.equal(code, 0)
-    t.equal(service.messages().filter(message => message === `Stopping on ${signal}`).length, 1)
-    t.equal(await isListening(Number(new URL(service.url).port)), false)
-  })
-}
-
-for (const npm of [true, false]) {
-  t.test(`${npm ? 'npm start, ' : ''}a second Ctrl-C ends it at once`, async t => {
-    const variables = { DATABASE_URL: await createDatabase(t), STOP_DELAY: '3600' }
-    const service = await startService(t, variables, { npm, group: true, covered: !npm })
-    signalGroup(service.child, 'SIGINT')
-    while (!service.messages().includes('Stopping on SIGINT')) await sleep(10)
-    // As npm passes it on.
-    service.child.kill('SIGINT')
-    await sleep(1000)
-    t.equal((await fetch(`${service.url}/livez`)).status, 200)
-    signalGroup(service.child, 'SIGINT')
-    const { code } = await service.ended
-    t.equal(code, 1)
-    t.equal(service.messages().at(-1), 'Ending at once on SIGINT')
-  })
-}
-
-for (const group of [false, true]) {
-  t.test(`a stop during the first start${group ? ', by Ctrl-C' : ''}: ends with 0, and leaves nothing`, async t => {
-    const DATA_DIR = dataDir(t)
-    const { child, ended } = start(t, 'dist/lib/server.js', { DATA_DIR, PORT: '0' }, { covered: true, group })
-    const files = () => readdir(DATA_DIR, { recursive: true }).catch(() => [])
-    // From here on the program that makes the database heeds the signal.
-    while (!(await files()).some(file => /^postgres-\w+\/base\/1\/PG_VERSION$/.test(file))) await sleep(10)
-    process.kill(group ? -child.pid! : child.pid!, 'SIGINT')
-    const { code, stdout, stderr } = await ended
-    t.strictSame({ code, stderr }, { code: 0, stderr: '' })
-    t.match(stdout, 'Stopping on SIGINT')
-    t.notMatch(stdout, /"level":[456]0/, 'nothing failed')
-    t.strictSame(await postgresOf(DATA_DIR), [])
-    t.strictSame((await files()).filter(file => /^postgres-(?!password$)/.test(file)), [], 'no half-made one either')
-  })
-}
-
-t.test('a crash ends the process', async t => {
-  const service = await startService(t, { DATABASE_URL: await createDatabase(t) })
-  const { signal } = await stop(service, 'SIGSEGV')
-  t.equal(signal, 'SIGSEGV')
 })
 
 t.test('the embedded database keeps everything, over a stop and over a kill', async t => {
@@ -290,19 +176,6 @@ t.test('a defect ends the start with all that is known about it', async t => {
   t.strictSame((await migrate(DATABASE_URL, 'down')), [], 'and no step was taken')
 })
 
-t.test('an error that nobody catches is logged, and ends it with 1', async t => {
-  const DATABASE_URL = await createDatabase(t)
-  const prelude = `process.on('SIGWINCH', () => { throw new Error('provoked') })
-    process.on('SIGCONT', () => { Promise.reject(new Error('provoked')) })`
-  for (const signal of ['SIGWINCH', 'SIGCONT'] as const) {
-    const service = await startService(t, { DATABASE_URL }, { prelude, covered: signal === 'SIGCONT' })
-    const { code, stdout } = await stop(service, signal)
-    t.equal(code, 1)
-    const last = stdout.trim().split('\n').map(line => JSON.parse(line)).find(({ level }) => level === 60)
-    t.match(last, { msg: 'Stopping after an error that nobody caught', err: { message: 'provoked', stack: /\n/ } })
-  }
-})
-
 t.test('a request is in the log a second later', async t => {
   const service = await startService(t, { DATABASE_URL: await createDatabase(t) })
   await send(service, 'GET', '/clubs')
@@ -311,29 +184,3 @@ t.test('a request is in the log a second later', async t => {
   t.ok(service.messages().includes('request completed'))
   t.equal((await stop(service)).code, 0)
 })
-
-const ENDS: [what: string, signal: NodeJS.Signals, code: number][] = [
-  ['SIGTERM', 'SIGTERM', 0], ['SIGINT', 'SIGINT', 0], ['an error that nobody catches', 'SIGWINCH', 1],
-]
-for (const [what, signal, code] of ENDS) {
-  t.test(`${what} loses no line of a request`, async t => {
-    const prelude = "process.on('SIGWINCH', () => { throw new Error('provoked') })"
-    const service = await startService(t, { DATABASE_URL: await createDatabase(t) }, { prelude })
-    const received: number[] = []
-    const clients = Array.from({ length: 8 }, async () => {
-      for (let request = 0; request < 2000; request++) {
-        const response = await fetch(`${service.url}/clubs`)
-        await response.text()
-        received.push(response.status)
-      }
-    })
-    while (received.length < 100) await sleep(5)
-    const ended = stop(service, signal)
-    await Promise.allSettled(clients)
-    t.equal((await ended).code, code)
-    const lines = service.messages().filter(message => message === 'request completed')
-    // The last response to each client may have been logged and not received.
-    const { length } = received
-    t.ok(lines.length >= length && lines.length <= length + clients.length, `${lines.length} of ${length}`)
-  })
-}
