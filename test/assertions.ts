@@ -7,19 +7,19 @@ import type { Test } from 'tap'
 export const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 /** The response has this status and exactly this JSON body. */
-export function answers (t: Test, response: LightMyRequestResponse, status: number, body: unknown, name = '') {
+export function assertResponse (t: Test, response: LightMyRequestResponse, status: number, body: unknown, name = '') {
   const { statusCode, headers } = response
   t.strictSame([statusCode, headers['content-type'], response.json()],
     [status, 'application/json; charset=utf-8', body], name)
 }
 
 /** The response has this status and this message, and nothing else. */
-export function says (t: Test, response: LightMyRequestResponse, status: number, message: string, name = '') {
-  answers(t, response, status, { message }, name)
+export function assertMessage (t: Test, response: LightMyRequestResponse, status: number, message: string, name = '') {
+  assertResponse(t, response, status, { message }, name)
 }
 
 /** The response is the validation error, with one issue for each of these paths. */
-export function invalid (t: Test, response: LightMyRequestResponse, paths: readonly string[], name = '') {
+export function assertInvalid (t: Test, response: LightMyRequestResponse, paths: readonly string[], name = '') {
   const { errors = [], ...body } = response.json()
   t.strictSame([response.statusCode, body], [400, { message: 'Validation error' }], name)
   const issues = errors.map((issue: { message: string }) => ({ ...issue, message: typeof issue.message }))

@@ -1,4 +1,4 @@
-// OpenID Connect providers for tests, on loopback: a real one, and one that answers whatever a test wants.
+// OpenID Connect providers for tests, on loopback: a real one, and one that responses whatever a test wants.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
@@ -138,8 +138,8 @@ export async function startProvider (t: Teardown, redirectUri = CLIENT.IDP_REDIR
   return { issuer: origin, accounts, signIn, idToken }
 }
 
-/** An answer of the fake provider: a value, sent as JSON, or a function that answers as it likes, or not at all. */
-type Answer = object | string | null | ((response: ServerResponse) => void)
+/** An answer of the fake provider: a value, sent as JSON, or a function that responses as it likes, or not at all. */
+type FakeResponse = object | string | null | ((response: ServerResponse) => void)
 
 const ENDPOINTS = {
   authorization_endpoint: '/authorize', token_endpoint: '/token', userinfo_endpoint: '/userinfo', jwks_uri: '/keys',
@@ -150,7 +150,7 @@ const DISCOVERY = '/.well-known/openid-configuration'
 /** The key of all fake providers: to make one of RSA takes long. */
 let signingKey: ReturnType<typeof newKey> | undefined
 
-/** Starts a provider that takes any code, and answers well until a test changes one of its `answers`, by path. */
+/** Starts a provider that takes any code, and responses well until a test changes one of its `responses`, by path. */
 export async function startFakeProvider (t: Teardown) {
   const requests: string[] = []
   const received: { path: string, authorization: string | undefined, body: string }[] = []
@@ -158,9 +158,9 @@ export async function startFakeProvider (t: Teardown) {
     const path = request.url!
     requests.push(path)
     received.push({ path, authorization: request.headers.authorization, body: await text(request) })
-    const answer = answers[path]
-    if (typeof answer === 'function') return answer(response)
-    response.setHeader('content-type', 'application/json').end(JSON.stringify(answer))
+    const fakeResponse = responses[path]
+    if (typeof fakeResponse === 'function') return fakeResponse(response)
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(fakeResponse))
   })
 
   const rsa = await (signingKey ??= newKey('RS256', 'one'))
@@ -168,7 +168,7 @@ export async function startFakeProvider (t: Teardown) {
   const { password, ...claims } = account
   const endpoints = Object.entries(ENDPOINTS).map(([name, path]) => [name, `${origin}${path}`])
   const metadata = { issuer: origin, ...Object.fromEntries(endpoints) } as Record<string, unknown>
-  const answers: Record<string, Answer> = {
+  const responses: Record<string, FakeResponse> = {
     [DISCOVERY]: metadata,
     '/token': { access_token: randomUUID(), token_type: 'Bearer' },
     '/userinfo': claims,
@@ -185,7 +185,7 @@ export async function startFakeProvider (t: Teardown) {
       .sign(key as CryptoKey)
   }
 
-  return { issuer: origin, requests, received, answers, metadata, claims, rsa, idToken, close }
+  return { issuer: origin, requests, received, responses, metadata, claims, rsa, idToken, close }
 }
 
 type SigningKey = Parameters<SignJWT['sign']>[0] | Uint8Array
@@ -201,5 +201,5 @@ export const html = (response: ServerResponse) => {
   response.setHeader('content-type', 'text/html').end('<!doctype html><title>Sorry</title>')
 }
 export const fails = (response: ServerResponse) => { response.writeHead(503).end('{}') }
-export const hangsUp = (response: ServerResponse) => { response.destroy() }
+export const closesConnection = (response: ServerResponse) => { response.destroy() }
 export const never = () => {}

@@ -1,15 +1,15 @@
 import { connect, type Socket } from 'node:net'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 
-/** How long an answer may take, in seconds; far more than a machine that is busy with something else needs. */
-const PATIENCE = 15
+/** How long an response may take, in seconds; far more than a machine that is busy with something else needs. */
+const TIMEOUT = 15
 
 /** After how long without a reaction a client says that no more will come, in milliseconds. */
 const QUIET = 30
 
 const NEWLINE = '\r\n'
 
-export interface Answer {
+export interface RawResponse {
   status: number
   /** By name in lower case; the values of a repeated one are joined. */
   headers: Record<string, string>
@@ -43,29 +43,29 @@ export class Connection {
     return !this.#isClosed
   }
 
-  /** Sends whole messages. Returns an answer to each of these methods, or fewer if the service hangs up before. */
-  async exchange (bytes: Buffer, methods: string[]): Promise<Answer[]> {
+  /** Sends whole messages. Returns an response to each of these methods, or fewer if the service hangs up before. */
+  async exchange (bytes: Buffer, methods: string[]): Promise<RawResponse[]> {
     this.#socket.write(bytes)
-    const answers: Answer[] = []
-    while (answers.length < methods.length) {
-      const answer = await this.#next(methods[answers.length]!)
-      if (!answer) break
-      answers.push(answer)
+    const responses: RawResponse[] = []
+    while (responses.length < methods.length) {
+      const response = await this.#next(methods[responses.length]!)
+      if (!response) break
+      responses.push(response)
     }
-    return answers
+    return responses
   }
 
   /** Sends what is no message, or less or more than one. Returns what was answered until the service hung up. */
-  async provoke (bytes: Buffer, method: string, isCut: boolean): Promise<Answer[]> {
+  async provoke (bytes: Buffer, method: string, isCut: boolean): Promise<RawResponse[]> {
     this.#socket.write(bytes)
-    const answers: Answer[] = []
+    const responses: RawResponse[] = []
     const quiet = setTimeout(() => this.#socket.end(), isCut ? 0 : QUIET)
-    for (let answer = await this.#next(method); answer; answer = await this.#next(method)) {
-      answers.push(answer)
+    for (let response = await this.#next(method); response; response = await this.#next(method)) {
+      responses.push(response)
       this.#socket.end()
     }
     clearTimeout(quiet)
-    return answers
+    return responses
   }
 
   close () {
@@ -77,15 +77,15 @@ export class Connection {
     this.#notify()
   }
 
-  /** The next answer; `undefined` when the service hangs up instead. Throws when neither happens in time. */
-  async #next (method: string): Promise<Answer | undefined> {
+  /** The next response; `undefined` when the service hangs up instead. Throws when neither happens in time. */
+  async #next (method: string): Promise<RawResponse | undefined> {
     while (true) {
       const found = parse(this.#received, method, this.#isClosed)
       if (found) {
         this.#received = found.rest
-        // That the service is ready to read a body is no answer yet.
-        if (found.answer.status < 200) continue
-        return found.answer
+        // That the service is ready to read a body is no response yet.
+        if (found.response.status < 200) continue
+        return found.response
       }
       if (this.#isClosed) return undefined
       await this.#activity()
@@ -97,7 +97,7 @@ export class Connection {
       // Counted, because a machine that was asleep has not been waiting.
       let seconds = 0
       const timer = setInterval(() => {
-        if (++seconds === PATIENCE) reject(new Error(`No answer within ${PATIENCE} s`))
+        if (++seconds === TIMEOUT) reject(new Error(`No response within ${TIMEOUT} s`))
       }, 1000)
       this.#notify = () => {
         clearInterval(timer)
@@ -107,16 +107,16 @@ export class Connection {
   }
 }
 
-/** Reads an answer from the beginning of these bytes; `undefined` when there is no whole one yet. */
-function parse (received: Buffer, method: string, isClosed: boolean): { answer: Answer, rest: Buffer } | undefined {
+/** Reads an response from the beginning of these bytes; `undefined` when there is no whole one yet. */
+function parse (received: Buffer, method: string, isClosed: boolean): { response: RawResponse, rest: Buffer } | undefined {
   const end = received.indexOf(NEWLINE + NEWLINE)
   if (end < 0) {
-    if (isClosed && received.length > 0) throw new Error(`The answer ends early: ${JSON.stringify(String(received))}`)
+    if (isClosed && received.length > 0) throw new Error(`The response ends early: ${JSON.stringify(String(received))}`)
     return undefined
   }
   const [first = '', ...lines] = received.toString('latin1', 0, end).split(NEWLINE)
   const [, code] = /^HTTP\/1\.1 (\d{3}) /.exec(first) ?? []
-  if (!code) throw new Error(`No answer of HTTP: ${JSON.stringify(first)}`)
+  if (!code) throw new Error(`No response of HTTP: ${JSON.stringify(first)}`)
   const headers: Record<string, string> = {}
   for (const line of lines) {
     const [, name, value] = /^([\w-]+): (.*)$/.exec(line) ?? []
@@ -129,7 +129,7 @@ function parse (received: Buffer, method: string, isClosed: boolean): { answer: 
   const { 'content-length': length, 'transfer-encoding': encoding, 'content-encoding': coding } = headers
   const found = (body: Buffer, rest: Buffer) => {
     const decoded = coding && body.length > 0 ? DECODERS[coding]!(body) : body
-    return { answer: { status, headers, body: String(decoded) }, rest }
+    return { response: { status, headers, body: String(decoded) }, rest }
   }
   if (method === 'HEAD' || status < 200 || status === 204 || status === 304) return found(Buffer.alloc(0), rest)
   if (encoding === 'chunked') {

@@ -17,7 +17,7 @@ import type { Scope } from '../scope.ts'
 const DIRECTORY = '.data/fuzz'
 
 /** How long the service may take to start and to stop, in milliseconds. */
-const PATIENCE = 30_000
+const TIMEOUT = 30_000
 
 /** How long after its connections a process that crashes may end, in milliseconds. */
 const LAST_MOMENTS = 2000
@@ -117,7 +117,7 @@ export class Service {
     this.#ended = once(this.#child, 'close').then(([code, signal]) => {
       this.#end = `ended with ${signal ?? `exit code ${code}`}:\n${this.#log.join('\n')}`
     })
-    const deadline = Date.now() + PATIENCE
+    const deadline = Date.now() + TIMEOUT
     while (!await this.#isReady()) {
       if (this.#end || Date.now() > deadline) {
         throw new Error(`The service does not start: ${this.#end ?? this.lastWords}`)
@@ -132,7 +132,7 @@ export class Service {
 
   async #stop () {
     this.#child.kill('SIGTERM')
-    await Promise.race([this.#ended, sleep(PATIENCE, undefined, { ref: false })])
+    await Promise.race([this.#ended, sleep(TIMEOUT, undefined, { ref: false })])
     this.#child.kill('SIGKILL')
     await this.#ended
   }

@@ -1,9 +1,9 @@
-// When the contract has an operation answer 500.
+// When the contract has an operation response 500.
 import type { Sql } from 'postgres'
 
 import type { Message } from './requests.ts'
 
-/** A request that was answered, and the database, in which the answer has changed nothing. */
+/** A request that was answered, and the database, in which the response has changed nothing. */
 interface Facts extends Pick<Message, 'params' | 'query' | 'bearer'> {
   sql: Sql
   body: Record<string, unknown>

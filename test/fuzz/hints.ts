@@ -5,7 +5,7 @@ import fc, { type Arbitrary } from 'fast-check'
 import { TextInput } from '#lib/schemas.js'
 import type { Operation, Schema } from './operations.ts'
 import type { Known } from './values.ts'
-import { CALENDAR_TOKEN, PASSWORD, type World } from './world.ts'
+import { CALENDAR_TOKEN, PASSWORD, type Fixture } from './fixture.ts'
 
 /** Bodies of operations without a schema, as the contract has them. */
 const BODIES: Record<string, Schema> = {
@@ -33,16 +33,16 @@ const numbers = fc.oneof(
     '9223372036854775807', '9223372036854775808', '99999999999999999999999', '9'.repeat(400)))
 
 export class Hints {
-  readonly #world: World
+  readonly #fixture: Fixture
   readonly #idTokens: string[]
 
   /** ID tokens are those that the identity provider of the service has given out. */
-  constructor (world: World, idTokens: string[]) {
-    this.#world = world
+  constructor (fixture: Fixture, idTokens: string[]) {
+    this.#fixture = fixture
     this.#idTokens = idTokens
   }
 
-  /** Whether an answer takes long when everything in a request is right. */
+  /** Whether an response takes long when everything in a request is right. */
   isSlow ({ name }: Operation) {
     return SLOW.includes(name)
   }
@@ -53,7 +53,7 @@ export class Hints {
 
   /** Known values of the fields of bodies and queries. */
   readonly known: Known = name => {
-    const { ids, emails } = this.#world
+    const { ids, emails } = this.#fixture
     switch (name) {
       case 'email':
       case 'clubHeadEmail': return fc.constantFrom(...emails)
@@ -72,7 +72,7 @@ export class Hints {
 
   /** Ids that the parameters of a path may have: those of the rows that a part of it names. */
   ids ({ path }: Operation) {
-    const { ids } = this.#world
+    const { ids } = this.#fixture
     if (path.includes(':token')) return fc.constant(CALENDAR_TOKEN)
     const table = path.split('/').find(part => part in ids)
     return fc.constantFrom(...table === undefined ? Object.values(ids).flat() : ids[table]!)

@@ -13,7 +13,7 @@ import { type Options, readFuzzOptions, USAGE } from './options.ts'
 import { commandOf, showHeader, showRow, Tally } from './report.ts'
 import { requestsFor } from './requests.ts'
 import { Target } from './target.ts'
-import { makeWorld } from './world.ts'
+import { createFixture } from './fixture.ts'
 
 await runMain(async () => {
   const options = readFuzzOptions()
@@ -52,10 +52,10 @@ async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
   if (chosen.length === 0) throw new StartupError(`No operation matches ${only}`)
   if (path && chosen.length > 1) throw new StartupError(`--path needs an operation, but ${chosen.length} match ${only}`)
 
-  const world = await makeWorld(scope, environment.DATABASE_URL)
+  const fixture = await createFixture(scope, environment.DATABASE_URL)
   const lasting = { exp: Math.floor(Date.now() / 1000) + 24 * 3600 }
-  const hints = new Hints(world, [
-    await provider.idToken(lasting), await provider.idToken({ ...lasting, email: world.emails[0] }),
+  const hints = new Hints(fixture, [
+    await provider.idToken(lasting), await provider.idToken({ ...lasting, email: fixture.emails[0] }),
   ])
   const service = await Service.start(scope, environment)
   const start = performance.now()
@@ -67,9 +67,9 @@ async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
   showHeader()
   for (const operation of chosen) {
     const tally = new Tally()
-    const target = new Target({ service, operation, operations, world, tally })
+    const target = new Target({ service, operation, operations, fixture, tally })
     const { failed, counterexample, counterexamplePath, errorInstance } = await fc.check(
-      fc.asyncProperty(requestsFor({ operation, operations, world, hints, issueToken }), each => target.holds(each)),
+      fc.asyncProperty(requestsFor({ operation, operations, fixture, hints, issueToken }), each => target.holds(each)),
       { numRuns: runs, seed, path })
     target.close()
     showRow(operation.name, tally)
@@ -78,7 +78,7 @@ async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
         `${commandOf(counterexample![0], service.port)}\n` +
         `npm run fuzz -- --seed ${seed} --only '^${operation.name}$' --path ${counterexamplePath}`)
     } else if (!path) {
-      const missed = Object.keys(operation.answers).filter(status => Number(status) < 400 && !tally.has(Number(status)))
+      const missed = Object.keys(operation.responses).filter(status => Number(status) < 400 && !tally.has(Number(status)))
       for (const status of missed) fail(`${operation.name} never answered ${status}`)
     }
   }

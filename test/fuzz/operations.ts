@@ -30,8 +30,8 @@ export interface Operation {
   roles: readonly Role[] | undefined
   body: Schema | undefined
   query: Schema | undefined
-  /** Its answers by status. */
-  answers: Record<string, Schema>
+  /** Its responses by status. */
+  responses: Record<string, Schema>
 }
 
 interface Service {
@@ -45,7 +45,7 @@ export async function readOperations (config: Config): Promise<Service> {
   const app = buildApp(config)
   const routes: RouteOptions[] = []
   app.addHook('onRoute', route => {
-    // What the API description leaves out declares no answers.
+    // What the API description leaves out declares no responses.
     if (!route.schema?.hide && !['HEAD', 'OPTIONS'].includes(String(route.method))) routes.push(route)
   })
   await app.ready()
@@ -65,6 +65,6 @@ function toOperation ({ method, url: path, schema = {}, onRequest }: RouteOption
     roles: guard?.roles,
     body: schema.body as Schema | undefined,
     query: schema.querystring as Schema | undefined,
-    answers: schema.response as Record<string, Schema>,
+    responses: schema.response as Record<string, Schema>,
   }
 }

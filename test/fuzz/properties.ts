@@ -1,12 +1,12 @@
-// What must be true of every answer, whatever was sent.
+// What must be true of every response, whatever was sent.
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 
-import type { Answer } from './connection.ts'
+import type { RawResponse } from './connection.ts'
 import { NAMED_FAILURES } from './failures.ts'
 import type { Operation, Schema } from './operations.ts'
 import type { Message } from './requests.ts'
-import type { World } from './world.ts'
+import type { Fixture } from './fixture.ts'
 
 const ajv = new Ajv({ strict: false })
 addFormats.default(ajv)
@@ -14,7 +14,7 @@ addFormats.default(ajv)
 /** What is answered before an operation is found, or before it is asked: as JSON `{message}`. */
 const GENERAL = [400, 404, 408, 413, 415, 431]
 
-/** What a client gets that breaks the rules of HTTP itself. Node answers some of this without a body. */
+/** What a client gets that breaks the rules of HTTP itself. Node responses some of this without a body. */
 const BROKEN = [400, 408, 413, 431]
 
 /** Words of the database, of the code, of the machine. */
@@ -24,11 +24,11 @@ const INTERNAL = new RegExp([
   /invalid input syntax|invalid byte|out of range|ECONN|EPIPE|CONNECTION_/
 ].map(({ source }) => source).join('|'), 'i')
 
-/** Throws unless this is an answer that a request to the operation may get. */
-export async function checkAnswer (
-  answer: Answer, message: Message, operation: Operation, operations: Operation[], world: World
+/** Throws unless this is an response that a request to the operation may get. */
+export async function checkResponse (
+  response: RawResponse, message: Message, operation: Operation, operations: Operation[], fixture: Fixture
 ) {
-  const { status, headers, body } = answer
+  const { status, headers, body } = response
   if (status >= 400) {
     const [leak] = INTERNAL.exec(body + Object.values(headers).join('\n')) ?? []
     if (leak) throw new Error(`It tells of the inside: "${leak}"`)
@@ -40,18 +40,18 @@ export async function checkAnswer (
 
   // What is no request may be taken for one of any operation.
   const asked = message.asked && message.isWhole ? [message.asked] : operations
-  const accepts = (schema: Schema | undefined) => schema && isLike(schema, answer, message)
-  if (!asked.some(({ answers }) => accepts(answers[status]))) {
+  const accepts = (schema: Schema | undefined) => schema && isLike(schema, response, message)
+  if (!asked.some(({ responses }) => accepts(responses[status]))) {
     if (message.kind === 'valid' || !GENERAL.includes(status)) {
       throw new Error(`The operation does not declare this: ${ajv.errorsText()}`)
     }
-    if (message.method !== 'HEAD' && !isMessage(answer)) throw new Error('Not JSON {message}')
+    if (message.method !== 'HEAD' && !isMessage(response)) throw new Error('Not JSON {message}')
   }
-  const canSucceed = Object.keys(operation.answers).some(status => Number(status) < 400)
+  const canSucceed = Object.keys(operation.responses).some(status => Number(status) < 400)
   if (message.kind === 'valid' && canSucceed && body.includes('"Validation error"')) {
     throw new Error('What the schema accepts does not pass it')
   }
-  if (status >= 500 && !await isNamed(message, world)) {
+  if (status >= 500 && !await isNamed(message, fixture)) {
     throw new Error(`The contract names no ${status} for this`)
   }
   // A failure of this one looks like success.
@@ -59,7 +59,7 @@ export async function checkAnswer (
 }
 
 /** Whether the body is of the type that it says, and like the schema. */
-function isLike (schema: Schema, { headers, body }: Answer, { method }: Message) {
+function isLike (schema: Schema, { headers, body }: RawResponse, { method }: Message) {
   if (method === 'HEAD') return true
   const type = headers['content-type']
   if (schema.type === 'null') return body === '' && type === undefined
@@ -68,7 +68,7 @@ function isLike (schema: Schema, { headers, body }: Answer, { method }: Message)
   return type === 'application/json; charset=utf-8' && ajv.validate(schema, parse(body))
 }
 
-function isMessage ({ headers, body }: Answer) {
+function isMessage ({ headers, body }: RawResponse) {
   const { message, ...others } = Object(parse(body)) as { message?: unknown }
   return headers['content-type'] === 'application/json; charset=utf-8' && typeof message === 'string' &&
     Object.keys(others).length === 0
@@ -82,7 +82,7 @@ function parse (body: string): unknown {
   }
 }
 
-async function isNamed ({ asked, params, query, bearer, json }: Message, { sql }: World) {
+async function isNamed ({ asked, params, query, bearer, json }: Message, { sql }: Fixture) {
   const body = Object(json) as Record<string, unknown>
   return asked && NAMED_FAILURES[asked.name]?.({ sql, params, query, bearer, body })
 }

@@ -1,6 +1,6 @@
 import type { Message } from './requests.ts'
 
-/** How often an operation gave which answers. */
+/** How often an operation gave which responses. */
 export class Tally {
   readonly #statuses = new Map<number, number>()
   /** What was sent so far. */
@@ -14,7 +14,7 @@ export class Tally {
     return this.#statuses.has(status)
   }
 
-  /** How many answers were of this class: 2 for 200 to 299. */
+  /** How many responses were of this class: 2 for 200 to 299. */
   count (first: number) {
     const counts = [...this.#statuses].filter(([status]) => Math.floor(status / 100) === first)
     return counts.reduce((sum, [, count]) => sum + count, 0)

@@ -7,7 +7,7 @@ import { ROLES } from '#lib/auth/accounts.js'
 import type { Hints } from './hints.ts'
 import type { Operation } from './operations.ts'
 import { accepted, anyJson, anyText, noJson, toObject } from './values.ts'
-import type { Bearer, World } from './world.ts'
+import type { Bearer, Fixture } from './fixture.ts'
 
 type Pair = [name: string, value: string]
 
@@ -55,7 +55,7 @@ export interface Message {
 
 interface Context {
   operation: Operation
-  world: World
+  fixture: Fixture
   hints: Hints
   issueToken (bearer: Bearer): string
   operations: Operation[]
@@ -76,16 +76,16 @@ export function requestsFor (context: Context): Arbitrary<Message> {
     { weight: isSlow ? 4 : 3, arbitrary: messages('wild', wild) })
 }
 
-function validDraft ({ operation, world, hints }: Context): Arbitrary<Draft> {
+function validDraft ({ operation, fixture, hints }: Context): Arbitrary<Draft> {
   const { method, path, roles, query } = operation
-  const allowed = world.people.filter(({ role }) => !roles?.length || roles.includes(role))
+  const allowed = fixture.people.filter(({ role }) => !roles?.length || roles.includes(role))
   const schema = hints.body(operation)
   const names = parameters(path)
   return fc.record({
     params: fc.tuple(...names.map(() => hints.ids(operation)))
       .map(ids => Object.fromEntries(names.map((name, n) => [name, ids[n]!]))),
     query: query ? accepted(query, hints.known).map(toPairs) : fc.constant([]),
-    bearer: roles ? fc.constantFrom(...allowed) : fc.option(fc.constantFrom(...world.people), { nil: undefined }),
+    bearer: roles ? fc.constantFrom(...allowed) : fc.option(fc.constantFrom(...fixture.people), { nil: undefined }),
     body: schema ? accepted(schema, hints.known).map(toFields) : fc.constant(undefined),
     // Clients say so even when there is none.
     saysJson: schema || method === 'GET' ? fc.constant(schema !== undefined) : fc.boolean(),
@@ -160,14 +160,14 @@ const HEADERS: Pair[] = [
 ]
 
 /** One thing that is wrong, or at least unusual, with a request that was right. */
-function change ({ operation, world, hints, issueToken }: Context): Arbitrary<Change> {
+function change ({ operation, fixture, hints, issueToken }: Context): Arbitrary<Change> {
   const schema = hints.body(operation)
   const names = Object.keys(schema?.properties ?? {})
   const queryNames = Object.keys(operation.query?.properties ?? {})
   const bearers: Arbitrary<Change> = fc.oneof(
-    fc.constantFrom(undefined, ...world.people, ...world.strangers)
+    fc.constantFrom(undefined, ...fixture.people, ...fixture.strangers)
       .map((bearer): Change => draft => ({ ...draft, bearer })),
-    authorization(world, issueToken).map((value): Change => draft =>
+    authorization(fixture, issueToken).map((value): Change => draft =>
       ({ ...draft, bearer: undefined, headers: [...draft.headers, ['Authorization', value]] })))
   const contentTypes: Arbitrary<Change> = fc.constantFrom(undefined, ...CONTENT_TYPES)
     .map(contentType => draft => ({ ...draft, contentType }))
@@ -214,7 +214,7 @@ function fieldChange (names: string[]): Arbitrary<Change> {
 }
 
 /** Values of Authorization, not all of them without a valid token. */
-function authorization ({ people }: World, issueToken: Context['issueToken']) {
+function authorization ({ people }: Fixture, issueToken: Context['issueToken']) {
   const tokens = ROLES.map(role => issueToken(people.find(person => person.role === role)!))
   return fc.oneof(
     fc.constantFrom(...tokens).chain(token => fc.constantFrom(
@@ -314,7 +314,7 @@ function damages ({ method }: Operation): Damage[] {
 
 function toMessage ({ operation, operations, issueToken }: Context, kind: Message['kind'], draft: Draft): Message {
   const { version, params, query, bearer, contentType, isChunked, damage } = draft
-  // Whoever reads the answers to what is no request cannot know that they have no body.
+  // Whoever reads the responses to what is no request cannot know that they have no body.
   const method = damage && draft.method === 'HEAD' ? 'GET' : draft.method
   const path = operation.path.replace(/:(\w+)/g, (_, name) => params[name]!)
   const queryString = query.map(([name, value]) => `${encode(name)}=${value}`).join('&')

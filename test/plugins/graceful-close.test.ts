@@ -65,8 +65,8 @@ t.test('a sign-in with a slow provider is finished', async t => {
     STOP_DELAY: '0', DATABASE_TIMEOUT: '1', IDP_ISSUER: provider.issuer, ...CLIENT,
   })
   const asked = new EventEmitter()
-  for (const [path, body] of Object.entries(provider.answers)) {
-    provider.answers[path] = async response => {
+  for (const [path, body] of Object.entries(provider.responses)) {
+    provider.responses[path] = async response => {
       asked.emit('request')
       await sleep(3500)
       response.end(JSON.stringify(body))

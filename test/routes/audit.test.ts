@@ -110,7 +110,7 @@ const idToken = async (claims: object) => {
 
 /** Comes back from the provider, which says this of the person. */
 async function callback (claims: object) {
-  provider.answers['/userinfo'] = { ...provider.claims, ...claims }
+  provider.responses['/userinfo'] = { ...provider.claims, ...claims }
   const state = encodeState({ n: 'nonce', r: '/' })
   const [line] = await auditOf(() => app.inject({
     url: `/auth/google/callback?code=hunter2&state=${state}`,

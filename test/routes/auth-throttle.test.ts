@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 
 import { hashingLoad, hashPassword } from '#lib/auth/passwords.js'
-import { answers } from '../assertions.ts'
+import { assertResponse } from '../assertions.ts'
 import { build, createDatabase, person } from '../helper.ts'
 
 const PASSWORD = 'correct horse'
@@ -74,7 +74,7 @@ async function waits (t: Test, email: string, attempt: () => ReturnType<typeof s
   `)[0]!.seconds
   const before = await seconds()
   const response = await attempt()
-  answers(t, response, 429, { message: WAIT })
+  assertResponse(t, response, 429, { message: WAIT })
   const retryAfter = String(response.headers['retry-after'])
   t.match(retryAfter, /^\d+$/)
   t.ok(await seconds() <= Number(retryAfter) && Number(retryAfter) <= before, `Retry-After: ${retryAfter}`)
@@ -87,7 +87,7 @@ t.test('After 20 failures in 15 minutes the right password is refused too', asyn
   t.strictSame(await guesses(20, email, { via }), Array(20).fill(401))
   for (const password of ['wrong horse', PASSWORD]) {
     const response = await signIn(email, password, { via })
-    answers(t, response, 429, { message: WAIT })
+    assertResponse(t, response, 429, { message: WAIT })
     const retryAfter = Number(response.headers['retry-after'])
     t.ok(retryAfter > 60 && retryAfter <= 900, `Retry-After: ${retryAfter}`)
   }
@@ -181,7 +181,7 @@ t.test('A guess that waits for others to be counted is refused when they reach t
     while (!await blocked()) await sleep(10)
     return { response }
   })
-  answers(t, await response[0]!, 429, { message: WAIT })
+  assertResponse(t, await response[0]!, 429, { message: WAIT })
   t.match(await rows(email), [{ failures: 3 }])
 })
 
@@ -199,7 +199,7 @@ t.test('A sign-in during which others reach the limit is refused, whatever the p
     t.not(hashingLoad().waiting, 0)
     release(HASH)
     restore()
-    answers(t, await response, 429, { message: WAIT })
+    assertResponse(t, await response, 429, { message: WAIT })
     t.match(await rows(email), [{ failures: 3 }])
     await Promise.all(queue)
   }
@@ -227,7 +227,7 @@ t.test('An unknown email is counted like a known one, by the same statements', a
 
 t.test('What is no guess is not counted', async t => {
   const email = await account()
-  answers(t, await signIn(email, ''), 400, { message: 'All fields are required' })
+  assertResponse(t, await signIn(email, ''), 400, { message: 'All fields are required' })
   t.equal((await signIn(email, 'nul\u0000')).statusCode, 400)
   t.strictSame(await rows(email), [])
 })
@@ -236,7 +236,7 @@ t.test('A password that cannot be verified is no failure, and takes no other bac
   const email = await account()
   await guesses(2, email)
   await sql`UPDATE users SET password = 'what argon2 throws at' WHERE email = ${email}`
-  for (let i = 0; i < 3; i++) answers(t, await signIn(email, PASSWORD), 500, { message: 'Login failed' })
+  for (let i = 0; i < 3; i++) assertResponse(t, await signIn(email, PASSWORD), 500, { message: 'Login failed' })
   t.match(await rows(email), [{ failures: 2 }])
   await sql`UPDATE users SET password = ${HASH} WHERE email = ${email}`
   t.strictSame(await guesses(2, email), [401, 429])
@@ -245,8 +245,8 @@ t.test('A password that cannot be verified is no failure, and takes no other bac
 t.test('A sign-in that cannot be counted fails, whatever the password', async t => {
   const email = await account()
   await sql`ALTER TABLE sign_in_failures RENAME TO elsewhere`
-  answers(t, await signIn(email, PASSWORD), 500, { message: 'Login failed' })
-  answers(t, await guess(email), 500, { message: 'Login failed' })
+  assertResponse(t, await signIn(email, PASSWORD), 500, { message: 'Login failed' })
+  assertResponse(t, await guess(email), 500, { message: 'Login failed' })
   await sql`ALTER TABLE elsewhere RENAME TO sign_in_failures`
 })
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 import t from 'tap'
 
-import { answers, shown } from '../assertions.ts'
+import { assertResponse, shown } from '../assertions.ts'
 import { build, inject, person } from '../helper.ts'
 
 const app = await build(t)
@@ -53,7 +53,7 @@ const byId = (a: { id: string }, b: { id: string }) => a.id < b.id ? -1 : 1
 t.test('GET /clubs without a club is an empty list', async t => {
   const fresh = await build(t)
   await person(fresh)
-  answers(t, await inject(fresh, 'GET', '/clubs'), 200, { clubs: [] })
+  assertResponse(t, await inject(fresh, 'GET', '/clubs'), 200, { clubs: [] })
 })
 
 t.test('GET /clubs shows every club with its members and events to anyone', async t => {
@@ -119,7 +119,7 @@ t.test('GET /clubs shows a club without members and events, and lists all of man
   const fresh = await build(t)
   const { id } = await addClub({ name: 'Go' }, fresh)
   await person(fresh)
-  answers(t, await inject(fresh, 'GET', '/clubs'), 200, {
+  assertResponse(t, await inject(fresh, 'GET', '/clubs'), 200, {
     clubs: [
       { id, name: 'Go', description: 'A club', imageUrl: null, clubHeadId: null, members: [], events: [] },
     ],
@@ -136,7 +136,7 @@ t.test('POST /clubs creates a club, and makes the head its head and member', asy
   })
   const { id } = response.json().club
   t.type(id, 'string')
-  answers(t, response, 201, {
+  assertResponse(t, response, 201, {
     club: {
       id,
       name: body.name,
@@ -182,10 +182,10 @@ t.test('POST /clubs makes anyone a head, whatever their role and club', async t 
 t.test('POST /clubs issues no token, and changes none that is issued', async t => {
   const [student, root] = [await person(app), await person(app, 'ADMIN')]
   await admin.inject('POST', '/clubs', club(student.email))
-  answers(t, await student.inject('POST', '/clubs', {}), 403, { message: 'Forbidden' })
+  assertResponse(t, await student.inject('POST', '/clubs', {}), 403, { message: 'Forbidden' })
   t.equal((await root.inject('POST', '/clubs', club(root.email))).statusCode, 201, 'the admin can head a club')
   t.equal((await standing(root.id)).role, 'CLUB_HEAD')
-  answers(t, await root.inject('POST', '/clubs', {}), 400, REQUIRED, 'and has a token of an admin still')
+  assertResponse(t, await root.inject('POST', '/clubs', {}), 400, REQUIRED, 'and has a token of an admin still')
 })
 
 t.test('POST /clubs wants a name and a description', async t => {
@@ -194,22 +194,24 @@ t.test('POST /clubs wants a name and a description', async t => {
   for (const field of ['name', 'description']) {
     for (const value of [undefined, '', null, 0, false]) {
       const response = await admin.inject('POST', '/clubs', club(email, { [field]: value }))
-      answers(t, response, 400, REQUIRED, `${field} ${shown(value)}`)
+      assertResponse(t, response, 400, REQUIRED, `${field} ${shown(value)}`)
     }
   }
-  answers(t, await admin.inject('POST', '/clubs', { clubHeadEmail: email }), 400, REQUIRED)
-  answers(t, await admin.inject('POST', '/clubs', { name: 'Chess' }), 400, REQUIRED, 'before the head is looked for')
-  answers(t, await admin.inject('POST', '/clubs', { name: '', description: '', clubHeadEmail: 'nobody' }),
+  assertResponse(t, await admin.inject('POST', '/clubs', { clubHeadEmail: email }), 400, REQUIRED)
+  assertResponse(t, await admin.inject('POST', '/clubs', { name: 'Chess' }), 400, REQUIRED,
+    'before the head is looked for')
+  assertResponse(t, await admin.inject('POST', '/clubs', { name: '', description: '', clubHeadEmail: 'nobody' }),
     400, REQUIRED, 'before the head is looked for')
   t.equal(await countClubs(), before)
 })
 
 t.test('POST /clubs takes no body, or one that is no object, for an empty object', async t => {
   const headers = { authorization: `Bearer ${admin.token}` }
-  answers(t, await inject(app, 'POST', '/clubs', undefined, headers), 400, REQUIRED, 'no body')
-  answers(t, await inject(app, 'POST', '/clubs', undefined, { ...headers, ...JSON_BODY }), 400, REQUIRED, 'empty body')
+  assertResponse(t, await inject(app, 'POST', '/clubs', undefined, headers), 400, REQUIRED, 'no body')
+  assertResponse(t, await inject(app, 'POST', '/clubs', undefined, { ...headers, ...JSON_BODY }), 400, REQUIRED,
+    'empty body')
   for (const body of ['{}', '[]', 'null', '"name"', '""', '5', '0', 'true', 'false', '[{"name":"Chess"}]']) {
-    answers(t, await inject(app, 'POST', '/clubs', body, { ...headers, ...JSON_BODY }), 400, REQUIRED, body)
+    assertResponse(t, await inject(app, 'POST', '/clubs', body, { ...headers, ...JSON_BODY }), 400, REQUIRED, body)
   }
 })
 
@@ -221,10 +223,11 @@ t.test('POST /clubs does not find a head by anything but the email of a user', a
     ` ${email}`, `${email} `, email.slice(1), '%', 'x'.repeat(10_240),
   ]) {
     const response = await admin.inject('POST', '/clubs', club(email, { clubHeadEmail }))
-    answers(t, response, 404, NO_HEAD, shown(clubHeadEmail))
+    assertResponse(t, response, 404, NO_HEAD, shown(clubHeadEmail))
   }
   const unknown = { name: 5, clubHeadEmail: 'nobody@example.org' }
-  answers(t, await admin.inject('POST', '/clubs', club(email, unknown)), 404, NO_HEAD, 'before the club is stored')
+  assertResponse(t, await admin.inject('POST', '/clubs', club(email, unknown)), 404, NO_HEAD,
+    'before the club is stored')
   t.equal(await countClubs(), before)
   t.strictSame(await standing(id), { role: 'STUDENT', clubId: null })
 })
@@ -235,11 +238,11 @@ t.test('POST /clubs fails for what cannot be stored', async t => {
   for (const field of ['name', 'description']) {
     for (const value of [5, -1.5, true, {}, { name: 'Chess' }, [], ['Chess'], NUL, `Chess${NUL}`]) {
       const response = await admin.inject('POST', '/clubs', club(head.email, { [field]: value }))
-      answers(t, response, 500, FAILED, `${field} ${shown(value)}`)
+      assertResponse(t, response, 500, FAILED, `${field} ${shown(value)}`)
     }
   }
   for (const fields of [{ imageUrl: NUL }, { clubHeadEmail: `${head.email}${NUL}` }]) {
-    answers(t, await admin.inject('POST', '/clubs', club(head.email, fields)), 500, FAILED, shown(fields))
+    assertResponse(t, await admin.inject('POST', '/clubs', club(head.email, fields)), 500, FAILED, shown(fields))
   }
   t.equal(await countClubs(), before, 'nothing is stored')
   t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null }, 'the head stays what they were')
@@ -280,14 +283,14 @@ t.test('POST /clubs stores an imageUrl that is omitted, or no string, as null', 
 t.test('a lone surrogate in text is replaced or refused', async t => {
   const response = await admin.inject('POST', '/clubs', club((await person(app)).email, { name: 'Go \ud800' }))
   if (response.statusCode === 201) t.equal(response.json().club.name, 'Go \ufffd')
-  else answers(t, response, 500, FAILED)
+  else assertResponse(t, response, 500, FAILED)
 })
 
 t.test('POST /clubs fails for a name that a club has already', async t => {
   for (const name of [randomUUID(), 'y'.repeat(10_240), 'Twice']) {
     const [first, second] = [await person(app), await person(app)]
     t.equal((await admin.inject('POST', '/clubs', club(first.email, { name }))).statusCode, 201)
-    answers(t, await admin.inject('POST', '/clubs', club(second.email, { name })), 500, FAILED, shown(name))
+    assertResponse(t, await admin.inject('POST', '/clubs', club(second.email, { name })), 500, FAILED, shown(name))
     t.strictSame(await standing(second.id), { role: 'STUDENT', clubId: null }, 'the head stays what they were')
     t.equal((await clubsCalled(name)).length, 1)
   }
@@ -301,12 +304,12 @@ t.test('POST /clubs fails for a head who heads another club', async t => {
   const head = await person(app)
   const { id: clubId } = (await admin.inject('POST', '/clubs', club(head.email))).json().club
   const body = club(head.email)
-  answers(t, await admin.inject('POST', '/clubs', body), 500, FAILED)
+  assertResponse(t, await admin.inject('POST', '/clubs', body), 500, FAILED)
   t.strictSame(await clubsCalled(body.name), [], 'nothing is stored')
   t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId })
 
   await app.sql`UPDATE users SET role = 'STUDENT', club_id = NULL WHERE id = ${head.id}`
-  answers(t, await admin.inject('POST', '/clubs', body), 500, FAILED, 'whatever their role and club are')
+  assertResponse(t, await admin.inject('POST', '/clubs', body), 500, FAILED, 'whatever their role and club are')
   t.strictSame(await clubsCalled(body.name), [], 'nothing is stored')
   t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null }, 'the head stays what they were')
 })
@@ -315,7 +318,7 @@ t.test('POST /clubs stores no club when its head cannot be made one', async t =>
   const broken = await build(t)
   const [root, head] = [await person(broken, 'ADMIN'), await person(broken)]
   await broken.sql`ALTER TABLE users ADD CHECK (role <> 'CLUB_HEAD')`
-  answers(t, await root.inject('POST', '/clubs', club(head.email)), 500, FAILED)
+  assertResponse(t, await root.inject('POST', '/clubs', club(head.email)), 500, FAILED)
   t.equal(await countClubs(broken), 0)
   t.strictSame(await standing(head.id, broken), { role: 'STUDENT', clubId: null })
 })

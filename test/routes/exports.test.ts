@@ -7,7 +7,7 @@ import type { LightMyRequestResponse } from 'fastify'
 import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
-import { answers } from '../assertions.ts'
+import { assertResponse } from '../assertions.ts'
 import { build, createDatabase, inject, person, type Person, testConfig } from '../helper.ts'
 
 const app = await build(t)
@@ -88,7 +88,7 @@ t.test('GET /exports/events/:id/registrations.csv is for whoever may see the reg
       await who.inject('GET', exportOf(event)), await who.inject('GET', `/events/${event}/registrations`),
     ]
     t.strictSame([response.statusCode, listed.statusCode], [status, status], `${who.role} ${event}`)
-    if (body) answers(t, response, status, body)
+    if (body) assertResponse(t, response, status, body)
     if (body) t.strictSame(listed.json(), body, 'the same text as the list has')
   }
 })

@@ -8,7 +8,7 @@ import nodeIcal from 'node-ical'
 import { SaxesParser } from 'saxes'
 import t, { type Test } from 'tap'
 
-import { answers } from '../assertions.ts'
+import { assertResponse } from '../assertions.ts'
 import { build, inject, person } from '../helper.ts'
 
 const FRONTEND_URL = 'https://app.example.org,https://other.example.org'
@@ -232,9 +232,10 @@ t.test('GET /feeds/clubs/:id.ics is a calendar of the events of a club', async t
 
 t.test('GET /feeds/clubs/:id.ics answers 404 for an unknown club', async t => {
   for (const id of [randomUUID(), 'unknown', '%00', 'x'.repeat(10_000), '%F0%9F%98%80', '..ics', '']) {
-    answers(t, await inject(app, 'GET', `/feeds/clubs/${id}.ics`), 404, { message: 'Club not found' }, id.slice(0, 40))
+    assertResponse(t, await inject(app, 'GET', `/feeds/clubs/${id}.ics`), 404, { message: 'Club not found' },
+      id.slice(0, 40))
   }
-  answers(t, await inject(app, 'GET', `/feeds/clubs/${randomUUID()}`), 404, { message: 'Not found' })
+  assertResponse(t, await inject(app, 'GET', `/feeds/clubs/${randomUUID()}`), 404, { message: 'Not found' })
 })
 
 t.test('GET /feeds/blogs.atom is a feed of the newest fifty published blogs', async t => {

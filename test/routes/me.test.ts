@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 
 import { ROLES } from '#lib/auth/accounts.js'
 import { createLogger } from '#lib/http/logger.js'
-import { answers } from '../assertions.ts'
+import { assertResponse } from '../assertions.ts'
 import { build, inject, person, type Person } from '../helper.ts'
 
 const lines: string[] = []
@@ -73,7 +73,7 @@ t.test('POST /me/calendar again makes a new address and ends the old one', async
   t.strictSame(await titlesOf(old), ['Chess'])
   const path = await createCalendar(t, ada)
   t.not(path, old)
-  answers(t, await inject(app, 'GET', old), 404, GONE)
+  assertResponse(t, await inject(app, 'GET', old), 404, GONE)
   t.strictSame(await titlesOf(path), ['Chess'])
 
   const paths = await Promise.all(Array.from({ length: 5 }, () => createCalendar(t, ada)))
@@ -84,9 +84,9 @@ t.test('POST /me/calendar again makes a new address and ends the old one', async
 t.test('DELETE /me/calendar ends the address', async t => {
   const [ada, bob] = [await person(app), await person(app)]
   const [path, other] = [await createCalendar(t, ada), await createCalendar(t, bob)]
-  answers(t, await ada.inject('DELETE', '/me/calendar'), 200, { message: 'Calendar deleted successfully' })
-  answers(t, await inject(app, 'GET', path), 404, GONE)
-  answers(t, await ada.inject('DELETE', '/me/calendar'), 404, GONE)
+  assertResponse(t, await ada.inject('DELETE', '/me/calendar'), 200, { message: 'Calendar deleted successfully' })
+  assertResponse(t, await inject(app, 'GET', path), 404, GONE)
+  assertResponse(t, await ada.inject('DELETE', '/me/calendar'), 404, GONE)
   t.equal((await inject(app, 'GET', other)).statusCode, 200, "somebody else's stays")
 })
 
@@ -94,15 +94,15 @@ t.test('An account that is deleted has no calendar', async t => {
   const [ada, admin] = [await person(app), await person(app, 'ADMIN')]
   const path = await createCalendar(t, ada)
   t.equal((await admin.inject('DELETE', `/users/${ada.id}`)).statusCode, 200)
-  answers(t, await inject(app, 'GET', path), 404, GONE)
-  answers(t, await ada.inject('POST', '/me/calendar'), 401, { message: 'Unauthorized' })
-  answers(t, await ada.inject('DELETE', '/me/calendar'), 404, GONE)
+  assertResponse(t, await inject(app, 'GET', path), 404, GONE)
+  assertResponse(t, await ada.inject('POST', '/me/calendar'), 401, { message: 'Unauthorized' })
+  assertResponse(t, await ada.inject('DELETE', '/me/calendar'), 404, GONE)
 })
 
 t.test('GET /feeds/me/:token.ics answers 404 to whatever is no token', async t => {
   const [{ hash }] = await app.sql<[{ hash: string }]>`SELECT token_hash AS hash FROM calendar_tokens LIMIT 1`
   for (const token of [hash, 'unknown', '', '%00', 'x'.repeat(10_000), "'", '..']) {
-    answers(t, await inject(app, 'GET', `/feeds/me/${token}.ics`), 404, GONE, token.slice(0, 50))
+    assertResponse(t, await inject(app, 'GET', `/feeds/me/${token}.ics`), 404, GONE, token.slice(0, 50))
   }
 })
 
@@ -171,7 +171,7 @@ t.test('GET /me/export answers 401 when the account is gone', async t => {
   const ada = await person(app)
   await app.sql`DELETE FROM users WHERE id = ${ada.id}`
   const response = await ada.inject('GET', '/me/export')
-  answers(t, response, 401, { message: 'Unauthorized' })
+  assertResponse(t, response, 401, { message: 'Unauthorized' })
   t.equal(response.headers['content-disposition'], undefined)
 })
 

@@ -9,7 +9,7 @@ import argon2 from 'argon2'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 
-import { answers } from '../assertions.ts'
+import { assertResponse } from '../assertions.ts'
 import { build, createDatabase, person } from '../helper.ts'
 
 const PASSWORD = 'correct horse'
@@ -92,7 +92,7 @@ type Response = Awaited<ReturnType<typeof signIn>>
 
 /** Checks that this is the refusal of one who has to wait, and not for longer than so many seconds. */
 function waits (t: Test, response: Response, message: string, atMost = 60) {
-  answers(t, response, 429, { message })
+  assertResponse(t, response, 429, { message })
   const retryAfter = String(response.headers['retry-after'])
   t.match(retryAfter, /^[1-9]\d*$/)
   t.ok(Number(retryAfter) <= atMost, `Retry-After: ${retryAfter}`)

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import t from 'tap'
 
-import { answers, DATE_TIME, invalid, shown, unknownPaths } from '../assertions.ts'
+import { assertInvalid, assertResponse, DATE_TIME, shown, unknownPaths } from '../assertions.ts'
 import { bearerOfJson, build, inject, person } from '../helper.ts'
 
 const app = await build(t)
@@ -25,7 +25,7 @@ async function stored (id: string) {
 
 t.test('GET /testimonials without a testimonial is an empty first page', async t => {
   const fresh = await build(t)
-  answers(t, await inject(fresh, 'GET', '/testimonials'), 200, { items: [], page: 1, limit: 12, total: 0 })
+  assertResponse(t, await inject(fresh, 'GET', '/testimonials'), 200, { items: [], page: 1, limit: 12, total: 0 })
 })
 
 t.test('GET /testimonials shows every field to anyone, the newest first', async t => {
@@ -65,10 +65,10 @@ t.test('GET /testimonials shows every field to anyone, the newest first', async 
     total: 3,
   }
   const response = await inject(fresh, 'GET', '/testimonials')
-  answers(t, response, 200, body)
+  assertResponse(t, response, 200, body)
   t.match(response.headers['content-type'], /^application\/json/)
-  answers(t, await inject(fresh, 'GET', '/testimonials/'), 200, body, 'with a trailing slash')
-  answers(t, await inject(fresh, 'GET', '/testimonials', undefined, { authorization: 'Bearer x' }), 200, body,
+  assertResponse(t, await inject(fresh, 'GET', '/testimonials/'), 200, body, 'with a trailing slash')
+  assertResponse(t, await inject(fresh, 'GET', '/testimonials', undefined, { authorization: 'Bearer x' }), 200, body,
     'a token does not matter')
 })
 
@@ -154,12 +154,12 @@ t.test('GET /testimonials fails for what is not a number, or too large for Postg
   ]) {
     for (const query of [`page=${value}`, `limit=${value}`, `page=2&limit=${value}`, `page=${value}&limit=${value}`]) {
       const response = await inject(app, 'GET', `/testimonials?${query}`)
-      answers(t, response, 500, { message: 'Failed to fetch testimonials' }, query)
+      assertResponse(t, response, 500, { message: 'Failed to fetch testimonials' }, query)
     }
   }
   for (const page of ['9223372036854775808', `1${'0'.repeat(30)}`, '9'.repeat(400)]) {
     const response = await inject(app, 'GET', `/testimonials?page=${page}`)
-    answers(t, response, 500, { message: 'Failed to fetch testimonials' }, page.slice(0, 40))
+    assertResponse(t, response, 500, { message: 'Failed to fetch testimonials' }, page.slice(0, 40))
   }
 })
 
@@ -171,7 +171,7 @@ t.test('GET /testimonials refuses a repeated parameter', async t => {
     ['page=abc&limit=1&limit=2', 'limit'],
     ['page=1&limit=1&page=2&limit=2', 'limit', 'page'],
   ] as const) {
-    invalid(t, await inject(app, 'GET', `/testimonials?${query}`), paths, query)
+    assertInvalid(t, await inject(app, 'GET', `/testimonials?${query}`), paths, query)
   }
 })
 
@@ -181,7 +181,7 @@ t.test('POST /testimonials creates a testimonial', async t => {
   const { id, createdAt } = response.json().testimonial
   t.type(id, 'string')
   t.match(createdAt, DATE_TIME)
-  answers(t, response, 201, { testimonial: { id, createdAt, ...body } })
+  assertResponse(t, response, 201, { testimonial: { id, createdAt, ...body } })
   t.strictSame({ ...await stored(id) }, {
     id,
     name: 'Ada',
@@ -250,14 +250,14 @@ t.test('POST and PUT refuse what their rules do not allow', async t => {
   for (const [field, { refuses }] of Object.entries(FIELDS)) {
     for (const value of refuses) {
       const created = await admin.inject('POST', '/testimonials', { ...BODY, name, [field]: value })
-      invalid(t, created, [field], `POST ${field} ${shown(value)}`)
+      assertInvalid(t, created, [field], `POST ${field} ${shown(value)}`)
       const updated = await admin.inject('PUT', `/testimonials/${id}`, { [field]: value })
-      invalid(t, updated, [field], `PUT ${field} ${shown(value)}`)
+      assertInvalid(t, updated, [field], `PUT ${field} ${shown(value)}`)
     }
   }
   const bad = { name: '', content: 5, batchYear: '2020', imageUrl: 'nope' }
-  invalid(t, await admin.inject('POST', '/testimonials', bad), Object.keys(bad), 'every issue is told')
-  invalid(t, await admin.inject('PUT', `/testimonials/${id}`, bad), Object.keys(bad), 'every issue is told')
+  assertInvalid(t, await admin.inject('POST', '/testimonials', bad), Object.keys(bad), 'every issue is told')
+  assertInvalid(t, await admin.inject('PUT', `/testimonials/${id}`, bad), Object.keys(bad), 'every issue is told')
   t.strictSame(await stored(id), before, 'nothing changes')
   const [{ count } = {}] = await app.sql`SELECT count(*)::int FROM testimonials WHERE name = ${name}`
   t.equal(count, 1, 'nothing is stored')
@@ -265,9 +265,9 @@ t.test('POST and PUT refuse what their rules do not allow', async t => {
 
 t.test('POST /testimonials wants a name, content and a batchYear', async t => {
   for (const field of ['name', 'content', 'batchYear']) {
-    invalid(t, await admin.inject('POST', '/testimonials', { ...BODY, [field]: undefined }), [field], field)
+    assertInvalid(t, await admin.inject('POST', '/testimonials', { ...BODY, [field]: undefined }), [field], field)
   }
-  invalid(t, await admin.inject('POST', '/testimonials', {}), ['name', 'content', 'batchYear'])
+  assertInvalid(t, await admin.inject('POST', '/testimonials', {}), ['name', 'content', 'batchYear'])
 })
 
 t.test('POST and PUT take an integer however JSON writes it', async t => {
@@ -279,29 +279,30 @@ t.test('POST and PUT take an integer however JSON writes it', async t => {
     t.equal((await inject(app, 'PUT', `/testimonials/${id}`, body, headers)).json().testimonial.batchYear, 2020, year)
   }
   const body = '{"name":"Ada","content":"It was fun.","batchYear":1e400}'
-  invalid(t, await inject(app, 'POST', '/testimonials', body, headers), ['batchYear'], 'not what is no number at all')
+  assertInvalid(t, await inject(app, 'POST', '/testimonials', body, headers), ['batchYear'],
+    'not what is no number at all')
 })
 
 t.test('POST and PUT want an object', async t => {
   const headers = bearerOfJson(admin.token)
   for (const [method, url] of [['POST', '/testimonials'], ['PUT', `/testimonials/${await add()}`]] as const) {
     for (const body of ['[]', 'null', '"Ada"', '5', 'true', `[${JSON.stringify(BODY)}]`]) {
-      invalid(t, await inject(app, method, url, body, headers), [''], `${method} ${body}`)
+      assertInvalid(t, await inject(app, method, url, body, headers), [''], `${method} ${body}`)
     }
   }
-  invalid(t, await admin.inject('POST', '/testimonials'), [''], 'POST without a body')
+  assertInvalid(t, await admin.inject('POST', '/testimonials'), [''], 'POST without a body')
 })
 
 t.test('a lone surrogate in text is replaced or refused', async t => {
   const response = await admin.inject('POST', '/testimonials', { ...BODY, content: 'fun \ud800' })
   if (response.statusCode === 201) t.equal(response.json().testimonial.content, 'fun \ufffd')
-  else invalid(t, response, ['content'])
+  else assertInvalid(t, response, ['content'])
 })
 
 t.test('PUT /testimonials/:id changes what it is given and nothing else', async t => {
   const [id, other] = [await add(), await add({ name: 'Other' })]
   let testimonial = { id, ...BODY, imageUrl: null as string | null, createdAt: '2026-01-31T09:30:00.123Z' }
-  answers(t, await admin.inject('PUT', `/testimonials/${id}`, {}), 200, { testimonial }, 'an empty object')
+  assertResponse(t, await admin.inject('PUT', `/testimonials/${id}`, {}), 200, { testimonial }, 'an empty object')
   for (const change of [
     { name: 'Bob' },
     { content: 'It was long.' },
@@ -311,11 +312,12 @@ t.test('PUT /testimonials/:id changes what it is given and nothing else', async 
     { name: 'Eve', content: 'It was.', batchYear: 1900, imageUrl: 'data:,eve' },
   ]) {
     testimonial = { ...testimonial, ...change }
-    answers(t, await admin.inject('PUT', `/testimonials/${id}`, change), 200, { testimonial }, shown(change))
-    answers(t, await admin.inject('PUT', `/testimonials/${id}/`, {}), 200, { testimonial },
+    assertResponse(t, await admin.inject('PUT', `/testimonials/${id}`, change), 200, { testimonial }, shown(change))
+    assertResponse(t, await admin.inject('PUT', `/testimonials/${id}/`, {}), 200, { testimonial },
       'it stays, and with a trailing slash')
   }
-  answers(t, await admin.inject('PUT', `/testimonials/${id}`, { id: other, createdAt: '2000-01-01T00:00:00.000Z' }),
+  assertResponse(t,
+    await admin.inject('PUT', `/testimonials/${id}`, { id: other, createdAt: '2000-01-01T00:00:00.000Z' }),
     200, { testimonial }, 'unknown fields')
   t.match(await stored(other), { name: 'Other', content: 'It was fun.', batch_year: 2020, image_url: null })
 })
@@ -323,11 +325,12 @@ t.test('PUT /testimonials/:id changes what it is given and nothing else', async 
 t.test('PUT /testimonials/:id fails for an unknown id, and refuses an empty one', async t => {
   const message = 'Failed to update testimonial'
   for (const id of unknownPaths(await add())) {
-    answers(t, await admin.inject('PUT', `/testimonials/${id}`, {}), 500, { message }, shown(id))
-    answers(t, await admin.inject('PUT', `/testimonials/${id}`, BODY), 500, { message }, shown(id))
+    assertResponse(t, await admin.inject('PUT', `/testimonials/${id}`, {}), 500, { message }, shown(id))
+    assertResponse(t, await admin.inject('PUT', `/testimonials/${id}`, BODY), 500, { message }, shown(id))
   }
-  invalid(t, await admin.inject('PUT', `/testimonials/${randomUUID()}`, { name: '' }), ['name'], 'after validation')
-  invalid(t, await admin.inject('PUT', '/testimonials//', {}), ['id'])
+  assertInvalid(t, await admin.inject('PUT', `/testimonials/${randomUUID()}`, { name: '' }), ['name'],
+    'after validation')
+  assertInvalid(t, await admin.inject('PUT', '/testimonials//', {}), ['id'])
 })
 
 t.test('DELETE /testimonials/:id deletes the testimonial, and says nothing', async t => {
@@ -337,7 +340,7 @@ t.test('DELETE /testimonials/:id deletes the testimonial, and says nothing', asy
   t.equal(await stored(id), undefined)
   t.ok(await stored(other))
   const message = 'Failed to delete testimonial'
-  answers(t, await admin.inject('DELETE', `/testimonials/${id}`), 500, { message }, 'once')
+  assertResponse(t, await admin.inject('DELETE', `/testimonials/${id}`), 500, { message }, 'once')
 })
 
 t.test('DELETE /testimonials/:id takes an empty JSON body for none, and a trailing slash', async t => {
@@ -350,8 +353,8 @@ t.test('DELETE /testimonials/:id fails for an unknown id, and refuses an empty o
   const id = await add()
   for (const unknown of unknownPaths(id)) {
     const response = await admin.inject('DELETE', `/testimonials/${unknown}`)
-    answers(t, response, 500, { message: 'Failed to delete testimonial' }, shown(unknown))
+    assertResponse(t, response, 500, { message: 'Failed to delete testimonial' }, shown(unknown))
   }
-  invalid(t, await admin.inject('DELETE', '/testimonials//'), ['id'])
+  assertInvalid(t, await admin.inject('DELETE', '/testimonials//'), ['id'])
   t.ok(await stored(id))
 })

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 
 import { IdentityProvider } from '#lib/auth/identity-provider.js'
 import { testConfig } from '../../helper.ts'
-import { CLIENT, fails, hangsUp, html, never, newKey, startFakeProvider } from '../../provider.ts'
+import { CLIENT, fails, closesConnection, html, never, newKey, startFakeProvider } from '../../provider.ts'
 
 const DISCOVERY = '/.well-known/openid-configuration'
 const DAY = 24 * 60 * 60 * 1000
@@ -56,14 +56,14 @@ t.test('Discovery', async t => {
 
   t.test('It is asked for again after a failure', async t => {
     const { fake, idp } = await start(t)
-    const { [DISCOVERY]: metadata } = fake.answers
-    fake.answers[DISCOVERY] = fails
+    const { [DISCOVERY]: metadata } = fake.responses
+    fake.responses[DISCOVERY] = fails
     const idToken = await fake.idToken()
     for (const attempt of [1, 2]) {
       await t.rejects(Promise.all([idp.authorizationUrl('state', 'nonce'), idp.verifyIdToken(idToken)]))
       t.equal(fake.requests.length, attempt)
     }
-    fake.answers[DISCOVERY] = metadata!
+    fake.responses[DISCOVERY] = metadata!
     t.match(await idp.authorizationUrl('state', 'nonce'), `${fake.issuer}/authorize?`)
   })
 
@@ -71,7 +71,7 @@ t.test('Discovery', async t => {
     for (const path of ['/realms/community', '/realms/community/']) {
       const fake = await startFakeProvider(t)
       const issuer = `${fake.issuer}${path}`
-      fake.answers[`/realms/community${DISCOVERY}`] = { ...fake.metadata, issuer }
+      fake.responses[`/realms/community${DISCOVERY}`] = { ...fake.metadata, issuer }
       const idp = at(issuer)
       t.match(await idp.authorizationUrl('state', 'nonce'), `${fake.issuer}/authorize?`)
       t.match(await idp.verifyIdToken(await fake.idToken({ iss: issuer })), { id: fake.claims.sub })
@@ -80,10 +80,10 @@ t.test('Discovery', async t => {
 
   t.test('A document of no use is an error, and nothing is asked of what it names', async t => {
     const { fake, idp } = await start(t)
-    const table: [what: string, answer: typeof fake.answers[string]][] = [
+    const table: [what: string, answer: typeof fake.responses[string]][] = [
       ['HTML', html],
       ['503', fails],
-      ['no answer', hangsUp],
+      ['no answer', closesConnection],
       ['null', null],
       ['a text', 'text'],
       ['an array', []],
@@ -94,13 +94,13 @@ t.test('Discovery', async t => {
         `http://example.org/${name}`, 'ftp://localhost', '/relative', '', 7, null, undefined,
       ].map(value => [`${name}: ${value}`, { ...fake.metadata, [name]: value }] as [string, object])),
     ]
-    fake.answers['/elsewhere'] = fake.metadata
+    fake.responses['/elsewhere'] = fake.metadata
     for (const [what, answer] of table) {
-      fake.answers[DISCOVERY] = answer
+      fake.responses[DISCOVERY] = answer
       await t.rejects(idp.authorizationUrl('state', 'nonce'), what)
     }
     t.strictSame(new Set(fake.requests), new Set([DISCOVERY]))
-    fake.answers[DISCOVERY] = fake.metadata
+    fake.responses[DISCOVERY] = fake.metadata
     t.ok(await idp.authorizationUrl('state', 'nonce'))
   })
 
@@ -123,7 +123,7 @@ t.test('A provider that does not answer, or not to the end, is waited for only s
   await Promise.all([never, stalls].map(async slow => {
     const answers = await Promise.all([DISCOVERY, '/keys', '/token', '/userinfo'].map(async path => {
       const { fake, idp } = await start(t)
-      fake.answers[path] = slow
+      fake.responses[path] = slow
       return { fake, idp }
     }))
     const [discovery, keys, token, userinfo] = answers as [typeof answers[0], ...typeof answers]
@@ -155,7 +155,7 @@ t.test('An authorization address keeps what the discovery document says', async 
 
 t.test('A code is exchanged by the client that was registered', async t => {
   const { fake, idp } = await start(t)
-  fake.answers['/token'] = { access_token: 'the token', token_type: 'Bearer' }
+  fake.responses['/token'] = { access_token: 'the token', token_type: 'Bearer' }
   t.equal(await idp.exchangeCode('the code'), 'the token')
   const { authorization, body } = fake.received.at(-1)!
   const [id, secret] = atob(authorization!.replace(/^Basic /, '')).split(':')
@@ -169,7 +169,7 @@ t.test('A code is exchanged by the client that was registered', async t => {
 t.test('An answer without an access token has none', async t => {
   const { fake, idp } = await start(t)
   for (const answer of [{}, { token_type: 'Bearer' }, { error: 'server_error' }, []]) {
-    fake.answers['/token'] = answer
+    fake.responses['/token'] = answer
     t.equal(await idp.exchangeCode('code'), undefined, JSON.stringify(answer))
   }
 })
@@ -177,10 +177,10 @@ t.test('An answer without an access token has none', async t => {
 t.test('A code that is not exchanged is an error that tells neither code, secret nor answer', async t => {
   const { fake, idp } = await start(t)
   const [code, answered] = [randomUUID(), randomUUID()]
-  const table: [what: string, answer: typeof fake.answers[string]][] = [
+  const table: [what: string, answer: typeof fake.responses[string]][] = [
     ['HTML', html],
     ['503', fails],
-    ['no answer', hangsUp],
+    ['no answer', closesConnection],
     ['null', null],
     ['a wrong code', response => {
       response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: answered }))
@@ -191,7 +191,7 @@ t.test('A code that is not exchanged is an error that tells neither code, secret
     ['a redirect', response => { response.writeHead(307, { location: `${fake.issuer}/elsewhere` }).end() }],
   ]
   for (const [what, answer] of table) {
-    fake.answers['/token'] = answer
+    fake.responses['/token'] = answer
     const error = await idp.exchangeCode(code).then(() => undefined, error => error)
     t.match(error, { message: /^The identity provider does not exchange the code: / }, what)
     const told = inspect(error, { depth: Infinity, showHidden: true })
@@ -210,19 +210,19 @@ t.test('Who holds an access token is asked with it', async t => {
 
 t.test('Nobody is known when the provider does not tell', async t => {
   const { fake, idp } = await start(t)
-  const table: [what: string, answer: typeof fake.answers[string]][] = [
+  const table: [what: string, answer: typeof fake.responses[string]][] = [
     ['HTML', html],
     ['503', fails],
-    ['no answer', hangsUp],
+    ['no answer', closesConnection],
     ['null', null],
     ['no subject', { ...fake.claims, sub: undefined }],
     ['an empty subject', { ...fake.claims, sub: '' }],
     ['a subject that is no text', { ...fake.claims, sub: { a: 1 } }],
     ['a redirect', response => { response.writeHead(302, { location: `${fake.issuer}/elsewhere` }).end() }],
   ]
-  fake.answers['/elsewhere'] = fake.claims
+  fake.responses['/elsewhere'] = fake.claims
   for (const [what, answer] of table) {
-    fake.answers['/userinfo'] = answer
+    fake.responses['/userinfo'] = answer
     t.equal(await idp.fetchIdentity('token'), undefined, what)
   }
   t.equal(await idp.fetchIdentity('a\ntoken'), undefined, 'what cannot be a header')
@@ -259,7 +259,7 @@ t.test('Claims', async t => {
     const expected = { id: 'subject', ...identity }
     const idToken = await fake.idToken({ ...without(fake.claims), sub: 'subject', ...claims })
     t.strictSame(await idp.verifyIdToken(idToken), expected, `an ID token with ${JSON.stringify(claims)}`)
-    fake.answers['/userinfo'] = { sub: 'subject', ...claims }
+    fake.responses['/userinfo'] = { sub: 'subject', ...claims }
     t.strictSame(await idp.fetchIdentity('token'), expected, `a profile with ${JSON.stringify(claims)}`)
   }
 })
@@ -271,7 +271,7 @@ t.test('email_verified', async t => {
   const email = 'ada@example.org'
   const emails = async (idp: IdentityProvider, claims: object) => {
     const idToken = await fake.idToken({ ...without(fake.claims), sub: 'subject', email, ...claims })
-    fake.answers['/userinfo'] = { sub: 'subject', email, ...claims }
+    fake.responses['/userinfo'] = { sub: 'subject', email, ...claims }
     return [(await idp.verifyIdToken(idToken)).email, (await idp.fetchIdentity('token'))!.email]
   }
 
@@ -297,7 +297,7 @@ t.test('An ID token', async t => {
   const ecdsa = await newKey('ES256', 'two')
   const strong = await newKey('RS512', 'three')
   const edwards = await newKey('Ed25519', 'four')
-  fake.answers['/keys'] = { keys: [fake.rsa, ecdsa, strong, edwards].map(({ jwk }) => jwk) }
+  fake.responses['/keys'] = { keys: [fake.rsa, ecdsa, strong, edwards].map(({ jwk }) => jwk) }
   const now = Math.floor(Date.now() / 1000)
   const other = await newKey('RS256', 'one')
   const publicKey = new TextEncoder().encode(await exportSPKI(fake.rsa.publicKey))
@@ -373,14 +373,14 @@ t.test('An ID token', async t => {
 
 t.test('Keys that are not to be had make no token verify', async t => {
   const { fake, idp } = await start(t)
-  const { '/keys': keys } = fake.answers
-  for (const answer of [html, fails, hangsUp, null, {}, { keys: 7 }, { keys: [] }, { keys: [{}] }]) {
-    fake.answers['/keys'] = answer
+  const { '/keys': keys } = fake.responses
+  for (const answer of [html, fails, closesConnection, null, {}, { keys: 7 }, { keys: [] }, { keys: [{}] }]) {
+    fake.responses['/keys'] = answer
     await t.rejects(at(fake.issuer).verifyIdToken(await fake.idToken()))
   }
-  fake.answers['/keys'] = fails
+  fake.responses['/keys'] = fails
   await t.rejects(idp.verifyIdToken(await fake.idToken()))
-  fake.answers['/keys'] = keys!
+  fake.responses['/keys'] = keys!
   t.match(await idp.verifyIdToken(await fake.idToken()), { id: fake.claims.sub }, 'they are asked for again')
 })
 
@@ -391,7 +391,7 @@ t.test('A key that is not known makes the keys be fetched again, at most once in
   t.equal(fetched(), 1)
 
   const rotated = await newKey('RS256', 'two')
-  fake.answers['/keys'] = { keys: [rotated.jwk] }
+  fake.responses['/keys'] = { keys: [rotated.jwk] }
   const token = await fake.idToken({}, { kid: 'two' }, rotated.key)
   for (let times = 0; times < 5; times++) await t.rejects(idp.verifyIdToken(token))
   t.equal(fetched(), 1, 'not within half a minute')

@@ -2,9 +2,9 @@ import t from 'tap'
 
 import { decodeState, encodeState } from '#lib/auth/oauth-state.js'
 import { person } from '../../helper.ts'
-import { fails, hangsUp, html } from '../../provider.ts'
+import { fails, closesConnection, html } from '../../provider.ts'
 import {
-  add, answering, app, callback, count, fake, fakeApp, FIRST, forged, FRONTEND_URL, me, plain, provider, SECOND,
+  add, respondWith, app, callback, count, fake, fakeApp, FIRST, forged, FRONTEND_URL, me, plain, provider, SECOND,
   service, signIn, start, stored, testLog,
 } from './google-fixtures.ts'
 
@@ -125,25 +125,25 @@ t.test('GET /auth/google/callback answers 500 for a code that the provider does 
   t.equal((await once()).response.statusCode, 302)
   plain(t, await once(), 500, 'OAuth callback failed', 'a code for the second time')
 
-  for (const answer of [html, fails, hangsUp, null]) {
-    answering(t, { '/token': answer })
+  for (const answer of [html, fails, closesConnection, null]) {
+    respondWith(t, { '/token': answer })
     plain(t, await forged({ n: nonce, r: '/' }), 500, 'OAuth callback failed')
   }
 })
 
 t.test('GET /auth/google/callback answers 401 without an access token', async t => {
   for (const answer of [{}, { access_token: '' }, { access_token: null }, { error: 'server_error' }]) {
-    answering(t, { '/token': answer })
+    respondWith(t, { '/token': answer })
     plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'No access token', JSON.stringify(answer))
   }
 })
 
 t.test('GET /auth/google/callback answers 401 without a profile', async t => {
-  for (const answer of [html, fails, hangsUp, null, {}, { email: 'ada@example.org' }]) {
-    answering(t, { '/userinfo': answer })
+  for (const answer of [html, fails, closesConnection, null, {}, { email: 'ada@example.org' }]) {
+    respondWith(t, { '/userinfo': answer })
     plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'Failed to fetch userinfo')
   }
-  answering(t, { '/token': { access_token: 'a\ntoken' } })
+  respondWith(t, { '/token': { access_token: 'a\ntoken' } })
   plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'Failed to fetch userinfo', 'a token that cannot be sent')
 })
 

@@ -35,10 +35,10 @@ export function add (claims: Partial<Account> = {}) {
 }
 
 /** Answers of the fake provider while a test runs. */
-export function answering (t: Test, answers: typeof fake.answers) {
-  const before = { ...fake.answers }
-  Object.assign(fake.answers, answers)
-  t.teardown(() => Object.assign(fake.answers, before))
+export function respondWith (t: Test, answers: typeof fake.responses) {
+  const before = { ...fake.responses }
+  Object.assign(fake.responses, answers)
+  t.teardown(() => Object.assign(fake.responses, before))
 }
 
 /** Notes what must not be in the log; short texts of the tests may well be there by accident. */

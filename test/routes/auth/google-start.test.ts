@@ -3,7 +3,7 @@ import diagnostics from 'node:diagnostics_channel'
 import t from 'tap'
 
 import { decodeState, encodeState } from '#lib/auth/oauth-state.js'
-import { CLIENT, fails, hangsUp, html, never, startFakeProvider } from '../../provider.ts'
+import { CLIENT, fails, closesConnection, html, never, startFakeProvider } from '../../provider.ts'
 import { callback, fake, FIRST, plain, provider, SECOND, service, start, testLog } from './google-fixtures.ts'
 
 t.test('GET /auth/google/start sends to the provider, with all that the authorization request carries', async t => {
@@ -103,8 +103,8 @@ t.test('GET /auth/google/start and …/callback answer 500 while discovery fails
   t.strictSame(fake.requests, [], 'nothing is asked at boot')
   const path = '/.well-known/openid-configuration'
   const state = encodeState({ n: 'nonce', r: '/' })
-  for (const answer of [html, fails, hangsUp, never, { ...fake.metadata, issuer: 'https://evil.example' }]) {
-    fake.answers[path] = answer
+  for (const answer of [html, fails, closesConnection, never, { ...fake.metadata, issuer: 'https://evil.example' }]) {
+    fake.responses[path] = answer
     const [{ response }, back] = await Promise.all([
       start('', {}, app), callback({ code: 'a code of the tests', state }, 'nonce', app),
     ])
@@ -112,7 +112,7 @@ t.test('GET /auth/google/start and …/callback answer 500 while discovery fails
     t.equal(response.headers['set-cookie'], undefined)
     plain(t, back, 500, 'OAuth callback failed')
   }
-  fake.answers[path] = fake.metadata
+  fake.responses[path] = fake.metadata
   t.equal((await start('', {}, app)).response.statusCode, 302)
   t.equal((await callback({ code: 'a code of the tests', state }, 'nonce', app)).response.statusCode, 302)
 })

@@ -7,7 +7,7 @@ import t from 'tap'
 import { inject, person } from '../../helper.ts'
 import { type Account, html, newKey, startFakeProvider } from '../../provider.ts'
 import {
-  add, answering, app, count, fake, fakeApp, forged, me, plain, postToken, provider, service, signIn, stored, testLog,
+  add, respondWith, app, count, fake, fakeApp, forged, me, plain, postToken, provider, service, signIn, stored, testLog,
   UNVERIFIED,
 } from './google-fixtures.ts'
 
@@ -173,7 +173,7 @@ t.test('An email that the provider does not vouch for takes over no account, wha
     const claims = { sub: 'a stranger', email, email_verified: claim }
     const response = await postToken(await fake.idToken(claims), fakeApp)
     t.strictSame([response.statusCode, response.json()], [401, { message: 'Invalid IdP token' }], what)
-    answering(t, { '/userinfo': claims })
+    respondWith(t, { '/userinfo': claims })
     plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'No email in profile', what)
   }
   t.match(await stored(email, fakeApp), { id, idp_id: null })
@@ -225,11 +225,11 @@ t.test('POST /auth/google answers 401 when the provider, the database or the sig
   const app = await service(t, { IDP_ISSUER: down.issuer })
   const idToken = await down.idToken({ sub: 'subject' })
 
-  down.answers['/keys'] = html
+  down.responses['/keys'] = html
   const response = await postToken(idToken, app)
   t.strictSame([response.statusCode, response.json()], failed, 'keys')
 
-  Object.assign(down.answers, { '/keys': { keys: [down.rsa.jwk] } })
+  Object.assign(down.responses, { '/keys': { keys: [down.rsa.jwk] } })
   const nul = await postToken(await down.idToken({ email: 'nul\u0000@example.org' }), app)
   t.strictSame([nul.statusCode, nul.json()], failed, 'what PostgreSQL cannot store')
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 
 import { ROLES } from '#lib/auth/accounts.js'
-import { DATE_TIME, invalid, says, shown } from '../../assertions.ts'
+import { assertInvalid, assertMessage, DATE_TIME, shown } from '../../assertions.ts'
 import { bearer, inject, person } from '../../helper.ts'
 import { admin, app, BODY, type Fields, PAST, RULES, sign, STATUS_RULE, STATUSES } from './fixtures.ts'
 
@@ -83,25 +83,25 @@ for (const [url, failure, role] of CREATED) {
 
   t.test(`POST ${url} reports every issue`, async t => {
     const me = await person(app, role)
-    invalid(t, await me.inject('POST', url, {}), ['content', 'title'])
-    invalid(t, await me.inject('POST', url, { content: BODY.content }), ['title'])
-    invalid(t, await me.inject('POST', url, { title: BODY.title }), ['content'])
-    invalid(t, await me.inject('POST', url, { title: 'ab', content: 'short', imageUrl: 'none' }),
+    assertInvalid(t, await me.inject('POST', url, {}), ['content', 'title'])
+    assertInvalid(t, await me.inject('POST', url, { content: BODY.content }), ['title'])
+    assertInvalid(t, await me.inject('POST', url, { title: BODY.title }), ['content'])
+    assertInvalid(t, await me.inject('POST', url, { title: 'ab', content: 'short', imageUrl: 'none' }),
       ['content', 'imageUrl', 'title'])
   })
 
   t.test(`POST ${url} wants an object`, async t => {
     const headers = { ...bearer((await person(app, role)).token), 'content-type': 'application/json' }
     for (const body of ['[]', '"text"', 'null', '5', 'true', `[${JSON.stringify(BODY)}]`, '']) {
-      invalid(t, await inject(app, 'POST', url, body, headers), [''], body)
+      assertInvalid(t, await inject(app, 'POST', url, body, headers), [''], body)
     }
   })
 
   t.test(`POST ${url} with the token of an author who is gone is ${failure}`, async t => {
     const me = await person(app, role)
     await app.sql`DELETE FROM users WHERE id = ${me.id}`
-    says(t, await me.inject('POST', url, BODY), 500, failure)
-    invalid(t, await me.inject('POST', url, {}), ['content', 'title'])
+    assertMessage(t, await me.inject('POST', url, BODY), 500, failure)
+    assertInvalid(t, await me.inject('POST', url, {}), ['content', 'title'])
   })
 
   t.test(`POST ${url} stores the content as given`, async t => {
@@ -142,11 +142,12 @@ t.test('A value of a wrong type is one issue', async t => {
 
 t.test('POST /blogs/submit with a token that names no user is Unauthorized', async t => {
   const response = await inject(app, 'POST', '/blogs/submit', BODY, bearer(sign({ role: 'STUDENT' })))
-  says(t, response, 401, 'Unauthorized')
+  assertMessage(t, response, 401, 'Unauthorized')
 })
 
 t.test('POST /blogs with a token that names no user fails', async t => {
-  says(t, await inject(app, 'POST', '/blogs', BODY, bearer(sign({ role: 'ADMIN' }))), 500, 'Failed to create blog')
+  assertMessage(t, await inject(app, 'POST', '/blogs', BODY, bearer(sign({ role: 'ADMIN' }))), 500,
+    'Failed to create blog')
 })
 
 for (const [field, good, bad] of [...RULES, STATUS_RULE]) {
@@ -159,7 +160,7 @@ for (const [field, good, bad] of [...RULES, STATUS_RULE]) {
         t.equal(response.json().blog[field], value)
       }
       for (const value of bad) {
-        invalid(t, await me.inject('POST', url, { ...BODY, [field]: value }), [field], shown(value))
+        assertInvalid(t, await me.inject('POST', url, { ...BODY, [field]: value }), [field], shown(value))
       }
     })
   }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 
 import { ROLES } from '#lib/auth/accounts.js'
-import { DATE_TIME, says } from '../../assertions.ts'
+import { assertMessage, DATE_TIME } from '../../assertions.ts'
 import { bearer, inject, person } from '../../helper.ts'
 import { admin, app, type Fields, PAST, SCALARS, sign, STATUSES, store } from './fixtures.ts'
 
@@ -95,7 +95,8 @@ t.test('GET /blogs/me lists the blogs of the token\'s user in every status, with
 })
 
 t.test('GET /blogs/me with a token that names no user is Unauthorized, and empty for a deleted one', async t => {
-  says(t, await inject(app, 'GET', '/blogs/me', undefined, bearer(sign({ role: 'STUDENT' }))), 401, 'Unauthorized')
+  assertMessage(t, await inject(app, 'GET', '/blogs/me', undefined, bearer(sign({ role: 'STUDENT' }))), 401,
+    'Unauthorized')
   const gone = { id: randomUUID(), role: 'STUDENT' } as const
   const response = await inject(app, 'GET', '/blogs/me', undefined, bearer(app.issueToken(gone)))
   t.strictSame([response.statusCode, response.json()], [200, { blogs: [] }])

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import t from 'tap'
 
-import { says, unknownPaths } from '../../assertions.ts'
+import { assertMessage, unknownPaths } from '../../assertions.ts'
 import { bearer, inject, person } from '../../helper.ts'
 import { admin, app, BODY, type Fields, forge, sign, STATUSES, store } from './fixtures.ts'
 
@@ -50,7 +50,7 @@ for (const status of STATUSES) {
         t.strictSame(response.json(), { blog: { ...blog, author } }, who)
         if (!open) t.notMatch(String(response.headers['cache-control']), 'public', who)
       } else {
-        says(t, response, 403, 'You are not allowed to view this blog', who)
+        assertMessage(t, response, 403, 'You are not allowed to view this blog', who)
       }
     }
   })
@@ -73,9 +73,10 @@ t.test('GET /blogs/:id of an id that no blog has is 404, with and without a toke
   t.equal((await inject(app, 'GET', `/blogs/${id}`)).statusCode, 200)
   for (const unknown of unknownPaths(id)) {
     const about = unknown.slice(0, 50)
-    says(t, await inject(app, 'GET', `/blogs/${unknown}`), 404, 'Blog not found', about)
-    says(t, await inject(app, 'GET', `/blogs/${unknown}`, undefined, bearer('garbage')), 404, 'Blog not found', about)
-    says(t, await admin.inject('GET', `/blogs/${unknown}`), 404, 'Blog not found', about)
+    assertMessage(t, await inject(app, 'GET', `/blogs/${unknown}`), 404, 'Blog not found', about)
+    assertMessage(t, await inject(app, 'GET', `/blogs/${unknown}`, undefined, bearer('garbage')), 404, 'Blog not found',
+      about)
+    assertMessage(t, await admin.inject('GET', `/blogs/${unknown}`), 404, 'Blog not found', about)
   }
 })
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import t from 'tap'
 
-import { DATE_TIME, invalid, says, shown, unknownPaths } from '../../assertions.ts'
+import { assertInvalid, assertMessage, DATE_TIME, shown, unknownPaths } from '../../assertions.ts'
 import { bearerOfJson, inject, person } from '../../helper.ts'
 import { admin, app, type Fields, PAST, RULES, STATUS_RULE, STATUSES, store, stored } from './fixtures.ts'
 
@@ -23,7 +23,7 @@ for (const [field, good, bad] of [...RULES, STATUS_RULE]) {
     const blog = await store(author, fields)
     const before = await stored(blog.id)
     for (const value of bad) {
-      invalid(t, await admin.inject('PUT', `/blogs/${blog.id}`, { [field]: value }), [field], shown(value))
+      assertInvalid(t, await admin.inject('PUT', `/blogs/${blog.id}`, { [field]: value }), [field], shown(value))
     }
     t.strictSame(await stored(blog.id), before)
   })
@@ -71,10 +71,10 @@ t.test('PUT /blogs/:id moves a blog from any status to any other', async t => {
 t.test('PUT /blogs/:id reports every issue, and wants an object', async t => {
   const { id } = await store(admin)
   const body = { title: '', content: '', imageUrl: '', status: '' }
-  invalid(t, await admin.inject('PUT', `/blogs/${id}`, body), ['content', 'imageUrl', 'status', 'title'])
+  assertInvalid(t, await admin.inject('PUT', `/blogs/${id}`, body), ['content', 'imageUrl', 'status', 'title'])
   const headers = bearerOfJson(admin.token)
   for (const body of ['[]', '"text"', 'null']) {
-    invalid(t, await inject(app, 'PUT', `/blogs/${id}`, body, headers), [''], body)
+    assertInvalid(t, await inject(app, 'PUT', `/blogs/${id}`, body, headers), [''], body)
   }
 })
 
@@ -108,9 +108,9 @@ for (const [operation, status, failure] of [
   t.test(`POST /blogs/:id/${operation} of an unknown id is ${failure}, of an empty one a validation error`, async t => {
     const { id } = await store(admin)
     for (const unknown of unknownPaths(id)) {
-      says(t, await admin.inject('POST', `/blogs/${unknown}/${operation}`), 500, failure, unknown.slice(0, 50))
+      assertMessage(t, await admin.inject('POST', `/blogs/${unknown}/${operation}`), 500, failure, unknown.slice(0, 50))
     }
-    invalid(t, await admin.inject('POST', `/blogs//${operation}`), ['id'])
+    assertInvalid(t, await admin.inject('POST', `/blogs//${operation}`), ['id'])
     t.equal((await stored(id))?.status, 'DRAFT')
   })
 }
@@ -121,9 +121,9 @@ t.test('PUT /blogs/:id of an unknown id is Failed to update blog, after the body
   for (const unknown of unknownPaths(id)) {
     for (const body of [{}, { status: 'PUBLISHED' }]) {
       const response = await admin.inject('PUT', `/blogs/${unknown}`, body)
-      says(t, response, 500, 'Failed to update blog', unknown.slice(0, 50))
+      assertMessage(t, response, 500, 'Failed to update blog', unknown.slice(0, 50))
     }
-    invalid(t, await admin.inject('PUT', `/blogs/${unknown}`, { title: '' }), ['title'])
+    assertInvalid(t, await admin.inject('PUT', `/blogs/${unknown}`, { title: '' }), ['title'])
   }
   t.strictSame(await stored(id), before)
 })
@@ -133,10 +133,10 @@ t.test('DELETE /blogs/:id removes a blog of any status', async t => {
   const kept = await store(author)
   for (const status of STATUSES) {
     const { id } = await store(author, { status })
-    says(t, await admin.inject('DELETE', `/blogs/${id}`), 200, 'Blog deleted successfully')
+    assertMessage(t, await admin.inject('DELETE', `/blogs/${id}`), 200, 'Blog deleted successfully')
     t.equal(await stored(id), undefined)
-    says(t, await admin.inject('GET', `/blogs/${id}`), 404, 'Blog not found')
-    says(t, await admin.inject('DELETE', `/blogs/${id}`), 500, 'Failed to delete blog')
+    assertMessage(t, await admin.inject('GET', `/blogs/${id}`), 404, 'Blog not found')
+    assertMessage(t, await admin.inject('DELETE', `/blogs/${id}`), 500, 'Failed to delete blog')
   }
   t.strictSame((await author.inject('GET', '/blogs/me')).json(), { blogs: [kept] })
 })
@@ -145,15 +145,16 @@ t.test('DELETE /blogs/:id takes an empty JSON body for none', async t => {
   const { id } = await store(admin)
   const headers = bearerOfJson(admin.token)
   const response = await inject(app, 'DELETE', `/blogs/${id}`, undefined, headers)
-  says(t, response, 200, 'Blog deleted successfully')
+  assertMessage(t, response, 200, 'Blog deleted successfully')
 })
 
 t.test('DELETE /blogs/:id of an unknown id is Failed to delete blog', async t => {
   const { id } = await store(admin)
   for (const unknown of unknownPaths(id)) {
-    says(t, await admin.inject('DELETE', `/blogs/${unknown}`), 500, 'Failed to delete blog', unknown.slice(0, 50))
+    assertMessage(t, await admin.inject('DELETE', `/blogs/${unknown}`), 500, 'Failed to delete blog',
+      unknown.slice(0, 50))
   }
-  invalid(t, await admin.inject('DELETE', '/blogs//'), ['id'])
+  assertInvalid(t, await admin.inject('DELETE', '/blogs//'), ['id'])
   t.ok(await stored(id))
 })
 
@@ -161,9 +162,9 @@ t.test('There are no contributor update or delete operations', async t => {
   for (const role of ['STUDENT', 'CLUB_HEAD'] as const) {
     const author = await person(app, role)
     const blog = await store(author)
-    says(t, await author.inject('PUT', `/blogs/${blog.id}`, { title: 'Mine' }), 403, 'Forbidden')
-    says(t, await author.inject('DELETE', `/blogs/${blog.id}`), 403, 'Forbidden')
-    says(t, await author.inject('PATCH', `/blogs/${blog.id}`, { title: 'Mine' }), 404, 'Not found')
+    assertMessage(t, await author.inject('PUT', `/blogs/${blog.id}`, { title: 'Mine' }), 403, 'Forbidden')
+    assertMessage(t, await author.inject('DELETE', `/blogs/${blog.id}`), 403, 'Forbidden')
+    assertMessage(t, await author.inject('PATCH', `/blogs/${blog.id}`, { title: 'Mine' }), 404, 'Not found')
     t.strictSame((await author.inject('GET', '/blogs/me')).json(), { blogs: [blog] })
   }
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { answers, DATE_TIME, invalid, says } from '../../assertions.ts'
+import { assertInvalid, assertMessage, assertResponse, DATE_TIME } from '../../assertions.ts'
 import { build, createDatabase, inject, person } from '../../helper.ts'
 import {
   app, badDates, body, clubOf, dates, type Event, FAR_TOO_LONG, ghost, invalidFields, makeClub, makeHead, send,
@@ -65,47 +65,49 @@ t.test('POST /events', async t => {
 
   t.test('fails on a date that cannot be read or stored', async t => {
     for (const data of badDates) {
-      says(t, await head.inject('POST', '/events', { ...body, data }), 500, 'Error creating event', data.slice(0, 40))
+      assertMessage(t, await head.inject('POST', '/events', { ...body, data }), 500, 'Error creating event',
+        data.slice(0, 40))
     }
   })
 
   t.test('checks every field, and reports each', async t => {
     for (const [fields, ...paths] of invalidFields) {
-      invalid(t, await head.inject('POST', '/events', { ...body, ...fields }), paths, JSON.stringify(fields))
+      assertInvalid(t, await head.inject('POST', '/events', { ...body, ...fields }), paths, JSON.stringify(fields))
     }
-    invalid(t, await head.inject('POST', '/events', {}), ['title', 'description', 'data'])
-    invalid(t, await head.inject('POST', '/events', { imageUrl: 'x' }), ['title', 'description', 'data', 'imageUrl'])
-    invalid(t, await head.inject('POST', '/events', { ...body, data: undefined, date: body.data }), ['data'])
+    assertInvalid(t, await head.inject('POST', '/events', {}), ['title', 'description', 'data'])
+    assertInvalid(t, await head.inject('POST', '/events', { imageUrl: 'x' }),
+      ['title', 'description', 'data', 'imageUrl'])
+    assertInvalid(t, await head.inject('POST', '/events', { ...body, data: undefined, date: body.data }), ['data'])
   })
 
   t.test('takes no body but an object', async t => {
     for (const payload of ['[]', `[${JSON.stringify(body)}]`, '"text"', 'null', '1', 'true']) {
-      invalid(t, await send(head, 'POST', '/events', payload), [''], payload)
+      assertInvalid(t, await send(head, 'POST', '/events', payload), [''], payload)
     }
   })
 
   t.test('needs imageUrl, in effect', async t => {
     const { imageUrl, ...rest } = body
-    says(t, await head.inject('POST', '/events', rest), 400, 'All fields are required')
+    assertMessage(t, await head.inject('POST', '/events', rest), 400, 'All fields are required')
     t.type(imageUrl, 'string')
   })
 
   t.test('needs a club', async t => {
     for (const someone of [await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]) {
       const message = 'You must be a club head to create an event'
-      says(t, await someone.inject('POST', '/events', body), 400, message)
-      says(t, await someone.inject('POST', '/events', { ...body, clubId: club.id }), 400, message)
+      assertMessage(t, await someone.inject('POST', '/events', body), 400, message)
+      assertMessage(t, await someone.inject('POST', '/events', { ...body, clubId: club.id }), 400, message)
     }
   })
 
   t.test('checks the body first, then the fields, then the club, then the date', async t => {
     const clubless = await person(app, 'CLUB_HEAD')
     const { imageUrl: _, ...rest } = { ...body, data: 'tomorrow' }
-    invalid(t, await clubless.inject('POST', '/events', { ...rest, title: '' }), ['title'])
-    says(t, await clubless.inject('POST', '/events', rest), 400, 'All fields are required')
-    says(t, await clubless.inject('POST', '/events', { ...body, data: 'tomorrow' }), 400,
+    assertInvalid(t, await clubless.inject('POST', '/events', { ...rest, title: '' }), ['title'])
+    assertMessage(t, await clubless.inject('POST', '/events', rest), 400, 'All fields are required')
+    assertMessage(t, await clubless.inject('POST', '/events', { ...body, data: 'tomorrow' }), 400,
       'You must be a club head to create an event')
-    says(t, await head.inject('POST', '/events', rest), 400, 'All fields are required')
+    assertMessage(t, await head.inject('POST', '/events', rest), 400, 'All fields are required')
   })
 
   t.test('a refused event is not stored', async t => {
@@ -114,12 +116,12 @@ t.test('POST /events', async t => {
     for (const payload of [{}, rest, { ...body, title: 'ab' }, { ...body, data: 'tomorrow' }]) {
       t.not((await fresh.inject('POST', '/events', payload)).statusCode, 201)
     }
-    answers(t, await fresh.inject('GET', '/events/mine'), 200, { events: [] })
+    assertResponse(t, await fresh.inject('GET', '/events/mine'), 200, { events: [] })
   })
 
   t.test('survives lone surrogates', async t => {
     const response = await head.inject('POST', '/events', { ...body, title: 'half \ud83d of it' })
-    if (response.statusCode === 400) invalid(t, response, ['title'])
+    if (response.statusCode === 400) assertInvalid(t, response, ['title'])
     else t.strictSame([response.statusCode, response.json().event.title], [201, 'half \ufffd of it'])
   })
 })

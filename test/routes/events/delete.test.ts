@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { invalid, says, unknownPaths } from '../../assertions.ts'
+import { assertInvalid, assertMessage, unknownPaths } from '../../assertions.ts'
 import { person } from '../../helper.ts'
 import {
   app, contend, countRegistrations, ghost, makeClub, makeEvent, makeHead, makeRegistration, send,
@@ -24,20 +24,20 @@ t.test('DELETE /events/:id', async t => {
         await makeRegistration(user.id, id)
         await makeRegistration(user.id, bystander.id)
       }
-      says(t, await someone.inject('DELETE', `/events/${id}`), 200, message)
+      assertMessage(t, await someone.inject('DELETE', `/events/${id}`), 200, message)
       t.strictSame([await exists(id), await countRegistrations(id)], [false, 0])
       t.strictSame([await exists(bystander.id), await countRegistrations(bystander.id)], [true, 3])
-      says(t, await someone.inject('DELETE', `/events/${id}`), 404, 'Event not found')
-      says(t, await someone.inject('POST', `/events/${id}/register`), 500, 'Error registering for event')
+      assertMessage(t, await someone.inject('DELETE', `/events/${id}`), 404, 'Event not found')
+      assertMessage(t, await someone.inject('POST', `/events/${id}/register`), 500, 'Error registering for event')
     }
   })
 
   t.test('takes an empty JSON body for none, and ignores any other', async t => {
     for (const payload of [undefined, '', '{}', '[1]', 'null']) {
       const { id } = await makeEvent(club.id)
-      says(t, await send(head, 'DELETE', `/events/${id}`, payload), 200, message, payload)
+      assertMessage(t, await send(head, 'DELETE', `/events/${id}`, payload), 200, message, payload)
     }
-    says(t, await head.inject('DELETE', `/events/${(await makeEvent(club.id)).id}/`), 200, message)
+    assertMessage(t, await head.inject('DELETE', `/events/${(await makeEvent(club.id)).id}/`), 200, message)
   })
 
   t.test('is for the head of the event\'s current club, and for admins', async t => {
@@ -47,25 +47,26 @@ t.test('DELETE /events/:id', async t => {
     await app.sql`UPDATE users SET club_id = ${other.id} WHERE id = ${changing.id}`
     const refused = [stranger, changing, await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]
     for (const someone of refused) {
-      says(t, await someone.inject('DELETE', `/events/${id}`), 403, 'Not allowed to delete this event')
+      assertMessage(t, await someone.inject('DELETE', `/events/${id}`), 403, 'Not allowed to delete this event')
     }
     t.strictSame([await exists(id), await countRegistrations(id)], [true, 1])
     await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${changing.id}`
-    says(t, await changing.inject('DELETE', `/events/${id}`), 200, message)
+    assertMessage(t, await changing.inject('DELETE', `/events/${id}`), 200, message)
   })
 
   t.test('answers 404 for an event that does not exist', async t => {
     const { id } = await makeEvent(club.id)
     for (const unknown of unknownPaths(id)) {
       for (const someone of [head, admin]) {
-        says(t, await someone.inject('DELETE', `/events/${unknown}`), 404, 'Event not found', unknown.slice(0, 60))
+        assertMessage(t, await someone.inject('DELETE', `/events/${unknown}`), 404, 'Event not found',
+          unknown.slice(0, 60))
       }
     }
     t.equal(await exists(id), true)
   })
 
   t.test('the id is a nonempty string', async t => {
-    invalid(t, await admin.inject('DELETE', '/events//'), ['id'])
+    assertInvalid(t, await admin.inject('DELETE', '/events//'), ['id'])
   })
 
   t.test('is atomic: when the event cannot be deleted, its registrations stay', async t => {
@@ -76,7 +77,7 @@ t.test('DELETE /events/:id', async t => {
       CREATE TRIGGER refuse BEFORE DELETE ON events FOR EACH ROW
       WHEN (OLD.title = 'Not to be deleted') EXECUTE FUNCTION refuse()
     `
-    says(t, await head.inject('DELETE', `/events/${id}`), 500, 'Error deleting event')
+    assertMessage(t, await head.inject('DELETE', `/events/${id}`), 500, 'Error deleting event')
     t.strictSame([await exists(id), await countRegistrations(id)], [true, 1])
   })
 
@@ -97,8 +98,8 @@ t.test('DELETE /events/:id', async t => {
       sql => sql`INSERT INTO event_registrations (user_id, event_id) VALUES (${admin.id}, ${id})`,
       () => [head.inject('DELETE', `/events/${id}`)])
     const whole = response!.statusCode === 200
-    if (whole) says(t, response!, 200, message)
-    else says(t, response!, 500, 'Error deleting event')
+    if (whole) assertMessage(t, response!, 200, message)
+    else assertMessage(t, response!, 500, 'Error deleting event')
     t.strictSame([await exists(id), await countRegistrations(id)], whole ? [false, 0] : [true, 2])
   })
 
@@ -107,7 +108,7 @@ t.test('DELETE /events/:id', async t => {
     const [changed, registered] = await contend(
       sql => sql`DELETE FROM events WHERE id = ${id}`,
       () => [head.inject('PUT', `/events/${id}`, { title: 'Too late' }), head.inject('POST', `/events/${id}/register`)])
-    says(t, changed!, 404, 'Event not found')
-    says(t, registered!, 500, 'Error registering for event')
+    assertMessage(t, changed!, 404, 'Event not found')
+    assertMessage(t, registered!, 500, 'Error registering for event')
   })
 })

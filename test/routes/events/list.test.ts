@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { answers, DATE_TIME, says } from '../../assertions.ts'
+import { assertMessage, assertResponse, DATE_TIME } from '../../assertions.ts'
 import { build, inject, person } from '../../helper.ts'
 import {
   app, clubOf, ghost, ids, makeClub, makeEvent, makeHead, makeIds, makeRegistration, type Registration,
@@ -10,7 +10,7 @@ t.test('GET /events', async t => {
   t.test('is public, cacheable and exact', async t => {
     const app = await build(t)
     const empty = { events: [], pagination: { page: 1, pages: 0, total: 0, limit: 12 } }
-    answers(t, await inject(app, 'GET', '/events'), 200, empty)
+    assertResponse(t, await inject(app, 'GET', '/events'), 200, empty)
 
     const club = await makeClub({}, app)
     const plain = await makeClub({ image_url: null }, app)
@@ -26,11 +26,11 @@ t.test('GET /events', async t => {
     }
     for (const headers of [undefined, { authorization: 'Bearer not.a.token' }]) {
       const response = await inject(app, 'GET', '/events', undefined, headers)
-      answers(t, response, 200, expected)
+      assertResponse(t, response, 200, expected)
       t.equal(response.headers['cache-control'], 'public, s-maxage=60, stale-while-revalidate=120')
     }
-    answers(t, await inject(app, 'GET', '/events/'), 200, expected)
-    answers(t, await inject(app, 'GET', '/events?upcoming=true&clubId=x&page[]=7'), 200, expected)
+    assertResponse(t, await inject(app, 'GET', '/events/'), 200, expected)
+    assertResponse(t, await inject(app, 'GET', '/events?upcoming=true&clubId=x&page[]=7'), 200, expected)
     t.match(busy.createdAt, DATE_TIME)
   })
 
@@ -107,7 +107,7 @@ t.test('GET /events', async t => {
       'page=4294967297&limit=4294967296', `page=${huge}`, `page=-${huge}`, `page=${huge}&limit=${huge}`,
       'page=3&limit=9223372036854774784', 'page=-9223372036854774784',
     ]
-    for (const query of failing) says(t, await list(query), 500, 'Error fetching events', query)
+    for (const query of failing) assertMessage(t, await list(query), 500, 'Error fetching events', query)
 
     const invalid: [query: string, ...paths: string[]][] = [
       ['sort=', 'sort'], ['sort', 'sort'], ['sort=up', 'sort'], ['sort=DESC', 'sort'], ['sort=asc%20', 'sort'],
@@ -154,7 +154,7 @@ t.test('GET /events/mine', async t => {
 
   t.test('is empty for a club without events', async t => {
     const head = await makeHead(await makeClub())
-    answers(t, await head.inject('GET', '/events/mine'), 200, { events: [] })
+    assertResponse(t, await head.inject('GET', '/events/mine'), 200, { events: [] })
   })
 
   t.test('is sorted by date descending, ties by id, and has no pages', async t => {
@@ -170,7 +170,7 @@ t.test('GET /events/mine', async t => {
   t.test('refuses who has no club', async t => {
     for (const role of ['CLUB_HEAD', 'ADMIN'] as const) {
       for (const someone of [await person(app, role), await ghost(role)]) {
-        says(t, await someone.inject('GET', '/events/mine'), 400, 'You are not associated with any club', role)
+        assertMessage(t, await someone.inject('GET', '/events/mine'), 400, 'You are not associated with any club', role)
       }
     }
   })

@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { answers, DATE_TIME, says, unknownPaths } from '../../assertions.ts'
+import { assertMessage, assertResponse, DATE_TIME, unknownPaths } from '../../assertions.ts'
 import { inject, person } from '../../helper.ts'
 import {
   app, body, clubOf, contend, countRegistrations, type Event, ghost, ids, makeClub, makeEvent, makeHead, makeIds,
@@ -19,7 +19,7 @@ t.test('POST /events/:eventId/register', async t => {
       const response = await someone.inject('POST', url)
       const { registration } = response.json()
       const { id, registeredAt } = registration
-      answers(t, response, 201, {
+      assertResponse(t, response, 201, {
         registration: {
           id,
           userId: someone.id,
@@ -31,8 +31,8 @@ t.test('POST /events/:eventId/register', async t => {
       })
       t.type(id, 'string')
       t.match(registeredAt, DATE_TIME)
-      says(t, await someone.inject('POST', url), 400, already)
-      says(t, await someone.inject('POST', url), 400, already)
+      assertMessage(t, await someone.inject('POST', url), 400, already)
+      assertMessage(t, await someone.inject('POST', url), 400, already)
       const stored = await app.sql`SELECT id FROM event_registrations WHERE user_id = ${someone.id}`
       t.strictSame(ids([...stored] as unknown as Registration[]), [id])
       const other = await makeEvent(club.id)
@@ -57,7 +57,7 @@ t.test('POST /events/:eventId/register', async t => {
       const { userId, eventId } = response.json().registration
       t.strictSame([response.statusCode, userId, eventId], [201, someone.id, id], payload ?? 'none')
     }
-    answers(t, await other.inject('GET', '/events/registered'), 200, { registrations: [] })
+    assertResponse(t, await other.inject('GET', '/events/registered'), 200, { registrations: [] })
   })
 
   t.test('fails for an unknown event', async t => {
@@ -65,7 +65,7 @@ t.test('POST /events/:eventId/register', async t => {
     const { id } = await makeEvent(club.id)
     for (const unknown of [...unknownPaths(id), '']) {
       const response = await someone.inject('POST', `/events/${unknown}/register`)
-      says(t, response, 500, 'Error registering for event', unknown.slice(0, 60))
+      assertMessage(t, response, 500, 'Error registering for event', unknown.slice(0, 60))
     }
     t.equal(await countRegistrations(id), 0)
   })
@@ -73,7 +73,7 @@ t.test('POST /events/:eventId/register', async t => {
   t.test('fails for a user who is gone', async t => {
     const { id } = await makeEvent(club.id)
     for (const someone of [await ghost('STUDENT'), await ghost('ADMIN')]) {
-      says(t, await someone.inject('POST', `/events/${id}/register`), 500, 'Error registering for event')
+      assertMessage(t, await someone.inject('POST', `/events/${id}/register`), 500, 'Error registering for event')
     }
     t.equal(await countRegistrations(id), 0)
   })
@@ -84,7 +84,7 @@ t.test('POST /events/:eventId/register', async t => {
     const responses = await Promise.all(
       Array.from({ length: 50 }, () => someone.inject('POST', `/events/${id}/register`)))
     t.equal(responses.filter(({ statusCode }) => statusCode === 201).length, 1)
-    for (const response of responses) if (response.statusCode !== 201) says(t, response, 400, already)
+    for (const response of responses) if (response.statusCode !== 201) assertMessage(t, response, 400, already)
     t.equal(await countRegistrations(id), 1)
   })
 
@@ -94,7 +94,7 @@ t.test('POST /events/:eventId/register', async t => {
     const [response] = await contend(
       sql => sql`INSERT INTO event_registrations (user_id, event_id) VALUES (${someone.id}, ${id})`,
       () => [someone.inject('POST', `/events/${id}/register`)])
-    says(t, response!, 400, already)
+    assertMessage(t, response!, 400, already)
     t.equal(await countRegistrations(id), 1)
   })
 
@@ -117,7 +117,7 @@ t.test('GET /events/registered', async t => {
     const late = await makeEvent(club.id, { date: '2031-01-01T00:00:00Z' })
     for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
       const someone = await person(app, role, { club_id: club.id })
-      answers(t, await someone.inject('GET', '/events/registered'), 200, { registrations: [] })
+      assertResponse(t, await someone.inject('GET', '/events/registered'), 200, { registrations: [] })
       // The order is that of the events, not that of the registrations.
       const one = await makeRegistration(someone.id, late.id)
       const two = await makeRegistration(someone.id, early.id)
@@ -127,7 +127,7 @@ t.test('GET /events/registered', async t => {
         { ...two, userId: someone.id, eventId: early.id, event: { ...early, club: clubOf(plain) } },
       ]
       for (const url of ['/events/registered', '/events/registered/', '/events/registered?page=2&limit=1']) {
-        answers(t, await someone.inject('GET', url), 200, { registrations })
+        assertResponse(t, await someone.inject('GET', url), 200, { registrations })
       }
     }
   })
@@ -146,7 +146,7 @@ t.test('GET /events/registered', async t => {
   })
 
   t.test('is empty for a user who is gone', async t => {
-    answers(t, await (await ghost('STUDENT')).inject('GET', '/events/registered'), 200, { registrations: [] })
+    assertResponse(t, await (await ghost('STUDENT')).inject('GET', '/events/registered'), 200, { registrations: [] })
   })
 })
 
@@ -160,7 +160,7 @@ t.test('GET /events/:id/registrations', async t => {
     const { id, title, date } = await makeEvent(club.id)
     const event = { id, title, date }
     for (const someone of [head, admin]) {
-      answers(t, await someone.inject('GET', `/events/${id}/registrations`), 200, { event, registrations: [] })
+      assertResponse(t, await someone.inject('GET', `/events/${id}/registrations`), 200, { event, registrations: [] })
     }
     const ada = await person(app, 'STUDENT', { first_name: 'Ada', last_name: 'Lovelace' })
     const grace = await person(app, 'ADMIN', { first_name: 'Grace', last_name: 'Hopper' })
@@ -173,7 +173,7 @@ t.test('GET /events/:id/registrations', async t => {
     ]
     for (const someone of [head, admin, await person(app, 'ADMIN', { club_id: other.id })]) {
       for (const url of [`/events/${id}/registrations`, `/events/${id}/registrations/?page=2`]) {
-        answers(t, await someone.inject('GET', url), 200, { event, registrations })
+        assertResponse(t, await someone.inject('GET', url), 200, { event, registrations })
       }
     }
   })
@@ -216,12 +216,12 @@ t.test('GET /events/:id/registrations', async t => {
     const refused = [await makeHead(other), changing, await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]
     for (const someone of refused) {
       const response = await someone.inject('GET', `/events/${id}/registrations`)
-      says(t, response, 403, 'Not allowed to view registrations for this event')
+      assertMessage(t, response, 403, 'Not allowed to view registrations for this event')
     }
     await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${changing.id}`
     t.equal((await changing.inject('GET', `/events/${id}/registrations`)).statusCode, 200)
     await app.sql`UPDATE events SET club_id = ${other.id} WHERE id = ${id}`
-    says(t, await head.inject('GET', `/events/${id}/registrations`), 403,
+    assertMessage(t, await head.inject('GET', `/events/${id}/registrations`), 403,
       'Not allowed to view registrations for this event')
   })
 
@@ -230,16 +230,16 @@ t.test('GET /events/:id/registrations', async t => {
     for (const unknown of unknownPaths(id)) {
       for (const someone of [head, admin]) {
         const response = await someone.inject('GET', `/events/${unknown}/registrations`)
-        says(t, response, 404, 'Event not found', unknown.slice(0, 60))
+        assertMessage(t, response, 404, 'Event not found', unknown.slice(0, 60))
       }
     }
   })
 
   t.test('needs an id', async t => {
     for (const someone of [head, admin]) {
-      says(t, await someone.inject('GET', '/events//registrations'), 400, 'Event ID is required')
+      assertMessage(t, await someone.inject('GET', '/events//registrations'), 400, 'Event ID is required')
     }
     const student = await person(app)
-    says(t, await student.inject('GET', '/events//registrations'), 403, 'Forbidden')
+    assertMessage(t, await student.inject('GET', '/events//registrations'), 403, 'Forbidden')
   })
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { answers, invalid, says, shown, unknownIds, unknownPaths } from '../../assertions.ts'
+import { assertInvalid, assertMessage, assertResponse, shown, unknownIds, unknownPaths } from '../../assertions.ts'
 import { person } from '../../helper.ts'
 import {
   app, badDates, body, clubOf, countRegistrations, dates, ghost, invalidFields, makeClub, makeEvent, makeHead,
@@ -41,7 +41,8 @@ t.test('PUT /events/:id', async t => {
         await makeRegistration(admin.id, event.id)
         const changed = { ...event, ...changes }
         const response = await someone.inject('PUT', `/events/${event.id}`, payload)
-        answers(t, response, 200, { event: { ...changed, club: clubOf(club) }, message }, JSON.stringify(payload))
+        assertResponse(t, response, 200, { event: { ...changed, club: clubOf(club) }, message },
+          JSON.stringify(payload))
         t.strictSame([await find(event.id), await find(bystander.id)], [changed, bystander])
         t.equal(await countRegistrations(event.id), 1)
       }
@@ -51,15 +52,16 @@ t.test('PUT /events/:id', async t => {
   t.test('keeps an imageUrl that is null', async t => {
     const event = await makeEvent(club.id, { image_url: null })
     const response = await head.inject('PUT', `/events/${event.id}/`, { title: 'Still plain' })
-    answers(t, response, 200, { event: { ...event, title: 'Still plain', club: clubOf(club) }, message })
+    assertResponse(t, response, 200, { event: { ...event, title: 'Still plain', club: clubOf(club) }, message })
   })
 
   t.test('moves an event to any club that exists', async t => {
     const event = await makeEvent(club.id)
     const moved = { ...event, clubId: other.id, club: { name: other.name, imageUrl: null } }
-    answers(t, await head.inject('PUT', `/events/${event.id}`, { clubId: other.id }), 200, { event: moved, message })
+    assertResponse(t, await head.inject('PUT', `/events/${event.id}`, { clubId: other.id }), 200,
+      { event: moved, message })
     // It is the other club's event now.
-    says(t, await head.inject('PUT', `/events/${event.id}`, {}), 403, 'Not allowed to modify this event')
+    assertMessage(t, await head.inject('PUT', `/events/${event.id}`, {}), 403, 'Not allowed to modify this event')
     t.equal((await stranger.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
     t.equal((await admin.inject('PUT', `/events/${event.id}`, { clubId: club.id })).statusCode, 200)
     t.strictSame(await find(event.id), event)
@@ -69,7 +71,7 @@ t.test('PUT /events/:id', async t => {
     const event = await makeEvent(club.id)
     for (const clubId of unknownIds(club.id)) {
       const response = await head.inject('PUT', `/events/${event.id}`, { clubId, title: 'Not to be seen' })
-      says(t, response, 500, 'Error updating event', shown(clubId))
+      assertMessage(t, response, 500, 'Error updating event', shown(clubId))
     }
     t.strictSame(await find(event.id), event)
   })
@@ -86,7 +88,7 @@ t.test('PUT /events/:id', async t => {
     const event = await makeEvent(club.id)
     for (const data of badDates) {
       const response = await head.inject('PUT', `/events/${event.id}`, { data, title: 'Not to be seen' })
-      says(t, response, 500, 'Error updating event', data.slice(0, 40))
+      assertMessage(t, response, 500, 'Error updating event', data.slice(0, 40))
     }
     t.strictSame(await find(event.id), event)
   })
@@ -98,10 +100,10 @@ t.test('PUT /events/:id', async t => {
       [{ clubId: '\0' }, 'clubId'],
     ]
     for (const [fields, ...paths] of cases) {
-      invalid(t, await head.inject('PUT', `/events/${event.id}`, fields), paths, JSON.stringify(fields))
+      assertInvalid(t, await head.inject('PUT', `/events/${event.id}`, fields), paths, JSON.stringify(fields))
     }
     for (const payload of ['[]', '"text"', 'null', '1', 'false']) {
-      invalid(t, await send(head, 'PUT', `/events/${event.id}`, payload), [''], payload)
+      assertInvalid(t, await send(head, 'PUT', `/events/${event.id}`, payload), [''], payload)
     }
     t.strictSame(await find(event.id), event)
   })
@@ -112,13 +114,13 @@ t.test('PUT /events/:id', async t => {
     const refused = [stranger, changing, await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]
     for (const someone of refused) {
       const response = await someone.inject('PUT', `/events/${event.id}`, { title: 'Taken over' })
-      says(t, response, 403, 'Not allowed to modify this event')
+      assertMessage(t, response, 403, 'Not allowed to modify this event')
     }
     t.strictSame(await find(event.id), event)
     await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${changing.id}`
     t.equal((await changing.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
     await app.sql`UPDATE users SET club_id = NULL WHERE id = ${changing.id}`
-    says(t, await changing.inject('PUT', `/events/${event.id}`, {}), 403, 'Not allowed to modify this event')
+    assertMessage(t, await changing.inject('PUT', `/events/${event.id}`, {}), 403, 'Not allowed to modify this event')
     for (const fields of [{}, { club_id: other.id }]) {
       const someone = await person(app, 'ADMIN', fields)
       t.equal((await someone.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
@@ -130,22 +132,22 @@ t.test('PUT /events/:id', async t => {
     for (const unknown of unknownPaths(id)) {
       for (const someone of [head, admin, await person(app, 'CLUB_HEAD')]) {
         const response = await someone.inject('PUT', `/events/${unknown}`, {})
-        says(t, response, 404, 'Event not found', unknown.slice(0, 60))
+        assertMessage(t, response, 404, 'Event not found', unknown.slice(0, 60))
       }
     }
   })
 
   t.test('checks the body first, then the event, then the ownership, then what is to be stored', async t => {
     const { id } = await makeEvent(club.id)
-    invalid(t, await stranger.inject('PUT', `/events/${UNKNOWN}`, { title: '' }), ['title'])
-    invalid(t, await stranger.inject('PUT', `/events/${id}`, { title: '' }), ['title'])
+    assertInvalid(t, await stranger.inject('PUT', `/events/${UNKNOWN}`, { title: '' }), ['title'])
+    assertInvalid(t, await stranger.inject('PUT', `/events/${id}`, { title: '' }), ['title'])
     for (const payload of [{ data: 'tomorrow' }, { clubId: UNKNOWN }]) {
-      says(t, await head.inject('PUT', `/events/${UNKNOWN}`, payload), 404, 'Event not found')
-      says(t, await stranger.inject('PUT', `/events/${id}`, payload), 403, 'Not allowed to modify this event')
+      assertMessage(t, await head.inject('PUT', `/events/${UNKNOWN}`, payload), 404, 'Event not found')
+      assertMessage(t, await stranger.inject('PUT', `/events/${id}`, payload), 403, 'Not allowed to modify this event')
     }
   })
 
   t.test('the id is a nonempty string', async t => {
-    invalid(t, await admin.inject('PUT', '/events//', {}), ['id'])
+    assertInvalid(t, await admin.inject('PUT', '/events//', {}), ['id'])
   })
 })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import t from 'tap'
 
-import { answers, invalid, shown } from '../../assertions.ts'
+import { assertInvalid, assertResponse, shown } from '../../assertions.ts'
 import { bearerOfJson, inject } from '../../helper.ts'
 import { addClub, addMentor, admin, app, FIELDS, LONG, NO_CLUB_ID, stored } from './fixtures.ts'
 
@@ -18,7 +18,7 @@ t.test('POST /mentors creates a mentor', async t => {
   const response = await admin.inject('POST', '/mentors', { ...body, id: 'mine', likeCount: 7, club: { name: 'x' } })
   const { id } = response.json().mentor
   t.type(id, 'string')
-  answers(t, response, 201, { mentor: { id, ...body, club: { name: club.name } } })
+  assertResponse(t, response, 201, { mentor: { id, ...body, club: { name: club.name } } })
   t.strictSame({ ...await stored(id) }, {
     id,
     name: 'Ada',
@@ -62,15 +62,15 @@ t.test('POST /mentors refuses what its rules do not allow', async t => {
   for (const [field, { refuses }] of Object.entries({ ...FIELDS, clubId: NO_CLUB_ID })) {
     for (const value of refuses) {
       const response = await admin.inject('POST', '/mentors', { ...body, [field]: value })
-      invalid(t, response, [field], `${field} ${shown(value)}`)
+      assertInvalid(t, response, [field], `${field} ${shown(value)}`)
     }
   }
   for (const field of ['name', 'expertise', 'clubId']) {
-    invalid(t, await admin.inject('POST', '/mentors', { ...body, [field]: undefined }), [field], `no ${field}`)
+    assertInvalid(t, await admin.inject('POST', '/mentors', { ...body, [field]: undefined }), [field], `no ${field}`)
   }
-  invalid(t, await admin.inject('POST', '/mentors', {}), ['name', 'expertise', 'clubId'], 'every issue is told')
+  assertInvalid(t, await admin.inject('POST', '/mentors', {}), ['name', 'expertise', 'clubId'], 'every issue is told')
   const bad = { name: '', expertise: 'x', clubId: 5, imageUrl: 'x', networkUrl: 5 }
-  invalid(t, await admin.inject('POST', '/mentors', bad), Object.keys(bad), 'every issue is told')
+  assertInvalid(t, await admin.inject('POST', '/mentors', bad), Object.keys(bad), 'every issue is told')
   const [{ count } = {}] = await app.sql`SELECT count(*)::int FROM mentors WHERE club_id = ${clubId}`
   t.equal(count, 0, 'nothing is stored')
 })
@@ -79,20 +79,20 @@ t.test('POST and PUT want an object', async t => {
   const headers = bearerOfJson(admin.token)
   for (const [method, url] of [['POST', '/mentors'], ['PUT', `/mentors/${await addMentor()}`]] as const) {
     for (const body of ['[]', 'null', '"Ada"', '5', 'true', '[{"name":"Ada"}]']) {
-      invalid(t, await inject(app, method, url, body, headers), [''], `${method} ${body}`)
+      assertInvalid(t, await inject(app, method, url, body, headers), [''], `${method} ${body}`)
     }
   }
-  invalid(t, await admin.inject('POST', '/mentors'), [''], 'POST without a body')
+  assertInvalid(t, await admin.inject('POST', '/mentors'), [''], 'POST without a body')
 })
 
 t.test('POST /mentors wants an imageUrl', async t => {
   const { id: clubId } = await addClub()
   const message = 'All fields are required'
   const body = { name: 'Ada', expertise: 'Mathematics', clubId }
-  answers(t, await admin.inject('POST', '/mentors', body), 400, { message })
-  answers(t, await admin.inject('POST', '/mentors', { ...body, clubId: 'unknown' }), 400, { message },
+  assertResponse(t, await admin.inject('POST', '/mentors', body), 400, { message })
+  assertResponse(t, await admin.inject('POST', '/mentors', { ...body, clubId: 'unknown' }), 400, { message },
     'before the club is looked for')
-  invalid(t, await admin.inject('POST', '/mentors', { ...body, name: '' }), ['name'], 'after validation')
+  assertInvalid(t, await admin.inject('POST', '/mentors', { ...body, name: '' }), ['name'], 'after validation')
 })
 
 t.test('POST /mentors fails for an unknown club', async t => {
@@ -100,7 +100,7 @@ t.test('POST /mentors fails for an unknown club', async t => {
   const body = { name: 'Ada', expertise: 'Mathematics', imageUrl: 'https://example.org' }
   for (const clubId of [randomUUID(), 'not-a-uuid', ' ', LONG, id.toUpperCase(), `${id} `]) {
     const response = await admin.inject('POST', '/mentors', { ...body, clubId })
-    answers(t, response, 500, { message: 'Error creating mentor' }, shown(clubId))
+    assertResponse(t, response, 500, { message: 'Error creating mentor' }, shown(clubId))
   }
 })
 
@@ -110,5 +110,5 @@ t.test('a lone surrogate in text is replaced or refused', async t => {
     name: 'Ada \ud800', expertise: 'Mathematics', imageUrl: 'https://example.org', clubId,
   })
   if (response.statusCode === 201) t.equal(response.json().mentor.name, 'Ada \ufffd')
-  else invalid(t, response, ['name'])
+  else assertInvalid(t, response, ['name'])
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { answers, shown, unknownPaths } from '../../assertions.ts'
+import { assertResponse, shown, unknownPaths } from '../../assertions.ts'
 import { bearerOfJson, inject, person } from '../../helper.ts'
 import { addMentor, admin, app, like, likesOf } from './fixtures.ts'
 
@@ -15,15 +15,15 @@ t.test('POST /mentors/:mentorId/like likes, unlikes, and likes again', async t =
   for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
     const [someone, other] = [await person(app, role), await person(app)]
     const toggle = () => someone.inject('POST', `/mentors/${id}/like`)
-    answers(t, await toggle(), 200, liked(1), role)
+    assertResponse(t, await toggle(), 200, liked(1), role)
     t.strictSame(await likesOf(id), [someone.id])
-    answers(t, await toggle(), 200, unliked(0), role)
+    assertResponse(t, await toggle(), 200, unliked(0), role)
     t.strictSame(await likesOf(id), [])
-    answers(t, await toggle(), 200, liked(1), role)
-    answers(t, await other.inject('POST', `/mentors/${id}/like`), 200, liked(2), role)
-    answers(t, await toggle(), 200, unliked(1), role)
+    assertResponse(t, await toggle(), 200, liked(1), role)
+    assertResponse(t, await other.inject('POST', `/mentors/${id}/like`), 200, liked(2), role)
+    assertResponse(t, await toggle(), 200, unliked(1), role)
     t.strictSame(await likesOf(id), [other.id], 'only one\'s own like is taken back')
-    answers(t, await other.inject('POST', `/mentors/${id}/like/`), 200, unliked(0), 'with a trailing slash')
+    assertResponse(t, await other.inject('POST', `/mentors/${id}/like/`), 200, unliked(0), 'with a trailing slash')
   }
 })
 
@@ -44,7 +44,7 @@ t.test('POST /mentors/:mentorId/like does not find an unknown mentor', async t =
   const someone = await person(app)
   for (const id of [...unknownPaths(await addMentor()), '']) {
     const response = await someone.inject('POST', `/mentors/${id}/like`)
-    answers(t, response, 404, { message: 'Mentor not found' }, shown(id))
+    assertResponse(t, response, 404, { message: 'Mentor not found' }, shown(id))
   }
 })
 
@@ -52,7 +52,7 @@ t.test('POST /mentors/:mentorId/like fails for a user who is gone', async t => {
   const [id, someone] = [await addMentor(), await person(app)]
   await app.sql`DELETE FROM users WHERE id = ${someone.id}`
   const response = await someone.inject('POST', `/mentors/${id}/like`)
-  answers(t, response, 500, { message: 'Error toggling mentor like' })
+  assertResponse(t, response, 500, { message: 'Error toggling mentor like' })
   t.strictSame(await likesOf(id), [])
 })
 
@@ -64,7 +64,7 @@ t.test('a token without a user id is not enough to like', async t => {
     ['GET', '/mentors/liked'],
   ] as const) {
     const response = await inject(app, method, url, undefined, headers)
-    answers(t, response, 401, { message: 'Authentication required' }, url)
+    assertResponse(t, response, 401, { message: 'Authentication required' }, url)
   }
 })
 
@@ -103,7 +103,7 @@ t.test('toggles in parallel with the deletion of the mentor come before it, or f
       admin.inject('DELETE', `/mentors/${id}`),
       Promise.all(fans.slice(10).map(toggle)),
     ])
-    answers(t, deletion, 200, { message: 'Mentor deleted successfully' })
+    assertResponse(t, deletion, 200, { message: 'Mentor deleted successfully' })
     const texts = [...before, ...after].map(response => `${response.statusCode} ${response.json().message}`)
     t.strictSame(texts.filter(text => !allowed.includes(text)), [])
     t.strictSame(await likesOf(id), [])
@@ -121,5 +121,5 @@ t.test('a like that comes while the mentor is being deleted finds no mentor', as
     for (let tries = 0; tries < 1000 && (await waiting()).length === 0; tries++);
     return { like }
   })
-  answers(t, await like, 404, { message: 'Mentor not found' })
+  assertResponse(t, await like, 404, { message: 'Mentor not found' })
 })

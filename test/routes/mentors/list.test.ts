@@ -1,13 +1,13 @@
 import t from 'tap'
 
-import { answers } from '../../assertions.ts'
+import { assertResponse } from '../../assertions.ts'
 import { build, inject, person } from '../../helper.ts'
 import { addClub, addMentor, app, like, likesOf } from './fixtures.ts'
 
 t.test('GET /mentors without a mentor is an empty list', async t => {
   const fresh = await build(t)
   const response = await inject(fresh, 'GET', '/mentors')
-  answers(t, response, 200, { mentors: [] })
+  assertResponse(t, response, 200, { mentors: [] })
   t.equal(response.headers['cache-control'], 'public, s-maxage=300, stale-while-revalidate=600')
 })
 
@@ -44,12 +44,12 @@ t.test('GET /mentors shows the profile of every mentor to anyone', async t => {
     },
   ]
   const response = await inject(fresh, 'GET', '/mentors')
-  answers(t, response, 200, { mentors })
+  assertResponse(t, response, 200, { mentors })
   t.equal(response.headers['cache-control'], 'public, s-maxage=300, stale-while-revalidate=600')
   t.match(response.headers['content-type'], /^application\/json/)
-  answers(t, await inject(fresh, 'GET', '/mentors/'), 200, { mentors }, 'with a trailing slash')
-  answers(t, await inject(fresh, 'GET', '/mentors?name=Bob&page=2'), 200, { mentors }, 'there is no query')
-  answers(t, await inject(fresh, 'GET', '/mentors', undefined, { authorization: 'Bearer x' }), 200, { mentors },
+  assertResponse(t, await inject(fresh, 'GET', '/mentors/'), 200, { mentors }, 'with a trailing slash')
+  assertResponse(t, await inject(fresh, 'GET', '/mentors?name=Bob&page=2'), 200, { mentors }, 'there is no query')
+  assertResponse(t, await inject(fresh, 'GET', '/mentors', undefined, { authorization: 'Bearer x' }), 200, { mentors },
     'a token does not matter')
 })
 
@@ -72,7 +72,7 @@ t.test('GET /mentors/liked shows the profiles of the mentors that one likes', as
   const other = await addMentor()
   for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
     const [someone, another] = [await person(app, role), await person(app)]
-    answers(t, await someone.inject('GET', '/mentors/liked'), 200, { likedMentors: [] }, role)
+    assertResponse(t, await someone.inject('GET', '/mentors/liked'), 200, { likedMentors: [] }, role)
     await like(ada, someone, another)
     await like(bob, someone)
     await like(other, another)

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import t from 'tap'
 
-import { answers, invalid, shown, unknownPaths } from '../../assertions.ts'
+import { assertInvalid, assertResponse, shown, unknownPaths } from '../../assertions.ts'
 import { bearerOfJson, inject, person } from '../../helper.ts'
 import { addClub, addMentor, admin, app, FIELDS, like, likesOf, LONG, NO_CLUB_ID, stored } from './fixtures.ts'
 
@@ -19,7 +19,7 @@ t.test('PUT /mentors/:id changes what it is given and nothing else', async t => 
     clubId: club.id,
     club: { name: club.name },
   }
-  answers(t, await admin.inject('PUT', `/mentors/${id}`, {}), 200, { mentor }, 'an empty object')
+  assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, {}), 200, { mentor }, 'an empty object')
   for (const change of [
     { name: 'Bob' },
     { expertise: 'Go' },
@@ -29,12 +29,14 @@ t.test('PUT /mentors/:id changes what it is given and nothing else', async t => 
     { name: 'Eve', expertise: 'Chess', imageUrl: 'data:,eve', networkUrl: 'eve' },
   ]) {
     mentor = { ...mentor, ...change }
-    answers(t, await admin.inject('PUT', `/mentors/${id}`, change), 200, { mentor }, shown(change))
-    answers(t, await admin.inject('PUT', `/mentors/${id}/`, {}), 200, { mentor }, 'it stays, and with a trailing slash')
+    assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, change), 200, { mentor }, shown(change))
+    assertResponse(t, await admin.inject('PUT', `/mentors/${id}/`, {}), 200, { mentor },
+      'it stays, and with a trailing slash')
   }
   mentor = { ...mentor, clubId: other.id, club: { name: other.name } }
-  answers(t, await admin.inject('PUT', `/mentors/${id}`, { clubId: other.id }), 200, { mentor }, 'another club')
-  answers(t, await admin.inject('PUT', `/mentors/${id}`, { id: randomUUID(), likeCount: 9, club: { name: 'x' } }),
+  assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, { clubId: other.id }), 200, { mentor }, 'another club')
+  assertResponse(t,
+    await admin.inject('PUT', `/mentors/${id}`, { id: randomUUID(), likeCount: 9, club: { name: 'x' } }),
     200, { mentor }, 'unknown fields')
   t.strictSame(await likesOf(id), [admin.id], 'its likes stay')
 })
@@ -64,28 +66,28 @@ t.test('PUT /mentors/:id refuses what its rules do not allow', async t => {
   for (const [field, { refuses }] of Object.entries({ ...FIELDS, clubId: NO_CLUB_ID })) {
     for (const value of refuses) {
       const response = await admin.inject('PUT', `/mentors/${id}`, { [field]: value })
-      invalid(t, response, [field], `${field} ${shown(value)}`)
+      assertInvalid(t, response, [field], `${field} ${shown(value)}`)
     }
   }
-  invalid(t, await admin.inject('PUT', `/mentors/${id}`, { name: '', expertise: 'x', imageUrl: null, clubId: 5 }),
+  assertInvalid(t, await admin.inject('PUT', `/mentors/${id}`, { name: '', expertise: 'x', imageUrl: null, clubId: 5 }),
     ['name', 'expertise', 'imageUrl', 'clubId'], 'every issue is told')
-  invalid(t, await admin.inject('PUT', `/mentors/${randomUUID()}`, { name: '' }), ['name'], 'whatever the id')
-  invalid(t, await admin.inject('PUT', '/mentors//', {}), ['id'], 'an empty id')
+  assertInvalid(t, await admin.inject('PUT', `/mentors/${randomUUID()}`, { name: '' }), ['name'], 'whatever the id')
+  assertInvalid(t, await admin.inject('PUT', '/mentors//', {}), ['id'], 'an empty id')
   t.strictSame(await stored(id), before, 'nothing changes')
 })
 
 t.test('PUT /mentors/:id fails for a null networkUrl', async t => {
   const id = await addMentor({ network_url: 'ada' })
   const response = await admin.inject('PUT', `/mentors/${id}`, { name: 'Bob', networkUrl: null })
-  answers(t, response, 500, { message: 'Error updating mentor' })
+  assertResponse(t, response, 500, { message: 'Error updating mentor' })
   t.match(await stored(id), { name: 'Ada', network_url: 'ada' }, 'nothing changes')
 })
 
 t.test('PUT /mentors/:id fails for an unknown mentor', async t => {
   const message = 'Error updating mentor'
   for (const id of unknownPaths(await addMentor())) {
-    answers(t, await admin.inject('PUT', `/mentors/${id}`, {}), 500, { message }, shown(id))
-    answers(t, await admin.inject('PUT', `/mentors/${id}`, { name: 'Bob' }), 500, { message }, shown(id))
+    assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, {}), 500, { message }, shown(id))
+    assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, { name: 'Bob' }), 500, { message }, shown(id))
   }
 })
 
@@ -93,7 +95,7 @@ t.test('PUT /mentors/:id fails for an unknown club', async t => {
   const id = await addMentor()
   for (const clubId of [randomUUID(), 'not-a-uuid', LONG, (await addClub()).id.toUpperCase()]) {
     const response = await admin.inject('PUT', `/mentors/${id}`, { name: 'Bob', clubId })
-    answers(t, response, 500, { message: 'Error updating mentor' }, shown(clubId))
+    assertResponse(t, response, 500, { message: 'Error updating mentor' }, shown(clubId))
   }
   t.equal((await stored(id))?.name, 'Ada', 'nothing changes')
 })
@@ -103,29 +105,29 @@ t.test('DELETE /mentors/:id deletes the mentor and its likes, and no others', as
   await like(ada, someone, admin)
   await like(bob, someone)
   const response = await admin.inject('DELETE', `/mentors/${ada}`)
-  answers(t, response, 200, { message: 'Mentor deleted successfully' })
+  assertResponse(t, response, 200, { message: 'Mentor deleted successfully' })
   t.equal(await stored(ada), undefined)
   t.strictSame(await likesOf(ada), [])
   t.ok(await stored(bob))
   t.strictSame(await likesOf(bob), [someone.id])
   const { likedMentors } = (await someone.inject('GET', '/mentors/liked')).json()
   t.strictSame(likedMentors.map((mentor: { id: string }) => mentor.id), [bob])
-  answers(t, await someone.inject('POST', `/mentors/${ada}/like`), 404, { message: 'Mentor not found' })
-  answers(t, await admin.inject('DELETE', `/mentors/${ada}`), 500, { message: 'Error deleting mentor' }, 'once')
+  assertResponse(t, await someone.inject('POST', `/mentors/${ada}/like`), 404, { message: 'Mentor not found' })
+  assertResponse(t, await admin.inject('DELETE', `/mentors/${ada}`), 500, { message: 'Error deleting mentor' }, 'once')
 })
 
 t.test('DELETE /mentors/:id takes an empty JSON body for none, and a trailing slash', async t => {
   const headers = bearerOfJson(admin.token)
   const response = await inject(app, 'DELETE', `/mentors/${await addMentor()}/`, undefined, headers)
-  answers(t, response, 200, { message: 'Mentor deleted successfully' })
+  assertResponse(t, response, 200, { message: 'Mentor deleted successfully' })
 })
 
 t.test('DELETE /mentors/:id fails for an unknown id, and refuses an empty one', async t => {
   const id = await addMentor()
   for (const unknown of [...unknownPaths(id), 'liked']) {
     const response = await admin.inject('DELETE', `/mentors/${unknown}`)
-    answers(t, response, 500, { message: 'Error deleting mentor' }, shown(unknown))
+    assertResponse(t, response, 500, { message: 'Error deleting mentor' }, shown(unknown))
   }
-  invalid(t, await admin.inject('DELETE', '/mentors//'), ['id'])
+  assertInvalid(t, await admin.inject('DELETE', '/mentors//'), ['id'])
   t.ok(await stored(id))
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 
 import { ROLES } from '#lib/auth/accounts.js'
-import { invalid, says, unknownPaths } from '../../assertions.ts'
+import { assertInvalid, assertMessage, unknownPaths } from '../../assertions.ts'
 import { bearerOfJson, inject, person, type Person } from '../../helper.ts'
 import { admin, app, register, storeBlog, storeClub, storedUser, storeEvent, storeMentor } from './fixtures.ts'
 
@@ -10,11 +10,11 @@ t.test('DELETE /users/:id removes a user, a club head or a member too', async t 
     const user = await person(app, role)
     const clubId = await storeClub({ club_head_id: user.id })
     await app.sql`UPDATE users SET club_id = ${clubId} WHERE id = ${user.id}`
-    says(t, await admin.inject('DELETE', `/users/${user.id}`), 200, 'User deleted successfully')
+    assertMessage(t, await admin.inject('DELETE', `/users/${user.id}`), 200, 'User deleted successfully')
     t.equal(await storedUser(user.id), undefined)
     const [club] = await app.sql`SELECT club_head_id FROM clubs WHERE id = ${clubId}`
     t.equal(club?.club_head_id, user.id)
-    says(t, await admin.inject('DELETE', `/users/${user.id}`), 404, 'User not found')
+    assertMessage(t, await admin.inject('DELETE', `/users/${user.id}`), 404, 'User not found')
   }
 })
 
@@ -22,13 +22,13 @@ t.test('DELETE /users/:id takes an empty JSON body for none', async t => {
   const user = await person(app)
   const headers = bearerOfJson(admin.token)
   const response = await inject(app, 'DELETE', `/users/${user.id}`, undefined, headers)
-  says(t, response, 200, 'User deleted successfully')
+  assertMessage(t, response, 200, 'User deleted successfully')
 })
 
 t.test('DELETE /users/:id does not guard against deleting oneself', async t => {
   const me = await person(app, 'ADMIN')
-  says(t, await me.inject('DELETE', `/users/${me.id}`), 200, 'User deleted successfully')
-  says(t, await me.inject('DELETE', `/users/${me.id}`), 404, 'User not found')
+  assertMessage(t, await me.inject('DELETE', `/users/${me.id}`), 200, 'User deleted successfully')
+  assertMessage(t, await me.inject('DELETE', `/users/${me.id}`), 404, 'User not found')
 })
 
 t.test('DELETE /users/:id is refused while blogs or registrations point at the user; likes go along', async t => {
@@ -46,13 +46,13 @@ t.test('DELETE /users/:id is refused while blogs or registrations point at the u
     const user = await person(app)
     await like(user)
     const related = await relate(user)
-    says(t, await admin.inject('DELETE', `/users/${user.id}`), 500, 'Error deleting user')
+    assertMessage(t, await admin.inject('DELETE', `/users/${user.id}`), 500, 'Error deleting user')
     t.ok(await storedUser(user.id))
     t.equal(await likes(), 2, 'the like is still there')
 
     await app.sql`DELETE FROM blogs WHERE id = ${related}`
     await app.sql`DELETE FROM event_registrations WHERE id = ${related}`
-    says(t, await admin.inject('DELETE', `/users/${user.id}`), 200, 'User deleted successfully')
+    assertMessage(t, await admin.inject('DELETE', `/users/${user.id}`), 200, 'User deleted successfully')
     t.equal(await likes(), 1)
   }
 })
@@ -81,14 +81,14 @@ t.test('DELETE /users/:id never fails while the mentors whom they like are delet
 t.test('DELETE /users/:id of an id that no user has is 404', async t => {
   const { id } = await person(app)
   for (const unknown of unknownPaths(id)) {
-    says(t, await admin.inject('DELETE', `/users/${unknown}`), 404, 'User not found', unknown.slice(0, 50))
+    assertMessage(t, await admin.inject('DELETE', `/users/${unknown}`), 404, 'User not found', unknown.slice(0, 50))
   }
   t.ok(await storedUser(id))
 })
 
 t.test('An empty id is a validation error', async t => {
   const clubId = await storeClub()
-  invalid(t, await admin.inject('PUT', '/users//role', { newRole: 'ADMIN' }), ['userId'])
-  invalid(t, await admin.inject('PUT', '/users//club', { clubId }), ['userId'])
-  invalid(t, await admin.inject('DELETE', '/users//'), ['id'])
+  assertInvalid(t, await admin.inject('PUT', '/users//role', { newRole: 'ADMIN' }), ['userId'])
+  assertInvalid(t, await admin.inject('PUT', '/users//club', { clubId }), ['userId'])
+  assertInvalid(t, await admin.inject('DELETE', '/users//'), ['id'])
 })

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import t from 'tap'
 
 import { ROLES } from '#lib/auth/accounts.js'
-import { DATE_TIME, invalid, says, unknownIds, unknownPaths } from '../../assertions.ts'
+import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } from '../../assertions.ts'
 import { bearer, bearerOfJson, inject, person } from '../../helper.ts'
 import { admin, app, PAST, profile, storeClub, storedUser } from './fixtures.ts'
 
@@ -67,12 +67,12 @@ t.test('PUT /users/:userId/role checks newRole', async t => {
     .map(newRole => ({ newRole }))]
   for (const body of bodies) {
     for (const id of [user.id, admin.id, 'not-a-uuid']) {
-      invalid(t, await admin.inject('PUT', `/users/${id}/role`, body), ['newRole'], JSON.stringify(body))
+      assertInvalid(t, await admin.inject('PUT', `/users/${id}/role`, body), ['newRole'], JSON.stringify(body))
     }
   }
   const headers = bearerOfJson(admin.token)
   for (const body of ['[]', '"ADMIN"', 'null', '']) {
-    invalid(t, await inject(app, 'PUT', `/users/${user.id}/role`, body, headers), [''], body)
+    assertInvalid(t, await inject(app, 'PUT', `/users/${user.id}/role`, body, headers), [''], body)
   }
   t.equal((await storedUser(user.id))?.role, 'STUDENT')
 })
@@ -83,7 +83,7 @@ t.test('PUT /users/:userId/role of one\'s own id is refused, whatever the role',
   await app.sql`DELETE FROM users WHERE id = ${gone.id}`
   for (const newRole of ROLES) {
     for (const { id, inject } of [me, gone]) {
-      says(t, await inject('PUT', `/users/${id}/role`, { newRole }), 400, 'You cannot change your own role')
+      assertMessage(t, await inject('PUT', `/users/${id}/role`, { newRole }), 400, 'You cannot change your own role')
     }
   }
   t.equal((await storedUser(me.id))?.role, 'ADMIN')
@@ -93,7 +93,7 @@ t.test('PUT /users/:userId/role of an id that no user has is Error changing role
   const me = await person(app, 'ADMIN')
   for (const unknown of unknownPaths(me.id)) {
     const response = await me.inject('PUT', `/users/${unknown}/role`, { newRole: 'STUDENT' })
-    says(t, response, 500, 'Error changing role', unknown.slice(0, 50))
+    assertMessage(t, response, 500, 'Error changing role', unknown.slice(0, 50))
   }
   t.equal((await storedUser(me.id))?.role, 'ADMIN', 'nor is it a way to change one\'s own')
 })
@@ -151,12 +151,12 @@ t.test('PUT /users/:userId/club checks clubId', async t => {
   const bodies = [{}, { club: clubId }, ...['', null, 5, false, [], [clubId], {}, '\0'].map(clubId => ({ clubId }))]
   for (const body of bodies) {
     for (const id of [user.id, 'not-a-uuid']) {
-      invalid(t, await admin.inject('PUT', `/users/${id}/club`, body), ['clubId'], JSON.stringify(body))
+      assertInvalid(t, await admin.inject('PUT', `/users/${id}/club`, body), ['clubId'], JSON.stringify(body))
     }
   }
   const headers = bearerOfJson(admin.token)
   for (const body of ['[]', JSON.stringify(clubId), 'null', '']) {
-    invalid(t, await inject(app, 'PUT', `/users/${user.id}/club`, body, headers), [''], body)
+    assertInvalid(t, await inject(app, 'PUT', `/users/${user.id}/club`, body, headers), [''], body)
   }
   t.equal((await storedUser(user.id))?.club_id, clubId)
 })
@@ -167,11 +167,11 @@ t.test('PUT /users/:userId/club fails for a user or a club that is none', async 
   const before = await storedUser(user.id)
   for (const unknown of unknownPaths(user.id)) {
     const response = await admin.inject('PUT', `/users/${unknown}/club`, { clubId })
-    says(t, response, 500, 'Error assigning user to club', unknown.slice(0, 50))
+    assertMessage(t, response, 500, 'Error assigning user to club', unknown.slice(0, 50))
   }
   for (const unknown of ['\ud800', ...unknownIds(clubId)]) {
     const response = await admin.inject('PUT', `/users/${user.id}/club`, { clubId: unknown })
-    says(t, response, 500, 'Error assigning user to club', unknown.slice(0, 50))
+    assertMessage(t, response, 500, 'Error assigning user to club', unknown.slice(0, 50))
   }
   t.strictSame(await storedUser(user.id), before)
 })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import t from 'tap'
 
-import { DATE_TIME, invalid, says, unknownIds, unknownPaths } from '../../assertions.ts'
+import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } from '../../assertions.ts'
 import { bearerOfJson, inject, person } from '../../helper.ts'
 import { admin, app, type Fields, PAST, profile, register, storeClub, storedUser, storeEvent } from './fixtures.ts'
 
@@ -79,7 +79,8 @@ for (const [field, good, bad] of RULES) {
     }
     const before = await storedUser(user.id)
     for (const value of bad) {
-      invalid(t, await admin.inject('PUT', `/users/${user.id}`, { [field]: value }), [field], JSON.stringify(value))
+      assertInvalid(t, await admin.inject('PUT', `/users/${user.id}`, { [field]: value }), [field],
+        JSON.stringify(value))
     }
     t.strictSame(await storedUser(user.id), before)
   })
@@ -95,10 +96,10 @@ t.test('PUT /users/:id stores a lone surrogate as U+FFFD', async t => {
 t.test('PUT /users/:id reports every issue, and wants an object', async t => {
   const { id } = await person(app)
   const body = { firstName: '', lastName: '', email: '', clubId: 5 }
-  invalid(t, await admin.inject('PUT', `/users/${id}`, body), ['clubId', 'email', 'firstName', 'lastName'])
+  assertInvalid(t, await admin.inject('PUT', `/users/${id}`, body), ['clubId', 'email', 'firstName', 'lastName'])
   const headers = bearerOfJson(admin.token)
   for (const body of ['[]', '"text"', 'null']) {
-    invalid(t, await inject(app, 'PUT', `/users/${id}`, body, headers), [''], body)
+    assertInvalid(t, await inject(app, 'PUT', `/users/${id}`, body, headers), [''], body)
   }
 })
 
@@ -128,11 +129,11 @@ t.test('PUT /users/:id with a club that is none fails, with no id at all is inva
   const before = await storedUser(user.id)
   for (const unknown of ['', '\ud800', ...unknownIds(clubId)]) {
     const response = await admin.inject('PUT', `/users/${user.id}`, { firstName: 'Bob', clubId: unknown })
-    says(t, response, 500, 'Error updating user', unknown.slice(0, 50))
+    assertMessage(t, response, 500, 'Error updating user', unknown.slice(0, 50))
   }
   for (const other of [5, 0, false, [], [clubId], {}, `${clubId}\0`]) {
     const response = await admin.inject('PUT', `/users/${user.id}`, { firstName: 'Bob', clubId: other })
-    invalid(t, response, ['clubId'], JSON.stringify(other))
+    assertInvalid(t, response, ['clubId'], JSON.stringify(other))
   }
   t.strictSame(await storedUser(user.id), before)
 })
@@ -141,7 +142,7 @@ t.test('PUT /users/:id with the email of another fails, and changes nothing; wit
   const [user, other] = [await person(app), await person(app)]
   const before = await storedUser(user.id)
   const response = await admin.inject('PUT', `/users/${user.id}`, { firstName: 'Bob', email: other.email })
-  says(t, response, 500, 'Error updating user')
+  assertMessage(t, response, 500, 'Error updating user')
   t.strictSame(await storedUser(user.id), before)
   t.equal((await admin.inject('PUT', `/users/${user.id}`, { email: user.email })).statusCode, 200)
 })
@@ -152,9 +153,9 @@ t.test('PUT /users/:id of an id that no user has is 404, after the body is check
   for (const unknown of unknownPaths(id)) {
     const about = unknown.slice(0, 50)
     for (const body of [{}, { firstName: 'Bob' }, { clubId: null }]) {
-      says(t, await admin.inject('PUT', `/users/${unknown}`, body), 404, 'User not found', about)
+      assertMessage(t, await admin.inject('PUT', `/users/${unknown}`, body), 404, 'User not found', about)
     }
-    invalid(t, await admin.inject('PUT', `/users/${unknown}`, { firstName: '' }), ['firstName'], about)
+    assertInvalid(t, await admin.inject('PUT', `/users/${unknown}`, { firstName: '' }), ['firstName'], about)
   }
   t.strictSame(await storedUser(id), before)
 })

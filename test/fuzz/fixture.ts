@@ -5,7 +5,7 @@ import { hashCalendarToken } from '#lib/auth/calendar-tokens.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import type { Scope } from '../scope.ts'
 
-/** Every table with rows in this world, after those that it refers to, and what identifies a row. */
+/** Every table with rows in this fixture, after those that it refers to, and what identifies a row. */
 const TABLES: Record<string, string> = {
   clubs: 'id',
   users: 'id',
@@ -31,7 +31,7 @@ export interface Bearer {
 }
 
 /** What is in the database whenever a request is sent: the same in every run. */
-export interface World {
+export interface Fixture {
   sql: postgres.Sql
   /** The ids of the rows of each table that has any. */
   ids: Record<string, string[]>
@@ -51,7 +51,7 @@ const CLUBS = 3
 const USERS = 12
 
 /** Fills the database with a few rows of everything. */
-export async function makeWorld (scope: Scope, url: string): Promise<World> {
+export async function createFixture (scope: Scope, url: string): Promise<Fixture> {
   const sql = postgres(url, { fetch_types: false, onnotice () {} })
   scope.teardown(() => sql.end())
   const times = <Row>(count: number, make: (n: number) => Row) => Array.from({ length: count }, (_, n) => make(n))
@@ -120,7 +120,7 @@ export async function makeWorld (scope: Scope, url: string): Promise<World> {
     emails: times(USERS, n => `user${n}@example.org`),
     people: times(USERS, n => ({ id: id('users', n), role: ROLES[n % ROLES.length]! })),
     strangers: ROLES.map((role, n) => ({ id: id('users', USERS + n), role })),
-    restore: async () => { await sql`SELECT world.restore()` },
+    restore: async () => { await sql`SELECT fixture.restore()` },
   }
 }
 
@@ -135,10 +135,10 @@ async function restoration (sql: postgres.Sql) {
       WHERE table_schema = 'public' AND table_name = ${table} AND column_name <> 'updated_at'
     `
     const names = columns.map(({ name }) => name).join(', ')
-    copies.push(`CREATE TABLE world.${table} AS SELECT ${names} FROM ${table};`)
-    copies.push(`ALTER TABLE world.${table} ADD PRIMARY KEY (${key});`)
+    copies.push(`CREATE TABLE fixture.${table} AS SELECT ${names} FROM ${table};`)
+    copies.push(`ALTER TABLE fixture.${table} ADD PRIMARY KEY (${key});`)
     const given = columns.map(({ name }) => `excluded.${name}`).join(', ')
-    const [live, copy] = [`SELECT ${names} FROM ${table}`, `SELECT ${names} FROM world.${table}`]
+    const [live, copy] = [`SELECT ${names} FROM ${table}`, `SELECT ${names} FROM fixture.${table}`]
     // Triggers cost more than to see that there is nothing to do.
     returns.push(`
       IF EXISTS (${copy} EXCEPT ${live}) THEN
@@ -148,14 +148,14 @@ async function restoration (sql: postgres.Sql) {
     `)
     removals.unshift(`
       IF EXISTS (${live} EXCEPT ${copy}) THEN
-        DELETE FROM ${table} WHERE (${key}) NOT IN (SELECT ${key} FROM world.${table});
+        DELETE FROM ${table} WHERE (${key}) NOT IN (SELECT ${key} FROM fixture.${table});
       END IF;
     `)
   }
   return `
-    CREATE SCHEMA world;
+    CREATE SCHEMA fixture;
     ${copies.join('\n')}
-    CREATE FUNCTION world.restore() RETURNS void
+    CREATE FUNCTION fixture.restore() RETURNS void
     LANGUAGE plpgsql
     AS $$ BEGIN ${[...returns, ...removals].join('\n')} END $$;
   `
