@@ -1,4 +1,4 @@
-// Runs once after the tests: compares the answers that they saw with those declared, and leaves nothing behind.
+// Runs once after all tests: compares the responses that they saw with the declared ones, and cleans up.
 import { rm } from 'node:fs/promises'
 
 import postgres from 'postgres'

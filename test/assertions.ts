@@ -3,22 +3,22 @@ import { randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 import type { Test } from 'tap'
 
-/** How responses write a time. */
+/** A timestamp in a response. */
 export const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-/** The response has this status and exactly this JSON body. */
+/** Asserts that the response has this status and exactly this JSON body. */
 export function assertResponse (t: Test, response: LightMyRequestResponse, status: number, body: unknown, name = '') {
   const { statusCode, headers } = response
   t.strictSame([statusCode, headers['content-type'], response.json()],
     [status, 'application/json; charset=utf-8', body], name)
 }
 
-/** The response has this status and this message, and nothing else. */
+/** Asserts that the response has this status and nothing but this message. */
 export function assertMessage (t: Test, response: LightMyRequestResponse, status: number, message: string, name = '') {
   assertResponse(t, response, status, { message }, name)
 }
 
-/** The response is the validation error, with one issue for each of these paths. */
+/** Asserts that the response is the validation error, with one issue for each path. */
 export function assertInvalid (t: Test, response: LightMyRequestResponse, paths: readonly string[], name = '') {
   const { errors = [], ...body } = response.json()
   t.strictSame([response.statusCode, body], [400, { message: 'Validation error' }], name)
@@ -27,15 +27,15 @@ export function assertInvalid (t: Test, response: LightMyRequestResponse, paths:
   t.strictSame(issues.sort(byPath), paths.map(path => ({ path, message: 'string' })).sort(byPath), name)
 }
 
-/** Texts that are the id of nothing, although something has this id. */
+/** Strings that are close to an id, or hostile, and identify nothing. */
 export const unknownIds = (id: string) => [
   randomUUID(), '00000000-0000-0000-0000-000000000000', 'not-a-uuid', '0', 'null', 'undefined', '__proto__',
   id.toUpperCase(), id.replaceAll('-', ''), `${id}x`, `${id} `, ` ${id}`, `{${id}}`,
   ' ', 'a/b', '../..', '\' OR 1=1', '\';--', '😀', 'x'.repeat(10_000),
 ]
 
-/** The same for a path, where NUL may stand too. */
+/** The same, encoded for a path, and with NUL. */
 export const unknownPaths = (id: string) => [...unknownIds(id), '\0', `${id}\0`].map(encodeURIComponent)
 
-/** A value, short enough to name a test. */
+/** A value, shortened for the name of an assertion. */
 export const shown = (value: unknown) => `${JSON.stringify(value)}`.slice(0, 40)

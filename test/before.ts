@@ -1,5 +1,5 @@
-// Runs once before the tests: builds the service, which they import from dist/, and prepares the databases. Both run in
-// processes of their own, where tap measures no coverage.
+// Runs once before all tests: builds the service, which tests import from dist/, and prepares the databases. Both run
+// in child processes where tap measures no coverage.
 import { execFileSync } from 'node:child_process'
 
 const options = { env: { ...process.env, _TAPJS_PROCESSINFO_COVERAGE_: '0' }, stdio: 'inherit' as const }

@@ -1,4 +1,4 @@
-// PostgreSQL servers of a test's own, for what the server of the whole run must be spared.
+// PostgreSQL servers for a single test, which the server of the test run must not be used for.
 import { execFile } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { appendFile, chown, mkdir, writeFile } from 'node:fs/promises'
@@ -12,10 +12,10 @@ import type { Teardown } from './scope.ts'
 
 const run = promisify(execFile)
 
-/** The server's programs. Those of another version can be tried with POSTGRES_BIN. */
+/** The server's programs: POSTGRES_BIN, or those of the embedded server. */
 const BIN = process.env.POSTGRES_BIN ?? dirname((await findBinaries()).initdb)
 
-/** Nothing but the test commits anything or writes it to disk, and nothing has to survive a power cut. */
+/** Only the test commits, so that ids of snapshots are predictable. The data need not survive a power failure. */
 const SETTINGS = `
   listen_addresses = '127.0.0.1'
   unix_socket_directories = ''
@@ -26,7 +26,7 @@ const SETTINGS = `
   fsync = off
 `
 
-/** A server that runs, or does not, on data of its own. */
+/** A PostgreSQL server with its own data; created stopped. */
 export class Cluster {
   readonly port: number
   readonly #home: string
@@ -40,7 +40,7 @@ export class Cluster {
     this.#bin = bin
   }
 
-  /** Makes a server of the programs in `bin`, gone when the test ends. */
+  /** Creates a server from the programs in `bin`, removed when the test ends. */
   static async create (t: Teardown, parent?: string, bin = BIN) {
     const cluster = await Cluster.#make(t, parent, bin)
     await cluster.#run('initdb', '--pgdata', cluster.#data, '--username', 'postgres', '--auth', 'trust',
@@ -77,23 +77,23 @@ export class Cluster {
     await this.#control('restart', '--mode', mode, '--log', join(this.#home, 'log'))
   }
 
-  /** Sends a signal to the server and to all its children at once. */
+  /** Sends a signal to the postmaster and all its children. */
   async signal (signal: NodeJS.Signals) {
     const [server] = await postgresOf(this.#home)
-    // So that it starts no more children meanwhile.
+    // A stopped postmaster forks no more children.
     process.kill(server!, 'SIGSTOP')
     const pids = await postgresOf(this.#home)
-    // Some may have ended by themselves.
+    // Some may have exited already.
     await run('kill', ['-s', signal.slice('SIG'.length), ...pids.map(String)]).catch(() => {})
     if (signal === 'SIGKILL') await remaining(pids)
   }
 
-  /** Makes a primary of a standby. */
+  /** Promotes a standby. */
   async promote () {
     await this.#control('promote')
   }
 
-  /** A server with the same data as this one, which must not run; a standby that follows it. */
+  /** Creates a standby that follows this server, which must be stopped. */
   async standby (t: Teardown, parent?: string) {
     const standby = await Cluster.#make(t, parent, this.#bin)
     await run('cp', ['-a', this.#data, standby.#data])
@@ -112,7 +112,7 @@ export class Cluster {
   }
 }
 
-/** One address behind which the server may change, as with a pooler; gone when the test ends. */
+/** A TCP proxy whose target can be replaced, like a pooler. Closed when the test ends. */
 export async function makeProxy (t: Teardown, target: number, host = '127.0.0.1') {
   const sockets = new Set<Socket>()
   const events = new EventEmitter()
@@ -143,7 +143,7 @@ export async function makeProxy (t: Teardown, target: number, host = '127.0.0.1'
   })
   return { port: (server.address() as AddressInfo).port, cut, switchTo, hold, swallow }
 
-  /** Ends all connections, without a farewell. */
+  /** Resets all connections. */
   function cut () {
     for (const socket of sockets) socket.resetAndDestroy()
   }
@@ -153,7 +153,7 @@ export async function makeProxy (t: Teardown, target: number, host = '127.0.0.1'
     cut()
   }
 
-  /** Holds back what the server says: `arrived` resolves when it has said something. */
+  /** Holds back the data of the server. `arrived` resolves when some has arrived. */
   function hold () {
     const arrived = once(events, 'arrive')
     held = once(events, 'release')
@@ -166,8 +166,8 @@ export async function makeProxy (t: Teardown, target: number, host = '127.0.0.1'
   }
 
   /**
-   * Swallows everything, as a network does that is broken somewhere in between, until the returned function is called.
-   * Connections of that time never hear anything again, not even that they are over.
+   * Drops all data, as a broken network does, until the returned function is called. Connections of that time stay
+   * dead, and are not closed.
    */
   function swallow () {
     swallowing = true

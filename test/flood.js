@@ -1,4 +1,4 @@
-// Signs in all the time, until it is killed: `flood.js URL ADDRESS CONNECTIONS BODY`. Prints the status of each answer.
+// Sends sign-ins until it is killed: `flood.js URL ADDRESS CONNECTIONS BODY`. Prints the status of each response.
 import { Agent, request } from 'node:http'
 
 const [url, localAddress, connections, body] = process.argv.slice(2)

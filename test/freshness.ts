@@ -1,12 +1,11 @@
-// What the tests share that try to catch an answer that is older than what was committed before it was asked for.
+// Helpers of the tests that look for stale responses: older than a commit that was acknowledged before the request.
 import { setImmediate } from 'node:timers/promises'
 
 import fc, { type Arbitrary } from 'fast-check'
 import type { Test } from 'tap'
 
 /**
- * Tries a few scripts at random; FRESHNESS_RUNS=1000 tries as many, for as long as it takes. What fails depends on time
- * as well, so that no shorter script is looked for.
+ * Plays random scripts: `few`, or FRESHNESS_RUNS. Does not shrink a failing script, because failures depend on timing.
  */
 export async function holds<Scripts> (
   t: Test, few: number, scripts: Arbitrary<Scripts>, play: (scripts: Scripts) => Promise<void>
@@ -16,12 +15,12 @@ export async function holds<Scripts> (
   t.notOk(failed, `${numRuns} scripts`, { seed, counterexample, found: errorInstance })
 }
 
-/** Lets others go on for so many turns of the event loop. */
+/** Yields to other tasks for some turns of the event loop. */
 export async function turns (count: number) {
   for (let turn = 0; turn < count; turn++) await setImmediate()
 }
 
-/** What may be answered. Values only grow, and each is told here before it is written, and when it is acknowledged. */
+/** The values that a read may return. They grow; each is registered before its write and at its acknowledgement. */
 export class Bounds {
   #begun = 0
   #acknowledged = 0
@@ -31,16 +30,16 @@ export class Bounds {
     return ++this.#begun
   }
 
-  /** This value, or a higher one, was acknowledged by the database or seen in an answer: nobody may see less. */
+  /** Registers a value that the database acknowledged or that a response had: later reads must not return less. */
   acknowledge (value: number) {
     this.#acknowledged = Math.max(this.#acknowledged, value)
   }
 
-  /** Reads a value; throws when it is not between what was acknowledged before and what was begun afterwards. */
+  /** Throws unless the value is between the one acknowledged before the read and the last one begun after it. */
   async check (read: () => Promise<number>) {
     const least = this.#acknowledged
     const value = await read()
     if (value >= least && value <= this.#begun) return this.acknowledge(value)
-    throw new Error(`answered ${value}, when ${least} was acknowledged before and ${this.#begun} begun in all`)
+    throw new Error(`read ${value}, but ${least} was acknowledged before and ${this.#begun} begun in all`)
   }
 }

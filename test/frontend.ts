@@ -1,15 +1,11 @@
 import { serve } from './provider.ts'
-
-/** What of a tap test is used here: whatever is started is gone when it ends. */
-interface Test {
-  teardown (clean: () => unknown): void
-}
+import type { Teardown } from './scope.ts'
 
 /**
- * Serves a browser app on an origin of its own: a page with a link that signs in at this service, and one that the
+ * Serves a browser app on its own origin: a page that links to the sign-in of this service, and the page that the
  * sign-in returns to.
  */
-export function serveFrontend (t: Test, service: string, host: string) {
+export function serveFrontend (t: Teardown, service: string, host: string) {
   const pages: Record<string, string> = {
     '/': `<title>Welcome</title><a href="${service}/auth/google/start?redirect=/events%3Fpage=2">Sign in</a>`,
     '/auth/callback': `<title>Signing in</title><h1></h1><p></p>

@@ -11,7 +11,7 @@ import { recordResponses } from './responses.ts'
 import { currentRun, withDatabase } from './run.ts'
 import type { Teardown } from './scope.ts'
 
-/** A fresh database, gone when the test ends: a copy of the migrated template, or an empty one. Returns its address. */
+/** A database that is dropped when the test ends: a copy of the migrated template, or empty. Returns its URL. */
 export async function createDatabase (t: Teardown, { migrated = true } = {}) {
   const { url, template } = currentRun()
   const name = `${template}_${randomUUID()}`
@@ -24,14 +24,14 @@ export async function createDatabase (t: Teardown, { migrated = true } = {}) {
   return withDatabase(url, name)
 }
 
-/** A configuration for tests. Of the environment and `.env`, only DATABASE_PREPARE counts: it belongs to the server. */
+/** A configuration for tests. Ignores the environment and `.env`, except DATABASE_PREPARE, which fits the server. */
 export function testConfig (variables: NodeJS.Dict<string>): Config {
   const { DATABASE_PREPARE } = process.env
   const JWT_SECRET = 'a secret of the tests, long enough'
   return loadConfig({ NODE_ENV: 'test', JWT_SECRET, DATABASE_PREPARE, ...variables }, '/dev/null')
 }
 
-/** The service on a database of its own, unless told of one, ready, and closed when the test ends. */
+/** Builds the service, ready for `inject`, on a database of its own unless DATABASE_URL is given. */
 export async function build (
   t: Teardown, variables: NodeJS.Dict<string> = {}, logger?: Logger
 ): Promise<FastifyInstance> {
@@ -48,10 +48,10 @@ type Method = NonNullable<InjectOptions['method']>
 /** The headers of a request with this token. */
 export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
-/** The headers of a request with this token whose body is JSON, written out or empty. */
+/** The same with the content type JSON, for a body that is written as a string, or empty. */
 export const bearerOfJson = (token: string) => ({ ...bearer(token), 'content-type': 'application/json' })
 
-/** A user who is in the database, and a way to send requests in their name. */
+/** A user in the database, who can send requests. */
 export interface Person {
   id: string
   email: string
@@ -61,7 +61,7 @@ export interface Person {
   inject (method: Method, url: string, payload?: unknown): Promise<LightMyRequestResponse>
 }
 
-/** Adds a user who signs in no other way than by the token that comes with them. */
+/** Inserts a user, and signs a token for them. They cannot sign in: their password hash is invalid. */
 export async function person (
   app: FastifyInstance, role: Role = 'STUDENT', fields: Record<string, unknown> = {}
 ): Promise<Person> {
@@ -80,7 +80,7 @@ export async function person (
   }
 }
 
-/** Sends a request; the answer's `json()` is its body. */
+/** Sends a request. */
 export async function inject (
   app: FastifyInstance, method: Method, url: string, payload?: unknown, headers: Record<string, string> = {}
 ): Promise<LightMyRequestResponse> {

@@ -4,7 +4,7 @@ import { StartupError } from '#lib/errors.js'
 
 type Parsed<T extends ParseArgsConfig> = ReturnType<typeof parseArgs<T>>
 
-/** Reads the command line of this process. Throws a StartupError of one line when it, or `convert`, finds it wrong. */
+/** Parses the command line. Throws a StartupError of one line when it is invalid, or when `convert` throws. */
 export function readOptions<T extends ParseArgsConfig, Options> (config: T, convert: (parsed: Parsed<T>) => Options) {
   try {
     return convert(parseArgs(config))

@@ -1,4 +1,4 @@
-// Makes the database that every test file copies, on the server at DATABASE_URL or on an embedded one.
+// Creates the migrated template database, on the server at DATABASE_URL or on an embedded one.
 import { randomUUID } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 
@@ -14,7 +14,7 @@ const template = `test_${randomUUID().slice(0, 8)}`
 
 const sql = postgres(url)
 if (!process.env.DATABASE_URL) {
-  // Nothing here has to survive a power cut.
+  // The data need not survive a power failure.
   await sql`ALTER SYSTEM SET fsync = off`
   await sql`SELECT pg_reload_conf()`
 }
@@ -22,5 +22,5 @@ await sql`CREATE DATABASE ${sql(template)}`
 await migrate(withDatabase(url, template))
 await writeFile(RUN_FILE, JSON.stringify({ url, template } satisfies Run))
 
-// The embedded server is not released: it runs until after.ts stops it.
+// Exits without releasing the embedded server, which after.ts stops.
 process.exit()

@@ -14,7 +14,7 @@ import { runMain } from '#lib/errors.js'
 import { RUN_DIR } from './run.ts'
 import type { Teardown } from './scope.ts'
 
-/** How a process ended, and all that it wrote. */
+/** How a process ended, and its output. */
 export interface Outcome {
   code: number | null
   signal: NodeJS.Signals | null
@@ -24,19 +24,19 @@ export interface Outcome {
 
 interface Options {
   args?: string[]
-  /** What comes in on standard input, which then ends. */
+  /** Its standard input. */
   input?: string
   /** An ES module that runs before the entry point. */
   prelude?: string
-  /** Whether its coverage counts, for which a process takes half as long again. */
+  /** Whether to measure its coverage, which slows it down by half. */
   covered?: boolean
-  /** Whether it leads a process group of its own, as in a terminal: a signal to the group is a Ctrl-C. */
+  /** Whether it leads its own process group, as in a terminal, where Ctrl-C signals the group. */
   group?: boolean
-  /** Whether `npm start` starts it, in a process group of its own. `.env` may then configure it, too. */
+  /** Whether to run `npm start`, in its own process group. `.env` may then configure it, too. */
   npm?: boolean
 }
 
-/** A prelude that has every import of this name take this file. */
+/** A prelude that redirects imports of this name to a file. */
 export function redirectImport (name: string, file: string, format: 'json' | 'module') {
   const hooks = `export const resolve = (specifier, context, next) => specifier === '${name}'
     ? { url: '${pathToFileURL(file)}', format: '${format}', shortCircuit: true }
@@ -45,13 +45,13 @@ export function redirectImport (name: string, file: string, format: 'json' | 'mo
     register('data:text/javascript,' + ${JSON.stringify(encodeURIComponent(hooks))})`
 }
 
-/** Starts an entry point as a process of its own. Neither the environment of the tests nor `.env` configures it. */
+/** Starts an entry point as a child process. Neither the environment of the tests nor `.env` configures it. */
 export function start (t: Teardown, script: string, environment: NodeJS.Dict<string>, options: Options = {}) {
   const { args = [], input = '', prelude, covered = false, npm = false, group = npm } = options
   const isOurs = (name: string) => name.replace(/_FILE$/, '') in variables.properties
   const inherited = Object.entries(process.env).filter(([name]) => !isOurs(name))
   const preludes = prelude ? ['--import', `data:text/javascript,${encodeURIComponent(prelude)}`] : []
-  // tap gives NODE_OPTIONS, which measure coverage, to every process that is started, whatever its environment says.
+  // tap adds NODE_OPTIONS for coverage to every child process, so only `env -u` removes them.
   const node = covered ? [] : ['-u', 'NODE_OPTIONS']
   const command = npm
     ? ['npm', '--no-update-notifier', 'start']
@@ -74,7 +74,7 @@ export function start (t: Teardown, script: string, environment: NodeJS.Dict<str
   return { child, output, ended }
 }
 
-/** Sends a signal to all processes of the group that the child leads, as a terminal does. */
+/** Sends a signal to the process group of the child, as a terminal does. */
 export function signalGroup ({ pid }: ChildProcess, signal: NodeJS.Signals) {
   try {
     process.kill(-pid!, signal)
@@ -86,8 +86,8 @@ export function signalGroup ({ pid }: ChildProcess, signal: NodeJS.Signals) {
 let queue: Promise<unknown> = Promise.resolve()
 
 /**
- * Calls a command within this process, which takes less time than a process of its own; the outcome is the same.
- * Calls wait for each other. For commands that `.env` must not lead to another database.
+ * Runs a command within this process, which is faster than a child process, with the same outcome. Calls run one at a
+ * time. Not for commands that `.env` could point to another database.
  */
 export function call (
   command: (args: string[]) => Promise<void>, environment: NodeJS.Dict<string>, { args = [], input = '' }: Options
@@ -115,30 +115,30 @@ export function call (
   return called
 }
 
-/** Runs an entry point to its end. */
+/** Runs an entry point until it exits. */
 export function run (
   t: Teardown, script: string, environment: NodeJS.Dict<string>, options?: Options
 ): Promise<Outcome> {
   return start(t, script, environment, options).ended
 }
 
-/** A service that listens, in a process of its own. */
+/** A service in a child process. */
 export interface Service {
   url: string
   child: ChildProcess
   ended: Promise<Outcome>
   output: { stdout: string }
-  /** The messages of its log so far. */
+  /** The messages that it has logged so far. */
   messages (): string[]
 }
 
-/** Starts the service on a free port and waits until it listens. Throws what it wrote when it ends before that. */
+/** Starts the service on a free port, and waits until it listens. Throws with its output when it exits before. */
 export async function startService (
   t: Teardown, environment: NodeJS.Dict<string>, options?: Options
 ): Promise<Service> {
   const { child, output, ended } = start(t, 'dist/lib/server.js', { PORT: '0', ...environment }, options)
   const end = ended.then(outcome => { throw new Error(JSON.stringify(outcome)) })
-  // npm writes a line of its own before the log.
+  // npm prints a line of its own before the log.
   const lines = () => output.stdout.split('\n').slice(0, -1).filter(line => line.startsWith('{'))
   const messages = () => lines().map(line => JSON.parse(line).msg as string)
   const url = () => /"Server listening at (http:[^"]+)"/.exec(output.stdout)?.[1]
@@ -153,7 +153,7 @@ export function stop ({ child, ended }: Service, signal: NodeJS.Signals = 'SIGTE
   return ended
 }
 
-/** A folder for an embedded database, gone with its server when the test ends. */
+/** A folder for an embedded database. Its server is stopped and the folder removed when the test ends. */
 export function dataDir (t: Teardown, parent = RUN_DIR) {
   const path = resolve(parent, `data-${randomUUID()}`)
   t.teardown(async () => {
@@ -165,7 +165,7 @@ export function dataDir (t: Teardown, parent = RUN_DIR) {
   return path
 }
 
-/** The processes of the embedded server that runs on the data in this folder: the server itself, then its children. */
+/** The pids of the embedded server in this folder: the postmaster first, then its children. */
 export async function postgresOf (path: string) {
   const file = await readFile(join(path, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '')
   const server = Number.parseInt(file)
@@ -174,14 +174,14 @@ export async function postgresOf (path: string) {
   return [server, ...processes.filter(({ parent }) => parent === server).map(({ pid }) => pid)]
 }
 
-/** Those of the processes that do not end; the last moments of one are waited for. */
+/** Returns the pids that still run after five seconds. */
 export async function remaining (pids: number[]) {
   const left = async () => (await listProcesses()).map(({ pid }) => pid).filter(pid => pids.includes(pid))
   for (let polls = 0; polls < 100 && (await left()).length > 0; polls++) await sleep(50)
   return left()
 }
 
-/** All processes but those that have ended and wait for their parent to take note. */
+/** All processes except zombies. */
 async function listProcesses () {
   const { stdout } = await promisify(execFile)('ps', ['-A', '-o', 'pid=,ppid=,stat='])
   return stdout.trim().split('\n').map(line => line.trim().split(/\s+/))
@@ -189,7 +189,7 @@ async function listProcesses () {
     .map(([pid, parent]) => ({ pid: Number(pid), parent: Number(parent) }))
 }
 
-/** A port on which nothing listens. */
+/** Finds a free port. */
 export async function freePort () {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -198,7 +198,7 @@ export async function freePort () {
   return port
 }
 
-/** Whether somebody listens on the port. */
+/** Whether a server listens on the port. */
 export async function isListening (port: number) {
   const socket = connect(port, '127.0.0.1')
   try {

@@ -1,4 +1,4 @@
-// OpenID Connect providers for tests, on loopback: a real one, and one that responses whatever a test wants.
+// OpenID Connect providers for tests, on loopback: a real one, and a fake one whose responses a test can replace.
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
@@ -9,14 +9,14 @@ import { type CryptoKey, exportJWK, generateKeyPair, type JWTHeaderParameters, t
 
 import type { Teardown } from './scope.ts'
 
-/** The client that the service is at these providers. */
+/** How the service is registered as a client of these providers. */
 export const CLIENT = {
   IDP_CLIENT_ID: 'community platform',
   IDP_CLIENT_SECRET: 'a client secret: of the tests & odd',
   IDP_REDIRECT_URI: 'http://localhost:3000/auth/google/callback',
 }
 
-/** Serves on a free port of loopback; `close` may be called before the test ends, too. */
+/** Listens on a free port of loopback until the test ends, or until `close` is called. */
 export async function serve (t: Teardown, listener: RequestListener, host = '127.0.0.1') {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -28,7 +28,7 @@ export async function serve (t: Teardown, listener: RequestListener, host = '127
   return { origin: `http://${host}:${(server.address() as AddressInfo).port}`, close }
 }
 
-/** A person as the provider knows them; `password` opens the login page. */
+/** A person with an account at the provider. */
 export interface Account {
   sub: string
   password: string
@@ -39,7 +39,7 @@ export interface Account {
   picture?: string
 }
 
-/** Someone new, but for these claims. */
+/** A new account with random ids; `claims` replace the defaults. */
 export const newAccount = (claims: Partial<Account> = {}): Account => ({
   sub: randomUUID(),
   password: 'provider password',
@@ -51,7 +51,7 @@ export const newAccount = (claims: Partial<Account> = {}): Account => ({
   ...claims,
 })
 
-/** Where tokens for the tests themselves are sent; nothing listens there. */
+/** The redirect URI for ID tokens that a test fetches itself. Nothing listens there. */
 const OWN_CALLBACK = 'http://localhost:9/'
 
 const PAGE = `<!doctype html><title>Sign in</title>
@@ -59,7 +59,7 @@ const PAGE = `<!doctype html><title>Sign in</title>
   <input name="sub" placeholder="Who are you?"><input name="password" type="password"><button>Sign in</button>
 </form>`
 
-/** Starts a real provider, with a login page, whose accounts a test adds to. */
+/** Starts a real provider with a login page. Tests add to `accounts`. */
 export async function startProvider (t: Teardown, redirectUri = CLIENT.IDP_REDIRECT_URI) {
   const accounts: Account[] = []
   const listeners: RequestListener[] = []
@@ -67,12 +67,12 @@ export async function startProvider (t: Teardown, redirectUri = CLIENT.IDP_REDIR
   const client = [CLIENT.IDP_CLIENT_ID, CLIENT.IDP_CLIENT_SECRET] as const
   const { privateKey } = await generateKeyPair('RS256', { extractable: true })
 
-  // Loaded by those only who need it: it is a big one.
+  // Imported lazily, because it is big.
   const { default: Provider } = await import('oidc-provider')
   const provider = new Provider(origin, {
     clients: [{ client_id: client[0], client_secret: client[1], redirect_uris: [redirectUri, OWN_CALLBACK] }],
     claims: { email: ['email', 'email_verified'], profile: ['given_name', 'family_name', 'picture'] },
-    // Like Google's, its ID tokens carry the profile.
+    // As Google does, puts the profile into the ID token.
     conformIdTokenClaims: false,
     jwks: { keys: [{ ...await exportJWK(privateKey), alg: 'RS256', use: 'sig' }] },
     cookies: { keys: ['a cookie secret of the tests'] },
@@ -100,7 +100,7 @@ export async function startProvider (t: Teardown, redirectUri = CLIENT.IDP_REDIR
     return provider.interactionFinished(request, response, { login: { accountId: account.sub }, consent })
   })
 
-  /** Goes where a browser would from an authorization request, fills in the login page; returns where that leads to. */
+  /** Follows the redirects of an authorization request, and submits the login form. Returns the final redirect. */
   async function signIn (url: string | URL, { sub, password }: Account) {
     const cookies = new Map<string, string>()
     const visit = async (url: URL, form?: URLSearchParams): Promise<URL> => {
@@ -119,7 +119,7 @@ export async function startProvider (t: Teardown, redirectUri = CLIENT.IDP_REDIR
     return visit(new URL(url))
   }
 
-  /** An ID token of this person for our client, as a browser app gets it without the service. */
+  /** Fetches an ID token for our client, as a browser app does without the service. */
   async function idToken (account: Account) {
     const query = new URLSearchParams({
       client_id: client[0], response_type: 'code', redirect_uri: OWN_CALLBACK, scope: 'openid email profile',
@@ -138,7 +138,7 @@ export async function startProvider (t: Teardown, redirectUri = CLIENT.IDP_REDIR
   return { issuer: origin, accounts, signIn, idToken }
 }
 
-/** An answer of the fake provider: a value, sent as JSON, or a function that responses as it likes, or not at all. */
+/** A response of the fake provider: JSON, or a function that writes it. */
 type FakeResponse = object | string | null | ((response: ServerResponse) => void)
 
 const ENDPOINTS = {
@@ -147,10 +147,10 @@ const ENDPOINTS = {
 
 const DISCOVERY = '/.well-known/openid-configuration'
 
-/** The key of all fake providers: to make one of RSA takes long. */
+/** Shared by all fake providers, because generating an RSA key is slow. */
 let signingKey: ReturnType<typeof newKey> | undefined
 
-/** Starts a provider that takes any code, and responses well until a test changes one of its `responses`, by path. */
+/** Starts a provider that accepts any code. A test may replace its `responses`, by path. */
 export async function startFakeProvider (t: Teardown) {
   const requests: string[] = []
   const received: { path: string, authorization: string | undefined, body: string }[] = []
@@ -175,7 +175,7 @@ export async function startFakeProvider (t: Teardown) {
     '/keys': { keys: [rsa.jwk] },
   }
 
-  /** An ID token that verifies, but for these claims, this header and this key; `undefined` leaves a claim out. */
+  /** A valid ID token, but for these claims, header and key; `undefined` removes a claim. */
   async function idToken (
     others: Record<string, unknown> = {}, header: Partial<JWTHeaderParameters> = {}, key: SigningKey = rsa.key
   ) {
@@ -190,7 +190,7 @@ export async function startFakeProvider (t: Teardown) {
 
 type SigningKey = Parameters<SignJWT['sign']>[0] | Uint8Array
 
-/** A key to sign with, and what a provider publishes of it. */
+/** A signing key, and the JWK that a provider publishes for it. */
 export async function newKey (alg: string, kid: string) {
   const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true })
   const key: SigningKey = privateKey

@@ -11,20 +11,20 @@ import { buildApp } from '#lib/app.js'
 import { loadConfig } from '#lib/config.js'
 import { RUN_DIR } from './run.ts'
 
-/** What one test file saw, written when its process ends. */
+/** The responses that one test file saw; written when its process exits. */
 interface Record {
   file: string
-  /** The answers that were received: `METHOD route status`, and the text of a message that the route declares. */
+  /** `METHOD route status`, and the text where the route declares its texts. */
   seen: string[]
-  /** Answers that no schema declares. */
+  /** Responses that no schema declares. */
   undeclared: string[]
 }
 
 const RECORDS = join(RUN_DIR, 'answers')
-/** The tests in here see every response that a route declares. */
+/** Together, the tests in these folders must see every declared response. */
 const FOLDERS = ['test/plugins', 'test/routes']
 
-/** Declared as of all operations, but this one refuses every request before it could be too many. */
+/** Every operation declares the overload, but this one rejects all requests before it could be overloaded. */
 const NEVER_SENT = 'DELETE /users/:userId/club 503 '
 
 const ajv = new Ajv({ strict: false })
@@ -35,7 +35,7 @@ const undeclared = new Set<string>()
 
 process.once('exit', () => {
   const file = relative('.', process.argv[1]!)
-  // A test that saw no answer ran too.
+  // A file that saw no response counts as run, too.
   if (!file.endsWith('.test.ts')) return
   const record: Record = { file, seen: [...seen], undeclared: [...undeclared] }
   mkdirSync(RECORDS, { recursive: true })
@@ -43,11 +43,11 @@ process.once('exit', () => {
 })
 
 /**
- * Notes every answer of the service, and checks it against the schema that its route declares for the status. What is
- * hidden from the API description declares none.
+ * Records every response of the service, and validates it against the schema that its route declares for the status.
+ * Routes that are hidden from the API description declare none.
  */
 export function recordResponses (app: FastifyInstance) {
-  /** The requests whose answer `onSend` has not seen: so far, or because it comes from the cache. */
+  /** Requests that `onSend` has not seen yet, or never will: cached responses bypass it. */
   const requests = new WeakMap<object, FastifyRequest>()
 
   app.addHook('onRequest', async request => { requests.set(request.raw, request) })
@@ -72,42 +72,42 @@ function record (
   { method, routeOptions }: FastifyRequest, statusCode: number, headers: { [name: string]: unknown }, payload: unknown
 ) {
   if (!routeOptions.url || routeOptions.schema?.hide || method === 'HEAD' || method === 'OPTIONS') return
-  // What the route declares was received before, or comes packed.
+  // No body to validate: a 304 has none, and an encoded one was seen unencoded elsewhere.
   if (statusCode === 304 || headers['content-encoding']) return
   const [type] = String(headers['content-type']).split(';')
   const isJson = type === 'application/json'
   const body = payload ? isJson ? JSON.parse(String(payload)) : String(payload) : null
-  const schema = answersOf(routeOptions)[statusCode]
-  const answer = [method, routeOptions.url, statusCode]
+  const schema = responsesOf(routeOptions)[statusCode]
+  const response = [method, routeOptions.url, statusCode]
   const { contentMediaType = schema?.enum ? 'text/plain' : 'application/json' } = schema ?? {}
-  if (!schema) undeclared.add([...answer, 'is not declared:', payload].join(' '))
-  else if (!ajv.validate(schema, body)) undeclared.add([...answer, ajv.errorsText(), payload].join(' '))
-  else if (body !== null && type !== contentMediaType) undeclared.add([...answer, 'is', type].join(' '))
-  else seen.add([...answer, ...textsOf(schema) ? [isJson ? body.message : body] : []].join(' '))
+  if (!schema) undeclared.add([...response, 'is not declared:', payload].join(' '))
+  else if (!ajv.validate(schema, body)) undeclared.add([...response, ajv.errorsText(), payload].join(' '))
+  else if (body !== null && type !== contentMediaType) undeclared.add([...response, 'is', type].join(' '))
+  else seen.add([...response, ...textsOf(schema) ? [isJson ? body.message : body] : []].join(' '))
 }
 
 /**
- * Compares what all test files saw with what all routes declare. An answer seen and not declared is always wrong; one
- * declared and not seen is wrong when all tests of the plugins and routes ran.
+ * Compares the responses that all test files saw with those that all routes declare. Undeclared responses always fail;
+ * responses that no test saw fail only if all tests of plugins and routes ran.
  */
 export async function compareResponses (databaseUrl: string): Promise<string[]> {
   mkdirSync(RECORDS, { recursive: true })
   const records = readdirSync(RECORDS).map(file => JSON.parse(readFileSync(join(RECORDS, file), 'utf8')) as Record)
-  const wrong = records.flatMap(({ file, undeclared }) => undeclared.map(answer => `${file}: ${answer}`))
+  const wrong = records.flatMap(({ file, undeclared }) => undeclared.map(response => `${file}: ${response}`))
 
   const ran = new Set(records.map(({ file }) => file))
   const files = FOLDERS.flatMap(folder => readdirSync(folder, { encoding: 'utf8', recursive: true })
     .filter(file => file.endsWith('.test.ts')).map(file => join(folder, file)))
   if (files.every(file => ran.has(file))) {
     const seen = new Set(records.flatMap(({ seen }) => seen))
-    const missed = (await declaredAnswers(databaseUrl))
-      .filter(answer => !seen.has(answer) && !answer.startsWith(NEVER_SENT))
-    wrong.push(...missed.map(answer => `no test saw ${answer}`))
+    const missed = (await declaredResponses(databaseUrl))
+      .filter(response => !seen.has(response) && !response.startsWith(NEVER_SENT))
+    wrong.push(...missed.map(response => `no test saw ${response}`))
   }
   return wrong
 }
 
-async function declaredAnswers (databaseUrl: string) {
+async function declaredResponses (databaseUrl: string) {
   const config = { DATABASE_URL: databaseUrl, JWT_SECRET: 'a secret that signs nothing in here' }
   const app = buildApp(loadConfig(config, '/dev/null'))
   const routes: RouteOptions[] = []
@@ -115,21 +115,21 @@ async function declaredAnswers (databaseUrl: string) {
   await app.ready()
   await app.close()
   return routes.filter(({ method }) => method !== 'HEAD' && method !== 'OPTIONS').flatMap(route =>
-    Object.entries(answersOf(route)).flatMap(([status, schema]) =>
+    Object.entries(responsesOf(route)).flatMap(([status, schema]) =>
       (textsOf(schema) ?? ['']).map(text => [route.method, route.url, status, text].join(' ').trim())))
 }
 
-interface Answer {
+interface DeclaredResponse {
   enum?: string[]
   contentMediaType?: string
   properties?: { message?: { enum?: string[] } }
 }
 
-function answersOf ({ schema }: Pick<RouteOptions, 'schema'>) {
-  return (schema?.response ?? {}) as { [status: string]: Answer }
+function responsesOf ({ schema }: Pick<RouteOptions, 'schema'>) {
+  return (schema?.response ?? {}) as { [status: string]: DeclaredResponse }
 }
 
-/** The texts that an answer `{message}`, or one of plain text, may have. */
-function textsOf (schema: Answer) {
+/** The texts that a declared response may have, as `{message}` or as plain text. */
+function textsOf (schema: DeclaredResponse) {
   return schema.properties?.message?.enum ?? schema.enum
 }

@@ -1,9 +1,9 @@
-/** What the helpers use of a tap test: everything that they make is gone when it ends. */
+/** The part of a tap test that helpers use to clean up when it ends. */
 export interface Teardown {
   teardown (task: () => unknown): void
 }
 
-/** Takes the place of a test for the helpers. */
+/** Replaces a tap test where there is none. */
 export class Scope implements Teardown {
   readonly #tasks: (() => unknown)[] = []
   #ending: Promise<void> | undefined
@@ -12,7 +12,7 @@ export class Scope implements Teardown {
     this.#tasks.push(task)
   }
 
-  /** Undoes everything, the last first, even if a part of it fails. Every caller waits for the end. */
+  /** Runs all teardowns in reverse order, even if one fails. Every caller waits for the end. */
   end () {
     this.#ending ??= this.#undo()
     return this.#ending

@@ -41,10 +41,10 @@ t.test('A person signs in with a token and tries an operation', async t => {
   const operation = page.locator('#operations-Accounts-getCurrentUser')
   await operation.locator('.opblock-summary-control').click()
   await operation.locator('.execute').click()
-  const answer = operation.locator('.live-responses-table .response')
-  await answer.waitFor()
-  t.match(await answer.locator('.response-col_status').textContent(), /^200/)
-  t.match(await answer.locator('.response-col_description').textContent(), `"email": "${ada.email}"`)
+  const response = operation.locator('.live-responses-table .response')
+  await response.waitFor()
+  t.match(await response.locator('.response-col_status').textContent(), /^200/)
+  t.match(await response.locator('.response-col_description').textContent(), `"email": "${ada.email}"`)
 })
 
 t.test('A person tries an operation that takes a body', async t => {
@@ -52,9 +52,9 @@ t.test('A person tries an operation that takes a body', async t => {
   await operation.locator('.opblock-summary-control').click()
   t.match(await operation.locator('textarea.body-param__text').inputValue(), '"firstName": "Ada"', 'filled in')
   await operation.locator('.execute').click()
-  const answer = operation.locator('.live-responses-table .response')
-  await answer.waitFor()
-  t.match(await answer.locator('.response-col_status').textContent(), /^201/)
+  const response = operation.locator('.live-responses-table .response')
+  await response.waitFor()
+  t.match(await response.locator('.response-col_status').textContent(), /^201/)
 })
 
 t.test('The browser had nothing to complain about, and loaded nothing from elsewhere', async t => {

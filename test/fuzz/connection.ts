@@ -1,25 +1,25 @@
 import { connect, type Socket } from 'node:net'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 
-/** How long an response may take, in seconds; far more than a machine that is busy with something else needs. */
+/** Timeout of a response, in seconds; long enough for a busy machine. */
 const TIMEOUT = 15
 
-/** After how long without a reaction a client says that no more will come, in milliseconds. */
+/** Closes the sending side when nothing has happened for so long, in milliseconds. */
 const QUIET = 30
 
 const NEWLINE = '\r\n'
 
 export interface RawResponse {
   status: number
-  /** By name in lower case; the values of a repeated one are joined. */
+  /** By lower-case name; repeated values are joined with commas. */
   headers: Record<string, string>
-  /** Without the coding that it was sent in. */
+  /** Decoded. */
   body: string
 }
 
 const DECODERS: Record<string, (body: Buffer) => Buffer> = { br: brotliDecompressSync, gzip: gunzipSync }
 
-/** A connection on which bytes are sent as they are: no client of HTTP would send most of them. */
+/** A connection that sends bytes as they are: HTTP clients would refuse to send most of them. */
 export class Connection {
   readonly #socket: Socket
   #received: Buffer = Buffer.alloc(0)
@@ -32,18 +32,18 @@ export class Connection {
         this.#received = this.#received.length > 0 ? Buffer.concat([this.#received, chunk]) : chunk
         this.#notify()
       })
-      // A connection that is reset is a closed one.
+      // A reset counts as a close.
       .on('error', () => {})
       .on('end', () => this.#close())
       .on('close', () => this.#close())
   }
 
-  /** Whether more can be sent. */
+  /** Whether more bytes can be sent. */
   get isOpen () {
     return !this.#isClosed
   }
 
-  /** Sends whole messages. Returns an response to each of these methods, or fewer if the service hangs up before. */
+  /** Sends requests with these methods. Returns their responses, fewer if the service closes the connection. */
   async exchange (bytes: Buffer, methods: string[]): Promise<RawResponse[]> {
     this.#socket.write(bytes)
     const responses: RawResponse[] = []
@@ -55,11 +55,11 @@ export class Connection {
     return responses
   }
 
-  /** Sends what is no message, or less or more than one. Returns what was answered until the service hung up. */
-  async provoke (bytes: Buffer, method: string, isCut: boolean): Promise<RawResponse[]> {
+  /** Sends malformed requests. Returns all responses until the service closes the connection. */
+  async sendMalformed (bytes: Buffer, method: string, isTruncated: boolean): Promise<RawResponse[]> {
     this.#socket.write(bytes)
     const responses: RawResponse[] = []
-    const quiet = setTimeout(() => this.#socket.end(), isCut ? 0 : QUIET)
+    const quiet = setTimeout(() => this.#socket.end(), isTruncated ? 0 : QUIET)
     for (let response = await this.#next(method); response; response = await this.#next(method)) {
       responses.push(response)
       this.#socket.end()
@@ -77,13 +77,13 @@ export class Connection {
     this.#notify()
   }
 
-  /** The next response; `undefined` when the service hangs up instead. Throws when neither happens in time. */
+  /** The next response; `undefined` if the service closes the connection. Throws after the timeout. */
   async #next (method: string): Promise<RawResponse | undefined> {
     while (true) {
       const found = parse(this.#received, method, this.#isClosed)
       if (found) {
         this.#received = found.rest
-        // That the service is ready to read a body is no response yet.
+        // Skip 100 Continue.
         if (found.response.status < 200) continue
         return found.response
       }
@@ -94,7 +94,7 @@ export class Connection {
 
   async #activity () {
     await new Promise<void>((resolve, reject) => {
-      // Counted, because a machine that was asleep has not been waiting.
+      // Counts ticks instead of comparing clocks, because the machine may have been suspended.
       let seconds = 0
       const timer = setInterval(() => {
         if (++seconds === TIMEOUT) reject(new Error(`No response within ${TIMEOUT} s`))
@@ -107,20 +107,20 @@ export class Connection {
   }
 }
 
-/** Reads an response from the beginning of these bytes; `undefined` when there is no whole one yet. */
-function parse (received: Buffer, method: string, isClosed: boolean): { response: RawResponse, rest: Buffer } | undefined {
+/** Parses the first response in these bytes; `undefined` while it is incomplete. */
+function parse (received: Buffer, method: string, isClosed: boolean) {
   const end = received.indexOf(NEWLINE + NEWLINE)
   if (end < 0) {
-    if (isClosed && received.length > 0) throw new Error(`The response ends early: ${JSON.stringify(String(received))}`)
+    if (isClosed && received.length > 0) throw new Error(`Truncated response: ${JSON.stringify(String(received))}`)
     return undefined
   }
   const [first = '', ...lines] = received.toString('latin1', 0, end).split(NEWLINE)
   const [, code] = /^HTTP\/1\.1 (\d{3}) /.exec(first) ?? []
-  if (!code) throw new Error(`No response of HTTP: ${JSON.stringify(first)}`)
+  if (!code) throw new Error(`Not an HTTP response: ${JSON.stringify(first)}`)
   const headers: Record<string, string> = {}
   for (const line of lines) {
     const [, name, value] = /^([\w-]+): (.*)$/.exec(line) ?? []
-    if (!name) throw new Error(`No header: ${JSON.stringify(line)}`)
+    if (!name) throw new Error(`Not a header: ${JSON.stringify(line)}`)
     const key = name.toLowerCase()
     headers[key] = headers[key] === undefined ? value! : `${headers[key]}, ${value}`
   }
@@ -133,7 +133,7 @@ function parse (received: Buffer, method: string, isClosed: boolean): { response
   }
   if (method === 'HEAD' || status < 200 || status === 204 || status === 304) return found(Buffer.alloc(0), rest)
   if (encoding === 'chunked') {
-    const whole = unchunk(rest)
+    const whole = dechunk(rest)
     return whole && found(whole.body, whole.rest)
   }
   if (length !== undefined) {
@@ -144,8 +144,8 @@ function parse (received: Buffer, method: string, isClosed: boolean): { response
   return isClosed ? found(rest, Buffer.alloc(0)) : undefined
 }
 
-/** Puts the chunks of a body together; `undefined` when the last one is not there yet. */
-function unchunk (bytes: Buffer) {
+/** Joins the chunks of a body; `undefined` while the last one is missing. */
+function dechunk (bytes: Buffer) {
   const chunks: Buffer[] = []
   let position = 0
   while (true) {

@@ -1,4 +1,4 @@
-// What is fuzzed, and what it needs: a database, an identity provider, and the service in a process of its own.
+// The environment of the random requests: a database, and the service as a child process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -13,19 +13,19 @@ import { migrate } from '#lib/database/migrations.js'
 import { withDatabase } from '../run.ts'
 import type { Scope } from '../scope.ts'
 
-/** Where the embedded server and the service work; nobody else does, and it is removed at the end. */
+/** Working directory of the embedded server and the service; removed at the end. */
 const DIRECTORY = '.data/fuzz'
 
-/** How long the service may take to start and to stop, in milliseconds. */
+/** Timeout of start and stop, in milliseconds. */
 const TIMEOUT = 30_000
 
-/** How long after its connections a process that crashes may end, in milliseconds. */
+/** How long to wait for the exit of a process that has closed its connections, in milliseconds. */
 const LAST_MOMENTS = 2000
 
-/** How many lines of the service's log are kept to be shown. */
+/** How many lines of the log are kept for the report. */
 const LOG_LINES = 20
 
-/** Makes a migrated database, on the server at DATABASE_URL or an embedded one. Returns its address. */
+/** Creates a migrated database, on the server at DATABASE_URL or an embedded one. Returns its URL. */
 export async function makeDatabase (scope: Scope) {
   await mkdir(DIRECTORY, { recursive: true })
   scope.teardown(() => rm(DIRECTORY, { recursive: true }))
@@ -46,23 +46,23 @@ async function startServer (scope: Scope) {
   const server = await startEmbeddedPostgres(DIRECTORY, { info () {}, warn: console.error })
   scope.teardown(() => server.release())
   const sql = postgres(server.url, { max: 1 })
-  // Nothing here has to survive a power cut.
+  // The data need not survive a power failure.
   await sql`ALTER SYSTEM SET fsync = off`
   await sql`SELECT pg_reload_conf()`
   await sql.end()
   return server.url
 }
 
-/** The service as its operators run it, but for what the environment says. */
+/** The service as operators run it, configured by `environment` only. */
 export class Service {
   readonly #environment: NodeJS.Dict<string>
   #child!: ChildProcess
   #ended!: Promise<unknown>
-  /** How its process ended, and what it wrote before; `undefined` while it runs. */
+  /** How its process ended, with its last log lines; `undefined` while it runs. */
   #end: string | undefined
   #isEndKnown = false
   #log: string[] = []
-  #lastWords = ''
+  #lastLogLine = ''
 
   private constructor (environment: NodeJS.Dict<string>) {
     this.#environment = environment
@@ -79,24 +79,24 @@ export class Service {
     return Number(this.#environment.PORT)
   }
 
-  /** The last line that it wrote since `prepare`, as far as it tells what went wrong. */
-  get lastWords () {
-    return this.#lastWords.slice(0, 500)
+  /** Its last log line since `prepare`. */
+  get lastLogLine () {
+    return this.#lastLogLine.slice(0, 500)
   }
 
-  /** What has become of its process, for one that may be about to end. */
+  /** Whether its process runs or how it ended, after a moment in which it may exit. */
   async fate () {
     await Promise.race([this.#ended, sleep(LAST_MOMENTS)])
     this.#isEndKnown = this.#end !== undefined
     return this.#end ?? 'still runs'
   }
 
-  /** Has it ready for what comes next, started again if its process has ended. Throws when nobody has noticed that. */
+  /** Restarts the service if its process has ended. Throws if no earlier check has noticed that. */
   async prepare () {
     const unnoticed = this.#isEndKnown ? undefined : this.#end
-    this.#lastWords = ''
+    this.#lastLogLine = ''
     if (this.#end) await this.#start()
-    if (unnoticed) throw new Error(`Some time before, the service ${unnoticed}`)
+    if (unnoticed) throw new Error(`Earlier, the service ${unnoticed}`)
   }
 
   async #start () {
@@ -111,7 +111,7 @@ export class Service {
     for (const stream of [this.#child.stdout!, this.#child.stderr!]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
         this.#log = [...this.#log, ...text.trimEnd().split('\n')].slice(-LOG_LINES)
-        this.#lastWords = this.#log.at(-1)!
+        this.#lastLogLine = this.#log.at(-1)!
       })
     }
     this.#ended = once(this.#child, 'close').then(([code, signal]) => {
@@ -120,7 +120,7 @@ export class Service {
     const deadline = Date.now() + TIMEOUT
     while (!await this.#isReady()) {
       if (this.#end || Date.now() > deadline) {
-        throw new Error(`The service does not start: ${this.#end ?? this.lastWords}`)
+        throw new Error(`The service does not start: ${this.#end ?? this.lastLogLine}`)
       }
       await sleep(20)
     }

@@ -1,9 +1,9 @@
-// When the contract has an operation response 500.
+// When the contract has an operation return 500.
 import type { Sql } from 'postgres'
 
 import type { Message } from './requests.ts'
 
-/** A request that was answered, and the database, in which the response has changed nothing. */
+/** A request with its response, and the database, which a 500 has left unchanged. */
 interface Facts extends Pick<Message, 'params' | 'query' | 'bearer'> {
   sql: Sql
   body: Record<string, unknown>
@@ -11,7 +11,7 @@ interface Facts extends Pick<Message, 'params' | 'query' | 'bearer'> {
 
 type Condition = (facts: Facts) => boolean | Promise<boolean>
 
-/** No row of this table has this value; nothing that PostgreSQL cannot store is there. */
+/** Whether no row of the table has this value. Nothing else than storable text can match. */
 async function isUnknown (sql: Sql, table: string, value: unknown, column = 'id') {
   if (typeof value !== 'string' || value.includes('\0')) return true
   const { count } = await sql`SELECT FROM ${sql(table)} WHERE ${sql(column)}::text = ${value}`
@@ -30,21 +30,21 @@ const either = (...conditions: Condition[]): Condition => async facts => {
   return false
 }
 
-/** A date that JavaScript cannot read, or with a year that has not four digits. */
+/** A date that JavaScript cannot parse, or whose year does not have four digits. */
 const unreadableDate: Condition = ({ body: { data } }) => {
   if (data === undefined) return false
   const year = new Date(String(data)).getUTCFullYear()
   return !(year >= 1 && year <= 9999)
 }
 
-/** A number of rows that PostgreSQL does not take. */
+/** A LIMIT or OFFSET that PostgreSQL rejects. */
 const isNoCount = (count: number) => !(count >= 0 && count < 2 ** 63)
 
 const text = (value: unknown) => typeof value === 'string' && !value.includes('\0')
 
-/** By operation, the cases in which the contract names a 500; any other is a defect. */
-export const NAMED_FAILURES: Record<string, Condition> = {
-  // A token outlives the account of its user.
+/** When the contract has each operation return 500; any other 500 is a defect. */
+export const EXPECTED_500S: Record<string, Condition> = {
+  // A token may outlive its user.
   'POST /blogs/submit': unknownBearer,
   'POST /blogs': unknownBearer,
   'PUT /blogs/:id': unknownId('blogs'),
@@ -90,7 +90,7 @@ export const NAMED_FAILURES: Record<string, Condition> = {
 
   'POST /clubs': either(
     ({ body: { name, description } }) => !text(name) || !text(description),
-    // Without a schema, what PostgreSQL cannot store is a failure.
+    // There is no schema, so text that PostgreSQL cannot store fails in the query.
     ({ body: { imageUrl, clubHeadEmail } }) => `${imageUrl}${clubHeadEmail}`.includes('\0'),
     async ({ sql, body: { name } }) => !await isUnknown(sql, 'clubs', name, 'name'),
     async ({ sql, body: { clubHeadEmail } }) => {

@@ -5,7 +5,7 @@ import { hashCalendarToken } from '#lib/auth/calendar-tokens.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import type { Scope } from '../scope.ts'
 
-/** Every table with rows in this fixture, after those that it refers to, and what identifies a row. */
+/** The tables with rows in the fixture, each after those that it references, with its primary key. */
 const TABLES: Record<string, string> = {
   clubs: 'id',
   users: 'id',
@@ -18,39 +18,40 @@ const TABLES: Record<string, string> = {
   calendar_tokens: 'user_id',
 }
 
-/** The password of everybody. */
+/** The password of all users. */
 export const PASSWORD = 'correct horse battery staple'
 
-/** The token of a calendar that is somebody's. */
+/** The calendar token of the first user. */
 export const CALENDAR_TOKEN = 'kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'
 
-/** Whom a token names. */
+/** The claims of a token. */
 export interface Bearer {
   id: string
   role: Role
 }
 
-/** What is in the database whenever a request is sent: the same in every run. */
+/** The rows in the database before each request, the same in every run. */
 export interface Fixture {
   sql: postgres.Sql
-  /** The ids of the rows of each table that has any. */
+  /** The ids in each table. */
   ids: Record<string, string[]>
   emails: string[]
-  /** People who are in the database, with the role that is there too, and one who is no longer there, in each role. */
+  /** Users with their current role. */
   people: Bearer[]
+  /** Deleted users, one of each role. */
   strangers: Bearer[]
-  /** Makes everything as it was at the beginning. */
+  /** Restores the initial rows. */
   restore (): Promise<void>
 }
 
-/** The same id for the same row of every run. */
+/** A deterministic id, so that a seed reproduces a run. */
 const idOf = (table: number, row: number) =>
   `0190a1b2-c3d4-7e5f-8a6b-${String(table).padStart(4, '0')}${String(row).padStart(8, '0')}`
 
 const CLUBS = 3
 const USERS = 12
 
-/** Fills the database with a few rows of everything. */
+/** Inserts a few rows into every table. */
 export async function createFixture (scope: Scope, url: string): Promise<Fixture> {
   const sql = postgres(url, { fetch_types: false, onnotice () {} })
   scope.teardown(() => sql.end())
@@ -67,7 +68,7 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
       image_url: n ? image : null,
       club_head_id: n ? id('users', n * ROLES.length + 1) : null,
     })),
-    // Every role, with a club and without one.
+    // Each role with a club and without one.
     users: times(USERS, n => ({
       id: id('users', n),
       email: `user${n}@example.org`,
@@ -79,7 +80,7 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
       idp_id: n === 2 ? 'somebody' : null,
       avatar: n % 2 ? image : null,
     })),
-    // By each of the first people, in each state.
+    // Each of three authors in each status.
     blogs: times(9, n => ({
       id: id('blogs', n),
       title: `Blog ${n}`,
@@ -124,7 +125,7 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
   }
 }
 
-/** The statements that make a copy of every table, and a function that brings back from there what differs. */
+/** SQL that copies every table, and a function that restores what differs from the copies. */
 async function restoration (sql: postgres.Sql) {
   const copies: string[] = []
   const removals: string[] = []
@@ -139,7 +140,7 @@ async function restoration (sql: postgres.Sql) {
     copies.push(`ALTER TABLE fixture.${table} ADD PRIMARY KEY (${key});`)
     const given = columns.map(({ name }) => `excluded.${name}`).join(', ')
     const [live, copy] = [`SELECT ${names} FROM ${table}`, `SELECT ${names} FROM fixture.${table}`]
-    // Triggers cost more than to see that there is nothing to do.
+    // Check first: the triggers of a statement cost more than the check.
     returns.push(`
       IF EXISTS (${copy} EXCEPT ${live}) THEN
         INSERT INTO ${table} (${names}) ${copy} EXCEPT ${live}

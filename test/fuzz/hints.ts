@@ -1,4 +1,4 @@
-// What the schemas do not tell, for requests that get further than chance would take them.
+// Values that the schemas do not describe, so that more requests succeed.
 import { Type } from '@sinclair/typebox'
 import fc, { type Arbitrary } from 'fast-check'
 
@@ -7,7 +7,7 @@ import type { Operation, Schema } from './operations.ts'
 import type { Known } from './values.ts'
 import { CALENDAR_TOKEN, PASSWORD, type Fixture } from './fixture.ts'
 
-/** Bodies of operations without a schema, as the contract has them. */
+/** Bodies of operations without a schema, from the contract. */
 const BODIES: Record<string, Schema> = {
   'POST /clubs': Type.Object({
     name: TextInput({ minLength: 1 }),
@@ -18,7 +18,7 @@ const BODIES: Record<string, Schema> = {
   'POST /auth/google': Type.Object({ idToken: TextInput() }),
 }
 
-/** Hashing a password takes so long that most bodies of these should not get there. */
+/** Operations that hash a password: most of their bodies should be invalid, to save time. */
 const SLOW = ['POST /auth/register', 'POST /auth/login']
 
 const dates = fc.oneof(
@@ -36,13 +36,13 @@ export class Hints {
   readonly #fixture: Fixture
   readonly #idTokens: string[]
 
-  /** ID tokens are those that the identity provider of the service has given out. */
+  /** `idTokens` were issued by the identity provider of the service. */
   constructor (fixture: Fixture, idTokens: string[]) {
     this.#fixture = fixture
     this.#idTokens = idTokens
   }
 
-  /** Whether an response takes long when everything in a request is right. */
+  /** Whether a valid request takes long. */
   isSlow ({ name }: Operation) {
     return SLOW.includes(name)
   }
@@ -51,7 +51,7 @@ export class Hints {
     return body ?? BODIES[name]
   }
 
-  /** Known values of the fields of bodies and queries. */
+  /** Known values for fields of bodies and query strings. */
   readonly known: Known = name => {
     const { ids, emails } = this.#fixture
     switch (name) {
@@ -63,14 +63,14 @@ export class Hints {
       case 'page':
       case 'limit': return numbers
       default: {
-        // A field such as clubId names a row of clubs.
+        // A field such as clubId references clubs.
         const rows = ids[name.replace(/Id$/, 's')]
         return name.endsWith('Id') && rows ? fc.constantFrom(...rows) : undefined
       }
     }
   }
 
-  /** Ids that the parameters of a path may have: those of the rows that a part of it names. */
+  /** Ids for the parameters of a path, from the table that the path names. */
   ids ({ path }: Operation) {
     const { ids } = this.#fixture
     if (path.includes(':token')) return fc.constant(CALENDAR_TOKEN)
@@ -78,7 +78,7 @@ export class Hints {
     return fc.constantFrom(...table === undefined ? Object.values(ids).flat() : ids[table]!)
   }
 
-  /** Query and headers that belong together. */
+  /** Query parameters and headers that belong together. */
   extras ({ name }: Operation): Arbitrary<{ query: [string, string][], headers: [string, string][] }> {
     if (name === 'GET /auth/google/start') {
       const query = fc.option(fc.webPath(), { nil: undefined })

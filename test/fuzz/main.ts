@@ -30,7 +30,7 @@ await runMain(async () => {
   }
 })
 
-/** Fuzzes every operation. Tells whether all is well. */
+/** Fuzzes the chosen operations. Returns whether all checks passed. */
 async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
   const provider = await startFakeProvider(scope)
   const environment = {
@@ -42,7 +42,7 @@ async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
     ...CLIENT,
     IDP_ISSUER: provider.issuer,
     FRONTEND_URL: 'https://app.example.org',
-    // What is too long should be cheap to make; nobody should have to wait for the next guess.
+    // A low limit makes bodies that exceed it cheap. Rate limits would block the next attempts.
     MAX_BODY_BYTES: '65536',
     SIGN_IN_ATTEMPTS: '0',
     SIGN_IN_ATTEMPTS_PER_NETWORK: '0',
@@ -69,7 +69,7 @@ async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
     const tally = new Tally()
     const target = new Target({ service, operation, operations, fixture, tally })
     const { failed, counterexample, counterexamplePath, errorInstance } = await fc.check(
-      fc.asyncProperty(requestsFor({ operation, operations, fixture, hints, issueToken }), each => target.holds(each)),
+      fc.asyncProperty(requestsFor({ operation, operations, fixture, hints, issueToken }), each => target.check(each)),
       { numRuns: runs, seed, path })
     target.close()
     showRow(operation.name, tally)
@@ -78,8 +78,9 @@ async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
         `${commandOf(counterexample![0], service.port)}\n` +
         `npm run fuzz -- --seed ${seed} --only '^${operation.name}$' --path ${counterexamplePath}`)
     } else if (!path) {
-      const missed = Object.keys(operation.responses).filter(status => Number(status) < 400 && !tally.has(Number(status)))
-      for (const status of missed) fail(`${operation.name} never answered ${status}`)
+      const missed = Object.keys(operation.responses)
+        .filter(status => Number(status) < 400 && !tally.has(Number(status)))
+      for (const status of missed) fail(`${operation.name} never returned ${status}`)
     }
   }
   await service.prepare()

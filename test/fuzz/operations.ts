@@ -4,7 +4,7 @@ import type { Role } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
 import type { Config } from '#lib/config.js'
 
-/** What of JSON Schema the routes use. */
+/** The part of JSON Schema that the routes use. */
 export interface Schema {
   type?: string | string[]
   format?: string
@@ -20,38 +20,38 @@ export interface Schema {
   required?: string[]
 }
 
-/** An operation as its route declares it. */
+/** An operation as declared by its route. */
 export interface Operation {
   /** Its method and path: `PUT /events/:id`. */
   name: string
   method: string
   path: string
-  /** Whom it lets in; no roles for the holder of any token, `undefined` for anyone. */
+  /** The roles that may use it; empty for any user, `undefined` for anyone. */
   roles: readonly Role[] | undefined
   body: Schema | undefined
   query: Schema | undefined
-  /** Its responses by status. */
+  /** Schemas of the responses, by status. */
   responses: Record<string, Schema>
 }
 
 interface Service {
   operations: Operation[]
-  /** Signs a token as the service with this configuration does. */
+  /** Signs a token with the secret of the configuration. */
   issueToken (user: { id: string, role: Role }): string
 }
 
-/** Asks a service with this configuration for its operations. */
+/** Collects the operations of a service with this configuration. */
 export async function readOperations (config: Config): Promise<Service> {
   const app = buildApp(config)
   const routes: RouteOptions[] = []
   app.addHook('onRoute', route => {
-    // What the API description leaves out declares no responses.
+    // Routes that are hidden from the API description declare no responses.
     if (!route.schema?.hide && !['HEAD', 'OPTIONS'].includes(String(route.method))) routes.push(route)
   })
   await app.ready()
   const { issueToken } = app
   await app.close()
-  // Only now does each have all that plugins add to it.
+  // Converted after `ready`, because plugins extend the schemas.
   return { operations: routes.map(toOperation), issueToken }
 }
 

@@ -17,7 +17,7 @@ export interface Options {
   path?: string
 }
 
-/** Reads the command line. Throws a StartupError of one line when it is wrong. */
+/** Parses the command line. Throws a StartupError of one line when it is invalid. */
 export const readFuzzOptions = (): Options => readOptions({
   options: {
     runs: { type: 'string', default: '2000' },

@@ -1,9 +1,9 @@
-// What must be true of every response, whatever was sent.
+// Properties of every response, whatever the request was.
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 
 import type { RawResponse } from './connection.ts'
-import { NAMED_FAILURES } from './failures.ts'
+import { EXPECTED_500S } from './failures.ts'
 import type { Operation, Schema } from './operations.ts'
 import type { Message } from './requests.ts'
 import type { Fixture } from './fixture.ts'
@@ -11,35 +11,35 @@ import type { Fixture } from './fixture.ts'
 const ajv = new Ajv({ strict: false })
 addFormats.default(ajv)
 
-/** What is answered before an operation is found, or before it is asked: as JSON `{message}`. */
+/** Sent before an operation is found or its handler runs, as JSON `{message}`. */
 const GENERAL = [400, 404, 408, 413, 415, 431]
 
-/** What a client gets that breaks the rules of HTTP itself. Node responses some of this without a body. */
+/** Sent for malformed HTTP; Node.js sends some without a body. */
 const BROKEN = [400, 408, 413, 431]
 
-/** Words of the database, of the code, of the machine. */
+/** Texts that disclose internals: of the database, the code or the machine. */
 const INTERNAL = new RegExp([
   /\bat \S+ \(|\bat (file|node|async)\b/, /node_modules|node:internal|\.[jt]s:\d+/, /\/(dist|lib|home|tmp|usr|work)\//,
   /\b(SELECT|INSERT INTO|DELETE FROM|UPDATE \w+ SET|RETURNING)\b/, /postgres|violates|constraint|relation "|column "/,
   /invalid input syntax|invalid byte|out of range|ECONN|EPIPE|CONNECTION_/
 ].map(({ source }) => source).join('|'), 'i')
 
-/** Throws unless this is an response that a request to the operation may get. */
+/** Throws unless the response is allowed for this request. */
 export async function checkResponse (
   response: RawResponse, message: Message, operation: Operation, operations: Operation[], fixture: Fixture
 ) {
   const { status, headers, body } = response
   if (status >= 400) {
     const [leak] = INTERNAL.exec(body + Object.values(headers).join('\n')) ?? []
-    if (leak) throw new Error(`It tells of the inside: "${leak}"`)
+    if (leak) throw new Error(`It discloses internals: "${leak}"`)
   }
   if (status === 304 && message.isConditional) return
-  // A preflight of CORS
+  // A CORS preflight.
   if (status === 204 && message.method === 'OPTIONS') return
-  if (!message.isWhole && BROKEN.includes(status) && body === '') return
+  if (!message.isWellFormed && BROKEN.includes(status) && body === '') return
 
-  // What is no request may be taken for one of any operation.
-  const asked = message.asked && message.isWhole ? [message.asked] : operations
+  // Malformed bytes may have been read as a request for any operation.
+  const asked = message.asked && message.isWellFormed ? [message.asked] : operations
   const accepts = (schema: Schema | undefined) => schema && isLike(schema, response, message)
   if (!asked.some(({ responses }) => accepts(responses[status]))) {
     if (message.kind === 'valid' || !GENERAL.includes(status)) {
@@ -49,16 +49,16 @@ export async function checkResponse (
   }
   const canSucceed = Object.keys(operation.responses).some(status => Number(status) < 400)
   if (message.kind === 'valid' && canSucceed && body.includes('"Validation error"')) {
-    throw new Error('What the schema accepts does not pass it')
+    throw new Error('A valid request fails validation')
   }
-  if (status >= 500 && !await isNamed(message, fixture)) {
-    throw new Error(`The contract names no ${status} for this`)
+  if (status >= 500 && !await isExpected(message, fixture)) {
+    throw new Error(`The contract has no ${status} for this`)
   }
-  // A failure of this one looks like success.
+  // This operation hides its failures behind an empty list.
   if (body === '{"mentors":[]}') throw new Error('The mentors are gone')
 }
 
-/** Whether the body is of the type that it says, and like the schema. */
+/** Whether the content type is declared and the body matches the schema. */
 function isLike (schema: Schema, { headers, body }: RawResponse, { method }: Message) {
   if (method === 'HEAD') return true
   const type = headers['content-type']
@@ -78,11 +78,11 @@ function parse (body: string): unknown {
   try {
     return JSON.parse(body)
   } catch {
-    throw new Error('The body is no JSON')
+    throw new Error('The body is not JSON')
   }
 }
 
-async function isNamed ({ asked, params, query, bearer, json }: Message, { sql }: Fixture) {
+async function isExpected ({ asked, params, query, bearer, json }: Message, { sql }: Fixture) {
   const body = Object(json) as Record<string, unknown>
-  return asked && NAMED_FAILURES[asked.name]?.({ sql, params, query, bearer, body })
+  return asked && EXPECTED_500S[asked.name]?.({ sql, params, query, bearer, body })
 }

@@ -1,9 +1,9 @@
 import type { Message } from './requests.ts'
 
-/** How often an operation gave which responses. */
+/** Counts the responses of an operation by status. */
 export class Tally {
   readonly #statuses = new Map<number, number>()
-  /** What was sent so far. */
+  /** Requests sent so far. */
   requests = 0
 
   add (status: number) {
@@ -14,7 +14,7 @@ export class Tally {
     return this.#statuses.has(status)
   }
 
-  /** How many responses were of this class: 2 for 200 to 299. */
+  /** Responses in a class, such as 2 for 2xx. */
   count (first: number) {
     const counts = [...this.#statuses].filter(([status]) => Math.floor(status / 100) === first)
     return counts.reduce((sum, [, count]) => sum + count, 0)
@@ -32,10 +32,10 @@ export function showRow (name: string, tally: Tally) {
   console.log(`${name.padEnd(32)}${COLUMNS.map(([, width], n) => String(cells[n]).padStart(width + 2)).join('')}`)
 }
 
-/** How many bytes of a request are shown; a longer one is repeated by its path. */
+/** Bytes of a request that are printed; a longer one can be repeated by its path. */
 const SHOWN = 4000
 
-/** A command that sends the very bytes. */
+/** A shell command that sends exactly these bytes. */
 export function commandOf ({ bytes }: Message, port: number) {
   const text = bytes.subarray(0, SHOWN).toString('latin1')
     .replace(/[^ -~]|['\\%]/g, character => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`)

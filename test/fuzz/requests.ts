@@ -1,4 +1,4 @@
-// Requests for an operation: right ones, those with one thing wrong, and wild ones.
+// Requests for an operation: valid, nearly valid (one change), and wild ones (several changes).
 import { parse as parseQuery, type ParsedUrlQuery } from 'node:querystring'
 
 import fc, { type Arbitrary } from 'fast-check'
@@ -6,12 +6,12 @@ import fc, { type Arbitrary } from 'fast-check'
 import { ROLES } from '#lib/auth/accounts.js'
 import type { Hints } from './hints.ts'
 import type { Operation } from './operations.ts'
-import { accepted, anyJson, anyText, noJson, toObject } from './values.ts'
+import { validValues, anyJson, anyText, invalidJson, toObject } from './values.ts'
 import type { Bearer, Fixture } from './fixture.ts'
 
 type Pair = [name: string, value: string]
 
-/** What a request is made of. Names and values are as they are sent, texts in latin1. */
+/** The parts of a request. Names and values are raw, in latin1. */
 interface Draft {
   method: string
   version: string
@@ -25,30 +25,30 @@ interface Draft {
   damage: Damage | undefined
 }
 
-/** A way to break the rules of HTTP itself. */
+/** A violation of the HTTP syntax. */
 interface Damage {
   name: string
-  /** What becomes of the head, its lines separated by CR and LF, and of the body. */
+  /** Corrupts the head (lines with CRLF) and the body. */
   apply (head: string, body: Buffer): Buffer
-  /** Less is sent than announced. */
-  isCut?: boolean
+  /** Whether fewer bytes are sent than announced. */
+  isTruncated?: boolean
 }
 
-/** A request, and what it is about. */
+/** A request as bytes, with what the checks need to know. */
 export interface Message {
   kind: 'valid' | 'nearly valid' | 'wild'
   bytes: Buffer
   method: string
-  /** Whether HTTP is kept to: then it must be answered, and the connection goes on unless the client closes it. */
-  isWhole: boolean
-  isCut: boolean
+  /** Whether its HTTP syntax is valid: then it gets a response, and the connection stays open. */
+  isWellFormed: boolean
+  isTruncated: boolean
   closes: boolean
   isConditional: boolean
-  /** The operation that is asked for: mostly the one that is fuzzed, sometimes another, `undefined` when none is. */
+  /** The operation that the path leads to: usually the fuzzed one; `undefined` when there is none. */
   asked: Operation | undefined
   params: Record<string, string>
   query: ParsedUrlQuery
-  /** The body as the service reads it; `undefined` when that is no JSON. */
+  /** The body as the service parses it; `undefined` when it is not JSON. */
   json: unknown
   bearer: Bearer | undefined
 }
@@ -61,7 +61,7 @@ interface Context {
   operations: Operation[]
 }
 
-/** Makes the requests for one operation. */
+/** Generates requests for one operation. */
 export function requestsFor (context: Context): Arbitrary<Message> {
   const isSlow = context.hints.isSlow(context.operation)
   const valid = validDraft(context)
@@ -84,19 +84,19 @@ function validDraft ({ operation, fixture, hints }: Context): Arbitrary<Draft> {
   return fc.record({
     params: fc.tuple(...names.map(() => hints.ids(operation)))
       .map(ids => Object.fromEntries(names.map((name, n) => [name, ids[n]!]))),
-    query: query ? accepted(query, hints.known).map(toPairs) : fc.constant([]),
+    query: query ? validValues(query, hints.known).map(toPairs) : fc.constant([]),
     bearer: roles ? fc.constantFrom(...allowed) : fc.option(fc.constantFrom(...fixture.people), { nil: undefined }),
-    body: schema ? accepted(schema, hints.known).map(toFields) : fc.constant(undefined),
-    // Clients say so even when there is none.
-    saysJson: schema || method === 'GET' ? fc.constant(schema !== undefined) : fc.boolean(),
+    body: schema ? validValues(schema, hints.known).map(toFields) : fc.constant(undefined),
+    // Clients may send the content type without a body.
+    hasJsonType: schema || method === 'GET' ? fc.constant(schema !== undefined) : fc.boolean(),
     extras: hints.extras(operation),
-  }).map(({ saysJson, extras, query, ...parts }) => ({
+  }).map(({ hasJsonType, extras, query, ...parts }) => ({
     method,
     version: 'HTTP/1.1',
     ...parts,
     query: [...query, ...extras.query.map(pair => pair.map(encodeURIComponent) as Pair)],
     headers: extras.headers,
-    contentType: saysJson ? 'application/json' : undefined,
+    contentType: hasJsonType ? 'application/json' : undefined,
     isChunked: false,
     damage: undefined,
   }))
@@ -110,7 +110,7 @@ const toPairs = (fields: unknown) =>
 const toFields = (fields: unknown) =>
   Object.entries(fields as object).map(([name, value]): Pair => [name, JSON.stringify(value)])
 
-/** As `encodeURIComponent`, for any text: a lone surrogate has no encoding. */
+/** `encodeURIComponent` for any text: a lone surrogate has no encoding. */
 const encode = (text: string) => encodeURIComponent(String(Buffer.from(text)))
 
 type Change = (draft: Draft) => Draft
@@ -140,7 +140,7 @@ const CONTENT_TYPES = [
   'é/é',
 ]
 
-/** Headers that HTTP allows, and that something might take amiss. */
+/** Valid headers that may confuse some layer. */
 const HEADERS: Pair[] = [
   ['Expect', '100-continue'], ['Expect', 'something else'], ['Connection', 'close'], ['Connection', 'keep-alive, x'],
   ['Connection', 'upgrade'], ['Upgrade', 'websocket'], ['Upgrade', 'h2c'], ['Keep-Alive', 'timeout=1'], ['TE', 'x'],
@@ -159,7 +159,7 @@ const HEADERS: Pair[] = [
   ['User-Agent', '\'"><$' + '{jndi:ldap://x}'],
 ]
 
-/** One thing that is wrong, or at least unusual, with a request that was right. */
+/** One invalid or unusual change to a valid request. */
 function change ({ operation, fixture, hints, issueToken }: Context): Arbitrary<Change> {
   const schema = hints.body(operation)
   const names = Object.keys(schema?.properties ?? {})
@@ -195,7 +195,7 @@ function change ({ operation, fixture, hints, issueToken }: Context): Arbitrary<
     { weight: 1, arbitrary: chunked })
 }
 
-/** A field of the body that is another, or missing, or there twice, or not asked for. */
+/** Replaces, removes, duplicates or adds a field of the body. */
 function fieldChange (names: string[]): Arbitrary<Change> {
   const without = (body: Draft['body'], name: string | undefined) =>
     Array.isArray(body) ? body.filter(([other]) => other !== name) : []
@@ -213,7 +213,7 @@ function fieldChange (names: string[]): Arbitrary<Change> {
     })
 }
 
-/** Values of Authorization, not all of them without a valid token. */
+/** Values of Authorization; a few are valid. */
 function authorization ({ people }: Fixture, issueToken: Context['issueToken']) {
   const tokens = ROLES.map(role => issueToken(people.find(person => person.role === role)!))
   return fc.oneof(
@@ -225,7 +225,7 @@ function authorization ({ people }: Fixture, issueToken: Context['issueToken']) 
       `Bearer ${'x'.repeat(8000)}`, `Bearer ${'.'.repeat(4000)}`, 'Bearer eyJhbGciOiJub25lIn0.e30.'))
 }
 
-/** Every character that the value of a header may have. */
+/** Any character that a header value may contain. */
 const headerCharacter = fc.integer({ min: 0x20, max: 0xff }).filter(code => code !== 0x7f)
   .map(code => String.fromCharCode(code))
 
@@ -233,12 +233,12 @@ const anyHeader = fc.tuple(
   fc.stringMatching(/^X-[!#$%&'*+.^_`|~0-9A-Za-z-]{0,20}$/),
   fc.string({ unit: headerCharacter }).map(text => text.trim()))
 
-/** What a request with one thing wrong never has. */
+/** Changes that nearly valid requests never get. */
 function wildChange ({ operation }: Context): Arbitrary<Change> {
   const bodies = fc.oneof(
-    noJson.map(text => Buffer.from(text)),
+    invalidJson.map(text => Buffer.from(text)),
     fc.uint8Array({ maxLength: 60 }).map(bytes => Buffer.from(bytes)),
-    // A little less than the service takes, and more.
+    // Around MAX_BODY_BYTES.
     fc.constantFrom(60_000, 70_000, 300_000).map(size => Buffer.from(JSON.stringify('x'.repeat(size)))))
   return fc.oneof(
     {
@@ -257,17 +257,17 @@ function wildChange ({ operation }: Context): Arbitrary<Change> {
 function damages ({ method }: Operation): Damage[] {
   const head = (name: string, apply: (head: string) => string): Damage =>
     ({ name, apply: (head, body) => Buffer.concat([Buffer.from(apply(head), 'latin1'), body]) })
-  const length = (value: (length: number) => string, isCut = false): Damage => ({
+  const length = (value: (length: number) => string, isTruncated = false): Damage => ({
     name: `Content-Length: ${value(0)}`,
-    isCut,
+    isTruncated,
     apply: (head, body) => Buffer.concat([
       Buffer.from(head.replace(/(Content-Length|Transfer-Encoding): .*\r\n/g, '')
         .replace(/\r\n$/, `Content-Length: ${value(body.length)}\r\n\r\n`), 'latin1'),
       body]),
   })
-  const chunks = (body: string, isCut = false): Damage => ({
+  const chunks = (body: string, isTruncated = false): Damage => ({
     name: `the chunks ${JSON.stringify(body)}`,
-    isCut,
+    isTruncated,
     apply: head => Buffer.from(head.replace(/(Content-Length|Transfer-Encoding): .*\r\n/g, '')
       .replace(/\r\n$/, `Transfer-Encoding: chunked\r\n\r\n${body}`), 'latin1'),
   })
@@ -302,19 +302,19 @@ function damages ({ method }: Operation): Damage[] {
     head('an asterisk', head => head.replace(/ \/\S*/, ' *')),
     head('line feeds only', head => head.replaceAll('\r\n', '\n')),
     head('carriage returns only', head => head.replaceAll('\r\n', '\r')),
-    { name: 'half the head', isCut: true, apply: head => Buffer.from(head.slice(0, head.length / 2), 'latin1') },
+    { name: 'half the head', isTruncated: true, apply: head => Buffer.from(head.slice(0, head.length / 2), 'latin1') },
     {
       name: 'half the body',
-      isCut: true,
+      isTruncated: true,
       apply: (head, body) => Buffer.concat([Buffer.from(head, 'latin1'), body.subarray(0, body.length / 2)]),
     },
-    { name: 'nothing', isCut: true, apply: () => Buffer.alloc(0) },
+    { name: 'nothing', isTruncated: true, apply: () => Buffer.alloc(0) },
   ]
 }
 
 function toMessage ({ operation, operations, issueToken }: Context, kind: Message['kind'], draft: Draft): Message {
   const { version, params, query, bearer, contentType, isChunked, damage } = draft
-  // Whoever reads the responses to what is no request cannot know that they have no body.
+  // After a malformed HEAD, a client cannot know whether the response has a body.
   const method = damage && draft.method === 'HEAD' ? 'GET' : draft.method
   const path = operation.path.replace(/:(\w+)/g, (_, name) => params[name]!)
   const queryString = query.map(([name, value]) => `${encode(name)}=${value}`).join('&')
@@ -330,8 +330,8 @@ function toMessage ({ operation, operations, issueToken }: Context, kind: Messag
     kind,
     bytes: damage ? damage.apply(head, payload) : Buffer.concat([Buffer.from(head, 'latin1'), payload]),
     method,
-    isWhole: !damage,
-    isCut: damage?.isCut ?? false,
+    isWellFormed: !damage,
+    isTruncated: damage?.isTruncated ?? false,
     closes: version === 'HTTP/1.0' || headers.some(([name, value]) => name === 'Connection' && value === 'close'),
     isConditional: headers.some(([name]) => name === 'If-None-Match'),
     ...route(operations, method, target.replace(/[?#].*/, '')),
@@ -341,7 +341,7 @@ function toMessage ({ operation, operations, issueToken }: Context, kind: Messag
   }
 }
 
-/** Finds the operation as the router does: words go before parameters. */
+/** Finds the operation as the router does: static segments win over parameters. */
 function route (operations: Operation[], method: string, path: string): Pick<Message, 'asked' | 'params'> {
   const found = operations
     .filter(operation => operation.method === method.replace('HEAD', 'GET'))
@@ -356,7 +356,7 @@ function route (operations: Operation[], method: string, path: string): Pick<Mes
 const toPattern = (path: string) =>
   new RegExp(`^${path.replaceAll('.', '\\.').replace(/:\w+/g, '([^/]*)')}/?$`)
 
-/** The body in chunks of three sizes, with an extension and a trailer. */
+/** Encodes the body in three chunks, with an extension and a trailer. */
 function chunk (body: Buffer) {
   const third = Math.ceil(body.length / 3)
   const parts = [body.subarray(0, 1), body.subarray(1, third), body.subarray(third)].filter(part => part.length > 0)

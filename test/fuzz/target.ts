@@ -8,7 +8,7 @@ import type { Fixture } from './fixture.ts'
 
 const PROBE = Buffer.from('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')
 
-/** After these the service may close the connection by its own choice: it has not read all of the request. */
+/** With these statuses the service may close the connection: it has not read the whole request. */
 const CLOSING = [400, 413, 431]
 
 interface Context {
@@ -19,7 +19,7 @@ interface Context {
   tally: Tally
 }
 
-/** One operation of the service, and the connection on which it is asked. */
+/** An operation, and the connection that its requests are sent on. */
 export class Target {
   readonly #context: Context
   #connection: Connection | undefined
@@ -28,8 +28,8 @@ export class Target {
     this.#context = context
   }
 
-  /** Sends a request. Throws unless everything holds that must hold of the responses, the service, and the connection. */
-  async holds (message: Message) {
+  /** Sends a request. Throws unless its responses are allowed and the service and the connection stay usable. */
+  async check (message: Message) {
     const { service, operation, operations, fixture, tally } = this.#context
     await service.prepare()
     tally.requests++
@@ -43,11 +43,12 @@ export class Target {
     } catch (error) {
       this.close()
       const shown = responses.map(({ status, body }) => `${status} ${body.slice(0, 500)}`).join('\n')
-      const found = [(error as Error).message, shown || 'no response', service.lastWords]
+      const found = [(error as Error).message, shown || 'no response', service.lastLogLine]
       throw new Error(found.filter(Boolean).join('\n'), { cause: error })
     }
-    // Whatever was changed; what is no message may have been taken for one.
-    if (!message.isWhole || (responses[0]!.status < 400 && (message.method !== 'GET' || responses[0]!.status === 302))) {
+    // The request may have written; malformed bytes may have been read as any request.
+    const [first] = responses
+    if (!message.isWellFormed || (first!.status < 400 && (message.method !== 'GET' || first!.status === 302))) {
       await fixture.restore()
     }
   }
@@ -57,15 +58,15 @@ export class Target {
     this.#connection = undefined
   }
 
-  /** Sends it, and after it a request that is sure to be answered as long as the connection is right. */
+  /** Sends the request, followed by a probe that must succeed if the connection stays open. */
   async #send (message: Message): Promise<RawResponse[]> {
-    const { bytes, method, isWhole, isCut, closes } = message
+    const { bytes, method, isWellFormed, isTruncated, closes } = message
     const { service } = this.#context
-    if (!isWhole) {
+    if (!isWellFormed) {
       this.close()
       const connection = new Connection(service.port)
       try {
-        const responses = await connection.provoke(bytes, method, isCut)
+        const responses = await connection.sendMalformed(bytes, method, isTruncated)
         await this.#probe()
         return responses
       } finally {
@@ -74,20 +75,20 @@ export class Target {
     }
 
     if (!this.#connection?.isOpen) this.#connection = new Connection(service.port)
-    // What comes after a request that closes the connection is an error.
+    // Nothing may follow a request that closes the connection.
     const sent: [Buffer, string[]] = closes ? [bytes, [method]] : [Buffer.concat([bytes, PROBE]), [method, 'GET']]
     const [response, alive] = await this.#connection.exchange(...sent)
     if (!response) throw new Error(`The connection was closed instead: the service ${await service.fate()}`)
     if (closes || response.headers.connection === 'close') {
       this.close()
-      if (!closes && !CLOSING.includes(response.status)) throw new Error('The connection is closed after this')
+      if (!closes && !CLOSING.includes(response.status)) throw new Error('The service closed the connection')
     } else if (alive?.status !== 200) {
-      throw new Error(`The connection is no longer right: ${alive ? `${alive.status} ${alive.body}` : 'it was closed'}`)
+      throw new Error(`The connection is broken: ${alive ? `${alive.status} ${alive.body}` : 'it was closed'}`)
     }
     return [response]
   }
 
-  /** Throws unless the service is alive. */
+  /** Throws unless the service responds. */
   async #probe () {
     const { service } = this.#context
     this.#connection = new Connection(service.port)

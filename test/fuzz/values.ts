@@ -1,10 +1,10 @@
-// Values for requests: such as a schema asks for, and such as nobody would send in good faith.
+// Values for requests: valid for a schema, or hostile.
 import fc, { type Arbitrary } from 'fast-check'
 
 import { isEmail, isText, isUrl } from '#lib/formats.js'
 import type { Schema } from './operations.ts'
 
-/** Texts that somebody trips over, somewhere. */
+/** Texts that often reveal bugs. */
 const TRICKY = [
   '', ' ', '\0', 'a\0b', '\ud800', 'x\udc00y', '\u202e', '\ufeff', '\u2028', 'İ', 'ß', 'e\u0301', '👩‍👩‍👧',
   '\r\nSet-Cookie: a=b',
@@ -15,10 +15,10 @@ const TRICKY = [
   '0000-00-00', '2026-02-30', '+275760-09-13T00:00:00Z', '-000001-01-01T00:00:00Z',
 ]
 
-/** Keys that mean something to objects of JavaScript. */
+/** Keys with a meaning in JavaScript. */
 const KEYS = ['__proto__', 'constructor', 'prototype', 'toString', 'toJSON', 'length', 'then', '', 'role', 'id']
 
-/** Any text at all, seldom a very long one. */
+/** Any text, rarely a very long one. */
 export const anyText = fc.oneof(
   { weight: 6, arbitrary: fc.constantFrom(...TRICKY) },
   { weight: 4, arbitrary: fc.string({ unit: 'binary', maxLength: 30 }) },
@@ -29,11 +29,11 @@ export const anyText = fc.oneof(
       .map(([unit, count]) => unit.repeat(count)),
   })
 
-/** A nesting of arrays or objects that is deeper than anybody needs. */
+/** Deeply nested arrays or objects. */
 const deep = fc.tuple(fc.integer({ min: 5, max: 5000 }), fc.boolean()).map(([depth, isArray]) =>
   isArray ? '['.repeat(depth) + ']'.repeat(depth) : '{"a":'.repeat(depth) + '1' + '}'.repeat(depth))
 
-/** Any JSON, as text: with the same key twice, with numbers that no number can hold, with keys that mean something. */
+/** Any JSON as text, with duplicate keys, unrepresentable numbers, and keys with a meaning in JavaScript. */
 export const anyJson: Arbitrary<string> = fc.letrec<{ json: string }>(tie => ({
   json: fc.oneof({ maxDepth: 3, depthSize: 'small' },
     {
@@ -54,12 +54,12 @@ export const anyJson: Arbitrary<string> = fc.letrec<{ json: string }>(tie => ({
     }),
 })).json
 
-/** What is no JSON, or hardly. */
-export const noJson = fc.constantFrom(
+/** Text that is not valid JSON. */
+export const invalidJson = fc.constantFrom(
   '{', '}', '[1,]', '{"a":1,}', "{'a': 1}", 'undefined', 'NaN', '01', '"\u0001"', '"', '\ufeff{}', '{}{}', '{} //',
   '\0', ' ', '{"a": 1', '--x\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--x--', 'a=1&b=2', '<a/>')
 
-/** Writes an object whose values are JSON already; a key may come twice. */
+/** Writes a JSON object of values that are JSON already; keys may repeat. */
 export function toObject (entries: (readonly [key: string, json: string])[]) {
   return `{${entries.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join()}}`
 }
@@ -69,7 +69,7 @@ const ordinaryText = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 30 }) },
   { weight: 1, arbitrary: fc.integer({ min: 100, max: 4000 }).map(count => 'x'.repeat(count)) })
 
-/** What the formats of this service ask for, beside a check that this is right. */
+/** Generators for the formats of this service, each with the check that its values must pass. */
 const FORMATS: Record<string, [arbitrary: Arbitrary<string>, check: (text: string) => boolean]> = {
   text: [ordinaryText.map(text => text.replaceAll('\0', '')), isText],
   email: [fc.oneof(fc.uuid().map(id => `${id}@example.org`), fc.emailAddress().filter(isEmail)), isEmail],
@@ -79,25 +79,25 @@ const FORMATS: Record<string, [arbitrary: Arbitrary<string>, check: (text: strin
 }
 FORMATS['url-or-empty'] = [fc.oneof(FORMATS.url![0], fc.constant('')), text => text === '' || isUrl(text)]
 
-/** Values of some field that are worth more than what its schema tells of them. */
+/** Values for a field that its schema does not describe, such as existing ids. */
 export type Known = (name: string) => Arbitrary<string> | undefined
 
-/** Values that a schema accepts. Throws where it asks for something that is new here. */
-export function accepted (schema: Schema, known: Known, name = ''): Arbitrary<unknown> {
+/** Generates values that a schema accepts. Throws for keywords that it does not know. */
+export function validValues (schema: Schema, known: Known, name = ''): Arbitrary<unknown> {
   const { type, format, enum: words, const: word, anyOf, minLength = 0 } = schema
   if (words) return fc.constantFrom(...words)
   if (word !== undefined) return fc.constant(word)
-  if (anyOf) return fc.oneof(...anyOf.map(each => accepted(each, known, name)))
-  if (Array.isArray(type)) return fc.oneof(...type.map(each => accepted({ ...schema, type: each }, known, name)))
+  if (anyOf) return fc.oneof(...anyOf.map(each => validValues(each, known, name)))
+  if (Array.isArray(type)) return fc.oneof(...type.map(each => validValues({ ...schema, type: each }, known, name)))
   switch (type) {
     case 'null': return fc.constant(null)
     case 'boolean': return fc.boolean()
     case 'integer': return fc.integer({ min: schema.minimum, max: schema.maximum })
     case 'number': return fc.double({ min: schema.minimum, max: schema.maximum, noNaN: true })
-    case 'array': return fc.array(accepted(schema.items ?? {}, known, name), { maxLength: 5 })
+    case 'array': return fc.array(validValues(schema.items ?? {}, known, name), { maxLength: 5 })
     case 'object': {
       const { properties = {}, required = [] } = schema
-      const fields = Object.entries(properties).map(([name, field]) => [name, accepted(field, known, name)])
+      const fields = Object.entries(properties).map(([name, field]) => [name, validValues(field, known, name)])
       return fc.record<Record<string, unknown>>(Object.fromEntries(fields), { requiredKeys: required })
     }
     case 'string': {
@@ -112,5 +112,5 @@ export function accepted (schema: Schema, known: Known, name = ''): Arbitrary<un
 }
 
 function fail (what: string): never {
-  throw new Error(`The fuzzing knows no values of ${what}: add some to test/fuzz/values.ts`)
+  throw new Error(`No generator for ${what}: add one to test/fuzz/values.ts`)
 }

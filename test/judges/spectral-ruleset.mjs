@@ -48,7 +48,7 @@ export default {
       rules: { 'owasp:api2:2023-read-restricted': 'off', 'owasp:api8:2023-define-error-responses-401': 'off' },
     },
     {
-      // These do not fail: they ask for nothing, answer 503 instead, or an empty list, or refuse everything.
+      // These do not fail: they ask for nothing, return 503 instead, or an empty list, or refuse everything.
       files: [
         `${PATHS}/~1livez/get`,
         `${PATHS}/~1mentors/get`,

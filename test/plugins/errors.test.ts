@@ -151,21 +151,21 @@ t.test('What is thrown', async t => {
   async function letThrow (error: unknown) {
     thrown = error
     lines.length = requests.length = 0
-    const answers = []
+    const responses = []
     for (const url of ['/throw', '/failure']) {
       const response = await inject(app, 'GET', url)
       t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
-      answers.push([response.statusCode, response.json()])
+      responses.push([response.statusCode, response.json()])
     }
-    return { answers, lines: [...lines] }
+    return { responses, lines: [...lines] }
   }
 
   const FAILED = [[500, { message: 'Internal server error' }], [500, { message: 'Failed to do it' }]]
 
   t.test('an HttpError is answered as it says, and not logged', async t => {
     for (const status of [400, 401, 403, 404, 409, 500, 503]) {
-      const { answers, lines } = await letThrow(new HttpError(status, 'In words'))
-      t.strictSame(answers, [[status, { message: 'In words' }], [status, { message: 'In words' }]])
+      const { responses, lines } = await letThrow(new HttpError(status, 'In words'))
+      t.strictSame(responses, [[status, { message: 'In words' }], [status, { message: 'In words' }]])
       t.strictSame(lines, [])
     }
   })
@@ -178,8 +178,8 @@ t.test('What is thrown', async t => {
   })
 
   t.test('any other error is the failure of the route, and logged with its cause', async t => {
-    const { answers, lines } = await letThrow(new Error('relation "users" of /var/lib'))
-    t.strictSame(answers, FAILED)
+    const { responses, lines } = await letThrow(new Error('relation "users" of /var/lib'))
+    t.strictSame(responses, FAILED)
     t.strictSame(lines.map(({ level, reqId }) => [level, reqId]), [[50, requests[0]], [50, requests[1]]])
     for (const { err } of lines) {
       t.equal(err.message, 'relation "users" of /var/lib')
@@ -198,7 +198,7 @@ t.test('What is thrown', async t => {
       'secret',
       { message: 'secret', statusCode: 400 },
     ]
-    for (const error of table) t.strictSame((await letThrow(error)).answers, FAILED)
+    for (const error of table) t.strictSame((await letThrow(error)).responses, FAILED)
   })
 
   t.test('a route may declare another answer than a 500; an HttpError is still answered as it says', async t => {

@@ -10,7 +10,7 @@ interface Media {
   examples: Record<string, { value: unknown }>
 }
 
-interface Answer {
+interface ResponseObject {
   description: string
   headers?: Record<string, object>
   content?: Record<string, Media>
@@ -24,7 +24,7 @@ interface Operation {
   security: object[]
   parameters?: { name: string, in: string, required: boolean, description?: string }[]
   requestBody?: { required?: boolean, content: Record<string, Media> }
-  responses: Record<string, Answer>
+  responses: Record<string, ResponseObject>
 }
 
 const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
@@ -70,13 +70,13 @@ t.test('Every answer that a route declares is described, with each of its texts 
     const { operationId, responses } = operationOf(route)
     const declared = Object.entries(route.schema.response as Record<string, any>)
     for (const [status, { type, properties, enum: plain, contentMediaType }] of declared) {
-      const answer = responses[status]
-      if (!t.ok(answer, `${operationId} ${status}`)) continue
+      const response = responses[status]
+      if (!t.ok(response, `${operationId} ${status}`)) continue
       if (type === 'null') {
-        t.equal(answer!.content, undefined, `${operationId} ${status} has no body`)
+        t.equal(response!.content, undefined, `${operationId} ${status} has no body`)
         continue
       }
-      const media = answer!.content![contentMediaType ?? (plain ? 'text/plain' : 'application/json')]!
+      const media = response!.content![contentMediaType ?? (plain ? 'text/plain' : 'application/json')]!
       const values = Object.values(media.examples).map(({ value }) => value as { message?: string })
       const texts: string[] = plain ?? properties?.message?.enum ?? []
       const shown = values.map(value => plain ? value : value.message)

@@ -7,7 +7,7 @@ import { buildApp } from '#lib/app.js'
 import { recordResponses } from '../responses.ts'
 import { build, createDatabase, inject, testConfig } from '../helper.ts'
 
-t.test('GET /readyz answers 200 when the database answers and its schema is up to date', async t => {
+t.test('GET /readyz returns 200 when the database answers and its schema is up to date', async t => {
   const app = await build(t)
   const response = await inject(app, 'GET', '/readyz')
   t.equal(response.statusCode, 200)
@@ -15,7 +15,7 @@ t.test('GET /readyz answers 200 when the database answers and its schema is up t
   t.strictSame(response.json(), { message: 'Ready' })
 })
 
-t.test('GET /readyz answers 503 as long as a migration is missing', async t => {
+t.test('GET /readyz returns 503 as long as a migration is missing', async t => {
   const lines: { level: number, reqId: string, err: { message: string } }[] = []
   const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
   const app = await build(t, {}, createLogger('warn', stream))
@@ -30,21 +30,21 @@ t.test('GET /readyz answers 503 as long as a migration is missing', async t => {
   t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200, 'ready again')
 })
 
-t.test('GET /readyz answers 503 when there is no schema at all', async t => {
+t.test('GET /readyz returns 503 when there is no schema at all', async t => {
   const app = await build(t)
   await app.sql`DROP TABLE pgmigrations`
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
 })
 
-t.test('GET /readyz answers 503 when the database is gone', async t => {
+t.test('GET /readyz returns 503 when the database is gone', async t => {
   const app = await build(t)
   await app.sqlProbe.end({ timeout: 0 })
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
 })
 
-t.test('GET /readyz answers 503 while the service stops, GET /livez goes on', async t => {
+t.test('GET /readyz returns 503 while the service stops, GET /livez goes on', async t => {
   const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), PORT: '0' }))
   recordResponses(app)
   const stop = new EventEmitter()

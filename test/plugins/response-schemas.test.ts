@@ -51,15 +51,15 @@ await app.ready()
 
 /** The texts that a route declares for each status; a schema that is not about texts stands for itself. */
 function declared (route: string) {
-  const answers = Object.entries(routes.get(route)!.schema!.response as Record<string, typeof ok>)
-  return Object.fromEntries(answers.map(([status, schema]) => {
+  const responses = Object.entries(routes.get(route)!.schema!.response as Record<string, typeof ok>)
+  return Object.fromEntries(responses.map(([status, schema]) => {
     const { message } = schema.properties as { message?: { enum: string[] } }
     return [status, message ? message.enum.toSorted() : schema]
   }))
 }
 
 t.test('A route declares the answers that its other options imply', async t => {
-  const table: [route: string, answers: object][] = [
+  const table: [route: string, responses: object][] = [
     ['GET /bare', {}],
     ['GET /plain', { 200: ok }],
     ['POST /body', { 200: ok, 400: ['Validation error'] }],
@@ -80,7 +80,7 @@ t.test('A route declares the answers that its other options imply', async t => {
       500: ['Failed to do it', 'No disk'],
     }],
   ]
-  for (const [route, answers] of table) t.strictSame(declared(route), answers, route)
+  for (const [route, responses] of table) t.strictSame(declared(route), responses, route)
 })
 
 t.test('The schema that a route is given stays as it is', async t => {

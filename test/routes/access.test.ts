@@ -241,13 +241,13 @@ for (const [operation, access] of Object.entries({ ...OPERATIONS, ...ADDITIONS }
   const allowed = access === ANY ? ROLES : access
   const others = ROLES.filter(role => !allowed.includes(role))
 
-  t.test(`${operation} answers 401 without a valid token`, async t => {
+  t.test(`${operation} returns 401 without a valid token`, async t => {
     const headers = refused(allowed[0]!)
-    const answers = await Promise.all(headers.map(async ([what, authorization]) => {
+    const responses = await Promise.all(headers.map(async ([what, authorization]) => {
       const response = await send(authorization)
       return [what, response.statusCode, response.json()]
     }))
-    t.strictSame(answers, headers.map(([what, , message]) => [what, 401, { message }]))
+    t.strictSame(responses, headers.map(([what, , message]) => [what, 401, { message }]))
   })
 
   t.test(`${operation} lets in ${access === ANY ? 'every role' : allowed.join(', ')}`, async t => {
@@ -262,7 +262,7 @@ for (const [operation, access] of Object.entries({ ...OPERATIONS, ...ADDITIONS }
   })
 
   if (access !== ANY) {
-    t.test(`${operation} answers 403 to other roles: ${others.join(', ') || 'unknown ones'}`, async t => {
+    t.test(`${operation} returns 403 to other roles: ${others.join(', ') || 'unknown ones'}`, async t => {
       const tokens = [
         ...others.map(role => people[role].token),
         ...['', 'admin', 'ROOT', ' ADMIN', 'ADMIN\0', 7, true, null, undefined, {}, ROLES, ['ADMIN']]

@@ -44,7 +44,7 @@ function invalid (t: Test, response: Awaited<ReturnType<typeof inject>>, paths: 
 const NO_OBJECTS = ['[]', '[{}]', '"text"', 'null', '7', 'true']
 
 t.test('POST /auth/register', async t => {
-  t.test('answers 201 with the account and a token', async t => {
+  t.test('returns 201 with the account and a token', async t => {
     const body = account()
     const response = await register(body)
     const { user, token, ...others } = response.json()
@@ -211,7 +211,7 @@ t.test('POST /auth/register', async t => {
     t.strictSame([...await app.sql`SELECT id FROM users WHERE email = ${String(body.email)}`], [])
   })
 
-  t.test('answers 409 for an email that has an account, and leaves that as it is', async t => {
+  t.test('returns 409 for an email that has an account, and leaves that as it is', async t => {
     const body = account()
     await register(body)
     const before = await stored(body.email)
@@ -238,7 +238,7 @@ t.test('POST /auth/login', async t => {
   const { user: { id } } = (await register(body)).json()
   const email = String(body.email)
 
-  t.test('answers 200 with userId, email, role and a token', async t => {
+  t.test('returns 200 with userId, email, role and a token', async t => {
     const response = await login({ email, password: PASSWORD })
     const { user, token, ...others } = response.json()
     t.equal(response.statusCode, 200)
@@ -262,7 +262,7 @@ t.test('POST /auth/login', async t => {
     })
   }
 
-  t.test('answers 401 to what are not the credentials of an account', async t => {
+  t.test('returns 401 to what are not the credentials of an account', async t => {
     const idp = await person(app)
     const broken = await person(app, 'STUDENT', { password: await argon2.hash('!') })
     const table: [string, { email: string, password: string }][] = [
@@ -293,7 +293,7 @@ t.test('POST /auth/login', async t => {
     t.equal((await login({ email: long.email, password: `${'x'.repeat(200)}2` })).statusCode, 401)
   })
 
-  t.test('answers 400 to an empty password', async t => {
+  t.test('returns 400 to an empty password', async t => {
     for (const address of [email, newEmail()]) {
       const response = await login({ email: address, password: '' })
       t.strictSame([response.statusCode, response.json()], [400, { message: 'All fields are required' }])
@@ -325,7 +325,7 @@ t.test('POST /auth/login', async t => {
 })
 
 t.test('GET /auth/me', async t => {
-  t.test('answers 200 with the user as they see themselves', async t => {
+  t.test('returns 200 with the user as they see themselves', async t => {
     const ada = await person(app)
     const response = await ada.inject('GET', '/auth/me')
     t.equal(response.statusCode, 200)
@@ -382,14 +382,14 @@ t.test('GET /auth/me', async t => {
     t.equal((await me(app.issueToken({ id: ada.id, role: 'CLUB_HEAD' }))).json().user.role, 'ADMIN')
   })
 
-  t.test('answers 401 when the user no longer exists', async t => {
+  t.test('returns 401 when the user no longer exists', async t => {
     const ada = await person(app)
     await app.sql`DELETE FROM users WHERE id = ${ada.id}`
     const response = await ada.inject('GET', '/auth/me')
     t.strictSame([response.statusCode, response.json()], [401, { message: 'Unauthorized' }])
   })
 
-  t.test('answers 401 when the token names no user', async t => {
+  t.test('returns 401 when the token names no user', async t => {
     for (const sub of [undefined, '', 'not-a-uuid', 'nul\u0000', '\ud800', 'x'.repeat(5000)]) {
       const claims = { role: 'STUDENT', ...sub === undefined ? {} : { sub } }
       const response = await me(app.jwt.sign(claims as { sub: string, role: 'STUDENT' }))
@@ -398,7 +398,7 @@ t.test('GET /auth/me', async t => {
     }
   })
 
-  t.test('answers 401 without a valid token', async t => {
+  t.test('returns 401 without a valid token', async t => {
     const none = await inject(app, 'GET', '/auth/me')
     t.strictSame([none.statusCode, none.json()], [401, { message: 'Access token required' }])
     const garbage = await me('garbage')

@@ -136,7 +136,7 @@ for (const [operation, failure, role, payload] of FAILURES) {
   })
 }
 
-t.test('POST /auth/register and /auth/login answer their 500 when a token cannot be signed', async t => {
+t.test('POST /auth/register and /auth/login return their 500 when a token cannot be signed', async t => {
   const app = await build(t)
   await inject(app, 'POST', '/auth/register', ACCOUNT)
   Object.assign(app, { issueToken () { throw new Error('no key') } })
@@ -146,7 +146,7 @@ t.test('POST /auth/register and /auth/login answer their 500 when a token cannot
   t.strictSame([login.statusCode, login.json()], [500, { message: 'Login failed' }])
 })
 
-t.test('Past MAX_REQUESTS every operation answers 503', async t => {
+t.test('Past MAX_REQUESTS every operation returns 503', async t => {
   const app = await build(t, { MAX_REQUESTS: '1' })
   const people = await addPeople(app)
   const operations: [operation: string, role?: Role, payload?: object][] = [

@@ -230,7 +230,7 @@ t.test('GET /feeds/clubs/:id.ics is a calendar of the events of a club', async t
   t.strictSame([empties.name, empties.events], ['Idle folk', []])
 })
 
-t.test('GET /feeds/clubs/:id.ics answers 404 for an unknown club', async t => {
+t.test('GET /feeds/clubs/:id.ics returns 404 for an unknown club', async t => {
   for (const id of [randomUUID(), 'unknown', '%00', 'x'.repeat(10_000), '%F0%9F%98%80', '..ics', '']) {
     assertResponse(t, await inject(app, 'GET', `/feeds/clubs/${id}.ics`), 404, { message: 'Club not found' },
       id.slice(0, 40))

@@ -99,7 +99,7 @@ t.test('An account that is deleted has no calendar', async t => {
   assertResponse(t, await ada.inject('DELETE', '/me/calendar'), 404, GONE)
 })
 
-t.test('GET /feeds/me/:token.ics answers 404 to whatever is no token', async t => {
+t.test('GET /feeds/me/:token.ics returns 404 to whatever is no token', async t => {
   const [{ hash }] = await app.sql<[{ hash: string }]>`SELECT token_hash AS hash FROM calendar_tokens LIMIT 1`
   for (const token of [hash, 'unknown', '', '%00', 'x'.repeat(10_000), "'", '..']) {
     assertResponse(t, await inject(app, 'GET', `/feeds/me/${token}.ics`), 404, GONE, token.slice(0, 50))
@@ -167,7 +167,7 @@ t.test('GET /me/export of somebody who has done nothing is all but empty', async
   t.strictSame(others, { blogs: [], registrations: [], likes: [], calendar: null })
 })
 
-t.test('GET /me/export answers 401 when the account is gone', async t => {
+t.test('GET /me/export returns 401 when the account is gone', async t => {
   const ada = await person(app)
   await app.sql`DELETE FROM users WHERE id = ${ada.id}`
   const response = await ada.inject('GET', '/me/export')

@@ -16,7 +16,7 @@ const { sql } = app
 const stored = async (email: string) => (await sql`SELECT * FROM users WHERE email = ${email}`)[0]
 const accepts = async (email: string, password: string) => verifyPassword((await stored(email))!.password, password)
 
-t.test('createAccount stores the password hashed, and tells it nobody', async t => {
+t.test('createAccount stores a hash of the password, and does not return it', async t => {
   const account = await createAccount(sql, { ...GRACE, password: PASSWORD })
   const row = await stored(GRACE.email)
   t.strictSame(account, { id: row!.id, ...GRACE })
@@ -25,14 +25,14 @@ t.test('createAccount stores the password hashed, and tells it nobody', async t 
   t.equal(await accepts(GRACE.email, PASSWORD), true)
 })
 
-t.test('createAccount leaves an account that exists as it is', async t => {
+t.test('createAccount leaves an existing account unchanged', async t => {
   const { email } = await person(app)
   const before = await stored(email)
   t.equal(await createAccount(sql, { ...GRACE, email, password: PASSWORD }), undefined)
   t.strictSame(await stored(email), before)
 })
 
-t.test('of several createAccount for one email one makes it', async t => {
+t.test('Of concurrent createAccount calls for one email, one creates the account', async t => {
   const account = { ...GRACE, email: 'race@example.org', password: PASSWORD }
   const outcomes = await Promise.all(Array.from({ length: 5 }, () => createAccount(sql, account)))
   t.equal(outcomes.filter(Boolean).length, 1)
@@ -58,7 +58,7 @@ t.test('setPassword', async t => {
   t.equal(await setPassword(sql, 'nobody@example.org', PASSWORD), undefined)
 })
 
-t.test('listAccounts lists the newest first, ties by id', async t => {
+t.test('listAccounts sorts by newest, then by id', async t => {
   const dates = ['2990-01-01', '2990-01-02', '2990-01-02', '2990-01-02']
   const people = await Promise.all(dates.map(date => person(app, 'STUDENT', { created_at: date })))
   const [oldest, ...tied] = people.map(({ id }) => id)
@@ -68,7 +68,7 @@ t.test('listAccounts lists the newest first, ties by id', async t => {
   for (const account of accounts) t.strictSame(Object.keys(account).sort(), KEYS)
 })
 
-t.test('ensureAdmin makes the account that is missing, and finds it from then on', async t => {
+t.test('ensureAdmin creates a missing account once', async t => {
   const email = 'first@example.org'
   const { outcome, id } = await ensureAdmin(sql, email, PASSWORD)
   t.equal(outcome, 'created')
@@ -80,7 +80,7 @@ t.test('ensureAdmin makes the account that is missing, and finds it from then on
   t.equal((await stored(email))!.password, row!.password)
 })
 
-t.test('ensureAdmin makes an account that exists ADMIN, and keeps its password', async t => {
+t.test('ensureAdmin makes an existing account an admin, and keeps its password', async t => {
   const { id, email } = await person(app, 'CLUB_HEAD')
   await setPassword(sql, email, PASSWORD)
   const { role, updated_at: updated, ...before } = (await stored(email))!
@@ -89,11 +89,11 @@ t.test('ensureAdmin makes an account that exists ADMIN, and keeps its password',
   t.equal(await accepts(email, PASSWORD), true)
 })
 
-t.test('of five ensureAdmin at once one makes the account, and four find it', async t => {
+t.test('Of five concurrent ensureAdmin calls, one creates the account and four find it', async t => {
   const email = 'only@example.org'
   let running: Promise<{ outcome: string }[]>
   await sql.begin(async sql => {
-    // Nobody gets past the first look before all five have arrived at it.
+    // Wait until all five have looked for the account and found none.
     await sql`LOCK TABLE users IN EXCLUSIVE MODE`
     running = Promise.all(Array.from({ length: 5 }, () => ensureAdmin(app.sql, email, PASSWORD)))
     while ((await app.sql`SELECT FROM pg_locks WHERE relation = 'users'::regclass AND NOT granted`).length < 5) {

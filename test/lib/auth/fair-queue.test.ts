@@ -4,14 +4,14 @@ import t, { type Test } from 'tap'
 
 import { FairQueue } from '#lib/auth/fair-queue.js'
 
-/** A queue that runs one at a time, of those that wait in six places. */
+/** A queue with a concurrency of one and six places. */
 function start () {
   const queue = new FairQueue({ concurrency: 1, places: 6, maxWait: 1000, refusal: () => new Error('refused') })
   const begun: string[] = []
   const outcomes: Record<string, string> = {}
   const ends: (() => void)[] = []
 
-  /** Adds work, which ends when it is told to. */
+  /** Adds a task that runs until `finish`. */
   function add (key: string, name: string) {
     const work = () => new Promise<void>(resolve => {
       begun.push(name)
@@ -21,7 +21,7 @@ function start () {
       () => { outcomes[name] = 'done' }, error => { outcomes[name] = (error as Error).message })
   }
 
-  /** Ends what runs, until nothing waits any more. */
+  /** Finishes tasks until the queue is empty. */
   async function runAll () {
     while (ends.length > 0) {
       ends.shift()!()
@@ -32,13 +32,13 @@ function start () {
   return { queue, begun, outcomes, add, runAll }
 }
 
-/** Lets time pass for the queue. */
+/** Advances the clock of the queue. */
 function later (t: Test, milliseconds: number) {
   const now = performance.now() + milliseconds
   t.intercept(performance, 'now', { value: () => now })
 }
 
-t.test('Those that wait take turns by their key, however many of one came first', async t => {
+t.test('Keys take turns, however many tasks of one came first', async t => {
   const { queue, begun, add, runAll } = start()
   for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2']) add(name[0]!, name)
   await setImmediate()
@@ -48,7 +48,7 @@ t.test('Those that wait take turns by their key, however many of one came first'
   t.strictSame([queue.running, queue.waiting], [0, 0])
 })
 
-t.test('A key that comes back goes to the end of the line', async t => {
+t.test('A key that returns goes to the end of the queue', async t => {
   const { begun, add, runAll } = start()
   for (const name of ['a1', 'b1', 'c1', 'a2']) add(name[0]!, name)
   await setImmediate()
@@ -58,7 +58,7 @@ t.test('A key that comes back goes to the end of the line', async t => {
   t.strictSame(begun, ['a1', 'b1', 'c1', 'a2', 'b2'])
 })
 
-t.test('A key alone may have all places, and no more', async t => {
+t.test('A single key may use all places, and no more', async t => {
   const { queue, outcomes, add, runAll } = start()
   const all = Array.from({ length: 9 }, (_, n) => add('a', `a${n}`))
   t.equal(queue.waiting, 6)
@@ -70,7 +70,7 @@ t.test('A key alone may have all places, and no more', async t => {
   t.resolves(queue.assertPlace('a'))
 })
 
-t.test('When all places are taken, the newest of the key that holds most give way to others', async t => {
+t.test('When all places are taken, the newest task of the key with the most gives way to other keys', async t => {
   const { queue, begun, outcomes, add, runAll } = start()
   const all = Array.from({ length: 7 }, (_, n) => add('a', `a${n}`))
   await queue.assertPlace('b')
@@ -81,14 +81,14 @@ t.test('When all places are taken, the newest of the key that holds most give wa
   for (const key of ['a', 'b', 'c']) await t.rejects(queue.assertPlace(key), `${key} has its share`)
   all.push(add('d', 'd1'))
   await setImmediate()
-  t.match(outcomes, { a2: 'refused' }, 'of those that hold as many, the one whose turn is next')
-  await t.rejects(queue.assertPlace('d'), 'nobody has two more than it')
+  t.match(outcomes, { a2: 'refused' }, 'among equals, the one whose turn is next')
+  await t.rejects(queue.assertPlace('d'), 'no key has two more than it')
   await runAll()
   await Promise.all(all)
   t.strictSame(begun, ['a0', 'a1', 'b1', 'c1', 'd1', 'b2', 'c2'])
 })
 
-t.test('Work that waited for too long is refused when it is its turn, and the next one begins', async t => {
+t.test('A task that waited too long is rejected when its turn comes, and the next one starts', async t => {
   const { begun, outcomes, add, runAll } = start()
   const old = ['a1', 'a2', 'b1'].map(name => add(name[0]!, name))
   later(t, 1001)
@@ -99,13 +99,13 @@ t.test('Work that waited for too long is refused when it is its turn, and the ne
   t.strictSame(outcomes, { a1: 'done', a2: 'refused', b1: 'refused', c1: 'done' })
 })
 
-t.test('Work that fails makes room, too', async t => {
+t.test('A task that fails frees its place', async t => {
   const { queue } = start()
   await t.rejects(queue.run('a', async () => { throw new Error('of the work') }), { message: 'of the work' })
   t.strictSame([queue.running, queue.waiting], [0, 0])
 })
 
-t.test('Refusals are held back, but no more of them than there are places', async t => {
+t.test('Rejections are delayed, at most as many at a time as there are places', async t => {
   const { queue, add, runAll } = start()
   const all = Array.from({ length: 7 }, () => add('a', 'a'))
   const begin = performance.now()

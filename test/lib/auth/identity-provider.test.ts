@@ -13,25 +13,25 @@ import { CLIENT, fails, closesConnection, html, never, newKey, startFakeProvider
 const DISCOVERY = '/.well-known/openid-configuration'
 const DAY = 24 * 60 * 60 * 1000
 
-/** What the service knows of the provider at this address. */
 const log = { warn () {} }
+/** The provider with this issuer, as the service uses it. */
 const at = (issuer: string, variables: NodeJS.Dict<string> = {}) =>
   new IdentityProvider(testConfig({ IDP_ISSUER: issuer, ...CLIENT, ...variables }), log)
 
-/** A provider and the service's view of it. */
+/** A fake provider, and the client for it. */
 async function start (t: Test) {
   const fake = await startFakeProvider(t)
   return { fake, idp: at(fake.issuer) }
 }
 
-/** Lets time pass for whoever asks for it by Date.now(). */
+/** Advances Date.now(). */
 function later (t: Test, milliseconds: number) {
   const now = Date.now.bind(Date)
   t.intercept(Date, 'now', { value: () => now() + milliseconds })
 }
 
 t.test('Discovery', async t => {
-  t.test('Nothing is asked before the first use, and no more than once', async t => {
+  t.test('is fetched on first use, and only once', async t => {
     const { fake, idp } = await start(t)
     t.strictSame(fake.requests, [])
     const urls = await Promise.all([idp.authorizationUrl('one', 'nonce'), idp.authorizationUrl('two', 'nonce')])
@@ -42,7 +42,7 @@ t.test('Discovery', async t => {
     t.strictSame(fake.requests, [DISCOVERY, '/keys', '/token', '/userinfo'])
   })
 
-  t.test('It is asked for again after a day', async t => {
+  t.test('is fetched again after a day', async t => {
     const { fake, idp } = await start(t)
     await idp.authorizationUrl('state', 'nonce')
     later(t, DAY - 60_000)
@@ -54,7 +54,7 @@ t.test('Discovery', async t => {
     t.equal(fake.requests.length, 2)
   })
 
-  t.test('It is asked for again after a failure', async t => {
+  t.test('is fetched again after a failure', async t => {
     const { fake, idp } = await start(t)
     const { [DISCOVERY]: metadata } = fake.responses
     fake.responses[DISCOVERY] = fails
@@ -67,7 +67,7 @@ t.test('Discovery', async t => {
     t.match(await idp.authorizationUrl('state', 'nonce'), `${fake.issuer}/authorize?`)
   })
 
-  t.test('The path of an issuer stays in front, with or without a closing slash', async t => {
+  t.test('keeps the path of the issuer, with or without a trailing slash', async t => {
     for (const path of ['/realms/community', '/realms/community/']) {
       const fake = await startFakeProvider(t)
       const issuer = `${fake.issuer}${path}`
@@ -78,12 +78,12 @@ t.test('Discovery', async t => {
     }
   })
 
-  t.test('A document of no use is an error, and nothing is asked of what it names', async t => {
+  t.test('rejects an invalid document, and requests nothing that it names', async t => {
     const { fake, idp } = await start(t)
-    const table: [what: string, answer: typeof fake.responses[string]][] = [
+    const table: [what: string, response: typeof fake.responses[string]][] = [
       ['HTML', html],
       ['503', fails],
-      ['no answer', closesConnection],
+      ['no response', closesConnection],
       ['null', null],
       ['a text', 'text'],
       ['an array', []],
@@ -95,8 +95,8 @@ t.test('Discovery', async t => {
       ].map(value => [`${name}: ${value}`, { ...fake.metadata, [name]: value }] as [string, object])),
     ]
     fake.responses['/elsewhere'] = fake.metadata
-    for (const [what, answer] of table) {
-      fake.responses[DISCOVERY] = answer
+    for (const [what, response] of table) {
+      fake.responses[DISCOVERY] = response
       await t.rejects(idp.authorizationUrl('state', 'nonce'), what)
     }
     t.strictSame(new Set(fake.requests), new Set([DISCOVERY]))
@@ -104,7 +104,7 @@ t.test('Discovery', async t => {
     t.ok(await idp.authorizationUrl('state', 'nonce'))
   })
 
-  t.test('A provider that is down is an error', async t => {
+  t.test('fails while the provider is down', async t => {
     const { fake, idp } = await start(t)
     await fake.close()
     await t.rejects(idp.authorizationUrl('state', 'nonce'))
@@ -114,19 +114,19 @@ t.test('Discovery', async t => {
   })
 })
 
-t.test('A provider that does not answer, or not to the end, is waited for only so long', async t => {
+t.test('A provider that stalls is a timeout', async t => {
   const stalls: typeof never = (response?: { write (text: string): void }) => { response!.write('{"a":') }
-  // Not even when garbage is collected meanwhile, which takes the signal of some fetch() along.
+  // Collect garbage meanwhile: in some versions of Node.js, fetch() then loses its signal, and with it the timeout.
   setFlagsFromString('--expose-gc')
   const collecting = setInterval(runInNewContext('gc') as () => void, 100)
   t.teardown(() => clearInterval(collecting))
   await Promise.all([never, stalls].map(async slow => {
-    const answers = await Promise.all([DISCOVERY, '/keys', '/token', '/userinfo'].map(async path => {
+    const responses = await Promise.all([DISCOVERY, '/keys', '/token', '/userinfo'].map(async path => {
       const { fake, idp } = await start(t)
       fake.responses[path] = slow
       return { fake, idp }
     }))
-    const [discovery, keys, token, userinfo] = answers as [typeof answers[0], ...typeof answers]
+    const [discovery, keys, token, userinfo] = responses as [typeof responses[0], ...typeof responses]
     await Promise.all([
       t.rejects(discovery.idp.authorizationUrl('state', 'nonce')),
       t.rejects(keys!.idp.verifyIdToken(await keys!.fake.idToken())),
@@ -136,7 +136,7 @@ t.test('A provider that does not answer, or not to the end, is waited for only s
   }))
 })
 
-t.test('An authorization address keeps what the discovery document says', async t => {
+t.test('The authorization URL has the parameters of the request', async t => {
   const { fake, idp } = await start(t)
   const { origin, pathname, searchParams } = new URL(await idp.authorizationUrl('the state', 'nonce'))
   t.strictSame([origin, pathname], [fake.issuer, '/authorize'])
@@ -153,7 +153,7 @@ t.test('An authorization address keeps what the discovery document says', async 
   })
 })
 
-t.test('A code is exchanged by the client that was registered', async t => {
+t.test('The code is exchanged with the client credentials', async t => {
   const { fake, idp } = await start(t)
   fake.responses['/token'] = { access_token: 'the token', token_type: 'Bearer' }
   t.equal(await idp.exchangeCode('the code'), 'the token')
@@ -166,54 +166,54 @@ t.test('A code is exchanged by the client that was registered', async t => {
   })
 })
 
-t.test('An answer without an access token has none', async t => {
+t.test('A token response without an access token yields none', async t => {
   const { fake, idp } = await start(t)
-  for (const answer of [{}, { token_type: 'Bearer' }, { error: 'server_error' }, []]) {
-    fake.responses['/token'] = answer
-    t.equal(await idp.exchangeCode('code'), undefined, JSON.stringify(answer))
+  for (const response of [{}, { token_type: 'Bearer' }, { error: 'server_error' }, []]) {
+    fake.responses['/token'] = response
+    t.equal(await idp.exchangeCode('code'), undefined, JSON.stringify(response))
   }
 })
 
-t.test('A code that is not exchanged is an error that tells neither code, secret nor answer', async t => {
+t.test('A failed exchange is an error that discloses neither the code, the secret nor the response', async t => {
   const { fake, idp } = await start(t)
-  const [code, answered] = [randomUUID(), randomUUID()]
-  const table: [what: string, answer: typeof fake.responses[string]][] = [
+  const [code, quoted] = [randomUUID(), randomUUID()]
+  const table: [what: string, response: typeof fake.responses[string]][] = [
     ['HTML', html],
     ['503', fails],
-    ['no answer', closesConnection],
+    ['no response', closesConnection],
     ['null', null],
     ['a wrong code', response => {
-      response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: answered }))
+      response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: quoted }))
     }],
     ['no JSON', response => {
-      response.setHeader('content-type', 'application/json').end(`{"access_token": ${answered}`)
+      response.setHeader('content-type', 'application/json').end(`{"access_token": ${quoted}`)
     }],
     ['a redirect', response => { response.writeHead(307, { location: `${fake.issuer}/elsewhere` }).end() }],
   ]
-  for (const [what, answer] of table) {
-    fake.responses['/token'] = answer
+  for (const [what, response] of table) {
+    fake.responses['/token'] = response
     const error = await idp.exchangeCode(code).then(() => undefined, error => error)
     t.match(error, { message: /^The identity provider does not exchange the code: / }, what)
     const told = inspect(error, { depth: Infinity, showHidden: true })
-    for (const secret of [code, CLIENT.IDP_CLIENT_SECRET, fake.received.at(-1)!.authorization!, answered.slice(0, 8)]) {
-      t.notOk(told.includes(secret), `${what} does not tell ${secret}`)
+    for (const secret of [code, CLIENT.IDP_CLIENT_SECRET, fake.received.at(-1)!.authorization!, quoted.slice(0, 8)]) {
+      t.notOk(told.includes(secret), `${what} does not disclose ${secret}`)
     }
   }
   t.notOk(fake.requests.includes('/elsewhere'))
 })
 
-t.test('Who holds an access token is asked with it', async t => {
+t.test('The profile is fetched with the access token', async t => {
   const { fake, idp } = await start(t)
   await idp.fetchIdentity('the token')
   t.match(fake.received.at(-1), { path: '/userinfo', authorization: 'Bearer the token' })
 })
 
-t.test('Nobody is known when the provider does not tell', async t => {
+t.test('A failed profile request yields no identity', async t => {
   const { fake, idp } = await start(t)
-  const table: [what: string, answer: typeof fake.responses[string]][] = [
+  const table: [what: string, response: typeof fake.responses[string]][] = [
     ['HTML', html],
     ['503', fails],
-    ['no answer', closesConnection],
+    ['no response', closesConnection],
     ['null', null],
     ['no subject', { ...fake.claims, sub: undefined }],
     ['an empty subject', { ...fake.claims, sub: '' }],
@@ -221,14 +221,14 @@ t.test('Nobody is known when the provider does not tell', async t => {
     ['a redirect', response => { response.writeHead(302, { location: `${fake.issuer}/elsewhere` }).end() }],
   ]
   fake.responses['/elsewhere'] = fake.claims
-  for (const [what, answer] of table) {
-    fake.responses['/userinfo'] = answer
+  for (const [what, response] of table) {
+    fake.responses['/userinfo'] = response
     t.equal(await idp.fetchIdentity('token'), undefined, what)
   }
-  t.equal(await idp.fetchIdentity('a\ntoken'), undefined, 'what cannot be a header')
+  t.equal(await idp.fetchIdentity('a\ntoken'), undefined, 'a token that cannot be a header')
 })
 
-/** Every claim that the fake provider sends by itself, left out. */
+/** `undefined` for each of these claims, which removes the defaults of the fake provider. */
 const without = (claims: object) => Object.fromEntries(Object.keys(claims).map(name => [name, undefined]))
 
 t.test('Claims', async t => {
@@ -277,19 +277,19 @@ t.test('email_verified', async t => {
 
   for (const claim of [true, 'true']) {
     const what = JSON.stringify(claim)
-    t.strictSame(await emails(byClaim, { email_verified: claim }), [email, email], `${what} does`)
-    t.strictSame(await emails(assuming, { email_verified: claim }), [email, email], `${what} does, where it is assumed`)
+    t.strictSame(await emails(byClaim, { email_verified: claim }), [email, email], `${what} verifies`)
+    t.strictSame(await emails(assuming, { email_verified: claim }), [email, email], `${what} verifies, also if assumed`)
   }
   const others = [
     false, 'false', null, 0, 1, '', '0', '1', 'no', 'yes', 'True', 'TRUE', 'False', ' true', [], [true], ['true'], {},
   ]
   for (const claim of others) {
     const [what, none] = [JSON.stringify(claim), [undefined, undefined]]
-    t.strictSame(await emails(byClaim, { email_verified: claim }), none, `${what} does not`)
-    t.strictSame(await emails(assuming, { email_verified: claim }), none, `${what} does not, even where it is assumed`)
+    t.strictSame(await emails(byClaim, { email_verified: claim }), none, `${what} does not verify`)
+    t.strictSame(await emails(assuming, { email_verified: claim }), none, `${what} does not verify, even if assumed`)
   }
-  t.strictSame(await emails(byClaim, {}), [undefined, undefined], 'nor does a provider without the claim')
-  t.strictSame(await emails(assuming, {}), [email, email], 'but where the operator vouches for it')
+  t.strictSame(await emails(byClaim, {}), [undefined, undefined], 'a missing claim does not verify')
+  t.strictSame(await emails(assuming, {}), [email, email], 'a missing claim verifies if assumed')
 })
 
 t.test('An ID token', async t => {
@@ -303,7 +303,7 @@ t.test('An ID token', async t => {
   const publicKey = new TextEncoder().encode(await exportSPKI(fake.rsa.publicKey))
   const modulus = Buffer.from(fake.rsa.jwk.n!, 'base64url')
 
-  t.test('verifies by RS256 and ES256, for one audience of several, with a clock that is a minute off', async t => {
+  t.test('verifies with RS256 and ES256, for one of several audiences, and within a minute of clock skew', async t => {
     const tokens: Record<string, Promise<string>> = {
       RS256: fake.idToken(),
       ES256: fake.idToken({}, { alg: 'ES256', kid: 'two' }, ecdsa.key),
@@ -322,7 +322,7 @@ t.test('An ID token', async t => {
     }
   })
 
-  t.test('does not verify in any other way, which is an error that tells no claim', async t => {
+  t.test('does not verify otherwise, with an error that discloses no claim', async t => {
     const good = await fake.idToken()
     const [header, payload, signature] = good.split('.') as [string, string, string]
     const claims = JSON.parse(Buffer.from(payload, 'base64url').toString())
@@ -364,27 +364,27 @@ t.test('An ID token', async t => {
       t.match(error, { message: /^The ID token does not verify: / }, what)
       const told = inspect(error, { depth: Infinity, showHidden: true })
       for (const secret of [String(fake.claims.email), ...token.split('.').slice(1)].filter(Boolean)) {
-        t.notOk(told.includes(secret), `${what} does not tell ${secret}`)
+        t.notOk(told.includes(secret), `${what} does not disclose ${secret}`)
       }
     }
     t.notOk(fake.requests.includes('/other'))
   })
 })
 
-t.test('Keys that are not to be had make no token verify', async t => {
+t.test('No token verifies while the keys cannot be fetched', async t => {
   const { fake, idp } = await start(t)
   const { '/keys': keys } = fake.responses
-  for (const answer of [html, fails, closesConnection, null, {}, { keys: 7 }, { keys: [] }, { keys: [{}] }]) {
-    fake.responses['/keys'] = answer
+  for (const response of [html, fails, closesConnection, null, {}, { keys: 7 }, { keys: [] }, { keys: [{}] }]) {
+    fake.responses['/keys'] = response
     await t.rejects(at(fake.issuer).verifyIdToken(await fake.idToken()))
   }
   fake.responses['/keys'] = fails
   await t.rejects(idp.verifyIdToken(await fake.idToken()))
   fake.responses['/keys'] = keys!
-  t.match(await idp.verifyIdToken(await fake.idToken()), { id: fake.claims.sub }, 'they are asked for again')
+  t.match(await idp.verifyIdToken(await fake.idToken()), { id: fake.claims.sub }, 'they are fetched again')
 })
 
-t.test('A key that is not known makes the keys be fetched again, at most once in half a minute', async t => {
+t.test('An unknown key id fetches the keys again, at most once in half a minute', async t => {
   const { fake, idp } = await start(t)
   const fetched = () => fake.requests.filter(path => path === '/keys').length
   await idp.verifyIdToken(await fake.idToken())
@@ -403,10 +403,10 @@ t.test('A key that is not known makes the keys be fetched again, at most once in
   for (let times = 0; times < 5; times++) {
     await t.rejects(idp.verifyIdToken(await fake.idToken({}, { kid: randomUUID() }, rotated.key)))
   }
-  t.equal(fetched(), 2, 'foreign names of keys fetch nothing more')
+  t.equal(fetched(), 2, 'unknown key ids fetch nothing more')
 })
 
-t.test('Google is known without asking, by both names that its ID tokens have', async t => {
+t.test('Google needs no discovery', async t => {
   const google = new IdentityProvider(testConfig(CLIENT), log)
   t.match(await google.authorizationUrl('state', 'nonce'), 'https://accounts.google.com/o/oauth2/v2/auth?')
   await t.rejects(google.verifyIdToken('text'), { message: 'The ID token does not verify: Invalid Compact JWS' })

@@ -2,7 +2,7 @@ import t from 'tap'
 
 import { chooseFrontend, decodeState, encodeState } from '#lib/auth/oauth-state.js'
 
-t.test('A state is base64url JSON, and reads as it was written', async t => {
+t.test('A state is base64url JSON, and decodes to what was encoded', async t => {
   const state = { n: 'nonce', r: '/événements?q=ÿÿÿ>>>???&to=😀#x', o: 'https://app.example.org' }
   const text = encodeState(state)
   t.match(text, /^[\w-]+$/)
@@ -14,20 +14,20 @@ t.test('Without a frontend the state has no origin', async t => {
   t.strictSame(decodeState(encodeState({ n: 'nonce', r: '/' })), { n: 'nonce', r: '/' })
 })
 
-t.test('What is no JSON is not read', async t => {
+t.test('Invalid JSON is a SyntaxError', async t => {
   for (const text of ['x', '', '%%%', encodeState({ n: 'n', r: '/' }).slice(0, -3)]) {
     t.throws(() => decodeState(text), SyntaxError, text)
   }
 })
 
-t.test('JSON that is no object says nothing', async t => {
+t.test('JSON that is not an object is an empty state', async t => {
   for (const json of ['null', '7', '"text"', '[]', 'true']) {
     const { n, r, o } = decodeState(Buffer.from(json).toString('base64url'))
     t.strictSame([n, r, o], [undefined, undefined, undefined], json)
   }
 })
 
-t.test('The frontend is the one with the host name of Origin, else of Referer, else the first', async t => {
+t.test('The frontend is chosen by the host name of Origin, then of Referer; the first one is the default', async t => {
   const [first, second, third] = ['https://app.example.org', 'http://127.0.0.1:5173', 'https://old.example.org:8443']
   const configured = [first, second, third]
   const table: [origin: string | undefined, referer: string | undefined, chosen: string][] = [
@@ -56,6 +56,6 @@ t.test('The frontend is the one with the host name of Origin, else of Referer, e
   t.equal(chooseFrontend([], second, second), undefined, 'none without configuration')
 
   const ports = ['http://localhost:4173', 'http://localhost:5173']
-  t.equal(chooseFrontend(ports, ports[1]), ports[1], 'of several with one host name the very origin')
-  t.equal(chooseFrontend(ports, 'http://localhost:9999'), ports[0], 'or else the first of them')
+  t.equal(chooseFrontend(ports, ports[1]), ports[1], 'the exact origin among several with the same host name')
+  t.equal(chooseFrontend(ports, 'http://localhost:9999'), ports[0], 'otherwise the first of them')
 })

@@ -8,14 +8,14 @@ import { hashingLoad, hashPassword, PLACEHOLDER, verifyPassword } from '#lib/aut
 
 const PARAMETERS = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/
 
-t.test('A password is hashed with argon2id, and a salt of its own', async t => {
+t.test('A password is hashed with argon2id and a random salt', async t => {
   const [one, other] = await Promise.all([hashPassword('correct horse'), hashPassword('correct horse')])
   t.match(one, PARAMETERS)
   t.match(other, PARAMETERS)
   t.not(one, other)
 })
 
-t.test('A hash verifies its own password and no other', async t => {
+t.test('A hash verifies only its own password', async t => {
   const password = 'Correct horse \u{1f40e}'
   const hash = await hashPassword(password)
   t.equal(await verifyPassword(hash, password), true)
@@ -24,13 +24,13 @@ t.test('A hash verifies its own password and no other', async t => {
   }
 })
 
-t.test('No password is long enough to be cut off', async t => {
+t.test('Long passwords are not truncated', async t => {
   const hash = await hashPassword('x'.repeat(5000))
   t.equal(await verifyPassword(hash, 'x'.repeat(5000)), true)
   t.equal(await verifyPassword(hash, 'x'.repeat(4999)), false)
 })
 
-t.test('No password matches the placeholder or a missing hash, after the work of a wrong one', async t => {
+t.test('No password matches the placeholder or a missing hash, and checking takes the usual time', async t => {
   for (const hash of [PLACEHOLDER, undefined]) {
     for (const password of ['', PLACEHOLDER, 'undefined', 'correct horse']) {
       const verifications = t.capture(argon2, 'verify', argon2.verify)
@@ -44,7 +44,7 @@ t.test('No password matches the placeholder or a missing hash, after the work of
   }
 })
 
-t.test('As many hashes are made at once as there are cores, and the next one waits for a thread', async t => {
+t.test('One hash runs on each core, and one more waits for a thread', async t => {
   const atOnce = Math.min(availableParallelism(), Number(process.env.UV_THREADPOOL_SIZE) || 4)
   const begun: (() => void)[] = []
   t.intercept(argon2, 'hash', { value: () => new Promise<void>(resolve => { begun.push(resolve) }) })
@@ -63,7 +63,7 @@ t.test('As many hashes are made at once as there are cores, and the next one wai
   t.match(hashingLoad(), { running: 0, waiting: 0 })
 })
 
-t.test('Whoever waited for too long is told to come back', async t => {
+t.test('A hash that waited too long is rejected with Retry-After', async t => {
   let release!: (hash: string) => void
   const released = new Promise<string>(resolve => { release = resolve })
   t.intercept(argon2, 'hash', { value: () => released })

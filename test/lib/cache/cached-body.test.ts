@@ -10,14 +10,14 @@ const MEGABYTE = 1024 * 1024
 const DECODERS: { [encoding: string]: (bytes: Buffer) => Buffer } = { br: brotliDecompressSync, gzip: gunzipSync }
 const text = Buffer.from(JSON.stringify({ name: 'Ünïcödé 😀', items: Array.from({ length: 500 }, (_, n) => n) }))
 
-/** The chunks of these pieces. */
+/** Collects these pieces into chunks. */
 function collect (...pieces: Buffer[]) {
   const collector = new ChunkCollector()
   for (const piece of pieces) collector.add(piece)
   return collector.end()
 }
 
-t.test('pieces are copied to chunks of a megabyte', async t => {
+t.test('Pieces are copied into chunks of a megabyte', async t => {
   t.strictSame(collect(), [Buffer.alloc(0)])
   const piece = randomBytes(MEGABYTE)
   const chunks = collect(...Array.from({ length: 10 }, () => piece))
@@ -32,23 +32,23 @@ t.test('pieces are copied to chunks of a megabyte', async t => {
   t.strictSame(Buffer.concat(parts), big)
 })
 
-t.test('a hash is that of the bytes, however they are divided', async t => {
+t.test('The hash depends on the bytes, not on the chunks', async t => {
   const bytes = randomBytes(9 * MEGABYTE)
   const hash = await hashChunks([bytes])
-  t.match(hash, /^[\w-]{43}$/, 'that an entity tag can be made of')
+  t.match(hash, /^[\w-]{43}$/, 'valid in an entity tag')
   t.equal(await hashChunks(collect(bytes.subarray(0, 7 * MEGABYTE), bytes.subarray(7 * MEGABYTE))), hash)
   // The last bit of the last byte.
   bytes[bytes.length - 1]! ^= 1
   t.not(await hashChunks([bytes]), hash)
 })
 
-t.test('a body is encoded once in each encoding, and decodes to its bytes', async t => {
-  t.strictSame(ENCODINGS, ['br', 'gzip'], 'the best one first')
+t.test('A body is encoded once in each encoding', async t => {
+  t.strictSame(ENCODINGS, ['br', 'gzip'], 'the preferred one first')
   const body = new CachedBody([text.subarray(0, 100), text.subarray(100)], 'a hash', 'text/plain')
   t.strictSame([body.hash, body.length], ['a hash', text.length])
   for (const encoding of ENCODINGS) {
     const encoded = body.encode(encoding)
-    t.equal(body.encode(encoding), encoded, `${encoding} before it is done`)
+    t.equal(body.encode(encoding), encoded, `${encoding} while it is encoded`)
     const chunks = await encoded
     t.equal(await body.encode(encoding), chunks, `${encoding} afterwards`)
     t.strictSame(DECODERS[encoding]!(Buffer.concat(chunks!)), text)
@@ -56,22 +56,22 @@ t.test('a body is encoded once in each encoding, and decodes to its bytes', asyn
   }
 })
 
-t.test('a body is sent as it is while it takes too long to encode', async t => {
+t.test('A body is sent unencoded while encoding it takes too long', async t => {
   const body = new CachedBody([randomBytes(MEGABYTE)], 'a hash', 'text/plain', 0)
   t.equal(await body.encode('br'), undefined)
   while (!await body.encode('br')) await sleep(5)
   t.equal(await body.encode('br'), await body.encode('br'))
 })
 
-t.test('a body that can not be encoded is sent as it is', async t => {
+t.test('A body that cannot be encoded is sent unencoded', async t => {
   const body = new CachedBody([text], 'a hash', 'text/plain')
   for (let time = 0; time < 2; time++) t.equal(await body.encode('none' as never), undefined)
 })
 
-t.test('what is due meanwhile does not wait for a big body', async t => {
+t.test('Encoding a big body does not block the event loop', async t => {
   const events: string[] = []
   const hashing = hashChunks(Array.from({ length: 8 }, () => Buffer.alloc(MEGABYTE))).then(() => events.push('hashed'))
-  // Whatever else is to do comes in turns of the event loop.
+  // Counts turns of the event loop, in which other work would run.
   for (let turn = 1; turn <= 5; turn++) {
     await new Promise(setImmediate)
     events.push(`turn ${turn}`)

@@ -6,7 +6,7 @@ import t from 'tap'
 
 import { singleFlight } from '#lib/cache/single-flight.js'
 
-/** Reads that end when they are told to, in the order in which they began. */
+/** Starts reads that end when `finish` is called, in the order in which they began. */
 function startReads () {
   const share = singleFlight<string>(60)
   const begun: { key: string, end: (result: string) => void, fail: (error: Error) => void }[] = []
@@ -18,39 +18,39 @@ function startReads () {
   }
 }
 
-/** Lets everything happen that waits for nothing from outside. */
+/** Runs everything that is not waiting for I/O or timers. */
 async function settle () {
   for (let turn = 0; turn < 4; turn++) await setImmediate()
 }
 
-t.test('who asks before a read has begun shares it', async t => {
+t.test('Calls before a read begins share it', async t => {
   const { begun, read } = startReads()
-  const answers = [read('a'), read('a')]
+  const responses = [read('a'), read('a')]
   await undefined
-  answers.push(read('a'))
+  responses.push(read('a'))
   t.equal(begun.length, 0)
   await settle()
   t.equal(begun.length, 1)
   begun[0]!.end('first')
-  t.strictSame(await Promise.all(answers), ['first', 'first', 'first'])
+  t.strictSame(await Promise.all(responses), ['first', 'first', 'first'])
   const later = read('a')
   await settle()
-  t.equal(begun.length, 2, 'an answer is not kept')
+  t.equal(begun.length, 2, 'the result is not cached')
   begun[1]!.end('second')
   t.equal(await later, 'second')
 })
 
-t.test('a read waits for as long as others join it, but for a millisecond at most', async t => {
+t.test('A read waits while more calls join, for a millisecond at most', async t => {
   let now = 0
   t.capture(performance, 'now', () => now)
   const { begun, read } = startReads()
-  // Before the read looks who has come, as requests are there before that.
+  // Before the read looks for new calls, like requests that were received.
   let turn = setImmediate()
-  const answers = [read('a')]
+  const responses = [read('a')]
   const nextTurn = async () => {
     await turn
     turn = setImmediate()
-    answers.push(read('a'))
+    responses.push(read('a'))
   }
   for (let turns = 0; turns < 10; turns++) await nextTurn()
   t.equal(begun.length, 0)
@@ -59,20 +59,20 @@ t.test('a read waits for as long as others join it, but for a millisecond at mos
   t.equal(begun.length, 1)
   const late = read('a')
   begun[0]!.end('first')
-  t.strictSame(await Promise.all(answers), Array(11).fill('first'))
+  t.strictSame(await Promise.all(responses), Array(11).fill('first'))
   await settle()
   begun[1]!.end('second')
-  t.equal(await late, 'second', 'who asks when it has begun is not answered by it')
+  t.equal(await late, 'second', 'a call after the read began does not share it')
 })
 
-t.test('who asks while a read runs is answered by the next one, with all who do', async t => {
+t.test('Calls during a read share the next one', async t => {
   const { begun, read } = startReads()
   const early = read('a')
   await settle()
   const waiting = [read('a'), read('a')]
   await settle()
   waiting.push(read('a'))
-  t.equal(begun.length, 1, 'never two of a key at a time')
+  t.equal(begun.length, 1, 'one read of a key at a time')
 
   begun[0]!.end('first')
   t.equal(await early, 'first')
@@ -83,21 +83,21 @@ t.test('who asks while a read runs is answered by the next one, with all who do'
   t.strictSame(await Promise.all(waiting), ['second', 'second', 'second'])
 
   await settle()
-  t.equal(begun.length, 3, 'nor is it the next one for who asked while that ran')
+  t.equal(begun.length, 3, 'a call during the second read waits for the third')
   begun[2]!.end('third')
   t.strictSame(await Promise.all(late), ['third', 'third'])
   await settle()
   t.equal(begun.length, 3)
 })
 
-t.test('who asks at the moment at which a read ends is not answered by it', async t => {
+t.test('A call at the moment when a read ends does not share it', async t => {
   for (const others of ['that wait', 'or none']) {
     const { begun, read } = startReads()
     const early = read('a')
     await settle()
     const waiting = others === 'that wait' ? [read('a')] : []
     const asked: Promise<string>[] = []
-    // The microtasks after the end, one by one: some come before the end is noted, some after.
+    // Call in each of the following microtasks: some run before the end is recorded, some after.
     const asking = (async () => {
       await early
       for (let turn = 0; turn < 5; turn++) {
@@ -114,7 +114,7 @@ t.test('who asks at the moment at which a read ends is not answered by it', asyn
   }
 })
 
-t.test('a running read serves callers who know no more than was known when it began', async t => {
+t.test('A caller with a version joins a running read that began with the same version', async t => {
   const { begun, read } = startReads()
   const early = [read('a', 'v1'), read('a', 'v2'), read('a')]
   await settle()
@@ -135,16 +135,16 @@ t.test('a running read serves callers who know no more than was known when it be
   t.equal(await late[1], 'third', 'only the last version known when the read began counts')
 })
 
-t.test('keys do not wait for each other', async t => {
+t.test('Keys do not wait for each other', async t => {
   const { begun, read } = startReads()
-  const answers = ['a', 'b', ''].map(key => read(key))
+  const responses = ['a', 'b', ''].map(key => read(key))
   await settle()
   t.strictSame(begun.map(({ key }) => key), ['a', 'b', ''])
   for (const { key, end } of begun.reverse()) end(`of ${key}`)
-  t.strictSame(await Promise.all(answers), ['of a', 'of b', 'of '])
+  t.strictSame(await Promise.all(responses), ['of a', 'of b', 'of '])
 })
 
-t.test('an error reaches all who share the read, and nobody else', async t => {
+t.test('An error rejects the calls that share the read, and no others', async t => {
   const { begun, read } = startReads()
   const early = read('a')
   await settle()
@@ -152,16 +152,16 @@ t.test('an error reaches all who share the read, and nobody else', async t => {
   begun[0]!.fail(new Error('first'))
   await t.rejects(early, { message: 'first' })
   await settle()
-  t.equal(begun.length, 2, 'the next read begins all the same')
+  t.equal(begun.length, 2, 'the next read still begins')
   const late = read('a')
   begun[1]!.fail(new Error('second'))
-  for (const answer of waiting) await t.rejects(answer, { message: 'second' })
+  for (const response of waiting) await t.rejects(response, { message: 'second' })
   await settle()
   begun[2]!.end('third')
   t.equal(await late, 'third')
 })
 
-t.test('a read that fails before it has begun does not stand in the way either', async t => {
+t.test('A read that throws synchronously does not block the key', async t => {
   const share = singleFlight<string>(60)
   let end = () => {}
   const early = share('a', () => new Promise(resolve => { end = () => resolve('first') }))
@@ -175,7 +175,7 @@ t.test('a read that fails before it has begun does not stand in the way either',
   t.equal(await share('a', async () => 'third'), 'third')
 })
 
-t.test('whoever waits too long for the read of others, and for their own, is told so', async t => {
+t.test('A call that waits too long for another read and its own is rejected', async t => {
   const share = singleFlight<string>(0.1)
   let end = () => {}
   const early = share('a', () => new Promise(resolve => { end = () => resolve('first') }))
@@ -188,16 +188,16 @@ t.test('whoever waits too long for the read of others, and for their own, is tol
   t.equal(await share('a', async () => 'third'), 'third')
 })
 
-t.test('nothing of a read is left when it has answered all who waited', async t => {
+t.test('Results are not retained after the calls have resolved', async t => {
   setFlagsFromString('--expose-gc')
   const collectGarbage = runInNewContext('gc') as () => void
   const share = singleFlight<object>(60)
-  /** What is left of answers that nobody but the reads may hold. */
-  const answers = await Promise.all([{}, {}, {}].map(async answer => {
-    const shared = await share('a', async () => answer)
+  /** Weak references to results that only the reads could retain. */
+  const responses = await Promise.all([{}, {}, {}].map(async response => {
+    const shared = await share('a', async () => response)
     return new WeakRef(shared)
   }))
   await settle()
   collectGarbage()
-  t.strictSame(answers.map(answer => answer.deref()), [undefined, undefined, undefined])
+  t.strictSame(responses.map(response => response.deref()), [undefined, undefined, undefined])
 })

@@ -1,5 +1,5 @@
-// Tries to make the cache stale. Nobody else writes to this server: a commit of another test would invalidate what is
-// cached, and hide what is wrong with it.
+// Tries to make the cache stale. Only this file writes to this server: commits of other tests would invalidate entries,
+// and hide a stale one.
 import fc from 'fast-check'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
@@ -13,10 +13,10 @@ const server = await Cluster.create(t)
 await server.start()
 
 const ROOMY = 1_000_000
-/** Not even one answer. */
+/** Too small for any entry. */
 const TINY = 1
 
-/** A pool of connections, gone when the test ends. */
+/** A connection pool, closed when the test ends. */
 function connect (t: Pick<Test, 'teardown'>, max: number, url = server.url()): Sql {
   const sql = postgres(url, { max, fetch_types: false, onnotice () {} })
   t.teardown(() => sql.end({ timeout: 0 }))
@@ -26,7 +26,7 @@ function connect (t: Pick<Test, 'teardown'>, max: number, url = server.url()): S
 const writer = connect(t, 5)
 await writer`CREATE TABLE writes (name text, value int)`
 
-/** A test that begins with nothing written. */
+/** A test that starts with an empty table. */
 const test = (name: string, run: (t: Test) => Promise<unknown>) => t.test(name, async t => {
   await writer`TRUNCATE writes`
   await run(t)
@@ -35,26 +35,26 @@ const test = (name: string, run: (t: Test) => Promise<unknown>) => t.test(name, 
 const write = (name: string, value: number, sql: postgres.ISql = writer) =>
   sql`INSERT INTO writes VALUES (${name}, ${value})`
 
-/** The highest value that was written under this name. */
+/** Reads the highest value of a name. */
 const highest = (sql: Sql, name: string): CachedQuery<any> => ({
   fields: sql`SELECT coalesce(max(value), 0) AS value FROM writes WHERE name = ${name}`,
 })
 
-/** All that was written under this name, and the highest of it, which must be of one time. */
+/** Reads all values of a name and the highest one, which must come from one snapshot. */
 const everything = (sql: Sql, name: string): CachedQuery<any> => ({
   list: ['all', sql`SELECT value FROM writes WHERE name = ${name} ORDER BY value DESC`], ...highest(sql, name),
 })
 
-/** For an answer that is known. */
+/** A query that must not run, because the entry is valid. */
 const notAgain = () => { throw new Error('read again') }
 
-/** An instance of the service, as far as it matters here, with connections of its own. */
+/** A cache with its own connections, like an instance of the service. */
 function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = connect(t, 1)) {
   const { get, currentSnapshot } = createSnapshotCache(sql, sqlProbe, maxBytes, 60)
   const instance = { reads: 0, get, currentSnapshot, ask, value }
   return instance
 
-  /** The answer, as text, to a query under this name. */
+  /** The body of a query for a name, as text. */
   async function ask (name: string, query = highest) {
     const body = await get(name, sql => {
       instance.reads++
@@ -70,7 +70,7 @@ function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = conne
   }
 }
 
-test('what was read is the answer until something is committed', async t => {
+test('A body is served from memory until something is committed', async t => {
   const instance = start(t)
   await write('a', 1)
   t.equal(await instance.ask('a'), '{"value":1}')
@@ -85,7 +85,7 @@ test('what was read is the answer until something is committed', async t => {
   t.equal(instance.reads, 2)
 })
 
-test('what has not changed is read again after a commit, but stays the same body', async t => {
+test('A commit elsewhere causes a read, which keeps the same body', async t => {
   const instance = start(t)
   const body = await instance.get('a', sql => highest(sql, 'a'))
   await write('b', 1)
@@ -94,7 +94,7 @@ test('what has not changed is read again after a commit, but stays the same body
   t.equal(await instance.get('a', notAgain), body)
 })
 
-test('no row is an answer too', async t => {
+test('A query without a row is cached, too', async t => {
   const instance = start(t)
   const row = (sql: Sql, name: string) => ({ fields: sql`SELECT value FROM writes WHERE name = ${name}` })
   for (let times = 0; times < 2; times++) t.equal(await instance.ask('a', row), undefined)
@@ -103,7 +103,7 @@ test('no row is an answer too', async t => {
   t.equal(await instance.ask('a', row), '{"value":1}')
 })
 
-test('a list comes with other fields or without, of however many rows', async t => {
+test('A list may have other fields and any number of rows', async t => {
   const { ask } = start(t)
   const rows = (sql: Sql, limit: number) => sql`SELECT name, value FROM writes ORDER BY value LIMIT ${limit}`
   const list = (limit: number) => (sql: Sql): CachedQuery<any> => ({ list: ['items', rows(sql, limit)] })
@@ -120,7 +120,7 @@ test('a list comes with other fields or without, of however many rows', async t 
   t.equal(await ask('3', none), undefined)
 })
 
-test('what finds no room is read each time', async t => {
+test('A body that does not fit is read each time', async t => {
   const instance = start(t, TINY)
   for (let value = 1; value < 4; value++) {
     await write('a', value)
@@ -129,7 +129,7 @@ test('what finds no room is read each time', async t => {
   t.equal(instance.reads, 6)
 })
 
-test('an error is the answer to nobody but those who shared the read', async t => {
+test('An error rejects only the calls that share the read', async t => {
   const instance = start(t)
   const broken = (sql: Sql) => ({ fields: sql`SELECT 1 / 0` })
   await t.rejects(instance.ask('a', broken), { code: '22012' })
@@ -139,7 +139,7 @@ test('an error is the answer to nobody but those who shared the read', async t =
   t.equal(await instance.value('b'), 0)
 })
 
-test('transactions need not end in the order in which they began', async t => {
+test('Transactions may commit in any order', async t => {
   const instance = start(t)
   await writer.begin(async sql => {
     await write('a', 1, sql)
@@ -151,7 +151,7 @@ test('transactions need not end in the order in which they began', async t => {
   t.equal(await instance.value('b'), 1)
 })
 
-test('what is not committed is not seen, and drops nothing', async t => {
+test('Uncommitted writes are not visible, and invalidate nothing', async t => {
   const instance = start(t)
   t.equal(await instance.value('a'), 0)
   const unchanged = async (name: string) => {
@@ -179,10 +179,10 @@ test('what is not committed is not seen, and drops nothing', async t => {
 })
 
 for (const asked of ['meanwhile', 'afterwards']) {
-  test(`a commit during a read shows in an answer that is asked for ${asked}`, async t => {
+  test(`A commit during a read is visible to a call ${asked}`, async t => {
     const instance = start(t)
     const GATE = 1
-    /** Has its snapshot, and then waits for the gate. */
+    /** Takes its snapshot, then waits for the lock. */
     const gated = (sql: Sql, name: string) => ({
       fields: sql`
         SELECT coalesce(max(value), 0) AS value, pg_advisory_xact_lock_shared(${GATE})::text AS gate
@@ -195,20 +195,20 @@ for (const asked of ['meanwhile', 'afterwards']) {
     while ((await gate`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`).length < 1);
     await write('a', 1)
     const late = asked === 'meanwhile' ? instance.value('a', gated) : undefined
-    // So that it knows that what is read is out of date.
+    // Makes known that the running read is outdated.
     await instance.currentSnapshot()
     await gate`SELECT pg_advisory_unlock(${GATE})`
     gate.release()
-    t.equal(await early, 0, 'what was asked for before')
+    t.equal(await early, 0, 'the call before the commit')
     t.equal(await (late ?? instance.value('a', gated)), 1)
   })
 }
 
-test('a commit while the state is asked for shows in every answer that was asked for afterwards', async t => {
+test('A commit while the snapshot is asked for is visible to later calls', async t => {
   const proxy = await makeProxy(t, server.port)
   const instance = start(t, ROOMY, connect(t, 4), connect(t, 1, server.url('postgres', proxy.port)))
   t.equal(await instance.value('a'), 0)
-  // It is connected.
+  // Opens the connection.
   await instance.currentSnapshot()
   const { arrived, release } = proxy.hold()
   const early = instance.value('a')
@@ -216,15 +216,15 @@ test('a commit while the state is asked for shows in every answer that was asked
   await write('a', 1)
   const late = instance.value('a')
   release()
-  t.equal(await early, 0, 'asked for before')
-  t.equal(await late, 1, 'asked for meanwhile')
+  t.equal(await early, 0, 'the call before the commit')
+  t.equal(await late, 1, 'the call after the commit')
 })
 
-test('an answer belongs to the database that it was read in, whichever has the name now', async t => {
+test('A body belongs to its database, even if another one takes over the name', async t => {
   await writer`CREATE DATABASE other`
   const other = connect(t, 1, server.url('other'))
   await other`CREATE TABLE writes AS SELECT 'a' AS name, 1 AS value`
-  // As a pooler does when it is told that a name means another database from now on.
+  // Like a pooler that is reconfigured to map the name to another database.
   let current = connect(t, 1)
   const behindPooler = Object.assign(
     (...query: Parameters<Sql>) => current(...query), { parameters: current.parameters }
@@ -235,9 +235,9 @@ test('an answer belongs to the database that it was read in, whichever has the n
   t.equal(await instance.value('a'), 1)
 })
 
-test('no answer is older than what was committed before it was asked for, whoever writes how', async t => {
+test('No body is older than a commit before the call, for any kind of write', async t => {
   const NAMES = ['a', 'b', 'c']
-  /** Anyone who sees this saw what was never committed. */
+  /** A value that is never committed, so nobody may see it. */
   const POISON = 1_000_000
   const instances = [start(t), start(t, TINY), start(t, 2000)]
   let prepared = 0
@@ -245,7 +245,7 @@ test('no answer is older than what was committed before it was asked for, whoeve
   let boundsOf: { [name: string]: Bounds }
   type Way = (bounds: Bounds, name: string, pause: number) => Promise<unknown>
 
-  /** Everything may be gone and written anew: the values are chosen when no others can be committed in between. */
+  /** Replaces all rows in a transaction; values are chosen while the lock excludes other commits. */
   const rewrite = (prepare: (sql: postgres.TransactionSql) => Promise<unknown>) => async () => {
     const written: [Bounds, number][] = []
     await writer.begin(async sql => {

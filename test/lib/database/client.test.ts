@@ -93,7 +93,7 @@ t.test('A lost connection takes nothing along but what ran on it', async t => {
   const { sql, close } = await openDatabase(testConfig({ DATABASE_URL, DATABASE_POOL_SIZE: '1' }), log)
   t.teardown(close)
   const outcome = (query: Promise<unknown>) => query.then(() => 'answered', () => 'failed')
-  const answers = async (name: string) => t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }], name)
+  const works = async (name: string) => t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }], name)
 
   for (let times = 0; times < 3; times++) {
     const running = outcome(sql`SELECT pg_sleep(60)`)
@@ -101,7 +101,7 @@ t.test('A lost connection takes nothing along but what ran on it', async t => {
     t.equal(await running, 'failed')
     // Asked before the driver can know that there is no connection.
     await outcome(sql`SELECT 1`)
-    await answers('after a statement')
+    await works('after a statement')
 
     t.equal(await outcome(sql.begin(async sql => {
       await sql`SELECT 1`
@@ -109,7 +109,7 @@ t.test('A lost connection takes nothing along but what ran on it', async t => {
       await outcome(sql`SELECT 1`)
       await sql`SELECT 1`
     })), 'failed')
-    await answers('after a transaction')
+    await works('after a transaction')
   }
 })
 

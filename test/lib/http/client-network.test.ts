@@ -24,5 +24,5 @@ t.test('clientNetwork', async t => {
     ['x'.repeat(10_000), 'unknown'],
   ]
   for (const [address, network] of table) t.equal(clientNetwork(address), network, address.slice(0, 40))
-  t.equal(clientNetwork(undefined as unknown as string), 'unknown', 'of a connection that is gone already')
+  t.equal(clientNetwork(undefined as unknown as string), 'unknown', 'of a closed connection')
 })

@@ -11,7 +11,7 @@ import { createDatabase, inject, person, testConfig } from '../../helper.ts'
 
 const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
 t.teardown(() => app.close())
-/** The next response of /stream. */
+/** The body of the next response of GET /stream. */
 let stream: PassThrough
 app.register(async app => {
   app.get('/stream', (_request, reply) => reply.send(stream))
@@ -22,7 +22,7 @@ const { port } = app.server.address() as AddressInfo
 
 const NONSENSE = 'NONSENSE\r\n\r\n'
 
-/** Sends these bytes, and reads the one answer until the service hangs up. */
+/** Sends raw bytes. Returns the first response, when the service has closed the connection. */
 async function send (bytes: string) {
   const socket = connect(port, '127.0.0.1')
   socket.write(bytes, 'latin1')
@@ -35,7 +35,7 @@ async function send (bytes: string) {
   }
 }
 
-t.test('What is no HTTP request is answered as JSON, and the connection closed', async t => {
+t.test('Malformed HTTP gets a JSON response, and the connection is closed', async t => {
   const cases: [what: string, bytes: string, status: number, text: string][] = [
     ['a broken request line', NONSENSE, 400, 'Bad Request'],
     ['an unknown method', 'BREW /livez HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'Bad Request'],
@@ -50,28 +50,28 @@ t.test('What is no HTTP request is answered as JSON, and the connection closed',
   ]
   const { headersTimeout } = app.server
   for (const [what, bytes, status, text] of cases) {
-    // A busy machine may take as long for headers that do end.
+    // Short for this case only: on a busy machine, complete headers may take as long.
     app.server.headersTimeout = status === 408 ? 50 : headersTimeout
-    const answer = await send(bytes)
-    t.equal(answer.statusLine, `HTTP/1.1 ${status} ${text}`, what)
-    t.strictSame(JSON.parse(answer.body), { message: text }, what)
-    t.strictSame(answer.headers, {
+    const response = await send(bytes)
+    t.equal(response.statusLine, `HTTP/1.1 ${status} ${text}`, what)
+    t.strictSame(JSON.parse(response.body), { message: text }, what)
+    t.strictSame(response.headers, {
       'content-type': 'application/json; charset=utf-8',
-      'content-length': String(answer.body.length),
+      'content-length': String(response.body.length),
       connection: 'close',
     }, what)
   }
   app.server.headersTimeout = headersTimeout
 })
 
-t.test('A HEAD that is no HTTP request gets the headers only', async t => {
-  const answer = await send('HEAD /livez?\xe9 HTTP/1.1\r\nHost: a\r\n\r\n')
-  t.equal(answer.statusLine, 'HTTP/1.1 400 Bad Request')
-  t.equal(answer.headers['content-length'], '{"message":"Bad Request"}'.length.toString())
-  t.equal(answer.body, '')
+t.test('A malformed HEAD gets a response without a body', async t => {
+  const response = await send('HEAD /livez?\xe9 HTTP/1.1\r\nHost: a\r\n\r\n')
+  t.equal(response.statusLine, 'HTTP/1.1 400 Bad Request')
+  t.equal(response.headers['content-length'], '{"message":"Bad Request"}'.length.toString())
+  t.equal(response.body, '')
 })
 
-t.test('A path that cannot be decoded is a 400 {message}', async t => {
+t.test('A path that cannot be decoded is a 400 with {message}', async t => {
   for (const path of ['/%zz', '/blogs/%', '/blogs/%c3%28', '/%zz?token=hunter2']) {
     const response = await inject(app, 'GET', path)
     t.equal(response.statusCode, 400, path)
@@ -79,29 +79,29 @@ t.test('A path that cannot be decoded is a 400 {message}', async t => {
     t.strictSame(Object.keys(response.json()), ['message'])
     t.type(response.json().message, 'string')
 
-    const answer = await send(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
-    t.equal(answer.statusLine, 'HTTP/1.1 400 Bad Request', path)
-    t.strictSame(JSON.parse(answer.body), response.json())
+    const raw = await send(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
+    t.equal(raw.statusLine, 'HTTP/1.1 400 Bad Request', path)
+    t.strictSame(JSON.parse(raw.body), response.json())
   }
 })
 
-t.test('What a client expects beyond 100-continue changes nothing', async t => {
-  const answer = await send('GET /livez HTTP/1.1\r\nHost: a\r\nExpect: a wonder\r\nConnection: close\r\n\r\n')
-  t.equal(answer.statusLine, 'HTTP/1.1 200 OK')
-  t.strictSame(JSON.parse(answer.body), { message: 'Alive' })
+t.test('An Expect other than 100-continue is ignored', async t => {
+  const response = await send('GET /livez HTTP/1.1\r\nHost: a\r\nExpect: a wonder\r\nConnection: close\r\n\r\n')
+  t.equal(response.statusLine, 'HTTP/1.1 200 OK')
+  t.strictSame(JSON.parse(response.body), { message: 'Alive' })
 })
 
-t.test('A request without a Host header is a 400 {message}, whatever it asks for', async t => {
+t.test('A request without a Host header is a 400 with {message}, for any path', async t => {
   const { token } = await person(app, 'ADMIN')
   for (const request of [
     'GET /livez', 'GET /events', 'GET /auth/me', 'GET /auth/google/callback', 'GET /docs', 'GET /openapi.json',
     'GET /nope', 'POST /auth/login', 'OPTIONS /events', `DELETE /users/${'x'.repeat(36)}`,
   ]) {
-    const answer = await send(`${request} HTTP/1.1\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`)
-    t.equal(answer.statusLine, 'HTTP/1.1 400 Bad Request', request)
-    t.strictSame(JSON.parse(answer.body), { message: 'The Host header is required' }, request)
-    t.match(answer.headers, {
-      'content-type': 'application/json; charset=utf-8', 'content-length': String(answer.body.length),
+    const response = await send(`${request} HTTP/1.1\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`)
+    t.equal(response.statusLine, 'HTTP/1.1 400 Bad Request', request)
+    t.strictSame(JSON.parse(response.body), { message: 'The Host header is required' }, request)
+    t.match(response.headers, {
+      'content-type': 'application/json; charset=utf-8', 'content-length': String(response.body.length),
     }, request)
   }
   // Only HTTP/1.1 requires it (RFC 9112, § 3.2), and it may be empty.
@@ -110,7 +110,7 @@ t.test('A request without a Host header is a 400 {message}, whatever it asks for
   t.equal((await send(empty)).statusLine, 'HTTP/1.1 200 OK')
 })
 
-t.test('Garbage behind a request does not get into its response', async t => {
+t.test('Garbage after a request does not get into its response', async t => {
   for (const [what, beginning] of [['under way', 'the beginning'], ['not begun', '']] as const) {
     stream = new PassThrough()
     const socket = connect(port, '127.0.0.1').on('error', () => {})
@@ -131,15 +131,15 @@ t.test('Garbage behind a request does not get into its response', async t => {
   }
 })
 
-t.test('Garbage in a second request does not stand for the response to the first', async t => {
+t.test('Garbage in a second request does not replace the response to the first', async t => {
   const get = 'GET /testimonials HTTP/1.1\r\nHost: a\r\n\r\n'
   const chunked = 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
     'Transfer-Encoding: chunked\r\n\r\nNONSENSE\r\n'
   t.notMatch((await send(get + chunked)).statusLine, '400')
-  t.equal((await send(chunked)).statusLine, 'HTTP/1.1 400 Bad Request', 'alone it has a response')
+  t.equal((await send(chunked)).statusLine, 'HTTP/1.1 400 Bad Request', 'alone it gets a response')
 })
 
-t.test('Garbage after a response is answered', async t => {
+t.test('Garbage after a response gets a 400', async t => {
   const socket = connect(port, '127.0.0.1')
   socket.write('GET /livez HTTP/1.1\r\nHost: a\r\n\r\n')
   await once(socket, 'data')
@@ -147,13 +147,13 @@ t.test('Garbage after a response is answered', async t => {
   t.match(await text(socket), /^HTTP\/1\.1 400 Bad Request\r\n/)
 })
 
-t.test('A failure that the contract names is its status and {message}', async t => {
+t.test('A declared failure has its status and {message}', async t => {
   const response = await inject(app, 'GET', '/auth/me')
   t.equal(response.statusCode, 401)
   t.strictSame(response.json(), { message: 'Access token required' })
 })
 
-t.test('A client that resets the connection gets no answer, and the service goes on', async t => {
+t.test('A client that resets the connection gets no response, and the service goes on', async t => {
   const accepted = once(app.server, 'connection')
   const client = connect(port, '127.0.0.1')
   const [socket] = await accepted as [Socket]
@@ -163,7 +163,7 @@ t.test('A client that resets the connection gets no answer, and the service goes
   t.equal((await inject(app, 'GET', '/livez')).statusCode, 200)
 })
 
-t.test('A socket that cannot be written to, or was reset, is destroyed', async t => {
+t.test('A socket that was reset or cannot be written to is destroyed', async t => {
   const ended = new PassThrough()
   ended.end()
   const reset = new PassThrough()

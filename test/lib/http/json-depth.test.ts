@@ -5,7 +5,7 @@ import t from 'tap'
 
 import { isDeeperThan } from '#lib/http/json-depth.js'
 
-t.test('the depth of a JSON text is that of its deepest object or array', async t => {
+t.test('The depth of a JSON text is that of its deepest object or array', async t => {
   const cases: [json: string, depth: number][] = [
     ['', 0],
     ['7', 0],
@@ -29,8 +29,8 @@ t.test('the depth of a JSON text is that of its deepest object or array', async 
   }
 })
 
-t.test('to check a text takes at most twice as long as to parse a string of its length', async t => {
-  // In a process of its own: in this one, code is neither optimized nor without counters of coverage.
+t.test('Checking the depth takes at most twice as long as parsing a string of the same length', async t => {
+  // In a child process: here, coverage and a cold JIT would distort the ratio.
   const program = `
     const { isDeeperThan } = await import(${JSON.stringify(import.meta.resolve('#lib/http/json-depth.js'))})
     const texts = {

@@ -6,7 +6,7 @@ import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { build, inject } from '../../helper.ts'
 
-/** A stream that keeps what is written to it: a terminal, or not. */
+/** A stream that collects its output, as a terminal or a file. */
 function fakeOutput ({ isTTY = false } = {}) {
   const stream = Object.assign(new PassThrough({ encoding: 'utf8' }), { isTTY })
   let text = ''
@@ -18,7 +18,7 @@ function fakeOutput ({ isTTY = false } = {}) {
   }
 }
 
-/** A log, and the one line that it writes of this object. */
+/** Logs an object, and returns the parsed line. */
 function logged (fields: object) {
   const output = fakeOutput()
   const log = createLogger('info', output.stream)
@@ -27,7 +27,7 @@ function logged (fields: object) {
   return line
 }
 
-t.test('A line is one JSON object', async t => {
+t.test('A line is a JSON object', async t => {
   const output = fakeOutput()
   const log = createLogger('info', output.stream)
   log.info({ step: 1 }, 'first')
@@ -39,7 +39,7 @@ t.test('A line is one JSON object', async t => {
   t.equal(others.length, 0)
 })
 
-t.test('Only lines of the level and above are written', async t => {
+t.test('Lines below the level are not written', async t => {
   const output = fakeOutput()
   const log = createLogger('warn', output.stream)
   log.info('no')
@@ -47,7 +47,7 @@ t.test('Only lines of the level and above are written', async t => {
   t.strictSame(output.lines().map(({ msg }) => msg), ['yes'])
 })
 
-t.test('At a terminal the lines are coloured and for a person', async t => {
+t.test('On a terminal, lines are coloured and readable', async t => {
   const output = fakeOutput({ isTTY: true })
   const log = createLogger('info', output.stream)
   log.info({ password: 'hunter2', step: 1 }, 'first')
@@ -60,7 +60,7 @@ t.test('At a terminal the lines are coloured and for a person', async t => {
   t.notMatch(plain, /hunter2|pid|hostname/)
 })
 
-t.test('Standard output is a terminal, or not', async t => {
+t.test('createLogger detects whether standard output is a terminal', async t => {
   t.intercept(process.stdout, 'isTTY', { value: true })
   const written = t.capture(process.stdout, 'write', () => true)
   createLogger('info').info('first')
@@ -71,14 +71,14 @@ t.test('Secrets are redacted', async t => {
   for (const name of ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', 'set-cookie']) {
     const secret = { [name]: 'hunter2', other: 'kept' }
     const redacted = { [name]: '[redacted]', other: 'kept' }
-    const { user, headers, answer, ...line } = logged({
-      ...secret, user: secret, headers: secret, answer: { headers: { ...secret, accept: '*/*' }, status: 200 },
+    const { user, headers, response, ...line } = logged({
+      ...secret, user: secret, headers: secret, response: { headers: { ...secret, accept: '*/*' }, status: 200 },
     })
     t.equal(line[name], '[redacted]', name)
     t.equal(line.other, 'kept')
     t.strictSame(user, redacted, `${name} in an object`)
     t.strictSame(headers, redacted, `${name} in headers`)
-    t.strictSame(answer, { headers: { ...redacted, accept: '*/*' }, status: 200 }, `${name} in an object's headers`)
+    t.strictSame(response, { headers: { ...redacted, accept: '*/*' }, status: 200 }, `${name} in an object's headers`)
   }
   const { headers } = logged({ headers: { 'set-cookie': ['a=hunter2', 'b=hunter3'] } })
   t.strictSame(headers, { 'set-cookie': '[redacted]' })
@@ -93,11 +93,11 @@ t.test('An error is logged with its cause, without the row that PostgreSQL quote
   t.notMatch(JSON.stringify([err, line]), /hunter2/)
 })
 
-t.test('What the service logs', async t => {
+t.test('The service logs', async t => {
   const output = fakeOutput()
   const app = await build(t, {}, createLogger('trace', output.stream))
 
-  t.test('A request once, when it is done, without its query and its headers', async t => {
+  t.test('each request once, when it is done, without its query and headers', async t => {
     for (const path of ['/auth/me', '/nowhere', '/auth/google/callback', '/clubs']) {
       const before = output.lines().length
       const response = await inject(app, 'GET', `${path}?code=hunter2&state=hunter3`, undefined,
@@ -113,13 +113,13 @@ t.test('What the service logs', async t => {
     t.equal(output.lines().filter(({ path }) => path === '/clubs').length, 1)
   })
 
-  t.test('No probe, unless something is wrong', async t => {
+  t.test('probes only when they fail', async t => {
     const before = output.lines().length
     await inject(app, 'GET', '/livez')
     t.equal(output.lines().length, before)
   })
 
-  t.test('What is logged in the name of a request, at any level, and by a child of its log', async t => {
+  t.test('the request id in each line about a request, at any level and from child loggers', async t => {
     const other = buildApp(app.config, createLogger('trace', output.stream))
     t.teardown(() => other.close())
     other.get('/log', async ({ log }) => {
@@ -138,7 +138,7 @@ t.test('What the service logs', async t => {
     t.equal(lines.at(-1).step, 2)
   })
 
-  t.test('A response that fails while it is sent', async t => {
+  t.test('a response that fails while it is sent', async t => {
     const other = buildApp(app.config, createLogger('info', output.stream))
     t.teardown(() => other.close())
     other.get('/broken', async (_request, reply) => {
@@ -151,7 +151,7 @@ t.test('What the service logs', async t => {
     t.match(line, { level: 50, err: { message: 'broken off' }, msg: 'request errored' })
   })
 
-  t.test('A failure with all that is known of it, without secrets', async t => {
+  t.test('an unexpected error in full, without secrets', async t => {
     const before = output.lines().length
     await app.sql`ALTER TABLE users ADD CONSTRAINT nobody CHECK (email <> 'ada@example.org')`
     const response = await inject(app, 'POST', '/auth/register',

@@ -7,7 +7,7 @@ import t from 'tap'
 import { buildApp } from '#lib/app.js'
 import { createDatabase, testConfig } from '../../helper.ts'
 
-// As it is: tests that look at the answers take them whole.
+// Cleartext responses of the whole size, so that they do not fit into socket buffers.
 const app = buildApp(testConfig({
   DATABASE_URL: await createDatabase(t),
   REQUEST_TIMEOUT: '1',
@@ -19,7 +19,7 @@ t.teardown(() => app.close())
 await app.listen({ host: '127.0.0.1', port: 0 })
 const { port } = app.server.address() as AddressInfo
 
-/** Sends these bytes and reads until the service hangs up; the first line of each answer. */
+/** Sends raw bytes. Returns the first line of each response, when the service has closed the connection. */
 async function statusLines (...pieces: string[]) {
   const socket = connect(port, '127.0.0.1')
   for (const piece of pieces) socket.write(piece)
@@ -28,7 +28,7 @@ async function statusLines (...pieces: string[]) {
 
 const POST = 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
 
-t.test('whoever is slow, or does nothing, is hung up on', async t => {
+t.test('A slow or idle client is disconnected', async t => {
   const big = `{"email": "${'x'.repeat(3000)}"}`
   const cases: [what: string, bytes: string, lines: string[]][] = [
     ['a connection without a request', '', ['HTTP/1.1 408 Request Timeout']],
@@ -42,7 +42,7 @@ t.test('whoever is slow, or does nothing, is hung up on', async t => {
   await Promise.all(cases.map(async ([what, bytes, lines]) => t.strictSame(await statusLines(bytes), lines, what)))
 })
 
-t.test('whoever goes on sending does not keep the connection', async t => {
+t.test('A client that keeps sending does not keep its connection', async t => {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {})
   socket.write('GET /livez HTTP/1.1\r\nHost: a\r\n')
   const [accepted] = await once(app.server, 'connection')
@@ -54,14 +54,14 @@ t.test('whoever goes on sending does not keep the connection', async t => {
   socket.destroy()
 })
 
-t.test('a client that never reads is closed', async t => {
+t.test('A client that never reads is disconnected', async t => {
   await app.sql`
     INSERT INTO testimonials (name, batch_year, content)
     SELECT 'Ada', 2020, repeat('long ', 30000) FROM generate_series(1, 100)
   `
   const cases: [what: string, path: string, requests: number][] = [
-    ['one that is sent in pieces', '/testimonials?limit=100', 1],
-    ['many that are sent at a stretch', '/testimonials?limit=1', 100],
+    ['one in several chunks', '/testimonials?limit=100', 1],
+    ['many small ones, pipelined', '/testimonials?limit=1', 100],
   ]
   for (const [what, path, requests] of cases) {
     const socket = connect(port, '127.0.0.1').on('error', () => {})
@@ -69,13 +69,13 @@ t.test('a client that never reads is closed', async t => {
     socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(requests))
     const [accepted] = await once(app.server, 'connection')
     await once(accepted, 'close')
-    t.ok(accepted.bytesWritten > 150_000, `${what}: it got some`)
-    t.ok(accepted.bytesWritten < 14_000_000, `${what}: before it got it all`)
+    t.ok(accepted.bytesWritten > 150_000, `${what}: part of the response was sent`)
+    t.ok(accepted.bytesWritten < 14_000_000, `${what}: but not all`)
     socket.destroy()
   }
 })
 
-t.test('a client that reads a few bytes now and then is closed too, one that reads slowly is not', async t => {
+t.test('A client that reads a few bytes now and then is disconnected; one that reads slowly is not', async t => {
   const socket = connect(port, '127.0.0.1').on('error', () => {}).pause()
   socket.write('GET /testimonials?limit=100 HTTP/1.1\r\nHost: a\r\n\r\n')
   const [accepted] = await once(app.server, 'connection')

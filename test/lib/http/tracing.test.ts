@@ -5,7 +5,7 @@ import { requestIdOf, traceOf } from '#lib/http/tracing.js'
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const PARENT = '00f067aa0ba902b7'
 
-t.test('the id of a request is taken over, if it can be', async t => {
+t.test('A valid X-Request-Id is taken over', async t => {
   for (const id of ['7', '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', 'Root=1-67891233-abcdef;Self=1', 'x'.repeat(128)]) {
     t.equal(requestIdOf(id), id)
   }
@@ -14,7 +14,7 @@ t.test('the id of a request is taken over, if it can be', async t => {
   }
 })
 
-t.test('a trace is taken over, if it is written as it must be', async t => {
+t.test('A valid traceparent is taken over', async t => {
   for (const traceparent of [`00-${TRACE}-${PARENT}-01`, `00-${TRACE}-${PARENT}-00`, `cc-${TRACE}-${PARENT}-01-more`]) {
     t.strictSame(traceOf(traceparent), { traceId: TRACE, parentId: PARENT }, traceparent)
   }

@@ -8,7 +8,7 @@ import {
   service, signIn, start, stored, testLog,
 } from './google-fixtures.ts'
 
-t.test('GET /auth/google/callback sends to the frontend with token and destination', async t => {
+t.test('GET /auth/google/callback redirects to the frontend with a token and the destination', async t => {
   const account = add()
   const { response, token } = await signIn(account, '?redirect=/events%3Fpage=2%26x=%C3%A9%23top')
   t.equal(response.statusCode, 302)
@@ -24,7 +24,7 @@ t.test('GET /auth/google/callback returns to the frontend that the sign-in began
   t.equal(location!.href, `${SECOND}/auth/callback?token=${token}&to=%2F`)
 })
 
-t.test('GET /auth/google/callback sends a token to no origin but the configured ones', async t => {
+t.test('GET /auth/google/callback sends tokens to configured origins only', async t => {
   const tricks = [
     undefined, null, 7, '', [], [SECOND], { toString: 'x' },
     'https://evil.example',
@@ -56,7 +56,7 @@ t.test('GET /auth/google/callback sends a token to no origin but the configured 
   t.equal(location!.origin, SECOND, 'a configured one')
 })
 
-t.test('GET /auth/google/callback passes the destination on as it is, and can be led nowhere by it', async t => {
+t.test('GET /auth/google/callback passes the destination on unchanged, which cannot change the origin', async t => {
   for (const r of ['', '/', '//evil.example', 'https://evil.example/', '/a&token=x#y', '\r\nset-cookie: x=y', '😀']) {
     const { response, location } = await forged({ n: 'nonce', r, o: FIRST })
     t.equal(location!.origin + location!.pathname, `${FIRST}/auth/callback`)
@@ -68,7 +68,7 @@ t.test('GET /auth/google/callback passes the destination on as it is, and can be
   t.equal(location!.searchParams.get('to'), '/', 'the default')
 })
 
-t.test('GET /auth/google/callback answers 400 without code or state', async t => {
+t.test('GET /auth/google/callback returns 400 without code or state', async t => {
   const state = encodeState({ n: 'nonce', r: '/' })
   for (const query of ['', 'code=x', `state=${state}`, `code=&state=${state}`, 'code=x&state=',
     `code=x&code=y&state=${state}`, `code=x&state=${state}&state=${state}`, `error=access_denied&state=${state}`]) {
@@ -76,7 +76,7 @@ t.test('GET /auth/google/callback answers 400 without code or state', async t =>
   }
 })
 
-t.test('GET /auth/google/callback answers 400 for a state that the cookie does not know', async t => {
+t.test('GET /auth/google/callback returns 400 for a state whose nonce is not in the cookie', async t => {
   const table: [what: string, state: unknown, cookie?: string][] = [
     ['no cookie', { n: 'nonce', r: '/' }],
     ['another cookie', { n: 'nonce', r: '/' }, 'another'],
@@ -99,13 +99,13 @@ t.test('GET /auth/google/callback answers 400 for a state that the cookie does n
   t.equal(fake.requests.length, before, 'no code is exchanged')
 })
 
-t.test('GET /auth/google/callback answers 500 for a state that is no JSON', async t => {
+t.test('GET /auth/google/callback returns 500 for a state that is not JSON', async t => {
   for (const state of ['text', '%00', '{}', 'eyJuIjoi', '....']) {
     plain(t, await callback({ code: 'code', state }, 'nonce', fakeApp), 500, 'OAuth callback failed', state)
   }
 })
 
-t.test('GET /auth/google/callback answers 500 without a frontend, before it exchanges the code', async t => {
+t.test('GET /auth/google/callback returns 500 without a frontend, before exchanging the code', async t => {
   const app = await service(t, { IDP_ISSUER: fake.issuer, FRONTEND_URL: '' })
   const before = fake.requests.length
   const state = encodeState({ n: 'nonce', r: '/', o: 'https://app.example.org' })
@@ -114,7 +114,7 @@ t.test('GET /auth/google/callback answers 500 without a frontend, before it exch
   t.strictSame(Object.keys(decodeState((await start('', { origin: FIRST }, app)).state)), ['n', 'r'])
 })
 
-t.test('GET /auth/google/callback answers 500 for a code that the provider does not exchange', async t => {
+t.test('GET /auth/google/callback returns 500 when the provider rejects the code', async t => {
   const nonce = 'nonce'
   const state = encodeState({ n: nonce, r: '/', o: FIRST })
   plain(t, await callback({ code: 'unknown', state }, nonce), 500, 'OAuth callback failed', 'an unknown code')
@@ -125,29 +125,29 @@ t.test('GET /auth/google/callback answers 500 for a code that the provider does 
   t.equal((await once()).response.statusCode, 302)
   plain(t, await once(), 500, 'OAuth callback failed', 'a code for the second time')
 
-  for (const answer of [html, fails, closesConnection, null]) {
-    respondWith(t, { '/token': answer })
+  for (const response of [html, fails, closesConnection, null]) {
+    respondWith(t, { '/token': response })
     plain(t, await forged({ n: nonce, r: '/' }), 500, 'OAuth callback failed')
   }
 })
 
-t.test('GET /auth/google/callback answers 401 without an access token', async t => {
-  for (const answer of [{}, { access_token: '' }, { access_token: null }, { error: 'server_error' }]) {
-    respondWith(t, { '/token': answer })
-    plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'No access token', JSON.stringify(answer))
+t.test('GET /auth/google/callback returns 401 without an access token', async t => {
+  for (const response of [{}, { access_token: '' }, { access_token: null }, { error: 'server_error' }]) {
+    respondWith(t, { '/token': response })
+    plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'No access token', JSON.stringify(response))
   }
 })
 
-t.test('GET /auth/google/callback answers 401 without a profile', async t => {
-  for (const answer of [html, fails, closesConnection, null, {}, { email: 'ada@example.org' }]) {
-    respondWith(t, { '/userinfo': answer })
+t.test('GET /auth/google/callback returns 401 without a profile', async t => {
+  for (const response of [html, fails, closesConnection, null, {}, { email: 'ada@example.org' }]) {
+    respondWith(t, { '/userinfo': response })
     plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'Failed to fetch userinfo')
   }
   respondWith(t, { '/token': { access_token: 'a\ntoken' } })
   plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'Failed to fetch userinfo', 'a token that cannot be sent')
 })
 
-t.test('GET /auth/google/callback answers 401 without a verified email', async t => {
+t.test('GET /auth/google/callback returns 401 without a verified email', async t => {
   for (const claims of [{ email: undefined! }, { email: '' }, { email_verified: false }]) {
     const account = add(claims)
     plain(t, await signIn(account), 401, 'No email in profile', JSON.stringify(claims))
@@ -156,10 +156,10 @@ t.test('GET /auth/google/callback answers 401 without a verified email', async t
   const account = add({ email_verified: false })
   await person(app, 'ADMIN', { email: account.email })
   plain(t, await signIn(account), 401, 'No email in profile')
-  t.match(await stored(account.email), { idp_id: null }, 'nobody takes over an account by an unverified email')
+  t.match(await stored(account.email), { idp_id: null }, 'an unverified email takes over no account')
 })
 
-t.test('GET /auth/google/callback answers 500 when the database or the signing fails', async t => {
+t.test('GET /auth/google/callback returns 500 when the database or signing fails', async t => {
   const app = await service(t, { IDP_ISSUER: fake.issuer })
   const back = () => callback({ code: 'code', state: encodeState({ n: 'nonce', r: '/' }) }, 'nonce', app)
   const { issueToken } = app

@@ -8,13 +8,13 @@ import { type Account, CLIENT, newAccount, startFakeProvider, startProvider } fr
 export const [FIRST, SECOND] = ['https://app.example.org', 'http://second.example.org:8080']
 export const FRONTEND_URL = `${FIRST},${SECOND}`
 
-/** Every line that the services of this file log, and what must be in none of them. */
+/** The log of all services in this file, and the secrets that must not be in it. */
 let log = ''
 const secrets = new Set<string>([CLIENT.IDP_CLIENT_SECRET, encodeURIComponent(CLIENT.IDP_CLIENT_SECRET)])
 
 const DATABASE_URL = await createDatabase(t)
 
-/** The service with this provider and two frontends. */
+/** Builds the service for a provider and two frontends. */
 export const service = (t: Test, variables: NodeJS.Dict<string> = {}) =>
   build(t, { DATABASE_URL, FRONTEND_URL, ...CLIENT, ...variables },
     createLogger('trace', { write (line) { log += line } }))
@@ -27,21 +27,21 @@ export const app = await service(t, { IDP_ISSUER: provider.issuer })
 export const fake = await startFakeProvider(t)
 export const fakeApp = await service(t, { IDP_ISSUER: fake.issuer })
 
-/** A person whom the provider knows. */
+/** Adds an account to the provider. */
 export function add (claims: Partial<Account> = {}) {
   const account = newAccount(claims)
   provider.accounts.push(account)
   return account
 }
 
-/** Answers of the fake provider while a test runs. */
-export function respondWith (t: Test, answers: typeof fake.responses) {
+/** Replaces responses of the fake provider for one test. */
+export function respondWith (t: Test, responses: typeof fake.responses) {
   const before = { ...fake.responses }
-  Object.assign(fake.responses, answers)
+  Object.assign(fake.responses, responses)
   t.teardown(() => Object.assign(fake.responses, before))
 }
 
-/** Notes what must not be in the log; short texts of the tests may well be there by accident. */
+/** Registers secrets. Skips short texts, which may be in the log by coincidence. */
 export function addSecrets (...texts: (string | null | undefined)[]) {
   for (const text of texts) if (text && text.length > 9) secrets.add(text)
 }
@@ -60,7 +60,7 @@ export async function start (query = '', headers: Record<string, string> = {}, t
   return { response, location, state, cookie }
 }
 
-/** Comes back from the provider. */
+/** Sends the request that the provider redirects to. */
 export async function callback (query: Record<string, string> | string, cookie?: string, to: Service = app) {
   const search = new URLSearchParams(query)
   const headers = cookie === undefined ? {} : { cookie: `oauth_state_nonce=${cookie}` }
@@ -72,14 +72,14 @@ export async function callback (query: Record<string, string> | string, cookie?:
   return { response, location, token }
 }
 
-/** A sign-in through the browser, all the way: what the provider sends it back with, and what it gets for that. */
+/** Signs in through the redirects of a browser. Returns the response of the callback. */
 export async function signIn (account: Account, query = '', headers: Record<string, string> = {}) {
   const { location, cookie } = await start(query, headers)
   const back = await provider.signIn(location, account)
   return callback(back.search.slice(1), cookie.split(/[=;]/)[1])
 }
 
-/** Comes back to the service of the fake provider, which takes any code, with this state. */
+/** Sends a callback with a forged state to the service that uses the fake provider, which accepts any code. */
 export const forged = (state: object, nonce = 'nonce') =>
   callback({ code: 'a code of the tests', state: encodeState(state as { n: string, r: string }) }, nonce, fakeApp)
 
@@ -94,7 +94,7 @@ export async function me (token: string, of: Service = app) {
   return response.json().user
 }
 
-/** Checks that this is an error for a person in a browser: plain text. */
+/** Asserts an error for a browser, in plain text. */
 export function plain (
   t: Test, { response }: Awaited<ReturnType<typeof callback>>, status: number, text: string, what = text
 ) {
@@ -104,12 +104,12 @@ export function plain (
   t.equal(response.headers['set-cookie'], undefined)
 }
 
-/** All but `true` and `"true"`. */
+/** Values of `email_verified` that do not verify: all but `true` and `"true"`. */
 export const UNVERIFIED = [undefined, null, false, 'false', 'False', 0, '0', 'no', '', [], {}]
 
-/** The last test of each file. */
+/** Must be the last test of a file. */
 export function testLog () {
-  t.test('The log of all this has failures in it, and neither codes, tokens, the client secret nor states', async t => {
+  t.test('The log has the failures, but no codes, tokens, states or client secrets', async t => {
     t.match(log, '"msg":"Unexpected error"')
     t.match(log, '"path":"/auth/google')
     addSecrets(...fake.received.map(({ authorization }) => authorization?.replace(/^\w+ /, '')))

@@ -6,7 +6,7 @@ import { decodeState, encodeState } from '#lib/auth/oauth-state.js'
 import { CLIENT, fails, closesConnection, html, never, startFakeProvider } from '../../provider.ts'
 import { callback, fake, FIRST, plain, provider, SECOND, service, start, testLog } from './google-fixtures.ts'
 
-t.test('GET /auth/google/start sends to the provider, with all that the authorization request carries', async t => {
+t.test('GET /auth/google/start redirects to the provider with the parameters of the authorization request', async t => {
   const { response, location, state } = await start('?redirect=/events%3Fpage=2')
   t.equal(response.statusCode, 302)
   t.equal(response.body, '')
@@ -25,7 +25,7 @@ t.test('GET /auth/google/start sends to the provider, with all that the authoriz
   t.equal([...location.searchParams].length, 9, 'each once')
 })
 
-t.test('GET /auth/google/start makes a state of nonce, destination and frontend', async t => {
+t.test('GET /auth/google/start builds the state from nonce, destination and frontend', async t => {
   const { state } = await start('?redirect=/events')
   t.match(state, /^[\w-]+$/, 'base64url')
   const { n, ...others } = JSON.parse(Buffer.from(state, 'base64url').toString())
@@ -34,7 +34,7 @@ t.test('GET /auth/google/start makes a state of nonce, destination and frontend'
   t.not(decodeState((await start('?redirect=/events')).state).n, n, 'a nonce is never used twice')
 })
 
-t.test('GET /auth/google/start uses redirect only if it is a string', async t => {
+t.test('GET /auth/google/start ignores a redirect that is not a string', async t => {
   const table: [query: string, destination: string][] = [
     ['', '/'],
     ['?redirect=/a', '/a'],
@@ -49,7 +49,7 @@ t.test('GET /auth/google/start uses redirect only if it is a string', async t =>
   for (const [query, destination] of table) t.equal(decodeState((await start(query)).state).r, destination, query)
 })
 
-t.test('GET /auth/google/start chooses the frontend by the host name of Origin, else of Referer', async t => {
+t.test('GET /auth/google/start chooses the frontend by the host name of Origin, then of Referer', async t => {
   const table: [headers: Record<string, string>, frontend: string][] = [
     [{}, FIRST],
     [{ origin: SECOND }, SECOND],
@@ -68,7 +68,7 @@ t.test('GET /auth/google/start chooses the frontend by the host name of Origin, 
   }
 })
 
-t.test('GET /auth/google/start sets the nonce as a cookie, Secure only in production', async t => {
+t.test('GET /auth/google/start sets the nonce cookie, which is Secure in production only', async t => {
   const { state, cookie } = await start()
   t.equal(cookie, `oauth_state_nonce=${decodeState(state).n}; Max-Age=600; Path=/; SameSite=Lax`)
 
@@ -77,7 +77,7 @@ t.test('GET /auth/google/start sets the nonce as a cookie, Secure only in produc
   t.equal(other.cookie, `oauth_state_nonce=${decodeState(other.state).n}; Max-Age=600; Path=/; Secure; SameSite=Lax`)
 })
 
-t.test('GET /auth/google/start answers 500 with the variables that are missing', async t => {
+t.test('GET /auth/google/start returns 500 and names the missing variables', async t => {
   const table = [
     ['IDP_CLIENT_ID'],
     ['IDP_CLIENT_SECRET'],
@@ -97,14 +97,14 @@ t.test('GET /auth/google/start answers 500 with the variables that are missing',
   }
 })
 
-t.test('GET /auth/google/start and …/callback answer 500 while discovery fails, and only so long', async t => {
+t.test('GET /auth/google/start and …/callback return 500 when discovery fails or times out, and recover', async t => {
   const fake = await startFakeProvider(t)
   const app = await service(t, { IDP_ISSUER: fake.issuer })
-  t.strictSame(fake.requests, [], 'nothing is asked at boot')
+  t.strictSame(fake.requests, [], 'no request at startup')
   const path = '/.well-known/openid-configuration'
   const state = encodeState({ n: 'nonce', r: '/' })
-  for (const answer of [html, fails, closesConnection, never, { ...fake.metadata, issuer: 'https://evil.example' }]) {
-    fake.responses[path] = answer
+  for (const document of [html, fails, closesConnection, never, { ...fake.metadata, issuer: 'https://evil.example' }]) {
+    fake.responses[path] = document
     const [{ response }, back] = await Promise.all([
       start('', {}, app), callback({ code: 'a code of the tests', state }, 'nonce', app),
     ])
@@ -117,7 +117,7 @@ t.test('GET /auth/google/start and …/callback answer 500 while discovery fails
   t.equal((await callback({ code: 'a code of the tests', state }, 'nonce', app)).response.statusCode, 302)
 })
 
-t.test('GET /auth/google/start sends to Google by default, which needs no request to it', async t => {
+t.test('GET /auth/google/start redirects to Google by default, without discovery', async t => {
   const requests: unknown[] = []
   for (const channel of ['undici:request:create', 'http.client.request.start']) {
     const note = (message: unknown) => { requests.push(message) }
@@ -130,7 +130,7 @@ t.test('GET /auth/google/start sends to Google by default, which needs no reques
   t.equal(location.origin + location.pathname, 'https://accounts.google.com/o/oauth2/v2/auth')
   t.strictSame(requests, [])
   await fetch(`${fake.issuer}/keys`)
-  t.equal(requests.length, 1, 'a request would have been noticed')
+  t.equal(requests.length, 1, 'the check can fail')
 })
 
 testLog()

@@ -11,7 +11,7 @@ import {
   UNVERIFIED,
 } from './google-fixtures.ts'
 
-/** Both ways to sign in with the provider; they end with an application token. */
+/** Both ways to sign in with the provider. They resolve to an application token. */
 const WAYS: Record<string, (account: Account) => Promise<string>> = {
   'POST /auth/google': async account => (await postToken(await provider.idToken(account))).json().token,
   'GET /auth/google/callback': async account => (await signIn(account)).token!,
@@ -49,14 +49,14 @@ for (const [way, signIn] of Object.entries(WAYS)) {
     }
   })
 
-  t.test(`${way} creates an account of what the provider tells`, async t => {
+  t.test(`${way} creates an account from minimal claims`, async t => {
     const account = add({ given_name: undefined!, family_name: undefined!, picture: undefined! })
     await signIn(account)
     t.match(await stored(account.email),
       { first_name: account.email!.split('@')[0], last_name: '', avatar: null, idp_id: account.sub })
   })
 
-  t.test(`${way} links an account without idpId, which takes the picture if it has none`, async t => {
+  t.test(`${way} links an account without idpId, and sets its picture if it has none`, async t => {
     for (const avatar of [null, 'https://example.org/own.png']) {
       const account = add()
       const { id } = await person(app, 'CLUB_HEAD', { email: account.email, avatar, first_name: 'Grace' })
@@ -69,7 +69,7 @@ for (const [way, signIn] of Object.entries(WAYS)) {
     }
   })
 
-  t.test(`${way} leaves a linked account as it is`, async t => {
+  t.test(`${way} leaves a linked account unchanged`, async t => {
     for (const fields of [{}, { avatar: 'https://example.org/own.png' }]) {
       const account = add()
       const { id, role } = await person(app, 'ADMIN', { email: account.email, idp_id: 'another', ...fields })
@@ -81,7 +81,7 @@ for (const [way, signIn] of Object.entries(WAYS)) {
     }
   })
 
-  t.test(`${way} signs in again to the account that it made`, async t => {
+  t.test(`${way} signs in to the account that it created`, async t => {
     const account = add()
     const first = await signIn(account)
     const before = await stored(account.email)
@@ -90,7 +90,7 @@ for (const [way, signIn] of Object.entries(WAYS)) {
     t.strictSame(await stored(account.email), before)
   })
 
-  t.test(`${way}: first sign-ins of one person in parallel make one account`, async t => {
+  t.test(`${way}: concurrent first sign-ins of a person create one account`, async t => {
     const account = add()
     const tokens = await Promise.all(Array.from({ length: 6 }, () => signIn(account)))
     const { id } = await stored(account.email)
@@ -98,7 +98,7 @@ for (const [way, signIn] of Object.entries(WAYS)) {
     t.equal(await count(account.email), 1)
   })
 
-  t.test(`${way} finds the account that another sign-in makes at the same time`, async t => {
+  t.test(`${way} finds the account that a concurrent sign-in creates`, async t => {
     const account = add()
     const waits = async () => (await app.sql`
       SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -117,7 +117,7 @@ for (const [way, signIn] of Object.entries(WAYS)) {
   })
 }
 
-t.test('POST /auth/google answers 200 with the account and a token, as POST /auth/login does', async t => {
+t.test('POST /auth/google returns 200 with the account and a token, as POST /auth/login does', async t => {
   const account = add()
   const response = await postToken(await provider.idToken(account))
   const { user, token, ...others } = response.json()
@@ -129,13 +129,13 @@ t.test('POST /auth/google answers 200 with the account and a token, as POST /aut
   t.equal(response.headers['set-cookie'], undefined, 'no application cookie')
 })
 
-t.test('POST /auth/google uses the email as the provider has it', async t => {
+t.test('POST /auth/google stores the email as the provider sends it', async t => {
   const account = add({ email: `Ada.${randomUUID()}@Example.ORG` })
   await person(app, 'ADMIN', { email: account.email!.toLowerCase() })
   t.strictSame((await postToken(await provider.idToken(account))).json().user.role, 'STUDENT')
 })
 
-t.test('POST /auth/google answers 400 without an idToken; what is no object counts as {}', async t => {
+t.test('POST /auth/google returns 400 without an idToken; a body that is not an object counts as {}', async t => {
   for (const body of ['{}', '[]', 'null', '"text"', '7', 'true', '[{"idToken":"x"}]', '{"token":"x"}', '',
     ...['""', 'null', '0', 'false'].map(idToken => `{"idToken":${idToken}}`)]) {
     const response = await inject(app, 'POST', '/auth/google', body, { 'content-type': 'application/json' })
@@ -145,14 +145,14 @@ t.test('POST /auth/google answers 400 without an idToken; what is no object coun
   t.strictSame([response.statusCode, response.json()], [400, { message: 'idToken is required' }], 'no body')
 })
 
-t.test('POST /auth/google answers 401 for an idToken that is no text', async t => {
+t.test('POST /auth/google returns 401 for an idToken that is not a string', async t => {
   for (const idToken of [1, true, {}, [], ['x'], { toString: 1 }]) {
     const response = await postToken(idToken)
     t.strictSame([response.statusCode, response.json()], [401, { message: 'IdP login failed' }])
   }
 })
 
-t.test('POST /auth/google answers 401 for a token without a verified email', async t => {
+t.test('POST /auth/google returns 401 for a token without a verified email', async t => {
   for (const claims of [{ email: undefined! }, { email: '' }, { email_verified: false }]) {
     const account = add(claims)
     const response = await postToken(await provider.idToken(account))
@@ -163,10 +163,10 @@ t.test('POST /auth/google answers 401 for a token without a verified email', asy
   await person(app, 'ADMIN', { email: account.email })
   const response = await postToken(await provider.idToken(account))
   t.strictSame([response.statusCode, response.json()], [401, { message: 'Invalid IdP token' }])
-  t.match(await stored(account.email), { idp_id: null }, 'nobody takes over an account by an unverified email')
+  t.match(await stored(account.email), { idp_id: null }, 'an unverified email takes over no account')
 })
 
-t.test('An email that the provider does not vouch for takes over no account, whatever the claim is', async t => {
+t.test('An unverified email takes over no account, whatever the value of the claim', async t => {
   const { id, email } = await person(fakeApp, 'ADMIN')
   for (const claim of UNVERIFIED) {
     const what = `email_verified: ${JSON.stringify(claim)}`
@@ -179,7 +179,7 @@ t.test('An email that the provider does not vouch for takes over no account, wha
   t.match(await stored(email, fakeApp), { id, idp_id: null })
 })
 
-t.test('IDP_EMAIL_VERIFIED=assume is for a provider that never sends the claim', async t => {
+t.test('IDP_EMAIL_VERIFIED=assume accepts a missing claim, but no false one', async t => {
   const assuming = await service(t, { IDP_ISSUER: fake.issuer, IDP_EMAIL_VERIFIED: 'assume' })
   const { id, email } = await person(assuming, 'CLUB_HEAD')
   for (const claim of UNVERIFIED.slice(1)) {
@@ -192,7 +192,7 @@ t.test('IDP_EMAIL_VERIFIED=assume is for a provider that never sends the claim',
   t.match(await stored(email), { idp_id: 'the owner' })
 })
 
-t.test('POST /auth/google answers 401 for a token that does not verify', async t => {
+t.test('POST /auth/google returns 401 for a token that does not verify', async t => {
   const now = Math.floor(Date.now() / 1000)
   const other = await newKey('RS256', 'one')
   const publicKey = new TextEncoder().encode(await exportSPKI(fake.rsa.publicKey))
@@ -216,10 +216,10 @@ t.test('POST /auth/google answers 401 for a token that does not verify', async t
     t.strictSame([response.statusCode, response.json()], [401, { message: 'IdP login failed' }], what)
   }
   t.equal(await count(fake.claims.email, fakeApp), 0)
-  t.equal((await postToken(good, fakeApp)).statusCode, 200, 'the good one is good')
+  t.equal((await postToken(good, fakeApp)).statusCode, 200, 'a valid token passes')
 })
 
-t.test('POST /auth/google answers 401 when the provider, the database or the signing fails', async t => {
+t.test('POST /auth/google returns 401 when the provider, the database or signing fails', async t => {
   const failed = [401, { message: 'IdP login failed' }]
   const down = await startFakeProvider(t)
   const app = await service(t, { IDP_ISSUER: down.issuer })
@@ -231,7 +231,7 @@ t.test('POST /auth/google answers 401 when the provider, the database or the sig
 
   Object.assign(down.responses, { '/keys': { keys: [down.rsa.jwk] } })
   const nul = await postToken(await down.idToken({ email: 'nul\u0000@example.org' }), app)
-  t.strictSame([nul.statusCode, nul.json()], failed, 'what PostgreSQL cannot store')
+  t.strictSame([nul.statusCode, nul.json()], failed, 'text that PostgreSQL cannot store')
 
   const { issueToken } = app
   Object.assign(app, { issueToken () { throw new Error('no key') } })
@@ -244,9 +244,9 @@ t.test('POST /auth/google answers 401 when the provider, the database or the sig
   t.strictSame([stored.statusCode, stored.json()], failed, 'database')
 })
 
-t.test('POST /auth/google answers 500 without a client id; the other variables are not needed', async t => {
+t.test('POST /auth/google returns 500 without a client id, and needs no other variable', async t => {
   const bare = await service(t, { IDP_ISSUER: provider.issuer, IDP_CLIENT_ID: '' })
-  t.equal((await inject(bare, 'POST', '/auth/google', {})).statusCode, 400, 'after the check of the body')
+  t.equal((await inject(bare, 'POST', '/auth/google', {})).statusCode, 400, 'after validation of the body')
   const response = await postToken('text', bare)
   const { details, ...body } = response.json()
   t.equal(response.statusCode, 500)

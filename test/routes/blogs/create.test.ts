@@ -119,8 +119,8 @@ for (const [url, failure, role] of CREATED) {
       t.equal(response.statusCode, 201)
       const { id } = response.json().blog
       const { blog } = (await me.inject('GET', `/blogs/${id}`)).json()
-      for (const answer of [response.json().blog, blog]) {
-        t.ok(answer.content === content && answer.title === title, JSON.stringify(title))
+      for (const found of [response.json().blog, blog]) {
+        t.ok(found.content === content && found.title === title, JSON.stringify(title))
       }
     }
   })

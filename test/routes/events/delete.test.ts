@@ -54,7 +54,7 @@ t.test('DELETE /events/:id', async t => {
     assertMessage(t, await changing.inject('DELETE', `/events/${id}`), 200, message)
   })
 
-  t.test('answers 404 for an event that does not exist', async t => {
+  t.test('returns 404 for an event that does not exist', async t => {
     const { id } = await makeEvent(club.id)
     for (const unknown of unknownPaths(id)) {
       for (const someone of [head, admin]) {

@@ -87,17 +87,17 @@ export const countRegistrations = async (eventId: string) =>
 export async function contend (
   hold: (sql: TransactionSql) => Promise<unknown>, start: () => Promise<LightMyRequestResponse>[]
 ) {
-  let answers: Promise<LightMyRequestResponse>[] = []
+  let responses: Promise<LightMyRequestResponse>[] = []
   await app.sql.begin(async sql => {
     await hold(sql)
-    answers = start()
-    const settled = Promise.race(answers).then(() => true)
+    responses = start()
+    const settled = Promise.race(responses).then(() => true)
     const allWait = async () => (await app.sql`
       SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-    `).length >= answers.length
+    `).length >= responses.length
     for (let done = false; !done;) done = await Promise.race([settled, allWait()])
   })
-  return Promise.all(answers)
+  return Promise.all(responses)
 }
 
 export const send = (someone: Person, method: 'POST' | 'PUT' | 'DELETE', url: string, payload?: string) => inject(

@@ -225,7 +225,7 @@ t.test('GET /events/:id/registrations', async t => {
       'Not allowed to view registrations for this event')
   })
 
-  t.test('answers 404 for an event that does not exist', async t => {
+  t.test('returns 404 for an event that does not exist', async t => {
     const { id } = await makeEvent(club.id)
     for (const unknown of unknownPaths(id)) {
       for (const someone of [head, admin]) {

@@ -127,7 +127,7 @@ t.test('PUT /events/:id', async t => {
     }
   })
 
-  t.test('answers 404 for an event that does not exist', async t => {
+  t.test('returns 404 for an event that does not exist', async t => {
     const { id } = await makeEvent(club.id)
     for (const unknown of unknownPaths(id)) {
       for (const someone of [head, admin, await person(app, 'CLUB_HEAD')]) {

@@ -32,7 +32,7 @@ t.test('PUT /users/:userId/role changes any role to any, and answers the user', 
   }
 })
 
-t.test('PUT /users/:userId/role answers null for no club', async t => {
+t.test('PUT /users/:userId/role returns null for no club', async t => {
   const user = await person(app)
   t.equal((await admin.inject('PUT', `/users/${user.id}/role`, { newRole: 'ADMIN' })).json().user.club, null)
 })

@@ -6,7 +6,7 @@ import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } fro
 import { bearerOfJson, inject, person } from '../../helper.ts'
 import { admin, app, type Fields, PAST, profile, register, storeClub, storedUser, storeEvent } from './fixtures.ts'
 
-t.test('PUT /users/:id answers every field of the user, password and idpId too, with the club', async t => {
+t.test('PUT /users/:id returns every field of the user, password and idpId too, with the club', async t => {
   const clubId = await storeClub({ name: 'Go' })
   const user = await person(app, 'CLUB_HEAD', {
     password: 'the hash', idp_id: 'idp-2', avatar: 'https://x.org/u', created_at: PAST, updated_at: PAST,
@@ -32,7 +32,7 @@ t.test('PUT /users/:id answers every field of the user, password and idpId too, 
   t.strictSame(response.json().user, await profile(user.id, { name: 'Go' }))
 })
 
-t.test('PUT /users/:id answers null for what the user has not', async t => {
+t.test('PUT /users/:id returns null for what the user has not', async t => {
   const user = await person(app)
   const { user: { idpId, avatar, clubId, club } } = (await admin.inject('PUT', `/users/${user.id}`, {})).json()
   t.strictSame({ idpId, avatar, clubId, club }, { idpId: null, avatar: null, clubId: null, club: null })
@@ -172,7 +172,7 @@ t.test('Nothing but the two updates ever shows a password', async t => {
   const user = await person(app, 'STUDENT', { password: 'the hash' })
   const clubId = await storeClub({ club_head_id: user.id })
   await register(user, await storeEvent(clubId))
-  const answers = [
+  const responses = [
     await admin.inject('GET', '/users'),
     await admin.inject('GET', '/users/analytics'),
     await admin.inject('PUT', `/users/${user.id}/role`, { newRole: 'ADMIN' }),
@@ -181,5 +181,5 @@ t.test('Nothing but the two updates ever shows a password', async t => {
     await admin.inject('PUT', `/users/${user.id}/club`, { clubId: 'none' }),
     await admin.inject('DELETE', `/users/${user.id}`),
   ]
-  for (const { body } of answers) t.notMatch(body, /the hash|password/i)
+  for (const { body } of responses) t.notMatch(body, /the hash|password/i)
 })

@@ -40,10 +40,10 @@ export function mentorCard ({ id, name, expertise, imageUrl, networkUrl, club, l
       svg('path', { d: 'M12 20.5C3 14 2.5 9.5 3.6 7A5 5 0 0 1 12 6a5 5 0 0 1 8.4 1c1.1 2.5.6 7-8.4 13.5z' })),
     async button => {
       if (!currentUser()) return go(`/sign-in?${new URLSearchParams({ to: here() })}`)
-      const answer = await call(client.POST('/mentors/{mentorId}/like', { params: { path: { mentorId: id } } }))
-      button.ariaPressed = String(answer.liked)
-      show(answer.likeCount)
-      notify(answer.liked ? `You like ${name}.` : `You no longer like ${name}.`)
+      const response = await call(client.POST('/mentors/{mentorId}/like', { params: { path: { mentorId: id } } }))
+      button.ariaPressed = String(response.liked)
+      show(response.likeCount)
+      notify(response.liked ? `You like ${name}.` : `You no longer like ${name}.`)
     },
     { class: 'heart', 'aria-pressed': String(liked.has(id)) })
   heart.append(likes)
