@@ -3,7 +3,7 @@ import t from 'tap'
 import { buildApp } from '#lib/app.js'
 import { createDatabase, testConfig } from '../helper.ts'
 
-t.test('TRUST_PROXY says whose X-Forwarded-For tells where a request comes from', async t => {
+t.test('TRUST_PROXY decides which proxies may set the client address with X-Forwarded-For', async t => {
   const DATABASE_URL = await createDatabase(t)
   const [CLIENT, PROXY, OUTER] = ['192.0.2.7', '10.0.0.1', '10.1.0.1']
   const table: [trusted: string | undefined, peer: string, forwarded: string | undefined, ip: string][] = [

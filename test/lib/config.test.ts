@@ -6,12 +6,12 @@ import t from 'tap'
 import { loadConfig, variables } from '#lib/config.js'
 import { StartupError } from '#lib/errors.js'
 
-/** The configuration of this environment; there is no `.env` file unless one is named. */
+/** Loads the configuration of this environment, without a `.env` file unless one is given. */
 function load (environment: NodeJS.Dict<string> = {}, dotenv = '/dev/null') {
   return loadConfig(environment, dotenv)
 }
 
-/** The line with which the start stops. */
+/** The message of the StartupError. */
 function refusal (environment: NodeJS.Dict<string>, dotenv?: string) {
   try {
     return load(environment, dotenv)
@@ -22,7 +22,7 @@ function refusal (environment: NodeJS.Dict<string>, dotenv?: string) {
 
 const SECRET = 'x'.repeat(32)
 
-/** What each variable must be, as the start says it. */
+/** What the message requires of each variable. */
 const MUST = {
   PORT: 'PORT must be a port number from 0 to 65535',
   LOG_LEVEL: 'LOG_LEVEL must be fatal, error, warn, info, debug, trace or silent',
@@ -93,17 +93,17 @@ const DEFAULTS = {
   FRONTEND_URL: [],
 }
 
-t.test('Where nothing is set, the defaults hold and the rest is unset', async t => {
+t.test('Without variables there are the defaults', async t => {
   t.strictSame(load(), DEFAULTS)
-  t.strictSame(load({ PATH: '/bin', FOO: 'bar' }), DEFAULTS, 'what is not declared is left out')
+  t.strictSame(load({ PATH: '/bin', FOO: 'bar' }), DEFAULTS, 'unknown variables are ignored')
 })
 
-t.test('An empty value means unset', async t => {
+t.test('An empty value counts as unset', async t => {
   const empty = Object.fromEntries(Object.keys(variables.properties).map(name => [name, '']))
   t.strictSame(load({ ...empty, DATABASE_URL_FILE: '' }), DEFAULTS)
 })
 
-t.test('Every variable arrives under its own name', async t => {
+t.test('Every variable is available under its own name', async t => {
   const texts = {
     NODE_ENV: 'production',
     HOST: '0.0.0.0',
@@ -172,7 +172,7 @@ t.test('Every variable arrives under its own name', async t => {
   })
 })
 
-t.test('A good value is taken', async t => {
+t.test('A valid value is accepted', async t => {
   const good: Record<string, string[]> = {
     PORT: ['0', '65535'],
     METRICS_TOKEN: ['a-token-of-the-tests', 'QUJDREVGR0hJSktMTQ=='],
@@ -213,7 +213,7 @@ t.test('A good value is taken', async t => {
   }
 })
 
-t.test('A bad value stops the start with one line that names the variable and what it should be', async t => {
+t.test('An invalid value is a StartupError of one line, with the variable and the rule', async t => {
   const bad: Record<keyof typeof MUST, string[]> = {
     PORT: ['-1', '65536', '80.5', 'http', '3000x'],
     API_DOCS: ['no', '0'],
@@ -263,7 +263,7 @@ t.test('A bad value stops the start with one line that names the variable and wh
   }
 })
 
-t.test('Several bad values are told in one line', async t => {
+t.test('Several invalid values are reported in one line', async t => {
   t.equal(refusal({ PORT: 'x', JWT_SECRET: 'short', FRONTEND_URL: '*' }),
     `${MUST.PORT}; ${MUST.JWT_SECRET}; ${MUST.FRONTEND_URL}`)
 })
@@ -280,7 +280,7 @@ t.test('FRONTEND_URL is a list of origins', async t => {
   for (const [value, origins] of lists) t.strictSame(load({ FRONTEND_URL: value }).FRONTEND_URL, origins, value)
 })
 
-t.test('TRUST_PROXY is nobody, a number, or a list', async t => {
+t.test('TRUST_PROXY is false, a number, or a list', async t => {
   t.equal(load({ TRUST_PROXY: 'false' }).TRUST_PROXY, false)
   t.equal(load({ TRUST_PROXY: '2' }).TRUST_PROXY, 2)
   t.strictSame(load({ TRUST_PROXY: '10.0.0.0/8, ::1' }).TRUST_PROXY, ['10.0.0.0/8', '::1'])
@@ -310,18 +310,18 @@ t.test('.env is read when present, and the environment wins', async t => {
   t.strictSame(load({}, `${dotenv}.missing`), DEFAULTS)
 })
 
-t.test('Without arguments they are the .env of the current folder and the environment of the process', async t => {
+t.test('The defaults are .env in the current folder and the environment of the process', async t => {
   t.chdir(t.testdir({ '.env': 'HOST=::1\nPORT=1' }))
   t.intercept(process, 'env', { value: { PORT: '4000' } })
   t.strictSame(loadConfig(), { ...DEFAULTS, PORT: 4000, HOST: '::1' })
 })
 
-t.test('.env that cannot be read stops the start', async t => {
+t.test('A .env that cannot be read is a StartupError', async t => {
   const dir = t.testdir()
   t.equal(refusal({}, dir), `Cannot read ${dir}: EISDIR: illegal operation on a directory, read`)
 })
 
-t.test('NAME_FILE holds the path of a file with the value', async t => {
+t.test('NAME_FILE is the path of a file with the value', async t => {
   const values = {
     DATABASE_URL: 'postgres://db/x',
     JWT_SECRET: SECRET,
@@ -337,21 +337,21 @@ t.test('NAME_FILE holds the path of a file with the value', async t => {
 
       const expected = { ...DEFAULTS, ...others, [name]: value }
       t.strictSame(load(mounted('plain')), expected)
-      t.strictSame(load(mounted('newline')), expected, 'the newline at its end is not part of it')
-      t.strictSame(load(mounted('windows')), expected, 'nor is that of Windows')
-      t.strictSame(load({ ...mounted('plain'), [name]: '' }), expected, 'an empty value beside it is none')
+      t.strictSame(load(mounted('newline')), expected, 'without its trailing newline')
+      t.strictSame(load(mounted('windows')), expected, 'without a CRLF at its end')
+      t.strictSame(load({ ...mounted('plain'), [name]: '' }), expected, 'an empty variable beside it counts as unset')
       t.equal(refusal({ ...mounted('plain'), [name]: value }), `Only one of ${name} and ${name}_FILE may be set`)
       t.equal(refusal(mounted('missing')), `${name}_FILE must be the path of a readable file: ` +
         `ENOENT: no such file or directory, open '${join(dir, 'missing')}'`)
     })
   }
   const dir = t.testdir({ secret: SECRET, short: 'short', '.env': `JWT_SECRET=${SECRET}` })
-  t.equal(refusal({ JWT_SECRET_FILE: join(dir, 'short') }), MUST.JWT_SECRET, 'what is in the file is checked')
+  t.equal(refusal({ JWT_SECRET_FILE: join(dir, 'short') }), MUST.JWT_SECRET, 'the content is validated')
   t.equal(refusal({ JWT_SECRET_FILE: join(dir, 'secret') }, join(dir, '.env')),
-    'Only one of JWT_SECRET and JWT_SECRET_FILE may be set', 'what is in .env is set')
+    'Only one of JWT_SECRET and JWT_SECRET_FILE may be set', '.env counts')
 })
 
-t.test('Only secrets are read from files', async t => {
+t.test('Only secrets may be read from files', async t => {
   t.strictSame(load({ PORT_FILE: '/dev/null', HOST_FILE: '/missing' }), DEFAULTS)
 })
 

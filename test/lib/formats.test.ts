@@ -4,7 +4,7 @@ import { isEmail, isText, isUrl, printable, printableLine } from '#lib/formats.j
 
 const LABEL = 'a'.repeat(63)
 
-t.test('An email is an ordinary local@domain.tld', async t => {
+t.test('An email is a plain local@domain.tld', async t => {
   const good = [
     'a@b.co', 'Ada.Lovelace+club@Students.Example.ORG', '1@2.3', "o'brien_{x}|~!#$%&*/=?^`-@example.org",
     '.a..b.@example.org', 'a@xn--bcher-kva.example', `${'l'.repeat(64)}@example.org`, `a@${LABEL}.org`,
@@ -23,7 +23,7 @@ t.test('An email is an ordinary local@domain.tld', async t => {
   for (const email of bad) t.equal(isEmail(email), false, JSON.stringify(email))
 })
 
-t.test('A text is whatever has no NUL', async t => {
+t.test('A text has no NUL', async t => {
   for (const text of ['', ' ', 'ü€😀', '\u0001\n\t', '\\u0000']) t.equal(isText(text), true, JSON.stringify(text))
   for (const text of ['\0', 'a\0b', 'a\0']) t.equal(isText(text), false, JSON.stringify(text))
 })
@@ -38,7 +38,7 @@ t.test('A URL is what new URL() accepts, without NUL', async t => {
   for (const url of bad) t.equal(isUrl(url), false, JSON.stringify(url))
 })
 
-t.test('A printable text has line feeds, and no other control character but tabs', async t => {
+t.test('A printable text has no control characters except line feeds and tabs', async t => {
   for (const text of ['', ' a  b ', 'a\n\n\tb\n', 'ü€😀\ufffd', '👩‍👩‍👧']) {
     t.equal(printable(text), text, JSON.stringify(text))
   }

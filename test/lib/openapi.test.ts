@@ -2,20 +2,20 @@ import t from 'tap'
 
 import { finishDocument } from '#lib/openapi.js'
 
-/** A document with one path for each of these schemas. */
+/** A document with a path for each of these schemas. */
 const document = (...schemas: object[]) => ({
   openapi: '3.1.0',
   paths: Object.fromEntries(schemas.map((schema, index) => [`/${index}`, { get: { parameters: [{ schema }] } }])),
   components: { securitySchemes: {} },
 })
 
-/** What becomes of a schema, and what goes to the components. */
+/** The converted schema, and the components. */
 function finished (schema: object) {
   const { paths, components } = finishDocument(document(schema))
   return [paths['/0'].get.parameters[0].schema, components.schemas]
 }
 
-t.test('A schema with a title goes to the components, with those inside of it', async t => {
+t.test('Schemas with titles become components, including nested ones', async t => {
   const inner = { title: 'Inner', type: 'string', examples: ['x'] }
   t.strictSame(finished({
     title: 'Outer',
@@ -37,7 +37,7 @@ t.test('A schema with a title goes to the components, with those inside of it', 
   ])
 })
 
-t.test('Two schemas may have a title in common when they are the same', async t => {
+t.test('Equal schemas may share a title', async t => {
   const schema = { title: 'Name', type: 'string' }
   t.strictSame(finishDocument(document(schema, { ...schema })).components.schemas, { Name: { type: 'string' } })
   t.throws(() => finishDocument(document(schema, { ...schema, minLength: 1 })), {
@@ -45,7 +45,7 @@ t.test('Two schemas may have a title in common when they are the same', async t 
   })
 })
 
-t.test('Paths and components are in the order of their names', async t => {
+t.test('Paths and components are sorted by name', async t => {
   const { paths, components } = finishDocument({
     paths: { '/b': { schema: { title: 'B' } }, '/a': { schema: { title: 'C' } }, '/c': { schema: { title: 'A' } } },
   })
@@ -53,7 +53,7 @@ t.test('Paths and components are in the order of their names', async t => {
   t.strictSame(Object.keys(components.schemas), ['A', 'B', 'C'])
 })
 
-t.test('Words are strings, and formats such as others know', async t => {
+t.test('Enumerations are strings, and formats are standard ones', async t => {
   t.strictSame(finished({ enum: ['a', 'b'] })[0], { type: 'string', enum: ['a', 'b'] })
   t.strictSame(finished({ type: 'string', format: 'date-time' })[0], { type: 'string', format: 'date-time' })
   t.strictSame(finished({ type: 'string', format: 'url' })[0], { type: 'string', format: 'uri' })
@@ -61,7 +61,7 @@ t.test('Words are strings, and formats such as others know', async t => {
   t.strictSame(finished({ type: 'integer' })[0], { type: 'integer', format: 'int64' })
 })
 
-t.test('Examples stay as they are', async t => {
+t.test('Examples are not converted', async t => {
   const examples = { first: { value: { schema: { title: 'X' }, nothing: null } } }
   const { paths, components } = finishDocument({ paths: { '/': { get: { examples, deprecated: null } } } })
   t.strictSame(paths['/'].get, { examples, deprecated: null })

@@ -3,7 +3,7 @@ import t from 'tap'
 
 import { ResponseObject, Enum, exampleOf, examplesOf, Message, PlainText } from '#lib/schemas.js'
 
-t.test('An example is that of the schema, or made of those of its parts', async t => {
+t.test('An example is that of the schema, or composed of those of its parts', async t => {
   const name = Type.String({ examples: ['Ada', 'Grace'] })
   const table: [schema: Parameters<typeof exampleOf>[0], example: unknown][] = [
     [name, 'Ada'],
@@ -17,7 +17,7 @@ t.test('An example is that of the schema, or made of those of its parts', async 
   for (const [schema, example] of table) t.strictSame(exampleOf(schema), example)
 })
 
-t.test('An answer has an example for each of its texts', async t => {
+t.test('A response has an example for each of its texts', async t => {
   const id = Type.String({ examples: ['7'] })
   t.strictSame(examplesOf(Message('One', 'Two')), [{ message: 'One' }, { message: 'Two' }])
   t.strictSame(examplesOf(PlainText('One', 'Two')), ['One', 'Two'])

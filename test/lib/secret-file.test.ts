@@ -7,28 +7,28 @@ import t from 'tap'
 import { readOrCreateJwtSecret, readOrCreateSecret } from '#lib/secret-file.js'
 import { StartupError } from '#lib/errors.js'
 
-/** The line with which the start stops. */
+/** The message of the StartupError. */
 async function refusal (path: string, read = readOrCreateSecret) {
   return read(path).catch(error => error instanceof StartupError ? error.message : error)
 }
 
-t.test('The first call makes a secret that only its owner can read', async t => {
+t.test('The first call creates a secret that only its owner can read', async t => {
   const dir = join(t.testdir(), 'made', 'too')
   const path = join(dir, 'secret')
   const secret = await readOrCreateSecret(path)
   t.match(secret, /^[A-Za-z0-9_-]{64}$/)
   t.equal((await fs.stat(path)).mode & 0o777, 0o600)
   t.strictSame(await fs.readdir(dir), ['secret'])
-  t.equal(await readOrCreateSecret(path), secret, 'the next one reads it')
+  t.equal(await readOrCreateSecret(path), secret, 'the next call reads it')
   t.not(await readOrCreateSecret(join(dir, 'other')), secret, 'another file has another secret')
 })
 
-t.test('A secret that is there is kept as it is', async t => {
+t.test('An existing secret is kept', async t => {
   const path = join(t.testdir({ secret: 'of old' }), 'secret')
   t.equal(await readOrCreateSecret(path), 'of old')
 })
 
-t.test('Many who start at once agree on one secret', async t => {
+t.test('Concurrent calls agree on one secret', async t => {
   const dir = t.testdir()
   const path = join(dir, 'secret')
   const secrets = new Set(await Promise.all(Array.from({ length: 20 }, () => readOrCreateSecret(path))))
@@ -36,7 +36,7 @@ t.test('Many who start at once agree on one secret', async t => {
   t.strictSame(await fs.readdir(dir), ['secret'])
 })
 
-t.test('A file that can be neither read nor made stops the start', async t => {
+t.test('A file that can be neither read nor created is a StartupError', async t => {
   const dir = t.testdir({ file: '' })
   t.equal(await refusal(dir), `Cannot keep a secret in ${dir}: EISDIR: illegal operation on a directory, read`)
   const path = join(dir, 'file', 'secret')
@@ -44,7 +44,7 @@ t.test('A file that can be neither read nor made stops the start', async t => {
     `Cannot keep a secret in ${path}: EEXIST: file already exists, mkdir '${join(dir, 'file')}'`)
 })
 
-t.test('A file that cannot be put in place stops the start and leaves no draft', async t => {
+t.test('A file that cannot be moved into place is a StartupError, and leaves no temporary file', async t => {
   const link = fs.link
   t.teardown(() => {
     fs.link = link
@@ -59,16 +59,16 @@ t.test('A file that cannot be put in place stops the start and leaves no draft',
   t.strictSame(await fs.readdir(dir), [])
 })
 
-t.test('What signs tokens is made for its owner alone, and read again', async t => {
+t.test('The JWT secret is created for its owner only, and read again', async t => {
   const path = join(t.testdir(), 'jwt-secret')
   const secret = await readOrCreateJwtSecret(path)
   t.match(secret, /^[A-Za-z0-9_-]{64}$/)
   t.equal(await readOrCreateJwtSecret(path), secret)
   await fs.chmod(path, 0o400)
-  t.equal(await readOrCreateJwtSecret(path), secret, 'its owner need not be able to write it')
+  t.equal(await readOrCreateJwtSecret(path), secret, 'it may be read-only')
 })
 
-t.test('What signs tokens must be as long as JWT_SECRET', async t => {
+t.test('The JWT secret must be as long as JWT_SECRET', async t => {
   const path = join(t.testdir(), 'jwt-secret')
   for (const secret of ['', 'x'.repeat(31), ` ${'x'.repeat(31)}\n`]) {
     await fs.writeFile(path, secret, { mode: 0o600 })
@@ -79,7 +79,7 @@ t.test('What signs tokens must be as long as JWT_SECRET', async t => {
   t.equal(await readOrCreateJwtSecret(path), 'x'.repeat(32))
 })
 
-t.test('What signs tokens must be readable by its owner alone', async t => {
+t.test('The JWT secret must be readable by its owner only', async t => {
   const path = join(t.testdir(), 'jwt-secret')
   await readOrCreateJwtSecret(path)
   for (const mode of [0o640, 0o604, 0o644, 0o666, 0o610]) {

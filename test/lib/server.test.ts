@@ -14,7 +14,7 @@ const MIGRATIONS = (await readdir('migrations')).length
 const ADMIN = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse' }
 const ADA = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
 
-/** Sends a request over HTTP. */
+/** Sends a JSON request. */
 async function send (service: Service, method: string, path: string, body?: unknown, token?: string) {
   const response = await fetch(service.url + path, {
     method,
@@ -38,7 +38,7 @@ function open (t: Test, url: string) {
   return sql
 }
 
-t.test('says where it listens, and serves', async t => {
+t.test('logs its address, and serves', async t => {
   const service = await startService(t, { DATABASE_URL: await createDatabase(t) })
   t.match(service.url, /^http:\/\/127\.0\.0\.1:\d+$/)
   t.strictSame(await send(service, 'GET', '/readyz'), { status: 200, body: { message: 'Ready' } })
@@ -52,7 +52,7 @@ t.test('says where it listens, and serves', async t => {
   t.notMatch(stdout, body.token)
 })
 
-t.test('the embedded database keeps everything, over a stop and over a kill', async t => {
+t.test('the embedded database keeps its data over a stop and a kill', async t => {
   const DATA_DIR = dataDir(t)
   const first = await startService(t, { DATA_DIR, ...ADMIN })
   t.strictSame(first.messages().filter(message => !message.startsWith('Server listening')), [
@@ -68,24 +68,24 @@ t.test('the embedded database keeps everything, over a stop and over a kill', as
   t.strictSame({ code: refused.code, stderr: refused.stderr }, {
     code: 1, stderr: `127.0.0.1:${port} is taken: stop what listens there, or set PORT\n`,
   }, 'a second service that cannot listen')
-  t.equal((await login(first)).status, 200, 'does the first no harm')
+  t.equal((await login(first)).status, 200, 'does not affect the first')
 
   const before = await postgresOf(DATA_DIR)
   t.ok(before.length > 1)
   t.equal((await stop(first)).code, 0)
-  t.strictSame(await remaining(before), [], 'nothing of the server is left')
+  t.strictSame(await remaining(before), [], 'the server is stopped')
 
   const second = await startService(t, { DATA_DIR, ...ADMIN })
   t.strictSame(second.messages().filter(message => !message.startsWith('Server listening')), [])
   t.equal((await login(second)).status, 200)
-  t.equal((await me(second, token)).status, 200, 'tokens outlive a restart')
+  t.equal((await me(second, token)).status, 200, 'tokens survive a restart')
   const [server] = await postgresOf(DATA_DIR)
   t.equal((await stop(second, 'SIGKILL')).signal, 'SIGKILL')
   t.equal((await postgresOf(DATA_DIR))[0], server, 'the server is left behind')
 
   const third = await startService(t, { DATA_DIR })
   const processes = await postgresOf(DATA_DIR)
-  t.equal(processes[0], server, 'and taken over')
+  t.equal(processes[0], server, 'and joined')
   t.equal((await login(third)).status, 200)
   t.match(await me(third, token), { status: 200, body: { user: { email: ADA.email } } })
   t.equal((await login(third, { ...ADA, email: ADMIN.ADMIN_EMAIL })).body.user.role, 'ADMIN')
@@ -93,7 +93,7 @@ t.test('the embedded database keeps everything, over a stop and over a kill', as
   t.strictSame(await remaining(processes), [], 'and stopped in the end')
 })
 
-t.test('two that start at once on an empty database both come up, with one admin', async t => {
+t.test('two that start concurrently on an empty database both come up, with one admin', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   const variables = { DATABASE_URL, MIGRATE_ON_START: 'true', ...ADMIN }
   const services = await Promise.all([startService(t, variables), startService(t, variables)])
@@ -113,13 +113,13 @@ t.test('two that start at once on an empty database both come up, with one admin
   t.strictSame((await Promise.all(services.map(service => stop(service)))).map(({ code }) => code), [0, 0])
 })
 
-t.test('what a person can mend is one line', async t => {
+t.test('a configuration error is one line', async t => {
   const migrated = await createDatabase(t)
   const port = await freePort()
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const { port: PORT } = taken.address() as AddressInfo
-  // A server that takes connections and never says a word.
+  // A server that accepts connections and never responds.
   const silent = createServer().listen(0, '127.0.0.1')
   const sockets: Set<{ destroy (): unknown }> = new Set()
   silent.on('connection', socket => sockets.add(socket.on('error', () => {})))
@@ -150,7 +150,7 @@ t.test('what a person can mend is one line', async t => {
     ['a host that is nowhere', { DATABASE_URL: migrated, HOST: 'nowhere.invalid', PORT: '0' },
       /^Cannot listen on nowhere\.invalid:0: getaddrinfo E\w+ nowhere\.invalid$/],
   ]
-  // A few at a time: each is a process.
+  // A few at a time, because each is a process.
   while (starts.length > 0) {
     await Promise.all(starts.splice(0, 3).map(async ([what, variables, line]) => {
       const covered = variables.PORT !== undefined
@@ -164,7 +164,7 @@ t.test('what a person can mend is one line', async t => {
   }
 })
 
-t.test('a defect ends the start with all that is known about it', async t => {
+t.test('a bug during the start is reported with its stack', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   await open(t, DATABASE_URL)`CREATE TABLE clubs ()`
   const { code, stderr } = await run(t, 'dist/lib/server.js', { DATABASE_URL, MIGRATE_ON_START: 'true' }, {
@@ -173,10 +173,10 @@ t.test('a defect ends the start with all that is known about it', async t => {
   t.equal(code, 1)
   t.match(stderr, /relation "clubs" already exists/)
   t.match(stderr, /\n {4}at /)
-  t.strictSame((await migrate(DATABASE_URL, 'down')), [], 'and no step was taken')
+  t.strictSame((await migrate(DATABASE_URL, 'down')), [], 'no migration was reverted')
 })
 
-t.test('a request is in the log a second later', async t => {
+t.test('a request is in the log within a second', async t => {
   const service = await startService(t, { DATABASE_URL: await createDatabase(t) })
   await send(service, 'GET', '/clubs')
   const start = performance.now()
@@ -184,3 +184,4 @@ t.test('a request is in the log a second later', async t => {
   t.ok(service.messages().includes('request completed'))
   t.equal((await stop(service)).code, 0)
 })
+}

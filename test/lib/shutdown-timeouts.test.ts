@@ -8,13 +8,13 @@ import { createDatabase, testConfig } from '../helper.ts'
 
 const DEFAULTS = shutdownTimeouts(testConfig({}))
 
-t.test('The timeouts of a shutdown are one sum', async t => {
+t.test('The timeouts of a shutdown add up', async t => {
   t.strictSame(DEFAULTS, { operation: 20, connections: 25, total: 36 })
   const slower = shutdownTimeouts(testConfig({ STOP_DELAY: '3', DATABASE_TIMEOUT: '60' }))
   t.strictSame(slower, { operation: 75, connections: 80, total: 148 })
 })
 
-t.test('No operation may take longer', async t => {
+t.test('No operation may exceed them', async t => {
   const config = testConfig({ DATABASE_URL: await createDatabase(t) })
   const app = buildApp(config)
   t.teardown(() => app.close())
@@ -24,7 +24,7 @@ t.test('No operation may take longer', async t => {
   t.equal(Math.max(...times), DEFAULTS.operation)
 })
 
-t.test('What ends the process from outside waits longer at the defaults, and the documents say so', async t => {
+t.test('By default, orchestrators wait longer, and the documents say so', async t => {
   const [compose, dockerfile, operations] = await Promise.all(
     ['compose.yaml', 'Dockerfile', 'docs/operations.md'].map(file => readFile(file, 'utf8'))
   )

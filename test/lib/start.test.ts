@@ -5,21 +5,21 @@ import { promisify } from 'node:util'
 
 import t, { type Test } from 'tap'
 
-/** The file that starts the service. */
+/** The script that starts the service. */
 const START = 'bin/start'
 
-/** Prints in the place of the service how it is started. */
+/** Replaces the service, and prints how it was started. */
 const PRELUDE = `
   const { argv, env, execArgv, ppid } = process
   console.log(JSON.stringify({ argv, env, execArgv, ppid }))
   process.exit()
 `
 
-/** How `bin/start`, called from anywhere, starts the service. */
+/** Runs `bin/start` from another directory. */
 async function started (t: Test, environment: NodeJS.Dict<string> = {}) {
   const { MALLOC_ARENA_MAX, ...env } = process.env
   const prelude = join(t.testdir({ 'prelude.cjs': PRELUDE }), 'prelude.cjs')
-  // tap sets NODE_OPTIONS for every process that is started, whatever its environment says.
+  // tap adds NODE_OPTIONS for coverage to every child process, so only `env` can replace them.
   const { stdout } = await promisify(execFile)('env', [`NODE_OPTIONS=--require ${prelude}`, resolve(START)], {
     cwd: '/', env: { ...env, ...environment },
   })
@@ -29,12 +29,12 @@ async function started (t: Test, environment: NodeJS.Dict<string> = {}) {
 t.test('The process is the service itself, with its options', async t => {
   const { argv, env, execArgv, ppid } = await started(t)
   t.equal(resolve(argv[1]!), resolve('dist/lib/server.js'))
-  t.equal(ppid, process.pid, 'no shell in between would keep signals to itself')
+  t.equal(ppid, process.pid, 'no shell that would keep signals from it')
   t.strictSame(execArgv, [])
   t.equal(env.MALLOC_ARENA_MAX, '1')
 })
 
-t.test('The environment wins', async t => {
+t.test('Variables of the environment override its options', async t => {
   const { env } = await started(t, { MALLOC_ARENA_MAX: '3' })
   t.equal(env.MALLOC_ARENA_MAX, '3')
 })

@@ -12,11 +12,11 @@ import { build, createDatabase, inject, testConfig } from '../helper.ts'
 
 const USER = { id: '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', role: 'STUDENT' } as const
 
-/** No test here needs a database of its own. */
+/** Shared, since no test writes. */
 const DATABASE_URL = await createDatabase(t)
 const app = await build(t, { DATABASE_URL })
 
-/** The header and the claims of a token, as they are written in it. */
+/** Decodes the header and the claims of a token. */
 const read = (token: string) =>
   token.split('.').slice(0, 2).map(part => JSON.parse(Buffer.from(part, 'base64url').toString()))
 
@@ -36,27 +36,27 @@ t.test('issueToken signs sub, role, iat and exp as HS256 with JWT_SECRET', async
   t.equal(token.split('.')[2], signature(token, app.config.JWT_SECRET!))
 })
 
-t.test('issueToken takes nothing else of a user', async t => {
+t.test('issueToken puts nothing else of a user into the token', async t => {
   const [, claims] = read(app.issueToken({ ...USER, email: 'ada@example.org', password: 'x' } as typeof USER))
   t.strictSame(Object.keys(claims).sort(), ['exp', 'iat', 'role', 'sub'])
 })
 
-t.test('verifyToken tells whom a token of ours names, and nothing of any other', async t => {
+t.test('verifyToken returns the user of a valid token, and undefined for others', async t => {
   t.strictSame(app.verifyToken(app.issueToken(USER)), USER)
-  t.strictSame(app.verifyToken(app.jwt.sign({ role: 'ADMIN' } as never)), { id: '', role: 'ADMIN' }, 'names nobody')
+  t.strictSame(app.verifyToken(app.jwt.sign({ role: 'ADMIN' } as never)), { id: '', role: 'ADMIN' }, 'no id')
   for (const token of ['', 'x', 'a.b.c', `${app.issueToken(USER)}x`, `Bearer ${app.issueToken(USER)}`]) {
     t.equal(app.verifyToken(token), undefined, token)
   }
 })
 
-t.test('verifyToken takes no sub but a string for an id', async t => {
+t.test('verifyToken ignores a sub that is not a string', async t => {
   for (const sub of [[USER.id], { id: USER.id }, { toString: 1 }, 7, true, null]) {
     const user = app.verifyToken(app.jwt.sign({ sub, role: 'ADMIN' } as never))
     t.strictSame(user, { id: '', role: 'ADMIN' }, JSON.stringify(sub))
   }
 })
 
-t.test('JWT_EXPIRES_IN is the lifetime of a token', async t => {
+t.test('JWT_EXPIRES_IN sets the lifetime of a token', async t => {
   const lifetimes: [string, number][] = [['1s', 1], ['15m', 900], ['12h', 43_200], ['1d', 86_400], ['2w', 1_209_600]]
   for (const [JWT_EXPIRES_IN, seconds] of lifetimes) {
     const app = await build(t, { DATABASE_URL, JWT_EXPIRES_IN })
@@ -65,26 +65,26 @@ t.test('JWT_EXPIRES_IN is the lifetime of a token', async t => {
   }
 })
 
-t.test('A token of another JWT_SECRET is not valid here', async t => {
+t.test('A token that was signed with another JWT_SECRET is invalid', async t => {
   const other = await build(t, { DATABASE_URL, JWT_SECRET: 'another secret, just as long as ours' })
   t.equal(await me(app, other.issueToken(USER)), 'Invalid or expired token')
   t.equal(await me(other, app.issueToken(USER)), 'Invalid or expired token')
-  t.equal(await me(app, app.issueToken(USER)), 'Unauthorized', 'valid, but of nobody')
+  t.equal(await me(app, app.issueToken(USER)), 'Unauthorized', 'valid, for an unknown user')
 })
 
-t.test('Without JWT_SECRET the secret is kept in DATA_DIR, so that tokens survive a restart', async t => {
+t.test('Without JWT_SECRET the secret is stored in DATA_DIR, so that tokens survive a restart', async t => {
   const DATA_DIR = t.testdir()
   const app = await build(t, { DATABASE_URL, JWT_SECRET: '', DATA_DIR })
   const token = app.issueToken(USER)
   const file = join(DATA_DIR, 'jwt-secret')
   const secret = readFileSync(file, 'utf8')
   t.ok(secret.length >= 32)
-  t.equal(statSync(file).mode & 0o777, 0o600, 'for its owner only')
+  t.equal(statSync(file).mode & 0o777, 0o600, 'readable by its owner only')
   t.equal(token.split('.')[2], signature(token, secret))
   await app.close()
 
   const restarted = await build(t, { DATABASE_URL, JWT_SECRET: '', DATA_DIR })
-  t.equal(await me(restarted, token), 'Unauthorized', 'valid, but of nobody')
+  t.equal(await me(restarted, token), 'Unauthorized', 'valid, for an unknown user')
   await restarted.close()
 
   chmodSync(file, 0o644)
@@ -92,7 +92,7 @@ t.test('Without JWT_SECRET the secret is kept in DATA_DIR, so that tokens surviv
     new StartupError(`${file} can be read by others: run chmod 600 ${file}, or set JWT_SECRET`))
 })
 
-t.test('Guards set request.user by the claims', async t => {
+t.test('Guards set request.user from the claims', async t => {
   const app = buildApp(testConfig({ DATABASE_URL }))
   t.teardown(() => app.close())
   app.register(async app => {

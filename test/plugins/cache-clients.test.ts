@@ -1,5 +1,5 @@
-// Clients that hang up, break off or never read must not delay others, nor keep memory. On a server of its own: what
-// another test commits would invalidate every response.
+// Clients that disconnect, stall or never read must not delay others or leak memory. Uses its own server: commits of
+// other tests would invalidate entries.
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -25,7 +25,7 @@ t.teardown(() => sql.end())
 await sql`CREATE DATABASE community`
 await migrate(server.url('community'))
 
-/** What a client does with the bytes of a request. */
+/** What a client does after connecting. */
 const clients: { [what: string]: (port: number, request: string) => Promise<unknown> } = {
   async 'sends its FIN with the request' (port, request) {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {})
@@ -52,7 +52,7 @@ const clients: { [what: string]: (port: number, request: string) => Promise<unkn
   },
 }
 
-/** What became of the blog since the others read it. */
+/** What is written after other clients have read the blog. */
 const changes: { [what: string]: (app: FastifyInstance, id: string) => Promise<unknown> } = {
   'nothing has changed': async () => {},
   'something else has changed': app => person(app),
@@ -61,10 +61,10 @@ const changes: { [what: string]: (app: FastifyInstance, id: string) => Promise<u
   'it was deleted': (app, id) => app.sql`DELETE FROM blogs WHERE id = ${id}`,
 }
 
-/** Several chunks, so that a client that does not read holds some of them back. */
+/** Several chunks, so that a stalled client leaves some of them unsent. */
 const LARGE = 3_000_000
 
-/** How long others may wait beyond five times what they wait without such clients, in milliseconds. */
+/** How much longer than five times the usual latency other clients may wait, in milliseconds. */
 const BOUND = 1000
 
 async function publish (app: FastifyInstance, length: number) {
@@ -77,7 +77,7 @@ async function publish (app: FastifyInstance, length: number) {
 }
 
 for (const level of ['info', 'warn']) {
-  t.test(`clients that misbehave delay nobody, at ${level}`, async t => {
+  t.test(`misbehaving clients do not delay others at ${level}`, async t => {
     const app = await build(t, { DATABASE_URL: server.url('community') }, createLogger(level, { write () {} }))
     await app.listen({ host: '127.0.0.1', port: 0 })
     const { port } = app.server.address() as AddressInfo
@@ -112,7 +112,7 @@ for (const level of ['info', 'warn']) {
   })
 }
 
-t.test('after a thousand of them the memory is where it was', async t => {
+t.test('memory returns to its level after a thousand misbehaving clients', async t => {
   const app = await build(t, { DATABASE_URL: server.url('community') })
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
@@ -122,7 +122,7 @@ t.test('after a thousand of them the memory is where it was', async t => {
     for (let time = 0; time < times; time++) {
       await Promise.all(Object.values(clients).map(act => act(port, request)))
     }
-    // Until the service has noticed that they are gone.
+    // Wait until the service has noticed that they disconnected.
     await sleep(1500)
     collectGarbage()
     const { heapUsed, external } = process.memoryUsage()
@@ -133,7 +133,7 @@ t.test('after a thousand of them the memory is where it was', async t => {
   t.ok(after < before + 2 * LARGE, `${Math.round(before / 2 ** 20)} MB before, ${Math.round(after / 2 ** 20)} MB after`)
 })
 
-t.test('what clients do not read has a bound; then what has to be read anew is refused, and hits are not', async t => {
+t.test('past MAX_UNSENT_BYTES misses are a 503, and hits are served', async t => {
   const app = await build(t, {
     DATABASE_URL: server.url('community'), MAX_UNSENT_BYTES: '4000000', CACHE_SIZE_MB: '2', IDLE_TIMEOUT: '2',
   })
@@ -158,7 +158,7 @@ t.test('what clients do not read has a bound; then what has to be read anew is r
   t.equal((await get('/clubs')).status, 200)
   t.equal((await get('/livez')).status, 200)
 
-  // They are closed, and then everything is served again.
+  // Disconnects them, which makes room again.
   for (const socket of sockets) socket.resume()
   for (const socket of sockets) socket.destroy()
   await Promise.all(closed)

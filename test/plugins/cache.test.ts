@@ -16,7 +16,7 @@ import { migrate } from '#lib/database/migrations.js'
 import { Cluster } from '../cluster.ts'
 import { build, person, testConfig } from '../helper.ts'
 
-// On a server of its own: what another test commits would invalidate every response.
+// Uses its own server: commits of other tests would invalidate entries.
 const server = await Cluster.create(t)
 await server.start()
 const administration = postgres(server.url(), { max: 1, onnotice () {} })
@@ -24,7 +24,7 @@ t.teardown(() => administration.end())
 await administration`CREATE DATABASE community`
 await migrate(server.url('community'))
 
-/** A service that listens, on a database of its own. */
+/** A service that listens, on its own database. */
 async function listen (t: Test, variables: NodeJS.Dict<string> = {}, logger?: Logger) {
   const name = randomUUID()
   await administration`CREATE DATABASE ${administration(name)} TEMPLATE community`
@@ -39,12 +39,12 @@ async function listen (t: Test, variables: NodeJS.Dict<string> = {}, logger?: Lo
 async function send (app: FastifyInstance, path: string, headers: OutgoingHttpHeaders = {}, method = 'GET') {
   const { port } = app.server.address() as AddressInfo
   const [response] = await once(request({ port, path, headers, method }).end(), 'response') as [IncomingMessage]
-  // What is of this one response.
+  // Headers that differ in every response.
   const { date, 'x-request-id': _id, 'server-timing': _time, ...rest } = response.headers
   return { status: response.statusCode, headers: rest as IncomingHttpHeaders, body: await buffer(response) }
 }
 
-/** What a route that answers at length is asked for. */
+/** A public list whose response is compressed. */
 async function addTestimonials (app: FastifyInstance, count = 20) {
   await app.sql`
     INSERT INTO testimonials (name, batch_year, content)
@@ -52,7 +52,7 @@ async function addTestimonials (app: FastifyInstance, count = 20) {
   `
 }
 
-t.test('an answer has an entity tag, and who has it already gets no body', async t => {
+t.test('A response has an entity tag, which a client may send to get a 304', async t => {
   const app = await listen(t)
   await addTestimonials(app)
   const first = await send(app, '/testimonials')
@@ -69,10 +69,10 @@ t.test('an answer has an entity tag, and who has it already gets no body', async
   }
   t.equal((await send(app, '/testimonials', { 'if-none-match': '"other"' })).status, 200)
   const reload = { 'if-none-match': etag, 'cache-control': 'no-cache' }
-  t.equal((await send(app, '/testimonials', reload)).status, 200, 'a reload gets it all')
+  t.equal((await send(app, '/testimonials', reload)).status, 200, 'a reload gets the body')
 })
 
-t.test('a poll gets no body as long as the answer stays, whatever else is written, and a new one then', async t => {
+t.test('A poll gets a 304 until the response changes, whatever else is written', async t => {
   const app = await listen(t)
   await addTestimonials(app)
   const { headers: { etag } } = await send(app, '/testimonials')
@@ -85,12 +85,12 @@ t.test('a poll gets no body as long as the answer stays, whatever else is writte
   t.equal(JSON.parse(String(changed.body)).total, 21)
 })
 
-t.test('two instances give one answer one tag', async t => {
+t.test('Two instances give the same response the same tag', async t => {
   const [one, other] = [await listen(t), await listen(t)]
   t.equal((await send(one, '/clubs')).headers.etag, (await send(other, '/clubs')).headers.etag)
 })
 
-t.test('it comes in the coding that the client likes best', async t => {
+t.test('A response has the content coding that the client prefers', async t => {
   const app = await listen(t)
   await addTestimonials(app)
   const plain = await send(app, '/testimonials')
@@ -105,7 +105,7 @@ t.test('it comes in the coding that the client likes best', async t => {
       t.equal(headers['content-length'], String(body.length))
       t.ok(body.length < plain.body.length / 2)
       t.strictSame(decoders[coding]!(body), plain.body)
-      t.not(headers.etag, plain.headers.etag, 'another representation has another tag')
+      t.not(headers.etag, plain.headers.etag, 'each coding has its own tag')
       const poll = { 'accept-encoding': accepted, 'if-none-match': headers.etag }
       const { status, headers: { 'content-encoding': none } } = await send(app, '/testimonials', poll)
       t.strictSame([status, none], [304, undefined])
@@ -117,13 +117,13 @@ t.test('it comes in the coding that the client likes best', async t => {
   }
 })
 
-t.test('what fits into a packet is not compressed', async t => {
+t.test('Responses that fit into a packet are not compressed', async t => {
   const app = await listen(t)
   const { headers } = await send(app, '/testimonials', { 'accept-encoding': 'br, gzip' })
   t.strictSame([headers['content-encoding'], headers.vary], [undefined, 'Origin, Accept-Encoding'])
 })
 
-t.test('a hit has the same headers and bytes as the miss, for each origin and coding', async t => {
+t.test('A hit has the same headers and bytes as the miss, for each origin and coding', async t => {
   const app = await listen(t)
   await addTestimonials(app)
   const paths = ['/events', '/events?page=2&limit=5', '/blogs', '/mentors', '/clubs', '/testimonials', '/testimonials/']
@@ -140,7 +140,7 @@ t.test('a hit has the same headers and bytes as the miss, for each origin and co
   }
 })
 
-t.test('a response is read once until something is committed', async t => {
+t.test('A response is read once until something is committed', async t => {
   const app = await listen(t)
   const { counts } = app.cache
   for (let time = 0; time < 3; time++) await send(app, '/testimonials')
@@ -154,7 +154,7 @@ t.test('a response is read once until something is committed', async t => {
   t.match(counts, { misses: 2, hits: 6 })
 })
 
-t.test('requests at once after a commit share one read, and a failure', async t => {
+t.test('Concurrent requests after a commit share one read, and its failure', async t => {
   const app = await listen(t)
   const { counts } = app.cache
   await send(app, '/testimonials')
@@ -172,7 +172,7 @@ t.test('requests at once after a commit share one read, and a failure', async t 
   }
 })
 
-t.test('a cached response is a failure when the database does not answer', async t => {
+t.test('A cached response becomes the declared failure when the database is down', async t => {
   const app = await listen(t)
   await send(app, '/clubs')
   await app.sqlProbe.end()
@@ -180,14 +180,14 @@ t.test('a cached response is a failure when the database does not answer', async
   t.strictSame([status, JSON.parse(String(body))], [500, { message: 'Error fetching clubs' }])
 })
 
-t.test('while the service stops, a cached response closes its connection', async t => {
+t.test('While the service stops, a cached response closes its connection', async t => {
   const app = await listen(t)
   await send(app, '/clubs')
   app.isClosing = () => true
   t.equal((await send(app, '/clubs')).headers.connection, 'close')
 })
 
-t.test('a response of several chunks arrives whole', async t => {
+t.test('A response of several chunks arrives complete', async t => {
   const app = await listen(t)
   await app.sql`
     INSERT INTO testimonials (name, batch_year, content)
@@ -201,17 +201,17 @@ t.test('a response of several chunks arrives whole', async t => {
   }
 })
 
-t.test('a route says who shares its responses, and none that is guarded is public', async t => {
+t.test('Each GET declares who shares its responses, and guarded ones are private', async t => {
   const scopes: { [scope: string]: string[] } = { public: [], private: [] }
   const app = buildApp(testConfig({ DATABASE_URL: server.url('community') }))
   t.teardown(() => app.close())
   app.addHook('onRoute', ({ method, url, config, onRequest }) => {
     if (method !== 'GET' || !config?.failure || url.startsWith('/auth/google')) return
-    // They are streamed.
+    // Exports are streamed.
     if (url.startsWith('/exports/')) return
     scopes[config.cache ?? 'none']?.push(url)
-    t.ok(config.cache, `${url} says it`)
-    t.equal(config.cache === 'private', onRequest !== undefined, `${url}: guarded and private go together`)
+    t.ok(config.cache, `${url} declares it`)
+    t.equal(config.cache === 'private', onRequest !== undefined, `${url}: private if guarded`)
   })
   await app.ready()
   t.strictSame(scopes.public!.filter(url => !url.endsWith('/')), [
@@ -224,7 +224,7 @@ t.test('a route says who shares its responses, and none that is guarded is publi
   ])
 })
 
-t.test('a guarded route can not be public, and one that says nothing sends nothing', async t => {
+t.test('A guarded route cannot be public, and a route must declare who shares its responses', async t => {
   const app = buildApp(testConfig({ DATABASE_URL: server.url('community') }))
   t.teardown(() => app.close())
   const one = (sql: Sql) => ({ fields: sql`SELECT 1 AS one` })
@@ -238,7 +238,7 @@ t.test('a guarded route can not be public, and one that says nothing sends nothi
   t.strictSame([response.statusCode, response.json()], [500, { message: 'It failed' }])
 })
 
-t.test('a private response has no tag, is not compressed, and is nobody else\'s', async t => {
+t.test('A private response has no tag and no compression, and is not shared between users', async t => {
   const app = await listen(t)
   const [ada, grace] = [await person(app), await person(app, 'STUDENT', { first_name: 'Grace' })]
   for (const { id, token } of [ada, grace, ada, grace]) {
@@ -250,7 +250,7 @@ t.test('a private response has no tag, is not compressed, and is nobody else\'s'
   t.equal((await send(app, '/auth/me')).status, 401)
 })
 
-t.test('a response is sent once: nothing is logged above info', async t => {
+t.test('A response is sent only once: nothing is logged above info', async t => {
   const lines: string[] = []
   const app = await listen(t, {}, createLogger('warn', { write (line) { lines.push(line) } }))
   const { token } = await person(app)
@@ -258,14 +258,14 @@ t.test('a response is sent once: nothing is logged above info', async t => {
     const { headers: { etag } } = await send(app, path, { authorization: `Bearer ${token}` })
     for (let time = 0; time < 3; time++) {
       await send(app, path, { authorization: `Bearer ${token}`, ...etag && { 'if-none-match': etag } })
-      // The next request finds another snapshot.
+      // Changes the snapshot, so that the next request is a miss.
       await person(app)
     }
   }
   t.strictSame(lines, [])
 })
 
-t.test('more responses than fit into the cache are all right', async t => {
+t.test('Responses stay correct when they exceed the size of the cache', async t => {
   const app = await listen(t, { CACHE_SIZE_MB: '1' })
   await app.sql`
     INSERT INTO testimonials (name, batch_year, content)

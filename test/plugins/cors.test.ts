@@ -21,11 +21,11 @@ const STRANGERS = [
   'null',
 ]
 
-/** The headers of CORS in an answer. */
+/** The CORS headers of a response. */
 const allowed = (headers: OutgoingHttpHeaders | IncomingHttpHeaders) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('access-control-')))
 
-/** What lets an origin read an answer, and those of its headers that an app can use. */
+/** CORS headers that let an origin read a response and some of its headers. */
 const readable = (origin: string) => ({
   'access-control-allow-origin': origin,
   'access-control-expose-headers': 'Retry-After, ETag, X-Request-Id, Server-Timing',
@@ -45,11 +45,11 @@ t.test('With FRONTEND_URL', async t => {
   const app = await build(t, { FRONTEND_URL: FRONTENDS.join(',') })
 
   for (const origin of FRONTENDS) {
-    t.test(`${origin} may read every answer, errors too`, async t => {
+    t.test(`${origin} may read every response, including errors`, async t => {
       for (const [url, status] of [['/livez', 200], ['/auth/me', 401], ['/nope', 404]] as const) {
         const { statusCode, headers } = await app.inject({ url, headers: { origin } })
         t.equal(statusCode, status)
-        t.strictSame(allowed(headers), readable(origin), 'this origin, and no credentials')
+        t.strictSame(allowed(headers), readable(origin), 'this origin, without credentials')
         t.match(String(headers.vary), /\bOrigin\b/)
       }
       const invalid = await app.inject({ method: 'POST', url: '/auth/login', headers: { origin }, payload: {} })
@@ -62,7 +62,7 @@ t.test('With FRONTEND_URL', async t => {
         ['GET', '/auth/me'], ['POST', '/auth/login'], ['PUT', '/blogs/x'], ['DELETE', '/blogs/x'],
       ] as const) {
         const response = await app.inject(preflight(url, method, origin))
-        t.equal(response.statusCode, 204, `${method} needs no token to ask`)
+        t.equal(response.statusCode, 204, `${method}: the preflight needs no token`)
         t.equal(response.body, '')
         t.strictSame(allowed(response.headers), {
           ...readable(origin),
@@ -75,11 +75,11 @@ t.test('With FRONTEND_URL', async t => {
   }
 
   for (const origin of STRANGERS) {
-    t.test(`${origin} may not`, async t => {
+    t.test(`${origin} may neither read responses nor send such requests`, async t => {
       const { statusCode, headers } = await app.inject({ url: '/livez', headers: { origin } })
       t.equal(statusCode, 200)
       t.equal(headers['access-control-allow-origin'], undefined)
-      t.match(String(headers.vary), /\bOrigin\b/, 'what a cache keeps of this is not for a frontend')
+      t.match(String(headers.vary), /\bOrigin\b/, 'caches keep it apart from responses for frontends')
       for (const method of ['PUT', 'DELETE']) {
         const { headers } = await app.inject(preflight('/blogs/x', method, origin))
         t.equal(headers['access-control-allow-origin'], undefined, method)
@@ -87,7 +87,7 @@ t.test('With FRONTEND_URL', async t => {
     })
   }
 
-  t.test('OPTIONS that asks for nothing allows nobody anything', async t => {
+  t.test('An OPTIONS request that is not a preflight allows nothing', async t => {
     for (const headers of [{}, { 'access-control-request-method': 'PUT' }, { origin: 'https://evil.example' }]) {
       const response = await app.inject({ method: 'OPTIONS', url: '/livez', headers })
       t.strictSame([response.statusCode, response.body], [204, ''])
@@ -95,14 +95,14 @@ t.test('With FRONTEND_URL', async t => {
     }
   })
 
-  t.test('no Origin, no header, but caches are told', async t => {
+  t.test('A response to a request without Origin varies by it, too', async t => {
     const { headers } = await app.inject('/livez')
     t.equal(headers['access-control-allow-origin'], undefined)
     t.match(String(headers.vary), /\bOrigin\b/)
   })
 })
 
-t.test('Without FRONTEND_URL no origin may', async t => {
+t.test('Without FRONTEND_URL no origin may read responses', async t => {
   const app = await build(t)
   for (const origin of [...FRONTENDS, ...STRANGERS]) {
     const { headers } = await app.inject({ url: '/livez', headers: { origin } })

@@ -12,7 +12,7 @@ import { freePort } from '../process.ts'
 const MIGRATIONS = (await readdir('migrations')).length
 const ADMIN = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse' }
 
-/** The service with this configuration, and the messages that it logs. */
+/** Builds the service, and collects the messages that it logs. */
 function make (t: Test, variables: NodeJS.Dict<string>) {
   const messages: string[] = []
   const logger = createLogger('info', { write (line) { messages.push(JSON.parse(line).msg) } })
@@ -33,14 +33,14 @@ t.test('MIGRATE_ON_START brings the schema up to date, once', async t => {
   t.strictSame(second.messages, [])
 })
 
-t.test('without it, a schema that is not up to date keeps the service from starting', async t => {
+t.test('Without it, the service does not start on an outdated schema', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   await t.rejects(make(t, { DATABASE_URL }).ready(), new StartupError(
     `The database lacks ${MIGRATIONS} migrations: run "npm run migrate" or start with MIGRATE_ON_START=true`
   ))
 })
 
-t.test('a database out of reach keeps the service from starting', async t => {
+t.test('The service does not start without a database', async t => {
   const port = await freePort()
   await t.rejects(
     make(t, { DATABASE_URL: `postgres://user:secret@127.0.0.1:${port}/name?a=b` }).ready(),
@@ -48,7 +48,7 @@ t.test('a database out of reach keeps the service from starting', async t => {
   )
 })
 
-t.test('closing gives every connection back, also after a start that failed', async t => {
+t.test('Closing returns every connection, also after a failed start', async t => {
   const watcher = await build(t)
   const connections = (url: string) => watcher.sql`
     SELECT FROM pg_stat_activity WHERE datname = ${new URL(url).pathname.slice(1)}
@@ -59,13 +59,13 @@ t.test('closing gives every connection back, also after a start that failed', as
     await ready().catch(() => {})
     t.not((await connections(url)).length, 0)
     await app.close()
-    // The server notices the end of a connection a moment after the client has hung up.
+    // The server notices a closed connection a moment later.
     while ((await connections(url)).length > 0);
     t.strictSame([...await connections(url)], [])
   }
 })
 
-t.test('ADMIN_EMAIL and ADMIN_PASSWORD make an admin who can sign in', async t => {
+t.test('ADMIN_EMAIL and ADMIN_PASSWORD create an admin who can sign in', async t => {
   const DATABASE_URL = await createDatabase(t)
   const first = make(t, { DATABASE_URL, ...ADMIN })
   await first.app.ready()
@@ -82,7 +82,7 @@ t.test('ADMIN_EMAIL and ADMIN_PASSWORD make an admin who can sign in', async t =
   t.strictSame([...await second.app.sql`SELECT id, password, role FROM users`], [...rows])
 })
 
-t.test('an account that exists is made ADMIN, and keeps its password', async t => {
+t.test('An existing account becomes an admin, and keeps its password', async t => {
   const other = await build(t)
   const { id, email } = await person(other, 'STUDENT', { email: ADMIN.ADMIN_EMAIL })
   await setPassword(other.sql, email, 'her own password')
@@ -97,7 +97,7 @@ t.test('an account that exists is made ADMIN, and keeps its password', async t =
   t.equal(await signIn(ADMIN.ADMIN_PASSWORD), 401)
 })
 
-t.test('without them no account is made', async t => {
+t.test('Without them no account is created', async t => {
   const { sql } = await build(t)
   t.strictSame([...await sql`SELECT FROM users`], [])
 })

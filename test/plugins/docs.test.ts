@@ -13,7 +13,7 @@ const lines: { level: number, err: { message: string } }[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
 const app = await build(t, {}, createLogger('error', stream))
 
-t.test('GET /docs is a page that loads its parts from the service', async t => {
+t.test('GET /docs is a page that loads its assets from the service', async t => {
   const { statusCode, headers, body } = await inject(app, 'GET', '/docs')
   t.equal(statusCode, 200)
   t.equal(headers['content-type'], 'text/html; charset=utf-8')
@@ -23,15 +23,15 @@ t.test('GET /docs is a page that loads its parts from the service', async t => {
     t.match(url, /^\/docs\//)
     t.equal((await inject(app, 'GET', url)).statusCode, 200, url)
   }
-  t.notMatch(body, /<script(?![^>]* src=)/, 'no script stands in the page itself')
+  t.notMatch(body, /<script(?![^>]* src=)/, 'no inline script')
 })
 
-t.test('It shows the description that GET /openapi.json answers with', async t => {
+t.test('The page shows the description of GET /openapi.json', async t => {
   t.match((await inject(app, 'GET', '/docs/static/swagger-initializer.js')).body, './json')
   t.strictSame((await inject(app, 'GET', '/docs/json')).json(), (await inject(app, 'GET', '/openapi.json')).json())
 })
 
-t.test('The page, and nothing else, may run the scripts of the service', async t => {
+t.test('Only the page may run the scripts of the service', async t => {
   const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none';"
   for (const [path, expected] of Object.entries({
@@ -44,7 +44,7 @@ t.test('The page, and nothing else, may run the scripts of the service', async t
   }
 })
 
-t.test('Nothing but the parts of the page lies under /docs, and to ask for it is no error of the service', async t => {
+t.test('Paths under /docs that are not assets are a 404, without an error in the log', async t => {
   // inject() would resolve dots in a path, as browsers do.
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
@@ -60,16 +60,16 @@ t.test('Nothing but the parts of the page lies under /docs, and to ask for it is
   t.strictSame(lines, [])
 })
 
-t.test('API_DOCS=false takes the page and the description away', async t => {
+t.test('API_DOCS=false removes the page and the description', async t => {
   const app = await build(t, { API_DOCS: 'false' })
   for (const path of ['/docs', '/docs/', '/docs/json', '/docs/yaml', '/docs/static/index.html', '/openapi.json']) {
     const response = await inject(app, 'GET', path)
     t.strictSame([response.statusCode, response.json()], [404, { message: 'Not found' }], path)
   }
-  t.ok(app.swagger().paths, 'commands have it as before')
+  t.ok(app.swagger().paths, 'commands still have the description')
 })
 
-t.test('A failure of the page is a 500, and in the log', async t => {
+t.test('A failure of the page is a 500, and logged', async t => {
   const broken = buildApp(app.config, createLogger('error', stream))
   t.teardown(() => broken.close())
   await broken.ready()

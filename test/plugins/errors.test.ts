@@ -11,11 +11,11 @@ interface Line { level: number, reqId: string, err: { message: string, stack: st
 
 const lines: Line[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
-// What Fastify refuses is no route's own answer, and in no schema: so these answers are not recorded.
+// Not recorded: responses to unreadable requests come from Fastify, and no schema declares them.
 const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }), createLogger('error', stream))
 t.teardown(() => app.close())
 
-/** What the handlers of /throw and /failure throw. */
+/** The error that the handlers of /throw and /failure throw. */
 let thrown: unknown
 const requests: string[] = []
 
@@ -67,7 +67,7 @@ t.test('An unknown route is a 404', async t => {
   }
 })
 
-t.test('What cannot be read is refused as JSON, with a message and nothing else', async t => {
+t.test('An unreadable request gets JSON with a message and nothing else', async t => {
   const login = { method: 'POST', url: '/auth/login' } as const
   const table: [string, number, InjectOptions][] = [
     ['malformed JSON', 400, { ...login, headers: json, payload: '{"email": ' }],
@@ -94,7 +94,7 @@ t.test('What cannot be read is refused as JSON, with a message and nothing else'
   }
 })
 
-t.test('JSON is JSON with a charset too', async t => {
+t.test('A JSON content type may have a charset', async t => {
   const response = await send({
     method: 'POST',
     url: '/checked',
@@ -111,7 +111,7 @@ t.test('A trailing slash makes no difference', async t => {
   t.equal((await inject(app, 'POST', '/auth/login/?x=1', ACCOUNT)).statusCode, 200)
 })
 
-t.test('A validation error has an entry for each issue, with the dotted path and words', async t => {
+t.test('A validation error has an entry for each issue, with a dotted path and a message', async t => {
   const table: [unknown, { path: string, message: string }[]][] = [
     [{}, [{ path: 'name', message: 'is required' }]],
     [[], [{ path: '', message: 'must be object' }]],
@@ -127,10 +127,10 @@ t.test('A validation error has an entry for each issue, with the dotted path and
   ]
   for (const [body, errors] of table) {
     const response = await inject(app, 'POST', '/checked', body)
-    const answer = response.json()
+    const json = response.json()
     const byPath = (a: { path: string }, b: { path: string }) => a.path < b.path ? -1 : 1
     t.equal(response.statusCode, 400)
-    t.strictSame({ ...answer, errors: answer.errors.sort(byPath) },
+    t.strictSame({ ...json, errors: json.errors.sort(byPath) },
       { message: 'Validation error', errors: errors.sort(byPath) }, JSON.stringify(body))
   }
 
@@ -146,8 +146,8 @@ t.test('A validation error has an entry for each issue, with the dotted path and
   t.match([repeated.statusCode, repeated.json().errors[0].path], [400, 'sort'], 'a repeated parameter')
 })
 
-t.test('What is thrown', async t => {
-  /** Lets both routes throw this; returns their answers, and what was logged meanwhile. */
+t.test('Errors in a handler', async t => {
+  /** Requests both routes, which throw this error. Returns their responses and the lines that were logged. */
   async function letThrow (error: unknown) {
     thrown = error
     lines.length = requests.length = 0
@@ -162,7 +162,7 @@ t.test('What is thrown', async t => {
 
   const FAILED = [[500, { message: 'Internal server error' }], [500, { message: 'Failed to do it' }]]
 
-  t.test('an HttpError is answered as it says, and not logged', async t => {
+  t.test('an HttpError has its status and message, and is not logged', async t => {
     for (const status of [400, 401, 403, 404, 409, 500, 503]) {
       const { responses, lines } = await letThrow(new HttpError(status, 'In words'))
       t.strictSame(responses, [[status, { message: 'In words' }], [status, { message: 'In words' }]])
@@ -170,14 +170,14 @@ t.test('What is thrown', async t => {
     }
   })
 
-  t.test('an HttpError brings its fields and its headers along', async t => {
+  t.test('an HttpError adds its fields and headers to the response', async t => {
     thrown = new HttpError(503, 'Busy', { queue: 'full' }, { 'retry-after': 7, 'x-reason': 'hashing' })
     const response = await inject(app, 'GET', '/failure')
     t.strictSame([response.statusCode, response.json()], [503, { message: 'Busy', queue: 'full' }])
     t.match(response.headers, { 'retry-after': '7', 'x-reason': 'hashing' })
   })
 
-  t.test('any other error is the failure of the route, and logged with its cause', async t => {
+  t.test('any other error becomes the failure of the route, and is logged with its cause', async t => {
     const { responses, lines } = await letThrow(new Error('relation "users" of /var/lib'))
     t.strictSame(responses, FAILED)
     t.strictSame(lines.map(({ level, reqId }) => [level, reqId]), [[50, requests[0]], [50, requests[1]]])
@@ -187,7 +187,7 @@ t.test('What is thrown', async t => {
     }
   })
 
-  t.test('an error that only looks like an answer is a failure', async t => {
+  t.test('an error that only looks like an HttpError becomes the failure', async t => {
     const table = [
       Object.assign(new Error('secret'), { statusCode: 418 }),
       Object.assign(new Error('secret'), { status: 400 }),
@@ -201,7 +201,7 @@ t.test('What is thrown', async t => {
     for (const error of table) t.strictSame((await letThrow(error)).responses, FAILED)
   })
 
-  t.test('a route may declare another answer than a 500; an HttpError is still answered as it says', async t => {
+  t.test('a failure may have another status than 500, and does not replace an HttpError', async t => {
     lines.length = 0
     thrown = new Error('no disk')
     const fallback = await inject(app, 'GET', '/fallback')
@@ -212,7 +212,7 @@ t.test('What is thrown', async t => {
     t.strictSame([refusal.statusCode, refusal.json()], [404, { message: 'Not there' }])
   })
 
-  t.test('an answer that cannot be sent is the failure of the route', async t => {
+  t.test('a response that cannot be serialized becomes the failure', async t => {
     const response = await inject(app, 'GET', '/unsendable')
     t.strictSame([response.statusCode, response.json()], [500, { message: 'Failed to send it' }])
   })

@@ -16,7 +16,7 @@ async function listen (t: Test, variables: NodeJS.Dict<string>) {
   return { app, port: (app.server.address() as AddressInfo).port }
 }
 
-t.test('a service that stops answers for a while, and closes each connection with its answer', async t => {
+t.test('A service that stops responds until STOP_DELAY, and closes each connection with its response', async t => {
   const { app, port } = await listen(t, { STOP_DELAY: '1' })
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   const ask = async (path: string) => {
@@ -26,13 +26,13 @@ t.test('a service that stops answers for a while, and closes each connection wit
   }
   t.strictSame(await ask('/livez'), { status: 200, connection: 'keep-alive' })
   const stopped = app.stop()
-  t.strictSame(await ask('/livez'), { status: 200, connection: 'close' }, 'on the connection that was kept')
+  t.strictSame(await ask('/livez'), { status: 200, connection: 'close' }, 'on a kept-alive connection')
   t.strictSame(await ask('/readyz'), { status: 503, connection: 'close' }, 'on a new one')
   await stopped
   await t.rejects(ask('/livez'), { code: 'ECONNREFUSED' })
 })
 
-t.test('what clients asked for that are gone is finished before the database closes', async t => {
+t.test('Requests of disconnected clients finish before the database closes', async t => {
   const DATABASE_URL = await createDatabase(t)
   const { app, port } = await listen(t, { DATABASE_URL, STOP_DELAY: '0' })
   const hashing = new EventEmitter()
@@ -59,7 +59,7 @@ t.test('what clients asked for that are gone is finished before the database clo
   t.match(await sql`SELECT email FROM users`, [{ email }])
 })
 
-t.test('a sign-in with a slow provider is finished', async t => {
+t.test('A sign-in with a slow provider finishes', async t => {
   const provider = await startFakeProvider(t)
   const { app, port } = await listen(t, {
     STOP_DELAY: '0', DATABASE_TIMEOUT: '1', IDP_ISSUER: provider.issuer, ...CLIENT,
@@ -83,7 +83,7 @@ t.test('a sign-in with a slow provider is finished', async t => {
   t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/keys'], 'it took 7 s')
 })
 
-t.test('clients that hold on are cut in the end', async t => {
+t.test('Clients that stay connected are disconnected in the end', async t => {
   const { app, port } = await listen(t, { STOP_DELAY: '0', DATABASE_TIMEOUT: '3600' })
   const sockets = ['', 'GET /livez HTTP/1.1\r\n'].map(bytes => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
@@ -93,7 +93,7 @@ t.test('clients that hold on are cut in the end', async t => {
   const { setTimeout } = globalThis
   t.capture(globalThis, 'setTimeout', ((work: () => void, delay: number) =>
     setTimeout(work, delay === 3620_000 ? 100 : delay)) as typeof setTimeout)
-  // With a reset, too.
+  // Resolves on a reset, too: `once` would reject.
   const cut = Promise.all(sockets.map(socket => new Promise(resolve => socket.once('close', resolve))))
   await app.stop()
   await cut

@@ -9,7 +9,7 @@ import { build, inject, person } from '../helper.ts'
 const app = await build(t)
 const admin = await person(app, 'ADMIN')
 
-/** What may be stored, and how. */
+/** The caching headers. */
 const STORED: Record<string, string> = {
   '/blogs': 'public, s-maxage=120, stale-while-revalidate=300',
   '/mentors': 'public, s-maxage=300, stale-while-revalidate=600',
@@ -17,7 +17,7 @@ const STORED: Record<string, string> = {
   '/testimonials': 'no-cache',
 }
 
-t.test('every answer tells a browser to do nothing with it', async t => {
+t.test('Every response has the security headers', async t => {
   for (const path of ['/events', '/auth/me', '/no/such/path', '/testimonials?limit=x']) {
     const { headers } = await inject(app, 'GET', path)
     t.equal(headers['content-security-policy'], "default-src 'none';frame-ancestors 'none'", path)
@@ -26,7 +26,7 @@ t.test('every answer tells a browser to do nothing with it', async t => {
   }
 })
 
-t.test('what is about persons is stored by nobody', async t => {
+t.test('Personal responses and errors are no-store', async t => {
   const paths = [
     '/clubs', '/auth/google/start', '/users', '/users/analytics', '/blogs/me', '/blogs/admin', '/mentors/liked',
     '/events/registered', '/events/no-such-event/registrations', '/no/such/path', '/blogs/no-such-blog',
@@ -45,7 +45,7 @@ t.test('what is about persons is stored by nobody', async t => {
     'no-store, no-cache, must-revalidate, private')
 })
 
-t.test('public lists may be stored, as long as the contract says', async t => {
+t.test('Public lists have the s-maxage of the contract', async t => {
   for (const [path, cacheControl] of Object.entries(STORED)) {
     t.equal((await inject(app, 'GET', path)).headers['cache-control'], cacheControl, path)
   }
@@ -54,13 +54,13 @@ t.test('public lists may be stored, as long as the contract says', async t => {
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const PARENT = '00f067aa0ba902b7'
 
-/** The milliseconds that an answer names. */
+/** The milliseconds in a Server-Timing header. */
 function timesOf (header: unknown) {
   const [, database, total] = /^db;dur=([\d.]+), total;dur=([\d.]+)$/.exec(String(header)) ?? []
   return { database: Number(database), total: Number(total) }
 }
 
-t.test('The ids that a request brings along are in every line of the log, and its own in the answer', async t => {
+t.test('The request id and trace id are in every line of the log, and the request id in the response', async t => {
   let text = ''
   const app = await build(t, {}, createLogger('trace', { write (line) { text += line } }))
   text = ''
@@ -81,7 +81,7 @@ t.test('The ids that a request brings along are in every line of the log, and it
   }
 })
 
-t.test('Outside production an answer tells how long it took, and of that the database', async t => {
+t.test('Outside production a response has the total time and the time in the database', async t => {
   const app = await build(t)
   const [health, missing] = [await inject(app, 'GET', '/livez'), await inject(app, 'GET', '/nowhere')]
   for (const { headers } of [health, missing]) t.equal(timesOf(headers['server-timing']).database, 0)
@@ -96,7 +96,7 @@ t.test('Outside production an answer tells how long it took, and of that the dat
   t.ok(database >= 50 && total > database, String(headers['server-timing']))
 })
 
-t.test('A transaction counts as a whole', async t => {
+t.test('A transaction is measured as a whole', async t => {
   const app = await build(t)
   const time = { total: 0 }
   await databaseTime.run(time, () => app.sql.begin(async sql => {
@@ -106,7 +106,7 @@ t.test('A transaction counts as a whole', async t => {
   t.ok(time.total >= 19, `${time.total} ms`)
 })
 
-t.test('In production it does not', async t => {
+t.test('In production it has neither', async t => {
   const app = await build(t, { NODE_ENV: 'production' })
   const { headers } = await inject(app, 'GET', '/clubs')
   t.equal(headers['server-timing'], undefined)

@@ -10,10 +10,10 @@ import { build, inject, person } from '../helper.ts'
 
 const TOKEN = 'a-token-of-the-tests'
 
-/** Labels that Prometheus adds. */
+/** Labels that Prometheus adds to each target. */
 const ADDED = ['job', 'instance']
 
-/** The samples of the metrics, by name and labels as they are written. */
+/** The samples of the metrics, by name and labels. */
 async function scrape (app: FastifyInstance) {
   const response = await inject(app, 'GET', '/metrics', undefined, { authorization: `Bearer ${TOKEN}` })
   t.equal(response.statusCode, 200)
@@ -28,7 +28,7 @@ async function listen (t: Test) {
   const address = await app.listen({ port: 0 })
   return { app, ask }
 
-  /** Gets the events through a socket and returns their entity tag. */
+  /** Requests the events through a socket. Returns their entity tag. */
   async function ask (headers: Record<string, string> = {}) {
     const [response] = await once(get(`${address}/events`, { headers }), 'response') as [IncomingMessage]
     await buffer(response)
@@ -36,13 +36,13 @@ async function listen (t: Test) {
   }
 }
 
-t.test('Without METRICS_TOKEN there are no metrics', async t => {
+t.test('Without METRICS_TOKEN there is no GET /metrics', async t => {
   const app = await build(t)
   const response = await inject(app, 'GET', '/metrics', undefined, { authorization: 'Bearer undefined' })
   t.equal(response.statusCode, 404)
 })
 
-t.test('Without the token, or with another one, the answer is 401', async t => {
+t.test('GET /metrics returns 401 without the token', async t => {
   const app = await build(t, { METRICS_TOKEN: TOKEN })
   const { token } = await person(app, 'ADMIN')
   for (const authorization of [undefined, '', 'Bearer', 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${token}`, TOKEN]) {
@@ -73,10 +73,10 @@ t.test('Requests are counted by method, route and status', async t => {
     const seconds = Number(samples[`http_request_duration_seconds_sum{${labels}}`])
     t.ok(seconds > 0 && seconds < 10, `${seconds} s`)
   }
-  t.notMatch(JSON.stringify(samples), /secret|two|such/, 'what clients write is in no label')
+  t.notMatch(JSON.stringify(samples), /secret|two|such/, 'labels have no text of clients')
 })
 
-t.test('Responses from the cache are counted like all others', async t => {
+t.test('Responses from the cache are counted as requests', async t => {
   const { app, ask } = await listen(t)
   const etag = await ask()
   for (let time = 0; time < 3; time++) await ask({ 'if-none-match': etag })
@@ -90,7 +90,7 @@ t.test('The cache counts its hits, misses and validations', async t => {
   const { app } = await listen(t)
   const before = await scrape(app)
   t.match(before, { response_cache_hits_total: '0', response_cache_misses_total: '0', response_cache_bytes: '0' })
-  // Other tests write to other databases of the server, which changes the snapshot.
+  // Other databases of the server may commit, which adds misses.
   for (let time = 0; !app.cache.counts.hits && time < 100; time++) await inject(app, 'GET', '/clubs')
   const after = await scrape(app)
   for (const name of ['hits_total', 'misses_total', 'validations_total', 'bytes']) {
@@ -98,7 +98,7 @@ t.test('The cache counts its hits, misses and validations', async t => {
   }
 })
 
-t.test('The pool and the hashing are at work, or not', async t => {
+t.test('Gauges show the load of the pool and of password hashing', async t => {
   const app = await build(t, { METRICS_TOKEN: TOKEN, DATABASE_POOL_SIZE: '2', DATABASE_TIMEOUT: '1' })
   const idle = await scrape(app)
   t.match(idle, {
@@ -116,7 +116,7 @@ t.test('The pool and the hashing are at work, or not', async t => {
   t.ok(Number(done.database_queries_total) - Number(idle.database_queries_total) >= 5)
 })
 
-t.test('The process and the build are told of', async t => {
+t.test('Gauges describe the process and the build', async t => {
   const app = await build(t, { METRICS_TOKEN: TOKEN })
   const { version } = JSON.parse(await readFile('package.json', 'utf8'))
   const samples = await scrape(app)
@@ -136,7 +136,7 @@ t.test('Every metric on the dashboard exists, with its labels', async t => {
   t.ok(panels.length > 8)
   for (const { title, targets } of panels) {
     for (const { expr } of targets) {
-      // Each metric is followed by its selector, on this dashboard.
+      // On this dashboard, each metric is followed by its selector.
       const selectors = [...expr.matchAll(/\b([a-z]\w+)\{([^}]*)\}/g)]
       t.ok(selectors.length > 0, `${title}: ${expr}`)
       for (const [, name, matchers] of selectors) {

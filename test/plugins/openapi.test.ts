@@ -37,24 +37,24 @@ await app.ready()
 const { body, headers } = await inject(app, 'GET', '/openapi.json')
 const document = JSON.parse(body)
 
-/** How the document calls the operation of a route. */
+/** The operation of a route in the document. */
 const operationOf = ({ method, url }: Pick<RouteOptions, 'method' | 'url'>): Operation =>
   document.paths[url.replace(/:(\w+)/g, '{$1}')]?.[String(method).toLowerCase()]
 
 const operation = (method: string, url: string) => operationOf({ method, url } as RouteOptions)
 
-t.test('GET /openapi.json answers with OpenAPI 3.1, to anyone', async t => {
+t.test('GET /openapi.json returns OpenAPI 3.1 to anyone', async t => {
   t.equal(headers['content-type'], 'application/json; charset=utf-8')
   t.equal(document.openapi, '3.1.0')
   t.match(document.info, { title: 'Community Platform', version: /^\d+\.\d+\.\d+$/, license: { identifier: 'MIT' } })
-  t.equal((await inject(app, 'GET', '/openapi.json')).body, body, 'and the same again')
+  t.equal((await inject(app, 'GET', '/openapi.json')).body, body, 'the same each time')
 })
 
-t.test('Every operation is described, and nothing else', async t => {
+t.test('Exactly the operations are described', async t => {
   const described = Object.entries<object>(document.paths).flatMap(([path, operations]) =>
     Object.keys(operations).map(method => `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`))
   t.strictSame(described.sort(), routes.map(({ method, url }) => `${String(method)} ${url}`).sort())
-  t.equal(new Set(routes.map(route => operationOf(route).operationId)).size, routes.length, 'under a name of its own')
+  t.equal(new Set(routes.map(route => operationOf(route).operationId)).size, routes.length, 'operationIds are unique')
   const tags = document.tags.map(({ name }: { name: string }) => name)
   for (const route of routes) {
     const { operationId, summary, tags: [tag, ...others] } = operationOf(route)
@@ -65,7 +65,7 @@ t.test('Every operation is described, and nothing else', async t => {
   }
 })
 
-t.test('Every answer that a route declares is described, with each of its texts as an example', async t => {
+t.test('Every declared response is described, with each of its texts as an example', async t => {
   for (const route of routes) {
     const { operationId, responses } = operationOf(route)
     const declared = Object.entries(route.schema.response as Record<string, any>)
@@ -86,7 +86,7 @@ t.test('Every answer that a route declares is described, with each of its texts 
   }
 })
 
-t.test('Security and roles are those of the guards', async t => {
+t.test('Security and roles follow from the guards', async t => {
   for (const route of routes) {
     const { operationId, security, description = '' } = operationOf(route)
     const guard = guardOf(route)
@@ -97,7 +97,7 @@ t.test('Security and roles are those of the guards', async t => {
   }
 })
 
-t.test('Parameters are those of the path, whatever the route checks', async t => {
+t.test('Parameters follow from the path, whether or not the route validates them', async t => {
   for (const route of routes) {
     const { operationId, parameters = [] } = operationOf(route)
     const path = parameters.filter(parameter => parameter.in === 'path')
@@ -106,7 +106,7 @@ t.test('Parameters are those of the path, whatever the route checks', async t =>
   }
 })
 
-t.test('What comes in is described where the handler itself sees to it', async t => {
+t.test('docsOnly describes input that the handler validates itself', async t => {
   const bodyOf = (url: string) => operation('POST', url).requestBody?.content['application/json']?.schema
   t.strictSame(bodyOf('/clubs'), { $ref: '#/components/schemas/NewClub' })
   t.strictSame(bodyOf('/auth/google'), { $ref: '#/components/schemas/IdToken' })
@@ -116,7 +116,7 @@ t.test('What comes in is described where the handler itself sees to it', async t
   t.strictSame(queryOf('/auth/google/callback'), [['code', true], ['state', true]])
 })
 
-t.test('What the service adds to any operation is described', async t => {
+t.test('Headers and statuses that plugins add are described', async t => {
   for (const route of routes) {
     const { operationId, responses, parameters = [] } = operationOf(route)
     t.strictSame(responses['4XX']!.content!['application/json']!.schema, { $ref: '#/components/schemas/Error' })
@@ -133,7 +133,7 @@ t.test('What the service adds to any operation is described', async t => {
   t.ok(operation('GET', '/auth/google/callback').responses[503]!.content!['text/plain'])
 })
 
-t.test('The text of a 400 is open: what cannot be read at all is one too', async t => {
+t.test('The text of a 400 is open, because unreadable requests get one, too', async t => {
   for (const route of routes) {
     const { schema } = operationOf(route).responses[400]?.content?.['application/json'] ?? {}
     if (schema) t.strictSame(schema.properties!.message, { type: 'string' })

@@ -10,7 +10,7 @@ import type { Sql } from '#lib/database/client.js'
 import { makeProxy } from '../cluster.ts'
 import { build as buildService, createDatabase, inject, person, testConfig } from '../helper.ts'
 
-/** The service; any operation of it may answer with a 503 that no route declares. */
+/** Builds the service. Responses are not recorded: they include a 503 that some routes do not declare. */
 async function build (t: Test, MAX_REQUESTS: string) {
   const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), MAX_REQUESTS }))
   t.teardown(() => app.close())
@@ -18,13 +18,13 @@ async function build (t: Test, MAX_REQUESTS: string) {
   return app
 }
 
-t.test('past MAX_REQUESTS at a time operations are refused at once, and probes are not', async t => {
+t.test('Past MAX_REQUESTS operations return 503 at once, and probes go on', async t => {
   const app = await build(t, '3')
   const { token } = await person(app)
   const headers = { authorization: `Bearer ${token}` }
   const like = () => inject(app, 'POST', '/mentors/no-such-mentor/like', undefined, headers)
 
-  // Nobody gets at the likes.
+  // Makes every like wait.
   const lock = new EventEmitter()
   const locked = app.sql.begin(async sql => {
     await sql`LOCK TABLE mentor_likes`
@@ -41,16 +41,16 @@ t.test('past MAX_REQUESTS at a time operations are refused at once, and probes a
   t.equal((await inject(app, 'GET', '/events')).statusCode, 503)
   t.equal((await inject(app, 'GET', '/livez')).statusCode, 200)
   t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200)
-  t.equal((await inject(app, 'GET', '/auth/me')).statusCode, 401, 'nobody is counted who is not let in')
+  t.equal((await inject(app, 'GET', '/auth/me')).statusCode, 401, 'requests are counted after authentication')
 
   lock.emit('release')
   await locked
   const statuses = (await Promise.all(waiting)).map(({ statusCode }) => statusCode)
   t.strictSame(statuses.sort(), [404, 404, 404, 503, 503])
-  t.equal((await inject(app, 'GET', '/events')).statusCode, 200, 'and then all goes on')
+  t.equal((await inject(app, 'GET', '/events')).statusCode, 200, 'recovered')
 })
 
-t.test('an operation is counted until it is answered, whatever the answer', async t => {
+t.test('An operation counts until its response, whatever that is', async t => {
   const app = await build(t, '1')
   const admin = await person(app, 'ADMIN')
   for (let time = 0; time < 3; time++) {
@@ -60,7 +60,7 @@ t.test('an operation is counted until it is answered, whatever the answer', asyn
   }
 })
 
-/** The service, on a database whose answers can be held back. */
+/** Builds the service on a database whose results can be held back. */
 async function slow (t: Test) {
   const address = new URL(await createDatabase(t))
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
@@ -71,7 +71,7 @@ async function slow (t: Test) {
   return { app, proxy, sql }
 }
 
-t.test('an operation has one timeout, however many statements it has', async t => {
+t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
   const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_TIMEOUT: '1' }))
   t.teardown(() => app.close())
   const slow = (sql: Sql) => ({ fields: sql`SELECT 1 AS one FROM pg_sleep(0.7)` })
@@ -104,7 +104,7 @@ t.test('an operation has one timeout, however many statements it has', async t =
   }
 })
 
-t.test('so has one that waits for the snapshot that others asked for', async t => {
+t.test('It also covers the wait for a shared snapshot', async t => {
   const { app, proxy } = await slow(t)
   await app.listen({ port: 0 })
   const { port } = app.server.address() as AddressInfo

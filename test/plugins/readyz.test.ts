@@ -7,7 +7,7 @@ import { buildApp } from '#lib/app.js'
 import { recordResponses } from '../responses.ts'
 import { build, createDatabase, inject, testConfig } from '../helper.ts'
 
-t.test('GET /readyz returns 200 when the database answers and its schema is up to date', async t => {
+t.test('GET /readyz returns 200 when the database is reachable and its schema up to date', async t => {
   const app = await build(t)
   const response = await inject(app, 'GET', '/readyz')
   t.equal(response.statusCode, 200)
@@ -15,7 +15,7 @@ t.test('GET /readyz returns 200 when the database answers and its schema is up t
   t.strictSame(response.json(), { message: 'Ready' })
 })
 
-t.test('GET /readyz returns 503 as long as a migration is missing', async t => {
+t.test('GET /readyz returns 503 while a migration is missing', async t => {
   const lines: { level: number, reqId: string, err: { message: string } }[] = []
   const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
   const app = await build(t, {}, createLogger('warn', stream))
@@ -24,32 +24,32 @@ t.test('GET /readyz returns 503 as long as a migration is missing', async t => {
   `
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
-  t.match(lines, [{ level: 40, reqId: /./, err: { message: /lacks 1 migration:/ } }], 'the log says why')
+  t.match(lines, [{ level: 40, reqId: /./, err: { message: /lacks 1 migration:/ } }], 'the log has the reason')
 
   await app.sql`INSERT INTO pgmigrations (name, run_on) VALUES (${last!.name}, ${last!.run_on}::timestamp)`
   t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200, 'ready again')
 })
 
-t.test('GET /readyz returns 503 when there is no schema at all', async t => {
+t.test('GET /readyz returns 503 without a schema', async t => {
   const app = await build(t)
   await app.sql`DROP TABLE pgmigrations`
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
 })
 
-t.test('GET /readyz returns 503 when the database is gone', async t => {
+t.test('GET /readyz returns 503 without a database', async t => {
   const app = await build(t)
   await app.sqlProbe.end({ timeout: 0 })
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
 })
 
-t.test('GET /readyz returns 503 while the service stops, GET /livez goes on', async t => {
+t.test('While the service stops, GET /readyz returns 503 and GET /livez 200', async t => {
   const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), PORT: '0' }))
   recordResponses(app)
   const stop = new EventEmitter()
   app.register(async last => {
-    // Runs after the hooks of the routes, and holds up the rest of the stop.
+    // Registered after the routes: keeps the service stopping.
     last.addHook('preClose', async () => {
       stop.emit('begun')
       await once(stop, 'asked')

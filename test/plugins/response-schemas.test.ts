@@ -49,7 +49,7 @@ app.register(async app => {
 })
 await app.ready()
 
-/** The texts that a route declares for each status; a schema that is not about texts stands for itself. */
+/** The texts that a route declares for each status, or the schema where there are none. */
 function declared (route: string) {
   const responses = Object.entries(routes.get(route)!.schema!.response as Record<string, typeof ok>)
   return Object.fromEntries(responses.map(([status, schema]) => {
@@ -58,7 +58,7 @@ function declared (route: string) {
   }))
 }
 
-t.test('A route declares the answers that its other options imply', async t => {
+t.test('A route declares the responses that its other options imply', async t => {
   const table: [route: string, responses: object][] = [
     ['GET /bare', {}],
     ['GET /plain', { 200: ok }],
@@ -83,7 +83,7 @@ t.test('A route declares the answers that its other options imply', async t => {
   for (const [route, responses] of table) t.strictSame(declared(route), responses, route)
 })
 
-t.test('The schema that a route is given stays as it is', async t => {
+t.test('The schema of the route is not modified', async t => {
   t.strictSame(response, { 200: ok })
 })
 
@@ -99,11 +99,11 @@ t.test('A declared 400 may list issues, each with path and message', async t => 
         },
       },
     })
-    t.strictSame(schema.required, ['message'], 'errors are there in a validation error only')
+    t.strictSame(schema.required, ['message'], 'only validation errors have errors')
   }
 })
 
-t.test('Answers that a route declares twice are told apart by nothing but their text', async t => {
+t.test('Declared responses of one status become one, with all of their texts', async t => {
   t.strictSame(declared('POST /auth/login'), {
     200: (routes.get('POST /auth/login')!.schema!.response as Record<number, unknown>)[200],
     400: ['All fields are required', 'Validation error'],

@@ -14,7 +14,7 @@ const ORGANIZERS: readonly Role[] = ['CLUB_HEAD', 'ADMIN']
 const HEADS: readonly Role[] = ['CLUB_HEAD']
 const ADMINS: readonly Role[] = ['ADMIN']
 
-/** Every operation of the contract, and whom it lets in: anyone, the holders of any token, or these roles. */
+/** Every operation of the contract, and who may use it: anyone, any user, or these roles. */
 const OPERATIONS: Record<string, 'anyone' | readonly Role[]> = {
   'POST /auth/register': 'anyone',
   'POST /auth/login': 'anyone',
@@ -67,7 +67,7 @@ const OPERATIONS: Record<string, 'anyone' | readonly Role[]> = {
   'GET /events/:id/registrations': ORGANIZERS,
 }
 
-/** Every operation beyond the contract. */
+/** Operations beyond the contract. */
 const ADDITIONS: typeof OPERATIONS = {
   'GET /feeds/events.ics': 'anyone',
   'GET /feeds/clubs/:id.ics': 'anyone',
@@ -82,7 +82,7 @@ const ADDITIONS: typeof OPERATIONS = {
   'GET /me/export': ANY,
 }
 
-/** What is there besides: whether the process lives, whether it is ready, the API description, and a page of it. */
+/** Probes, the API description, and its page. */
 const OTHERS = [
   'GET /livez', 'GET /readyz', 'GET /openapi.json',
   'GET /docs', 'GET /docs/json', 'GET /docs/yaml', 'HEAD,GET /docs/static/*', 'GET /docs/static/index.html',
@@ -101,7 +101,7 @@ await app.ready()
 const [student, head, admin] = await Promise.all(ROLES.map(role => person(app, role))) as [Person, Person, Person]
 const people = { STUDENT: student, CLUB_HEAD: head, ADMIN: admin }
 
-t.test('The service has the operations of the contract, and only those beside it that are meant to be', async t => {
+t.test('The service has exactly the operations of the contract and these additions', async t => {
   t.equal(Object.keys(OPERATIONS).length, 43)
   const known = [...Object.keys(OPERATIONS), ...Object.keys(ADDITIONS), ...OTHERS]
   t.strictSame(routes.map(nameOf).sort(), known.sort())
@@ -110,7 +110,7 @@ t.test('The service has the operations of the contract, and only those beside it
 })
 
 for (const field of ['password', 'idpId']) {
-  t.test(`Only two updates of a user answer with ${field}`, async t => {
+  t.test(`Only two updates of a user return ${field}`, async t => {
     const showing = routes.filter(({ schema }) => JSON.stringify(schema?.response).includes(`"${field}":`))
     t.strictSame(showing.map(nameOf).sort(), ['PUT /users/:id', 'PUT /users/:userId/club'])
   })
@@ -118,7 +118,7 @@ for (const field of ['password', 'idpId']) {
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** Makes a token by hand; signed as HS256 with the service's own secret, unless told otherwise. */
+/** Signs a token by hand, as HS256 with the secret of the service unless overridden. */
 function sign (
   claims: unknown, { alg = 'HS256', hash = 'sha256', secret = app.config.JWT_SECRET!, header = {} } = {}
 ) {
@@ -128,7 +128,7 @@ function sign (
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
 
-/** Makes a token that brings along the key by which it verifies. */
+/** Signs a token with a key that its header contains. */
 function signWithOwnKey (claims: object) {
   const signed = `${encode({ alg: 'ES256', jwk: publicKey.export({ format: 'jwk' }) })}.${encode(claims)}`
   const key = { key: privateKey, dsaEncoding: 'ieee-p1363' } as const
@@ -137,19 +137,19 @@ function signWithOwnKey (claims: object) {
 
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-/** The same bytes in another spelling: of the last character of a signature two bits mean nothing. */
+/** Another spelling of the same signature: two bits of its last character are unused. */
 function respell (token: string) {
   return token.slice(0, -1) + BASE64URL[BASE64URL.indexOf(token.at(-1)!) + 1]
 }
 
 const now = Math.floor(Date.now() / 1000)
-/** The claims of a token that opens every door, but for its role where a door asks for another. */
+/** Valid claims, with the role that the operation requires. */
 const claims = (role: unknown) => ({ sub: student.id, role, iat: now, exp: now + 3600 })
 
 const MISSING = 'Access token required'
 const INVALID = 'Invalid or expired token'
 
-/** Headers that let nobody in, made for a role that would be let in; and what is answered to them. */
+/** Invalid headers for a role that would be allowed, and the text of the 401. */
 const refused = (role: Role): [string, string | undefined, string][] => {
   const valid = sign(claims(role))
   const [header, payload, signature] = valid.split('.') as [string, string, string]
@@ -229,7 +229,7 @@ for (const [operation, access] of Object.entries({ ...OPERATIONS, ...ADDITIONS }
     })
 
   if (access === 'anyone') {
-    t.test(`${operation} lets in anyone`, async t => {
+    t.test(`${operation} is open to anyone`, async t => {
       for (const authorization of [undefined, 'Bearer', 'Bearer garbage', `Bearer ${student.token}`]) {
         const { statusCode } = await send(authorization)
         t.notOk([401, 403].includes(statusCode), `${authorization ?? 'no header'}: ${statusCode}`)
@@ -250,7 +250,7 @@ for (const [operation, access] of Object.entries({ ...OPERATIONS, ...ADDITIONS }
     t.strictSame(responses, headers.map(([what, , message]) => [what, 401, { message }]))
   })
 
-  t.test(`${operation} lets in ${access === ANY ? 'every role' : allowed.join(', ')}`, async t => {
+  t.test(`${operation} is open to ${access === ANY ? 'every role' : allowed.join(', ')}`, async t => {
     for (const role of allowed) {
       for (const scheme of ['Bearer', 'bearer', 'Token', 'x']) {
         const response = await send(`${scheme} ${people[role].token}`)
@@ -274,7 +274,7 @@ for (const [operation, access] of Object.entries({ ...OPERATIONS, ...ADDITIONS }
       }
     })
 
-    t.test(`${operation} goes by the role claim, not by the database`, async t => {
+    t.test(`${operation} checks the role of the token, not of the database`, async t => {
       const [role, other] = [allowed.at(-1)!, others[0]]
       if (other) {
         const promoted = await person(app, role)
@@ -283,15 +283,15 @@ for (const [operation, access] of Object.entries({ ...OPERATIONS, ...ADDITIONS }
       }
       const demoted = await person(app, other ?? 'STUDENT')
       const { statusCode } = await send(`Bearer ${app.issueToken({ id: demoted.id, role })}`)
-      t.notOk([401, 403].includes(statusCode), `the claim ${role} lets in: ${statusCode}`)
+      t.notOk([401, 403].includes(statusCode), `the claim ${role}: ${statusCode}`)
     })
   }
 
   if (method !== 'GET') {
-    t.test(`${operation} looks at the body only after token and role`, async t => {
+    t.test(`${operation} validates the body after token and role`, async t => {
       for (const payload of ['{', '[]', '{"title": 7, "name": 7, "newRole": 7}']) {
-        const nobody = await send(undefined, payload)
-        t.strictSame([nobody.statusCode, nobody.json()], [401, { message: MISSING }], payload)
+        const anonymous = await send(undefined, payload)
+        t.strictSame([anonymous.statusCode, anonymous.json()], [401, { message: MISSING }], payload)
         const stranger = await send('Bearer garbage', payload)
         t.strictSame([stranger.statusCode, stranger.json()], [401, { message: INVALID }], payload)
         for (const role of others) {
@@ -303,10 +303,10 @@ for (const [operation, access] of Object.entries({ ...OPERATIONS, ...ADDITIONS }
   }
 
   if (pattern.includes(':')) {
-    t.test(`${operation} looks at an empty id only after token and role`, async t => {
+    t.test(`${operation} checks an empty id after token and role`, async t => {
       const path = pattern.replace(/:\w+\/?/, '/')
-      const nobody = await send(undefined, undefined, path)
-      t.strictSame([nobody.statusCode, nobody.json()], [401, { message: MISSING }])
+      const anonymous = await send(undefined, undefined, path)
+      t.strictSame([anonymous.statusCode, anonymous.json()], [401, { message: MISSING }])
       for (const role of others) {
         const response = await send(`Bearer ${people[role].token}`, undefined, path)
         t.strictSame([response.statusCode, response.json()], [403, { message: 'Forbidden' }])

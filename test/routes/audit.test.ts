@@ -16,7 +16,7 @@ const IMAGE = 'https://example.org/image.png'
 const EMAIL = /[\w-]+@[\w-]+\.\w+/
 const TOKEN = /eyJ[\w-]+/
 
-/** What all services of this file have logged. */
+/** The log of all services in this file. */
 let log = ''
 const logger = () => createLogger('info', { write (line) { log += line } })
 
@@ -33,7 +33,7 @@ const app = await build(t, {
 const { sql } = app
 const admin = await person(app, 'ADMIN')
 
-/** The audit lines of these requests, without what every line has. */
+/** The audit lines of these requests, without common fields. */
 async function auditOf (work: () => Promise<unknown>) {
   const start = log.length
   await work()
@@ -43,7 +43,7 @@ async function auditOf (work: () => Promise<unknown>) {
 
 let addresses = 0
 
-/** Sends a request from an address of its own, and tells what that logs. */
+/** Sends a request from an address of its own. Returns its audit lines. */
 async function auditFrom (url: string, payload: object, remoteAddress = `192.0.2.${++addresses}`) {
   const [line, ...others] = await auditOf(() => app.inject({ method: 'POST', url, payload, remoteAddress }))
   return { ...line, ...others.length > 0 && { others } }
@@ -67,7 +67,7 @@ const makeTestimonial = () => insert('testimonials', { name: 'Mary', batch_year:
 const makeBlog = (status = 'DRAFT') =>
   insert('blogs', { title: 'A title', content: 'twenty characters or more', status, author_id: admin.id })
 
-t.test('A registration', async t => {
+t.test('A registration is logged', async t => {
   const email = newEmail()
   const line = await auditFrom('/auth/register', { email, password: PASSWORD, ...NAMES }, '192.0.2.200')
   const [row] = await sql`SELECT id FROM users WHERE email = ${email}`
@@ -80,7 +80,7 @@ t.test('A registration', async t => {
     { event: 'sign-in-refused', ...about, reason: 'Too many registrations, please try again later' })
 })
 
-t.test('A sign-in with a password', async t => {
+t.test('A sign-in with a password is logged', async t => {
   const { id: user, email } = await withPassword()
   const signIn = (password: string, as = email) =>
     auditFrom('/auth/login', { email: as, password }, '2001:db8:1:2:3:4:5:6')
@@ -96,7 +96,7 @@ t.test('A sign-in with a password', async t => {
   t.strictSame(await signIn(PASSWORD, newEmail()), { ...refused, reason: 'Unknown email' }, 'no account, no id')
 })
 
-t.test('A sign-in with a password that nobody has verified', async t => {
+t.test('A sign-in whose password could not be verified is logged', async t => {
   const other = await build(t, { DATABASE_URL }, logger())
   await other.sql.end()
   const [line] = await auditOf(() => inject(other, 'POST', '/auth/login', { email: newEmail(), password: PASSWORD }))
@@ -108,7 +108,7 @@ const idToken = async (claims: object) => {
   return auditFrom('/auth/google', { idToken }, '192.0.2.201')
 }
 
-/** Comes back from the provider, which says this of the person. */
+/** Signs in with these claims of the provider. */
 async function callback (claims: object) {
   provider.responses['/userinfo'] = { ...provider.claims, ...claims }
   const state = encodeState({ n: 'nonce', r: '/' })
@@ -121,7 +121,7 @@ async function callback (claims: object) {
 }
 
 for (const [way, signIn] of Object.entries({ idToken, callback })) {
-  t.test(`A sign-in with the provider: ${way}`, async t => {
+  t.test(`A sign-in with the provider is logged: ${way}`, async t => {
     const about = { method: 'provider', network: '192.0.2.201' }
     const identity = { sub: randomUUID(), email: newEmail() }
     const { user, ...created } = await signIn(identity)
@@ -140,25 +140,25 @@ for (const [way, signIn] of Object.entries({ idToken, callback })) {
   })
 }
 
-t.test('A sign-in with an ID token that does not verify', async t => {
+t.test('A sign-in with an invalid ID token is logged', async t => {
   t.match(await auditFrom('/auth/google', { idToken: await provider.idToken({ aud: 'another client' }) }),
     { event: 'sign-in-refused', method: 'provider', reason: 'IdP login failed' })
 })
 
 type Send = (url: string, payload?: unknown) => Promise<Record<string, unknown>[]>
 
-/** Every operation that changes a role or a membership, deletes or moderates: what it logs beside the actor. */
+/** Every operation that changes a role or membership, deletes, or moderates, with the fields that it logs. */
 const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
   async 'PUT /users/:userId/role' (send, t) {
     const { id: user } = await person(app)
     t.strictSame(await send(`/users/${user}/role`, { newRole: 'CLUB_HEAD' }),
       [{ event: 'role-changed', user, role: 'CLUB_HEAD' }])
-    t.strictSame(await send(`/users/${randomUUID()}/role`, { newRole: 'CLUB_HEAD' }), [], 'nobody was changed')
+    t.strictSame(await send(`/users/${randomUUID()}/role`, { newRole: 'CLUB_HEAD' }), [], 'no user changed')
   },
   async 'PUT /users/:userId/club' (send, t) {
     const [{ id: user }, club] = [await person(app), await makeClub()]
     t.strictSame(await send(`/users/${user}/club`, { clubId: club }), [{ event: 'membership-changed', user, club }])
-    t.strictSame(await send(`/users/${user}/club`, { clubId: randomUUID() }), [], 'nothing was changed')
+    t.strictSame(await send(`/users/${user}/club`, { clubId: randomUUID() }), [], 'nothing changed')
   },
   async 'PUT /users/:id' (send, t) {
     const [{ id: user }, other, club] = [await person(app), await person(app), await makeClub()]
@@ -199,12 +199,12 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
   async 'DELETE /blogs/:id' (send, t) {
     const target = await makeBlog()
     t.strictSame(await send(`/blogs/${target}`), [{ event: 'blog-deleted', target }])
-    t.strictSame(await send(`/blogs/${target}`), [], 'it is gone already')
+    t.strictSame(await send(`/blogs/${target}`), [], 'already deleted')
   },
   async 'DELETE /users/:id' (send, t) {
     const { id: user } = await person(app)
     t.strictSame(await send(`/users/${user}`), [{ event: 'user-deleted', user }])
-    t.strictSame(await send(`/users/${user}`), [], 'they are gone already')
+    t.strictSame(await send(`/users/${user}`), [], 'already deleted')
   },
   // Always a 400.
   async 'DELETE /users/:userId/club' (send, t) {
@@ -235,12 +235,12 @@ const sendAs = (actor: Person, method: string) => async (url: string, payload?: 
 }
 
 for (const [operation, run] of Object.entries(OPERATIONS)) {
-  t.test(`${operation} names the admin, and whom or what`, async t => {
+  t.test(`${operation} logs the actor and the target`, async t => {
     await run(sendAs(admin, operation.split(' ')[0]!), t)
   })
 }
 
-t.test('Every operation that deletes is among them', async t => {
+t.test('All operations that delete are covered', async t => {
   const routes: RouteOptions[] = []
   const walked = buildApp(app.config)
   walked.addHook('onRoute', route => { routes.push(route) })
@@ -251,15 +251,15 @@ t.test('Every operation that deletes is among them', async t => {
   for (const operation of deleting) t.ok(OPERATIONS[operation], operation)
 })
 
-t.test('What somebody is not allowed names them', async t => {
+t.test('A 403 logs the user', async t => {
   const [student, head] = [await person(app), await person(app, 'CLUB_HEAD', { club_id: await makeClub() })]
   t.strictSame(await sendAs(student, 'GET')('/users'), [{ event: 'access-denied' }])
   t.strictSame(await sendAs(head, 'DELETE')(`/events/${await makeEvent()}`), [{ event: 'access-denied' }])
   const [line] = await auditOf(async () => inject(app, 'GET', `/blogs/${await makeBlog()}`))
-  t.strictSame(line, { event: 'access-denied' }, 'or nobody, when there is no token')
+  t.strictSame(line, { event: 'access-denied' }, 'or no user for a 401')
 })
 
-t.test('An operation that may or may not have taken effect names who asked for it', async t => {
+t.test('An operation that may have taken effect logs the user', async t => {
   const [{ id }, other] = [await person(app), await person(app)]
   const start = log.length
   await admin.inject('PUT', `/users/${id}`, { email: other.email })
@@ -267,7 +267,7 @@ t.test('An operation that may or may not have taken effect names who asked for i
   t.match(lines.find(({ msg }) => msg === 'Unexpected error'), { actor: admin.id })
 })
 
-t.test('A line has the id of its request', async t => {
+t.test('A line has the request id', async t => {
   const start = log.length
   await inject(app, 'GET', '/users', undefined, { authorization: `Bearer ${(await person(app)).token}` })
   const [line, request] = log.slice(start).split('\n').filter(Boolean).map(line => JSON.parse(line))
@@ -275,7 +275,7 @@ t.test('A line has the id of its request', async t => {
   t.match(request, { path: '/users', status: 403 })
 })
 
-t.test('An admin who is made at the start', async t => {
+t.test('An admin who is created at the start is logged', async t => {
   const { id: user, email } = await person(app)
   const variables = { DATABASE_URL, ADMIN_EMAIL: email, ADMIN_PASSWORD: PASSWORD }
   const start = () => auditOf(() => build(t, variables, logger()))

@@ -10,12 +10,12 @@ import { assertResponse } from '../assertions.ts'
 import { build, createDatabase, person } from '../helper.ts'
 
 const PASSWORD = 'correct horse'
-/** A hash carries its parameters, and what is counted here are attempts: the cheapest do. */
+/** The cheapest hash: these tests count attempts. */
 const HASH = await argon2.hash(PASSWORD, { memoryCost: 1024, timeCost: 2, parallelism: 1 })
 const ADDRESS = '192.0.2.1'
 const WAIT = 'Too many failed sign-ins, please try again later'
 
-/** Instances on one database: of most, three failures in a minute make a pair wait. */
+/** Instances on one database; three failures in a minute throttle a pair on most of them. */
 const DATABASE_URL = await createDatabase(t)
 const limit = { DATABASE_URL, SIGN_IN_ATTEMPTS: '3', SIGN_IN_WINDOW: '60' }
 const app = await build(t, limit)
@@ -45,14 +45,14 @@ function signIn (email: string, password: string, { address = ADDRESS, forwarded
 
 const guess = (email: string, from?: From) => signIn(email, 'wrong horse', from)
 
-/** The statuses of so many wrong guesses, one after the other. */
+/** Sends wrong passwords one after the other. Returns the statuses. */
 async function guesses (count: number, email: string, from?: From) {
   const statuses: number[] = []
   for (let i = 0; i < count; i++) statuses.push((await guess(email, from)).statusCode)
   return statuses
 }
 
-/** Lets so many seconds pass for the failures of this email. */
+/** Ages the failures of this email by some seconds. */
 async function pass (seconds: number, email: string) {
   await sql`
     UPDATE sign_in_failures SET times = ARRAY(
@@ -66,7 +66,7 @@ const rows = async (email: string) => [...await sql`
   SELECT *, xmin::text, cardinality(times) AS failures FROM sign_in_failures WHERE email = ${email}
 `]
 
-/** Checks that the sign-in is refused, and told to come back when the last three failures are not within a minute. */
+/** Asserts a 429 whose Retry-After ends when the last three failures no longer are within a minute. */
 async function waits (t: Test, email: string, attempt: () => ReturnType<typeof signIn>) {
   const seconds = async () => (await sql<{ seconds: number }[]>`
     SELECT ceil(extract(epoch FROM times[3] + interval '1 minute' - now()))::integer AS seconds
@@ -81,7 +81,7 @@ async function waits (t: Test, email: string, attempt: () => ReturnType<typeof s
   return Number(retryAfter)
 }
 
-t.test('After 20 failures in 15 minutes the right password is refused too', async t => {
+t.test('After 20 failures in 15 minutes the right password is throttled, too', async t => {
   const via = byDefault
   const email = await account()
   t.strictSame(await guesses(20, email, { via }), Array(20).fill(401))
@@ -95,13 +95,13 @@ t.test('After 20 failures in 15 minutes the right password is refused too', asyn
   t.equal((await signIn(email, PASSWORD, { via })).statusCode, 200)
 })
 
-t.test('19 failures do not keep the right password out', async t => {
+t.test('After 19 failures the right password signs in', async t => {
   const email = await account()
   await sql`INSERT INTO sign_in_failures VALUES (${email}, ${ADDRESS}, array_fill(now(), ARRAY[19]))`
   t.equal((await signIn(email, PASSWORD, { via: byDefault })).statusCode, 200)
 })
 
-t.test('A refused sign-in costs next to nothing, and tells nothing', async t => {
+t.test('A throttled sign-in verifies no password, and discloses nothing', async t => {
   const email = await account()
   await guesses(3, email)
   const before = await rows(email)
@@ -111,39 +111,39 @@ t.test('A refused sign-in costs next to nothing, and tells nothing', async t => 
   t.strictSame(await rows(email), before, 'nothing is written')
 })
 
-t.test('The window slides: a failure counts until it is a minute old', async t => {
+t.test('The window slides: a failure counts for a minute', async t => {
   const email = await account()
   t.strictSame(await guesses(1, email), [401])
   await pass(40, email)
   t.strictSame(await guesses(2, email), [401, 401])
-  t.ok(await waits(t, email, () => guess(email)) <= 20, 'until the first one is')
+  t.ok(await waits(t, email, () => guess(email)) <= 20, 'until the first one expires')
   await pass(20, email)
-  t.strictSame(await guesses(1, email), [401], 'in its place')
-  t.ok(await waits(t, email, () => guess(email)) <= 40, 'until the second one is')
+  t.strictSame(await guesses(1, email), [401], 'one attempt is free')
+  t.ok(await waits(t, email, () => guess(email)) <= 40, 'until the second one expires')
   await pass(60, email)
   t.strictSame(await guesses(4, email), [401, 401, 401, 429])
-  t.match(await rows(email), [{ failures: 3 }], 'no more are kept than count')
+  t.match(await rows(email), [{ failures: 3 }], 'only the failures that count are stored')
 })
 
 t.test('A success clears the failures', async t => {
   const email = await account()
   await guesses(2, email)
   t.equal((await signIn(email, PASSWORD)).statusCode, 200)
-  t.strictSame(await rows(email), [], 'the third attempt is no failure either')
+  t.strictSame(await rows(email), [], 'the third attempt is not counted either')
   t.strictSame(await guesses(4, email), [401, 401, 401, 429])
 })
 
-t.test('Nobody locks another out: other addresses and other accounts go on', async t => {
+t.test('Other addresses and other accounts are not throttled', async t => {
   const [ada, eve] = [await account(), await account()]
   await guesses(3, ada)
   t.equal((await guess(ada)).statusCode, 429)
   t.equal((await signIn(ada, PASSWORD, { address: '192.0.2.2' })).statusCode, 200)
   t.equal((await signIn(eve, PASSWORD)).statusCode, 200)
-  t.equal((await guess(ada)).statusCode, 429, 'a success from elsewhere changes nothing')
-  t.equal((await guess(ada.toUpperCase())).statusCode, 401, 'emails are used as supplied')
+  t.equal((await guess(ada)).statusCode, 429, 'a success from elsewhere does not reset it')
+  t.equal((await guess(ada.toUpperCase())).statusCode, 401, 'emails are case-sensitive')
 })
 
-t.test('All addresses of an IPv6 /64 are one, and so are the two ways to write an IPv4 address', async t => {
+t.test('Addresses of an IPv6 /64 count as one, and so do both spellings of an IPv4 address', async t => {
   const [ada, eve] = [await account(), await account()]
   for (const address of ['2001:db8:1:2::1', '2001:db8:1:2::2', '2001:db8:1:2:3:4:5:6']) {
     t.strictSame(await guesses(1, ada, { address }), [401])
@@ -155,14 +155,14 @@ t.test('All addresses of an IPv6 /64 are one, and so are the two ways to write a
   t.strictSame(await guesses(1, eve, { address: `::ffff:${ADDRESS}` }), [429])
 })
 
-t.test('Several instances share the count', async t => {
+t.test('Instances share the count', async t => {
   const email = await account()
   t.strictSame(await guesses(2, email), [401, 401])
   t.strictSame(await guesses(2, email, { via: other }), [401, 429])
   await waits(t, email, () => guess(email))
 })
 
-t.test('Of many guesses at once, on several instances, no more than the limit are told to be wrong', async t => {
+t.test('Of many concurrent attempts on several instances, no more than the limit are verified', async t => {
   for (const email of [await account(), stranger()]) {
     const attempts = Array.from({ length: 20 }, (_, i) => guess(email, { via: i % 2 ? app : other }))
     const statuses = (await Promise.all(attempts)).map(({ statusCode }) => statusCode).sort()
@@ -170,7 +170,7 @@ t.test('Of many guesses at once, on several instances, no more than the limit ar
   }
 })
 
-t.test('A guess that waits for others to be counted is refused when they reach the limit', async t => {
+t.test('An attempt that waits for concurrent failures is throttled when they reach the limit', async t => {
   const email = await account()
   const blocked = async () => (await sql`
     SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
@@ -185,10 +185,10 @@ t.test('A guess that waits for others to be counted is refused when they reach t
   t.match(await rows(email), [{ failures: 3 }])
 })
 
-t.test('A sign-in during which others reach the limit is refused, whatever the password', async t => {
+t.test('A sign-in during which others reach the limit is throttled, whatever the password', async t => {
   for (const password of ['wrong horse', PASSWORD]) {
     const email = await account()
-    // It waits for its turn behind hashes that end when the others have reached it.
+    // Waits in the queue behind hashes that end after the others have reached the limit.
     let release!: (hash: string) => void
     const released = new Promise<string>(resolve => { release = resolve })
     const restore = t.intercept(argon2, 'hash', { value: () => released }).restore
@@ -205,8 +205,8 @@ t.test('A sign-in during which others reach the limit is refused, whatever the p
   }
 })
 
-t.test('An unknown email is counted like a known one, by the same statements', async t => {
-  /** What a stranger sees of four guesses, and what the database is asked meanwhile. */
+t.test('An unknown email is counted like a known one, with the same statements', async t => {
+  /** The responses to four attempts, and the statements that they cause. */
   async function observe (email: string) {
     const asked: string[] = []
     Object.assign(sql.options, { debug: (_connection: number, query: string) => { asked.push(query) } })
@@ -222,17 +222,17 @@ t.test('An unknown email is counted like a known one, by the same statements', a
   t.strictSame(known.seen.map(([status]) => status), [401, 401, 401, 429])
   t.equal(known.asked.length, 3 * 3 + 1)
   t.strictSame(await observe(stranger()), known)
-  t.strictSame(await observe((await person(app)).email), known, 'nor has an account of the identity provider')
+  t.strictSame(await observe((await person(app)).email), known, 'an account without a password behaves alike')
 })
 
-t.test('What is no guess is not counted', async t => {
+t.test('Invalid requests are not counted', async t => {
   const email = await account()
   assertResponse(t, await signIn(email, ''), 400, { message: 'All fields are required' })
   t.equal((await signIn(email, 'nul\u0000')).statusCode, 400)
   t.strictSame(await rows(email), [])
 })
 
-t.test('A password that cannot be verified is no failure, and takes no other back', async t => {
+t.test('A password that cannot be verified counts neither as a failure nor as a success', async t => {
   const email = await account()
   await guesses(2, email)
   await sql`UPDATE users SET password = 'what argon2 throws at' WHERE email = ${email}`
@@ -250,16 +250,16 @@ t.test('A sign-in that cannot be counted fails, whatever the password', async t 
   await sql`ALTER TABLE elsewhere RENAME TO sign_in_failures`
 })
 
-t.test('SIGN_IN_ATTEMPTS=0 switches it off', async t => {
+t.test('SIGN_IN_ATTEMPTS=0 turns it off', async t => {
   const via = await build(t, { ...limit, SIGN_IN_ATTEMPTS: '0' })
   const email = await account()
   t.strictSame(await guesses(4, email, { via }), [401, 401, 401, 401])
   t.strictSame(await rows(email), [])
   await guesses(3, email)
-  t.equal((await signIn(email, PASSWORD, { via })).statusCode, 200, 'what others counted does not matter')
+  t.equal((await signIn(email, PASSWORD, { via })).statusCode, 200, 'failures on other instances do not matter')
 })
 
-t.test('Where the number is another, what is counted already counts', async t => {
+t.test('An instance with another limit uses the existing count', async t => {
   const email = await account()
   await guesses(2, email)
   t.strictSame(await guesses(1, email, { via: await build(t, { ...limit, SIGN_IN_ATTEMPTS: '2' }) }), [429])
@@ -268,31 +268,31 @@ t.test('Where the number is another, what is counted already counts', async t =>
   t.strictSame(await guesses(1, email, { via: byDefault }), [401])
 })
 
-t.test('Where nobody is trusted, a forwarding header changes nothing', async t => {
+t.test('Without TRUST_PROXY, X-Forwarded-For is ignored', async t => {
   const [ada, eve] = [await account(), await account()]
   t.strictSame(await guesses(3, ada, { forwarded: '198.51.100.1' }), [401, 401, 401])
-  t.strictSame(await guesses(1, ada, { forwarded: '198.51.100.2' }), [429], 'no other address by claiming one')
+  t.strictSame(await guesses(1, ada, { forwarded: '198.51.100.2' }), [429], 'it does not change the address')
   await guesses(3, eve, { address: '192.0.2.2', forwarded: ADDRESS })
-  t.equal((await signIn(eve, PASSWORD)).statusCode, 200, 'nor is anyone locked out by it')
+  t.equal((await signIn(eve, PASSWORD)).statusCode, 200, 'it throttles nobody else')
 })
 
-t.test('TRUST_PROXY tells people behind a proxy apart', async t => {
+t.test('TRUST_PROXY tells clients behind a proxy apart', async t => {
   const from = (forwarded: string) => ({ via: behindProxy, address: '10.0.0.1', forwarded })
   const email = await account()
   t.strictSame(await guesses(4, email, from('198.51.100.1')), [401, 401, 401, 429])
-  t.strictSame(await guesses(1, email, from('198.51.100.9, 198.51.100.1')), [429], 'what stands before is a claim')
+  t.strictSame(await guesses(1, email, from('198.51.100.9, 198.51.100.1')), [429], 'earlier addresses are ignored')
   t.equal((await signIn(email, PASSWORD, from('198.51.100.2'))).statusCode, 200)
   t.strictSame(await guesses(3, email, from('made up')), [401, 401, 401])
-  t.strictSame(await guesses(1, email, from('made up, too')), [429], 'what is no address is no other address')
+  t.strictSame(await guesses(1, email, from('made up, too')), [429], 'invalid addresses are ignored')
 })
 
-t.test('TRUST_PROXY believes nobody who comes without the proxy', async t => {
+t.test('TRUST_PROXY ignores the header of clients that bypass the proxy', async t => {
   const email = await account()
   await guesses(3, email, { via: behindProxy, forwarded: '198.51.100.1' })
   t.strictSame(await guesses(1, email, { via: behindProxy, forwarded: '198.51.100.2' }), [429])
 })
 
-t.test('Failures of the past are removed, ten with each new one, without waiting for anybody', async t => {
+t.test('Each failure deletes ten expired rows, without waiting for locks', async t => {
   await sql`TRUNCATE sign_in_failures`
   await sql`
     INSERT INTO sign_in_failures
@@ -310,7 +310,7 @@ t.test('Failures of the past are removed, ten with each new one, without waiting
   await sql.begin(async sql => {
     await sql`SELECT FROM sign_in_failures WHERE email = 'past1' FOR UPDATE`
     await guesses(2, email)
-    t.equal(await left(), 1, 'but the one that is in use')
+    t.equal(await left(), 1, 'except the locked one')
   })
   await guesses(1, stranger())
   t.equal(await left(), 0)

@@ -12,7 +12,7 @@ const ARGON2ID = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]+\$[\w+/]+$/
 
 const newEmail = () => `${randomUUID()}@example.org`
 
-/** A body that registers a new account, but for these fields; `undefined` leaves one out. */
+/** A valid registration with these fields; `undefined` removes one. */
 const account = (fields: Record<string, unknown> = {}): Record<string, unknown> =>
   ({ email: newEmail(), password: PASSWORD, firstName: 'Ada', lastName: 'Lovelace', ...fields })
 
@@ -20,14 +20,14 @@ const register = (payload?: unknown) => inject(app, 'POST', '/auth/register', pa
 const login = (payload?: unknown) => inject(app, 'POST', '/auth/login', payload)
 const me = (token: string) => inject(app, 'GET', '/auth/me', undefined, { authorization: `Bearer ${token}` })
 
-/** Sends a text as it stands, as JSON. */
+/** Sends a raw JSON body. */
 const sendJson = (url: string, payload: string) =>
   inject(app, 'POST', url, payload, { 'content-type': 'application/json' })
 
 const stored = async (email: unknown) => (await app.sql`SELECT * FROM users WHERE email = ${String(email)}`)[0]!
 
-/** Checks that this is a validation error with one issue for each of these paths, and nothing else in it. */
-function invalid (t: Test, response: Awaited<ReturnType<typeof inject>>, paths: string[], what = 'refused') {
+/** Asserts a validation error with one issue for each path, which quotes no input. */
+function assertInvalid (t: Test, response: Awaited<ReturnType<typeof inject>>, paths: string[], what = 'refused') {
   const { message, errors, ...others } = response.json()
   t.strictSame(
     [response.statusCode, message, others, errors.map(({ path }: { path: string }) => path).sort()],
@@ -40,7 +40,7 @@ function invalid (t: Test, response: Awaited<ReturnType<typeof inject>>, paths: 
   }
 }
 
-/** What no operation takes for its body. */
+/** Bodies that no operation accepts. */
 const NO_OBJECTS = ['[]', '[{}]', '"text"', 'null', '7', 'true']
 
 t.test('POST /auth/register', async t => {
@@ -54,11 +54,11 @@ t.test('POST /auth/register', async t => {
     t.type(user.id, 'string')
     t.strictSame(user, { id: user.id, firstName: 'Ada', lastName: 'Lovelace', email: body.email, role: 'STUDENT' })
     t.match(app.jwt.verify(token), { sub: user.id, role: 'STUDENT' })
-    t.equal((await me(token)).json().user.id, user.id, 'the token signs in')
+    t.equal((await me(token)).json().user.id, user.id, 'the token is valid')
     t.equal(response.headers['set-cookie'], undefined, 'no application cookie')
   })
 
-  t.test('stores the password as argon2id with 19 MiB, two passes, one lane', async t => {
+  t.test('stores an argon2id hash with 19 MiB, two passes and one lane', async t => {
     const body = account()
     await register(body)
     const { password } = await stored(body.email)
@@ -66,13 +66,13 @@ t.test('POST /auth/register', async t => {
     t.ok(await argon2.verify(password, PASSWORD))
   })
 
-  t.test('salts: equal passwords have different hashes', async t => {
+  t.test('uses a random salt', async t => {
     const [one, other] = [account(), account()]
     await Promise.all([register(one), register(other)])
     t.not((await stored(one.email)).password, (await stored(other.email)).password)
   })
 
-  t.test('stores a STUDENT without club, avatar and idpId', async t => {
+  t.test('creates a STUDENT without club, avatar and idpId', async t => {
     const body = account()
     const { user } = (await register(body)).json()
     const { password, created_at: created, updated_at: updated, ...row } = await stored(body.email)
@@ -100,7 +100,7 @@ t.test('POST /auth/register', async t => {
     })
   }
 
-  t.test('ignores other fields, whatever they are called', async t => {
+  t.test('ignores unknown fields, whatever their names', async t => {
     const email = newEmail()
     const extra = '"__proto__": {"role": "ADMIN"}, "constructor": {"prototype": {"role": "ADMIN"}}, ' +
       '"id": "00000000-0000-7000-8000-000000000000", "clubId": "x", "idpId": "x", "avatar": "x", "toString": 1'
@@ -109,10 +109,10 @@ t.test('POST /auth/register', async t => {
     t.equal(response.json().user.role, 'STUDENT')
     t.not(response.json().user.id, '00000000-0000-7000-8000-000000000000')
     t.match(await stored(email), { role: 'STUDENT', idp_id: null, avatar: null, club_id: null })
-    t.equal(({} as { role?: string }).role, undefined, 'no prototype is touched')
+    t.equal(({} as { role?: string }).role, undefined, 'prototypes are unchanged')
   })
 
-  t.test('uses the email as supplied: another case is another account', async t => {
+  t.test('is case-sensitive in the email', async t => {
     const name = randomUUID()
     const emails = [`a${name}@x.org`, `A${name}@x.org`, `a${name}@X.org`]
     for (const email of emails) {
@@ -123,7 +123,7 @@ t.test('POST /auth/register', async t => {
     }
   })
 
-  t.test('trims nothing', async t => {
+  t.test('does not trim', async t => {
     const body = account({ firstName: ' Ada ', lastName: ' ', password: '        ' })
     const { user } = (await register(body)).json()
     t.match(user, { firstName: ' Ada ', lastName: ' ' })
@@ -131,7 +131,7 @@ t.test('POST /auth/register', async t => {
     t.equal((await login({ email: body.email, password: '       ' })).statusCode, 401)
   })
 
-  t.test('checks every rule, on both sides of its bound', async t => {
+  t.test('enforces the bounds of every rule', async t => {
     const valid: Record<string, unknown>[] = [
       { password: '12345678' },
       { password: '😀😀😀😀' },
@@ -158,26 +158,26 @@ t.test('POST /auth/register', async t => {
         .map(email => ({ email })),
     ]
     for (const fields of wrong) {
-      invalid(t, await register(account(fields)), Object.keys(fields), JSON.stringify(fields))
+      assertInvalid(t, await register(account(fields)), Object.keys(fields), JSON.stringify(fields))
     }
   })
 
   for (const field of ['email', 'password', 'firstName', 'lastName']) {
-    t.test(`requires ${field}, a string, and coerces nothing`, async t => {
+    t.test(`requires ${field} to be a string, without coercion`, async t => {
       for (const value of [undefined, null, 1_234_567_890, true, ['a@x.org', '12345678'], {}]) {
-        invalid(t, await register(account({ [field]: value })), [field], `${field}: ${JSON.stringify(value)}`)
+        assertInvalid(t, await register(account({ [field]: value })), [field], `${field}: ${JSON.stringify(value)}`)
       }
     })
 
-    t.test(`refuses NUL in ${field}`, async t => {
-      invalid(t, await register(account({ [field]: 'nul\u0000@example.org' })), [field])
+    t.test(`rejects NUL in ${field}`, async t => {
+      assertInvalid(t, await register(account({ [field]: 'nul\u0000@example.org' })), [field])
     })
 
-    t.test(`survives lone surrogates in ${field}`, async t => {
+    t.test(`replaces or rejects lone surrogates in ${field}`, async t => {
       for (const surrogate of ['\ud800', '\udc00', '\udc00\ud800']) {
         const response = await register(account({ [field]: `${surrogate}${newEmail()}` }))
         if (field === 'email') {
-          invalid(t, response, ['email'])
+          assertInvalid(t, response, ['email'])
         } else {
           t.equal(response.statusCode, 201)
           t.notMatch(response.body, /[\ud800-\udfff]/, 'stored as U+FFFD')
@@ -192,26 +192,26 @@ t.test('POST /auth/register', async t => {
     t.equal((await stored(body.email)).first_name, 'a\ufffdb')
   })
 
-  t.test('reports every issue, one entry each', async t => {
-    invalid(t, await register({}), ['email', 'firstName', 'lastName', 'password'])
-    invalid(t, await register({ email: 'x', password: '1', firstName: '' }),
+  t.test('reports every issue', async t => {
+    assertInvalid(t, await register({}), ['email', 'firstName', 'lastName', 'password'])
+    assertInvalid(t, await register({ email: 'x', password: '1', firstName: '' }),
       ['email', 'firstName', 'lastName', 'password'])
-    invalid(t, await register(account({ password: '\u0000' })), ['password', 'password'], 'too short, and NUL')
+    assertInvalid(t, await register(account({ password: '\u0000' })), ['password', 'password'], 'too short, and NUL')
   })
 
-  t.test('takes no body but an object', async t => {
-    for (const body of NO_OBJECTS) invalid(t, await sendJson('/auth/register', body), [''], body)
-    invalid(t, await sendJson('/auth/register', ''), [''], 'an empty body')
-    invalid(t, await register(), [''], 'no body')
+  t.test('requires the body to be an object', async t => {
+    for (const body of NO_OBJECTS) assertInvalid(t, await sendJson('/auth/register', body), [''], body)
+    assertInvalid(t, await sendJson('/auth/register', ''), [''], 'an empty body')
+    assertInvalid(t, await register(), [''], 'no body')
   })
 
-  t.test('stores nothing that it refuses', async t => {
+  t.test('stores nothing when it rejects', async t => {
     const body = account({ password: '1234567' })
     await register(body)
     t.strictSame([...await app.sql`SELECT id FROM users WHERE email = ${String(body.email)}`], [])
   })
 
-  t.test('returns 409 for an email that has an account, and leaves that as it is', async t => {
+  t.test('returns 409 for an existing email, and leaves the account unchanged', async t => {
     const body = account()
     await register(body)
     const before = await stored(body.email)
@@ -221,7 +221,7 @@ t.test('POST /auth/register', async t => {
     t.strictSame(await stored(body.email), before)
   })
 
-  t.test('makes one account of twenty registrations at once', async t => {
+  t.test('creates one account from twenty concurrent registrations', async t => {
     const email = newEmail()
     const responses = await Promise.all(Array.from({ length: 20 }, () => register(account({ email }))))
     const refused = responses.filter(({ statusCode }) => statusCode !== 201)
@@ -246,7 +246,7 @@ t.test('POST /auth/login', async t => {
     t.strictSame(others, {})
     t.strictSame(user, { userId: id, email, role: 'STUDENT' })
     t.match(app.jwt.verify(token), { sub: id, role: 'STUDENT' })
-    t.equal((await me(token)).json().user.id, id, 'the token signs in')
+    t.equal((await me(token)).json().user.id, id, 'the token is valid')
     t.equal(response.headers['set-cookie'], undefined, 'no application cookie')
   })
 
@@ -258,11 +258,11 @@ t.test('POST /auth/login', async t => {
       const { user, token } = (await login({ email: head.email, password: PASSWORD })).json()
       t.strictSame(user, { userId: registered.user.id, email: head.email, role })
       t.match(app.jwt.verify(token), { role })
-      t.match(app.jwt.verify(registered.token), { role: 'STUDENT' }, 'an issued token keeps its claim')
+      t.match(app.jwt.verify(registered.token), { role: 'STUDENT' }, 'issued tokens keep their claim')
     })
   }
 
-  t.test('returns 401 to what are not the credentials of an account', async t => {
+  t.test('returns 401 for a wrong password or an unknown email', async t => {
     const idp = await person(app)
     const broken = await person(app, 'STUDENT', { password: await argon2.hash('!') })
     const table: [string, { email: string, password: string }][] = [
@@ -286,37 +286,37 @@ t.test('POST /auth/login', async t => {
     }
   })
 
-  t.test('compares a long password to its end', async t => {
+  t.test('compares all of a long password', async t => {
     const long = account({ password: `${'x'.repeat(200)}1` })
     await register(long)
     t.equal((await login({ email: long.email, password: `${'x'.repeat(200)}1` })).statusCode, 200)
     t.equal((await login({ email: long.email, password: `${'x'.repeat(200)}2` })).statusCode, 401)
   })
 
-  t.test('returns 400 to an empty password', async t => {
+  t.test('returns 400 for an empty password', async t => {
     for (const address of [email, newEmail()]) {
       const response = await login({ email: address, password: '' })
       t.strictSame([response.statusCode, response.json()], [400, { message: 'All fields are required' }])
     }
   })
 
-  t.test('checks the body, and coerces nothing', async t => {
+  t.test('validates the body, without coercion', async t => {
     for (const value of [undefined, null, 12_345_678, false, [PASSWORD], {}]) {
-      invalid(t, await login({ email, password: value }), ['password'], `password: ${JSON.stringify(value)}`)
-      invalid(t, await login({ email: value, password: PASSWORD }), ['email'], `email: ${JSON.stringify(value)}`)
+      assertInvalid(t, await login({ email, password: value }), ['password'], `password: ${JSON.stringify(value)}`)
+      assertInvalid(t, await login({ email: value, password: PASSWORD }), ['email'], `email: ${JSON.stringify(value)}`)
     }
     for (const value of ['', 'a', 'a@b', ` ${email}`, `${email} `, `\ud800${email}`]) {
-      invalid(t, await login({ email: value, password: PASSWORD }), ['email'], `email: ${JSON.stringify(value)}`)
+      assertInvalid(t, await login({ email: value, password: PASSWORD }), ['email'], `email: ${JSON.stringify(value)}`)
     }
-    invalid(t, await login({ email, password: `${PASSWORD}\u0000` }), ['password'], 'NUL in password')
-    invalid(t, await login({ email: `\u0000${email}`, password: PASSWORD }), ['email'], 'NUL in email')
-    invalid(t, await login({}), ['email', 'password'])
-    for (const text of NO_OBJECTS) invalid(t, await sendJson('/auth/login', text), [''], text)
-    invalid(t, await sendJson('/auth/login', ''), [''], 'an empty body')
-    invalid(t, await login(), [''], 'no body')
+    assertInvalid(t, await login({ email, password: `${PASSWORD}\u0000` }), ['password'], 'NUL in password')
+    assertInvalid(t, await login({ email: `\u0000${email}`, password: PASSWORD }), ['email'], 'NUL in email')
+    assertInvalid(t, await login({}), ['email', 'password'])
+    for (const text of NO_OBJECTS) assertInvalid(t, await sendJson('/auth/login', text), [''], text)
+    assertInvalid(t, await sendJson('/auth/login', ''), [''], 'an empty body')
+    assertInvalid(t, await login(), [''], 'no body')
   })
 
-  t.test('ignores other fields', async t => {
+  t.test('ignores unknown fields', async t => {
     const response = await sendJson('/auth/login', JSON.stringify({ email, password: PASSWORD, role: 'ADMIN' })
       .replace('{', '{"__proto__": {"role": "ADMIN"}, "constructor": {"prototype": {}},'))
     t.equal(response.statusCode, 200)
@@ -325,7 +325,7 @@ t.test('POST /auth/login', async t => {
 })
 
 t.test('GET /auth/me', async t => {
-  t.test('returns 200 with the user as they see themselves', async t => {
+  t.test('returns 200 with the user', async t => {
     const ada = await person(app)
     const response = await ada.inject('GET', '/auth/me')
     t.equal(response.statusCode, 200)
@@ -343,7 +343,7 @@ t.test('GET /auth/me', async t => {
   })
 
   for (const imageUrl of [null, 'https://example.org/club.png']) {
-    t.test(`has avatar, and a club with imageUrl ${imageUrl}`, async t => {
+    t.test(`returns the avatar, and a club with imageUrl ${imageUrl}`, async t => {
       const name = `Club ${randomUUID()}`
       const [club] = await app.sql`
         INSERT INTO clubs (name, description, image_url) VALUES (${name}, 'Chess', ${imageUrl}) RETURNING id
@@ -363,14 +363,14 @@ t.test('GET /auth/me', async t => {
     })
   }
 
-  t.test('lets in every role', async t => {
+  t.test('allows every role', async t => {
     for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
       const response = await (await person(app, role)).inject('GET', '/auth/me')
       t.strictSame([response.statusCode, response.json().user.role], [200, role])
     }
   })
 
-  t.test('takes its values from the database, not from the token', async t => {
+  t.test('reads the user from the database, not from the token', async t => {
     const ada = await person(app)
     const email = newEmail()
     await app.sql`
@@ -405,7 +405,7 @@ t.test('GET /auth/me', async t => {
     t.strictSame([garbage.statusCode, garbage.json()], [401, { message: 'Invalid or expired token' }])
   })
 
-  t.test('must not be cached, and varies by who asks', async t => {
+  t.test('must not be cached, and varies by credentials', async t => {
     const response = await (await person(app)).inject('GET', '/auth/me')
     const directives = String(response.headers['cache-control']).split(', ')
     t.ok(directives.includes('no-cache'))
@@ -415,13 +415,13 @@ t.test('GET /auth/me', async t => {
   })
 })
 
-t.test('GET /auth/me varies by origin too when there are frontends', async t => {
+t.test('GET /auth/me varies by Origin, too, if there are frontends', async t => {
   const app = await build(t, { FRONTEND_URL: 'https://app.example.org' })
   const { headers } = await (await person(app)).inject('GET', '/auth/me')
   t.strictSame(String(headers.vary).split(', ').sort(), ['Authorization', 'Cookie', 'Origin'])
 })
 
-t.test('Past what can be hashed in time, sign-ins and registrations are refused, and nothing else is', async t => {
+t.test('When too many passwords wait for hashing, only sign-ins and registrations return 503', async t => {
   let release!: (verified: boolean) => void
   const released = new Promise<boolean>(resolve => { release = resolve })
   t.intercept(argon2, 'verify', { value: () => released })
@@ -447,5 +447,5 @@ t.test('Past what can be hashed in time, sign-ins and registrations are refused,
   `
   t.strictSame(counted.map(({ email }) => email).sort(), emails.filter((_, i) => statuses[i] === 401).sort(),
     'only what was verified counts as a failure')
-  t.equal((await register(account())).statusCode, 201, 'and then all goes on')
+  t.equal((await register(account())).statusCode, 201, 'recovered')
 })

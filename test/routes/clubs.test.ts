@@ -27,7 +27,7 @@ async function addEvent (fields: Record<string, unknown>, { sql } = app) {
   return row!.id
 }
 
-/** The clubs of this name in the database. */
+/** Finds the clubs of this name in the database. */
 async function clubsCalled (name: string, { sql } = app) {
   return [...await sql`SELECT * FROM clubs WHERE name = ${name}`].map(club => ({ ...club }))
 }
@@ -42,7 +42,7 @@ async function standing (id: string, { sql } = app) {
   return { ...user }
 }
 
-/** The body of a creation that succeeds, with these fields in place of its own. */
+/** A valid body with these fields. */
 const club = (clubHeadEmail: string, fields: Record<string, unknown> = {}) =>
   ({ name: randomUUID() as string, description: 'A club', clubHeadEmail, ...fields })
 
@@ -56,7 +56,7 @@ t.test('GET /clubs without a club is an empty list', async t => {
   assertResponse(t, await inject(fresh, 'GET', '/clubs'), 200, { clubs: [] })
 })
 
-t.test('GET /clubs shows every club with its members and events to anyone', async t => {
+t.test('GET /clubs returns every club with its members and events to anyone', async t => {
   const fresh = await build(t)
   const headId = randomUUID()
   const chess = await addClub({ name: 'Chess', image_url: 'https://example.org/c.png', club_head_id: headId }, fresh)
@@ -111,11 +111,11 @@ t.test('GET /clubs shows every club with its members and events to anyone', asyn
   }
   t.strictSame(await read('/clubs'), expected)
   t.strictSame(await read('/clubs/'), expected, 'with a trailing slash')
-  t.strictSame(await read('/clubs?name=Go&page=2&limit=1'), expected, 'there is no query')
-  t.strictSame(await read('/clubs', { authorization: 'Bearer x' }), expected, 'a token does not matter')
+  t.strictSame(await read('/clubs?name=Go&page=2&limit=1'), expected, 'query parameters are ignored')
+  t.strictSame(await read('/clubs', { authorization: 'Bearer x' }), expected, 'the token is ignored')
 })
 
-t.test('GET /clubs shows a club without members and events, and lists all of many', async t => {
+t.test('GET /clubs returns clubs without members and events, and any number of clubs', async t => {
   const fresh = await build(t)
   const { id } = await addClub({ name: 'Go' }, fresh)
   await person(fresh)
@@ -128,7 +128,7 @@ t.test('GET /clubs shows a club without members and events, and lists all of man
   t.equal((await inject(fresh, 'GET', '/clubs')).json().clubs.length, 151)
 })
 
-t.test('POST /clubs creates a club, and makes the head its head and member', async t => {
+t.test('POST /clubs creates a club, and makes its head a CLUB_HEAD and member', async t => {
   const head = await person(app)
   const body = club(head.email, { imageUrl: 'https://example.org/club.png' })
   const response = await admin.inject('POST', '/clubs', {
@@ -156,16 +156,16 @@ t.test('POST /clubs creates a club, and makes the head its head and member', asy
     },
   ])
   t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId: id })
-  t.strictSame(await standing(admin.id), { role: 'ADMIN', clubId: null }, 'nobody else changes')
+  t.strictSame(await standing(admin.id), { role: 'ADMIN', clubId: null }, 'other users are unchanged')
   const { clubs } = (await inject(app, 'GET', '/clubs')).json()
   t.strictSame(clubs.find((club: { id: string }) => club.id === id), {
     ...response.json().club,
     members: [{ id: head.id, firstName: 'Ada', lastName: 'Lovelace', email: head.email, role: 'CLUB_HEAD' }],
     events: [],
-  }, 'the list shows the head as a member')
+  }, 'the head is listed as a member')
 })
 
-t.test('POST /clubs makes anyone a head, whatever their role and club', async t => {
+t.test('POST /clubs accepts a head of any role and club', async t => {
   const before = await addClub()
   for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
     for (const clubId of [null, before.id]) {
@@ -176,19 +176,19 @@ t.test('POST /clubs makes anyone a head, whatever their role and club', async t 
       t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId: id }, role)
     }
   }
-  t.equal((await clubsCalled(before.name)).length, 1, 'the club they come from stays')
+  t.equal((await clubsCalled(before.name)).length, 1, 'their former club remains')
 })
 
-t.test('POST /clubs issues no token, and changes none that is issued', async t => {
+t.test('POST /clubs does not change issued tokens', async t => {
   const [student, root] = [await person(app), await person(app, 'ADMIN')]
   await admin.inject('POST', '/clubs', club(student.email))
   assertResponse(t, await student.inject('POST', '/clubs', {}), 403, { message: 'Forbidden' })
-  t.equal((await root.inject('POST', '/clubs', club(root.email))).statusCode, 201, 'the admin can head a club')
+  t.equal((await root.inject('POST', '/clubs', club(root.email))).statusCode, 201, 'an admin may become a head')
   t.equal((await standing(root.id)).role, 'CLUB_HEAD')
-  assertResponse(t, await root.inject('POST', '/clubs', {}), 400, REQUIRED, 'and has a token of an admin still')
+  assertResponse(t, await root.inject('POST', '/clubs', {}), 400, REQUIRED, 'and keeps the admin token')
 })
 
-t.test('POST /clubs wants a name and a description', async t => {
+t.test('POST /clubs requires a name and a description', async t => {
   const { email } = await person(app)
   const before = await countClubs()
   for (const field of ['name', 'description']) {
@@ -201,11 +201,11 @@ t.test('POST /clubs wants a name and a description', async t => {
   assertResponse(t, await admin.inject('POST', '/clubs', { name: 'Chess' }), 400, REQUIRED,
     'before the head is looked for')
   assertResponse(t, await admin.inject('POST', '/clubs', { name: '', description: '', clubHeadEmail: 'nobody' }),
-    400, REQUIRED, 'before the head is looked for')
+    400, REQUIRED, 'before the head is looked up')
   t.equal(await countClubs(), before)
 })
 
-t.test('POST /clubs takes no body, or one that is no object, for an empty object', async t => {
+t.test('POST /clubs treats a missing body, or one that is not an object, as an empty object', async t => {
   const headers = { authorization: `Bearer ${admin.token}` }
   assertResponse(t, await inject(app, 'POST', '/clubs', undefined, headers), 400, REQUIRED, 'no body')
   assertResponse(t, await inject(app, 'POST', '/clubs', undefined, { ...headers, ...JSON_BODY }), 400, REQUIRED,
@@ -215,7 +215,7 @@ t.test('POST /clubs takes no body, or one that is no object, for an empty object
   }
 })
 
-t.test('POST /clubs does not find a head by anything but the email of a user', async t => {
+t.test('POST /clubs finds a head only by the exact email', async t => {
   const { id, email } = await person(app)
   const before = await countClubs()
   for (const clubHeadEmail of [
@@ -232,7 +232,7 @@ t.test('POST /clubs does not find a head by anything but the email of a user', a
   t.strictSame(await standing(id), { role: 'STUDENT', clubId: null })
 })
 
-t.test('POST /clubs fails for what cannot be stored', async t => {
+t.test('POST /clubs returns 500 for text that cannot be stored', async t => {
   const head = await person(app)
   const before = await countClubs()
   for (const field of ['name', 'description']) {
@@ -245,10 +245,10 @@ t.test('POST /clubs fails for what cannot be stored', async t => {
     assertResponse(t, await admin.inject('POST', '/clubs', club(head.email, fields)), 500, FAILED, shown(fields))
   }
   t.equal(await countClubs(), before, 'nothing is stored')
-  t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null }, 'the head stays what they were')
+  t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null }, 'the head is unchanged')
 })
 
-t.test('POST /clubs takes text of any length and content, as it is given', async t => {
+t.test('POST /clubs accepts text of any length and content', async t => {
   const long = 'x'.repeat(10_240)
   for (const fields of [
     { name: 'x' },
@@ -271,7 +271,7 @@ t.test('POST /clubs takes text of any length and content, as it is given', async
   }
 })
 
-t.test('POST /clubs stores an imageUrl that is omitted, or no string, as null', async t => {
+t.test('POST /clubs stores an imageUrl that is omitted or not a string as null', async t => {
   for (const imageUrl of [undefined, null, 5, false, {}, ['https://example.org/club.png']]) {
     const body = club((await person(app)).email, { imageUrl })
     const response = await admin.inject('POST', '/clubs', body)
@@ -280,27 +280,27 @@ t.test('POST /clubs stores an imageUrl that is omitted, or no string, as null', 
   }
 })
 
-t.test('a lone surrogate in text is replaced or refused', async t => {
+t.test('A lone surrogate in text is replaced or rejected', async t => {
   const response = await admin.inject('POST', '/clubs', club((await person(app)).email, { name: 'Go \ud800' }))
   if (response.statusCode === 201) t.equal(response.json().club.name, 'Go \ufffd')
   else assertResponse(t, response, 500, FAILED)
 })
 
-t.test('POST /clubs fails for a name that a club has already', async t => {
+t.test('POST /clubs returns 500 for the name of another club', async t => {
   for (const name of [randomUUID(), 'y'.repeat(10_240), 'Twice']) {
     const [first, second] = [await person(app), await person(app)]
     t.equal((await admin.inject('POST', '/clubs', club(first.email, { name }))).statusCode, 201)
     assertResponse(t, await admin.inject('POST', '/clubs', club(second.email, { name })), 500, FAILED, shown(name))
-    t.strictSame(await standing(second.id), { role: 'STUDENT', clubId: null }, 'the head stays what they were')
+    t.strictSame(await standing(second.id), { role: 'STUDENT', clubId: null }, 'the head is unchanged')
     t.equal((await clubsCalled(name)).length, 1)
   }
   for (const name of ['twice', 'Twice ', 'TWICE']) {
     const response = await admin.inject('POST', '/clubs', club((await person(app)).email, { name }))
-    t.equal(response.statusCode, 201, `${name} is another name`)
+    t.equal(response.statusCode, 201, `${name} differs`)
   }
 })
 
-t.test('POST /clubs fails for a head who heads another club', async t => {
+t.test('POST /clubs returns 500 for the head of another club', async t => {
   const head = await person(app)
   const { id: clubId } = (await admin.inject('POST', '/clubs', club(head.email))).json().club
   const body = club(head.email)
@@ -309,12 +309,12 @@ t.test('POST /clubs fails for a head who heads another club', async t => {
   t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId })
 
   await app.sql`UPDATE users SET role = 'STUDENT', club_id = NULL WHERE id = ${head.id}`
-  assertResponse(t, await admin.inject('POST', '/clubs', body), 500, FAILED, 'whatever their role and club are')
+  assertResponse(t, await admin.inject('POST', '/clubs', body), 500, FAILED, 'whatever their role and club')
   t.strictSame(await clubsCalled(body.name), [], 'nothing is stored')
-  t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null }, 'the head stays what they were')
+  t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null }, 'the head is unchanged')
 })
 
-t.test('POST /clubs stores no club when its head cannot be made one', async t => {
+t.test('POST /clubs stores no club if the update of its head fails', async t => {
   const broken = await build(t)
   const [root, head] = [await person(broken, 'ADMIN'), await person(broken)]
   await broken.sql`ALTER TABLE users ADD CHECK (role <> 'CLUB_HEAD')`
@@ -323,7 +323,7 @@ t.test('POST /clubs stores no club when its head cannot be made one', async t =>
   t.strictSame(await standing(head.id, broken), { role: 'STUDENT', clubId: null })
 })
 
-t.test('of 20 parallel creations with one name, one succeeds', async t => {
+t.test('Of 20 concurrent requests with one name, one succeeds', async t => {
   const name = randomUUID()
   const heads = await Promise.all(Array.from({ length: 20 }, () => person(app)))
   const responses = await Promise.all(heads.map(({ email }) => admin.inject('POST', '/clubs', club(email, { name }))))
@@ -341,7 +341,7 @@ t.test('of 20 parallel creations with one name, one succeeds', async t => {
   }
 })
 
-t.test('of 20 parallel creations with one head, one succeeds', async t => {
+t.test('Of 20 concurrent requests with one head, one succeeds', async t => {
   const head = await person(app)
   const responses = await Promise.all(
     Array.from({ length: 20 }, () => admin.inject('POST', '/clubs', club(head.email)))
@@ -352,7 +352,7 @@ t.test('of 20 parallel creations with one head, one succeeds', async t => {
   t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId: clubs[0]?.id })
 })
 
-t.test('20 parallel creations of different clubs all succeed', async t => {
+t.test('20 concurrent requests for different clubs succeed', async t => {
   const heads = await Promise.all(Array.from({ length: 20 }, () => person(app)))
   const responses = await Promise.all(heads.map(({ email }) => admin.inject('POST', '/clubs', club(email))))
   t.strictSame(statuses(responses), Array(20).fill(201))

@@ -31,7 +31,7 @@ async function addEvent (club: string, title = 'Chess Night') {
   return row!.id
 }
 
-/** Registers people for an event, one every minute. */
+/** Registers users for an event, a minute apart. */
 async function register (event: string, people: Pick<Person, 'id'>[]) {
   for (const [n, { id }] of people.entries()) {
     const time = new Date(Date.UTC(2026, 0, 31, 9, n))
@@ -41,16 +41,16 @@ async function register (event: string, people: Pick<Person, 'id'>[]) {
 
 const exportOf = (event: string) => `/exports/events/${event}/registrations.csv`
 
-/** The rows of a file, which must be one. */
+/** Parses a CSV response into rows. */
 function rowsOf (t: Test, { statusCode, headers, body }: LightMyRequestResponse): string[][] {
   t.strictSame([statusCode, headers['content-type']], [200, 'text/csv; charset=utf-8'])
   t.equal(headers['cache-control'], 'no-store')
-  t.ok(body.startsWith('\ufeff'), 'spreadsheets know the encoding')
+  t.ok(body.startsWith('\ufeff'), 'a BOM, so that spreadsheets detect UTF-8')
   t.ok(body.endsWith('\r\n'))
   return parse(body, { bom: true, record_delimiter: '\r\n' })
 }
 
-t.test('GET /exports/events/:id/registrations.csv has who is registered, the newest first', async t => {
+t.test('GET /exports/events/:id/registrations.csv lists the registrations, newest first', async t => {
   const event = await addEvent(await addClub())
   const [ada, bob] = [await person(app), await person(app, 'STUDENT', { first_name: 'Bob, "the"', last_name: 'Bée\n' })]
   await register(event, [ada, bob])
@@ -64,7 +64,7 @@ t.test('GET /exports/events/:id/registrations.csv has who is registered, the new
   t.equal(response.headers['content-disposition'], 'attachment; filename="registrations-2030-01-31-chess-night.csv"')
 })
 
-t.test('GET /exports/events/:id/registrations.csv without a registration has the header only', async t => {
+t.test('GET /exports/events/:id/registrations.csv without registrations has only the header', async t => {
   const names = [['Soirée: "Échecs"', '-soiree-echecs'], ['将棋', ''], ['x'.repeat(99), `-${'x'.repeat(50)}`]]
   for (const [title, name] of names) {
     const response = await admin.inject('GET', exportOf(await addEvent(await addClub(), title)))
@@ -73,7 +73,7 @@ t.test('GET /exports/events/:id/registrations.csv without a registration has the
   }
 })
 
-t.test('GET /exports/events/:id/registrations.csv is for whoever may see the registrations', async t => {
+t.test('GET /exports/events/:id/registrations.csv has the permissions of the list', async t => {
   const [own, other] = [await addClub(), await addClub()]
   const head = await person(app, 'CLUB_HEAD', { club_id: own })
   const homeless = await person(app, 'CLUB_HEAD')
@@ -89,11 +89,11 @@ t.test('GET /exports/events/:id/registrations.csv is for whoever may see the reg
     ]
     t.strictSame([response.statusCode, listed.statusCode], [status, status], `${who.role} ${event}`)
     if (body) assertResponse(t, response, status, body)
-    if (body) t.strictSame(listed.json(), body, 'the same text as the list has')
+    if (body) t.strictSame(listed.json(), body, 'the same text as the list')
   }
 })
 
-t.test('GET /exports/users.csv has every user, the newest first', async t => {
+t.test('GET /exports/users.csv lists every user, newest first', async t => {
   const app = await build(t)
   const [club] = await app.sql<{ id: string }[]>`
     INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id
@@ -110,7 +110,7 @@ t.test('GET /exports/users.csv has every user, the newest first', async t => {
   t.equal(response.headers['content-disposition'], 'attachment; filename="users.csv"')
 })
 
-t.test('Every one of many rows is there once, whatever they have in common', async t => {
+t.test('Every row is exported once, even when all sort alike', async t => {
   const app = await build(t)
   const admin = await person(app, 'ADMIN')
   await app.sql`
@@ -125,10 +125,10 @@ t.test('Every one of many rows is there once, whatever they have in common', asy
   t.strictSame(times, times.toSorted().reverse())
   const thousand = await app.sql`DELETE FROM users WHERE ctid IN (SELECT ctid FROM users OFFSET 1000)`
   t.equal(thousand.count, 1501)
-  t.equal(rowsOf(t, await admin.inject('GET', '/exports/users.csv')).length, 1001, 'a batch that is full and the last')
+  t.equal(rowsOf(t, await admin.inject('GET', '/exports/users.csv')).length, 1001, 'a full batch and a last one')
 })
 
-t.test('Cells are what somebody has written, and no formula', async t => {
+t.test('Cells contain the text as entered, except that formulas are escaped', async t => {
   const text = fc.array(fc.oneof(fc.string({ unit: 'binary', maxLength: 10 }), fc.constantFrom(
     '=1+1', '+', '-', '@SUM(A1)', '\t', '\r', '\n', '"', ',', ';', '=cmd|\' /C calc\'!A0', '\r\n=1', '\ufeff', '＝1', '|'
   )), { maxLength: 4 }).map(parts => parts.join('').replaceAll('\0', ''))
@@ -145,8 +145,8 @@ t.test('Cells are what somebody has written, and no formula', async t => {
   }), { numRuns: 60 })
 })
 
-t.test('A file that cannot be read on is cut off, and no one takes it for a whole one', async t => {
-  // Whoever records its responses has them whole.
+t.test('A file that cannot be read to the end is truncated detectably', async t => {
+  // The recording of responses buffers them, and would hide it.
   const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
   t.teardown(() => app.close())
   await app.ready()
@@ -166,7 +166,7 @@ t.test('A file that cannot be read on is cut off, and no one takes it for a whol
   await t.rejects(response.text())
 })
 
-t.test('HEAD /exports/users.csv tells of the file', async t => {
+t.test('HEAD /exports/users.csv has the headers of the file', async t => {
   const { statusCode, headers, body } = await inject(app, 'HEAD', '/exports/users.csv', undefined, {
     authorization: `Bearer ${admin.token}`,
   })

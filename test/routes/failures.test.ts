@@ -21,7 +21,7 @@ const ACCOUNT = { email: 'ada@example.org', password: 'correct horse', firstName
 
 type Failure = NonNullable<FastifyContextConfig['failure']>
 
-/** Every operation that declares a failure, that failure, who asks, and a body that is fit for the database. */
+/** Every operation that declares a failure, with that failure, a user who may use it, and a valid body. */
 const FAILURES: [operation: string, failure: Failure, role?: Role, payload?: object][] = [
   ['POST /auth/register', 'Registration failed', undefined, ACCOUNT],
   ['POST /auth/login', 'Login failed', undefined, { email: ACCOUNT.email, password: ACCOUNT.password }],
@@ -90,7 +90,7 @@ t.teardown(() => app.close())
 
 const declared: Record<string, Failure> = {}
 app.addHook('onRoute', ({ method, url, config }) => {
-  // What the sign-in with an identity provider answers does not all depend on the database.
+  // Some responses of the OAuth operations do not depend on the database.
   if (config?.failure && method !== 'HEAD' && !url.startsWith('/auth/google')) {
     declared[`${String(method)} ${url}`] = config.failure
   }
@@ -99,14 +99,14 @@ const requests: string[] = []
 app.addHook('onRequest', async ({ id }) => { requests.push(id) })
 await app.ready()
 
-/** One of each role. */
+/** A user of each role. */
 const addPeople = async (to = app) =>
   Object.fromEntries(await Promise.all(ROLES.map(async role => [role, await person(to, role)] as const)))
 
 const people = await addPeople()
 await app.sql.end({ timeout: 0 })
 
-t.test('All failures that operations declare are tested here', async t => {
+t.test('All declared failures are tested here', async t => {
   const tested = Object.fromEntries(FAILURES)
   t.equal(Object.keys(tested).length, FAILURES.length, 'once')
   t.strictSame(declared, tested)
@@ -116,7 +116,7 @@ for (const [operation, failure, role, payload] of FAILURES) {
   const [status, body] = typeof failure === 'string'
     ? [500, { message: failure }]
     : [failure.status, failure.body]
-  t.test(`${operation} answers ${status} ${JSON.stringify(body)} without a database, and logs the cause`, async t => {
+  t.test(`${operation} returns ${status} ${JSON.stringify(body)} without a database, and logs the cause`, async t => {
     const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
     lines.length = requests.length = 0
     const response = await inject(app, method, pattern.replace(/:\w+/, UNKNOWN), payload, {
@@ -126,7 +126,7 @@ for (const [operation, failure, role, payload] of FAILURES) {
     t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
     t.strictSame(response.json(), body)
     const { 'cache-control': cacheControl, etag, 'content-encoding': encoding } = response.headers
-    t.strictSame([cacheControl, etag, encoding], ['no-store', undefined, undefined], 'a failure is never cacheable')
+    t.strictSame([cacheControl, etag, encoding], ['no-store', undefined, undefined], 'a failure is not cacheable')
 
     t.match(lines, [{ level: 50, reqId: requests[0], err: { message: /CONNECTION_ENDED/, stack: /\n +at / } }])
     t.equal(lines.length, 1, 'one line')

@@ -1,4 +1,4 @@
-// Calendars and feeds, as those read them who subscribe: two readers of iCalendar, and a strict one of XML.
+// Parses calendars and feeds as subscribers do: with two iCalendar parsers, and a strict XML parser.
 import { randomUUID } from 'node:crypto'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 
@@ -16,7 +16,7 @@ const FRONTEND_URL = 'https://app.example.org,https://other.example.org'
 const app = await build(t, { FRONTEND_URL })
 const bare = await build(t)
 
-/** What is added to the database of a service, and named by what it is given. */
+/** Inserts rows into the database of a service. */
 async function addClub (fields: Record<string, unknown> = {}, { sql } = app) {
   const [row] = await sql<{ id: string }[]>`
     INSERT INTO clubs ${sql({ name: randomUUID(), description: 'A club', ...fields })} RETURNING id
@@ -36,7 +36,7 @@ async function addBlogs (blogs: Record<string, unknown>[], { sql } = app) {
   return added.map(({ id }) => id)
 }
 
-/** Nothing is left but the people. */
+/** Deletes everything except users. */
 async function empty ({ sql } = app) {
   await sql`
     WITH registrations AS (DELETE FROM event_registrations), events AS (DELETE FROM events),
@@ -45,7 +45,7 @@ async function empty ({ sql } = app) {
   `
 }
 
-/** The body of an answer of this type. */
+/** Requests a feed. Returns its body, of this type. */
 async function read (t: Test, path: string, type: string, service = app) {
   const { statusCode, headers, body } = await inject(service, 'GET', path)
   t.strictSame([statusCode, headers['content-type']], [200, type], path)
@@ -68,12 +68,12 @@ interface CalendarEvent {
   url: string | null
 }
 
-/** Reads a calendar, which must be by the letter of RFC 5545, and mean the same to both readers. */
+/** Parses a calendar. Asserts that it follows RFC 5545, and that both parsers agree. */
 function parseCalendar (t: Test, body: string) {
   const lines = body.split('\r\n')
-  t.equal(lines.pop(), '', 'the last line ends like the others')
+  t.equal(lines.pop(), '', 'the last line ends with CRLF')
   const wrong = lines.filter(line => Buffer.byteLength(line) > 75 || /[^\P{Cc}\t]/u.test(line))
-  t.strictSame(wrong, [], 'lines are short, and there is no control character in them')
+  t.strictSame(wrong, [], 'lines are short and have no control characters')
 
   const calendar = new ICAL.Component(ICAL.parse(body))
   const events = calendar.getAllSubcomponents('vevent').map(component => {
@@ -93,7 +93,7 @@ function parseCalendar (t: Test, body: string) {
     } satisfies CalendarEvent
   })
 
-  // node-ical takes an escaped backslash before an n for a line break, and leaves out blank or quoted ends.
+  // node-ical reads an escaped backslash before an n as a line break, and drops blank or quoted ends.
   const comparable = (text = '') => text.replace(/[\\\s"]/g, '').replaceAll('n', '')
   const others = Object.values(nodeIcal.sync.parseICS(body)).filter(component => component?.type === 'VEVENT')
   const shown = (event: nodeIcal.VEvent) => ({
@@ -118,7 +118,7 @@ interface Element {
   text: string
 }
 
-/** Reads XML, which must be well-formed. */
+/** Parses XML. Throws unless it is well-formed. */
 function parseXml (body: string) {
   const root: Element = { name: '', attributes: {}, children: [], text: '' }
   const open = [root]
@@ -136,7 +136,7 @@ function parseXml (body: string) {
   return root.children[0]!
 }
 
-/** The text of the child that is found by these names. */
+/** The text of a nested element. */
 const textOf = (element: Element, ...names: string[]) => childOf(element, ...names)?.text
 
 const childOf = (element: Element, ...names: string[]) =>
@@ -163,7 +163,7 @@ t.test('GET /feeds/events.ics is a calendar of all events, for anyone', async t 
   t.match(calendar.getFirstPropertyValue('prodid'), /^-\/\/.+\/\/EN$/)
   t.equal(String(calendar.getFirstPropertyValue('refresh-interval')), 'PT1H')
   t.equal(calendar.getFirstPropertyValue('x-published-ttl'), 'PT1H')
-  t.equal(calendar.getFirstPropertyValue('method'), null, 'nobody is invited')
+  t.equal(calendar.getFirstPropertyValue('method'), null, 'it is not an invitation')
   t.strictSame(events[0], {
     uid: first,
     summary: 'Open day',
@@ -178,10 +178,10 @@ t.test('GET /feeds/events.ics is a calendar of all events, for anyone', async t 
   })
   t.match(events[1], { uid: second, summary: 'Go, go; go\\n', description: 'Line 1\nLine 2\n', organizer: 'Go' })
   t.equal(events.length, 2)
-  t.notMatch(await read(t, '/feeds/events.ics', 'text/calendar; charset=utf-8'), '@', 'there is no email')
+  t.notMatch(await read(t, '/feeds/events.ics', 'text/calendar; charset=utf-8'), '@', 'no email')
 })
 
-t.test('GET /feeds/events.ics tells when an event was changed, under the same UID', async t => {
+t.test('GET /feeds/events.ics has the time of the last change, and a stable UID', async t => {
   await empty()
   const club = await addClub()
   const head = await person(app, 'CLUB_HEAD', { club_id: club })
@@ -194,13 +194,13 @@ t.test('GET /feeds/events.ics tells when an event was changed, under the same UI
   t.equal(event!.stamp, event!.lastModified)
 })
 
-t.test('GET /feeds/events.ics without an event is an empty calendar', async t => {
+t.test('GET /feeds/events.ics without events is an empty calendar', async t => {
   await empty(bare)
   const { events } = await readCalendar(t, '/feeds/events.ics', bare)
   t.strictSame(events, [])
 })
 
-t.test('GET /feeds/events.ics has events from 1900 to 9999, in their order', async t => {
+t.test('GET /feeds/events.ics has events from 1900 to 9999, sorted', async t => {
   await empty(bare)
   const club = await addClub({}, bare)
   const dates = ['1900-01-01T00:00:00Z', '1969-12-31T23:59:59Z', '2026-10-25T01:30:00Z', '9999-12-31T20:59:59Z']
@@ -208,10 +208,10 @@ t.test('GET /feeds/events.ics has events from 1900 to 9999, in their order', asy
   await addEvents(all.toReversed().map(date => ({ club_id: club, date: new Date(date) })), bare)
   const { events } = await readCalendar(t, '/feeds/events.ics', bare)
   t.strictSame(events.map(({ start }) => start), dates)
-  t.strictSame(events.map(({ url }) => url), dates.map(() => null), 'there is no app to link to')
+  t.strictSame(events.map(({ url }) => url), dates.map(() => null), 'no links without a frontend')
 })
 
-t.test('GET /feeds/events.ics has every one of many events', async t => {
+t.test('GET /feeds/events.ics has all of many events', async t => {
   await empty(bare)
   const club = await addClub({}, bare)
   const ids = await addEvents(Array.from({ length: 1001 }, () => ({ club_id: club })), bare)
@@ -250,7 +250,7 @@ t.test('GET /feeds/blogs.atom is a feed of the newest fifty published blogs', as
   t.match(feed, { name: 'feed', attributes: { xmlns: 'http://www.w3.org/2005/Atom' } })
   t.equal(textOf(feed, 'id'), 'https://app.example.org/blogs')
   t.ok(textOf(feed, 'title'))
-  t.equal(textOf(feed, 'updated'), time(98).toISOString(), 'of the one that was changed last')
+  t.equal(textOf(feed, 'updated'), time(98).toISOString(), 'the latest change')
   t.strictSame(childOf(feed, 'link')?.attributes, { rel: 'alternate', href: 'https://app.example.org/blogs' })
   t.strictSame(entries.map(entry => textOf(entry, 'id')), ids.slice(2).reverse().map(id => `urn:uuid:${id}`))
   const [newest] = entries as [Element]
@@ -262,10 +262,10 @@ t.test('GET /feeds/blogs.atom is a feed of the newest fifty published blogs', as
     rel: 'alternate', href: `https://app.example.org/blogs/${ids[51]}`,
   })
   t.match(childOf(newest, 'content'), { attributes: { type: 'text' }, text: 'Content' })
-  t.notMatch(body, '@', 'there is no email')
+  t.notMatch(body, '@', 'no email')
 })
 
-t.test('GET /feeds/blogs.atom without an app has no links, and without a blog no entries', async t => {
+t.test('GET /feeds/blogs.atom has no links without a frontend, and no entries without blogs', async t => {
   await empty(bare)
   const { feed, entries } = await readFeed(t, bare)
   t.strictSame(entries, [])
@@ -278,7 +278,7 @@ t.test('GET /feeds/blogs.atom without an app has no links, and without a blog no
   t.notMatch(body, '<link')
 })
 
-/** Texts that formats might take amiss. PostgreSQL stores no NUL, and no half of a surrogate pair. */
+/** Texts that formats may misinterpret. PostgreSQL stores neither NUL nor lone surrogates. */
 const text = fc.array(fc.oneof(
   { weight: 3, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
   { weight: 2, arbitrary: fc.string({ unit: 'grapheme', maxLength: 120 }) },
@@ -289,14 +289,14 @@ const text = fc.array(fc.oneof(
     '__proto__', '{{x}}', 'BEGIN:VALARM')
 ), { maxLength: 6 }).map(parts => parts.join('').replaceAll('\0', ''))
 
-/** What is left of a text, without control characters, and on one line. */
+/** The text on one line, without control characters. */
 const plain = (text: string) =>
   text.replace(/\r\n?|[\u2028\u2029]/g, '\n').replace(/[^\P{Cc}\t\n]|[\uFFFE\uFFFF]/gu, '')
 const line = (text: string) => plain(text).replace(/\s+/g, ' ').trim()
 
 const RUNS = 60
 
-t.test('Calendars tell whatever somebody has written', async t => {
+t.test('Calendars preserve any text', async t => {
   const date = fc.date({ noInvalidDate: true, min: new Date('1900-01-01'), max: new Date('9999-12-31T21:00:00Z') })
   const event = fc.record({ title: text, description: text, date })
   await fc.assert(fc.asyncProperty(fc.array(event, { maxLength: 5 }), text, async (events, name) => {
@@ -314,14 +314,14 @@ t.test('Calendars tell whatever somebody has written', async t => {
         summary: line(title),
         description: plain(description),
         start: `${date.toISOString().slice(0, 19)}Z`,
-        // ical.js reads a backslash with an n for a line break here, which only ^n is (RFC 6868).
+        // ical.js reads a backslash with an n as a line break here, although only ^n is one (RFC 6868).
         organizer: line(name).replaceAll('\\n', '\n'),
       }))))
-    if (!t.passing()) throw new Error('It tells something else')
+    if (!t.passing()) throw new Error('A parser read another text')
   }), { numRuns: RUNS })
 })
 
-t.test('Feeds tell whatever somebody has written', async t => {
+t.test('Feeds preserve any text', async t => {
   const blog = fc.record({ title: text, content: text })
   await fc.assert(fc.asyncProperty(fc.array(blog, { maxLength: 5 }), text, async (blogs, name) => {
     await empty()
@@ -333,11 +333,11 @@ t.test('Feeds tell whatever somebody has written', async t => {
         [textOf(entry, 'id'), textOf(entry, 'title'), textOf(entry, 'content'), textOf(entry, 'author', 'name')]),
       blogs.map(({ title, content }, n) =>
         [`urn:uuid:${ids[n]}`, line(title), plain(content), line(`${name} Lovelace`)]))
-    if (!t.passing()) throw new Error('It tells something else')
+    if (!t.passing()) throw new Error('A parser read another text')
   }), { numRuns: RUNS })
 })
 
-t.test('Feeds have an entity tag, are compressed, and may be stored, but not used without asking', async t => {
+t.test('Feeds have an entity tag, are compressed, and must be revalidated', async t => {
   await empty()
   const club = await addClub()
   await addEvents(Array.from({ length: 20 }, () => ({ club_id: club })))
@@ -360,7 +360,7 @@ t.test('Feeds have an entity tag, are compressed, and may be stored, but not use
   }
 })
 
-t.test('Feeds are read once for all that ask while nothing changes, and never old', async t => {
+t.test('Concurrent requests share one read of a feed, and see every change', async t => {
   await empty()
   const club = await addClub()
   for (let count = 1; count <= 3; count++) {

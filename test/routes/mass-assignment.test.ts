@@ -1,4 +1,4 @@
-// Bodies with fields that their sender has no business with: whatever the operation, they end up in no row.
+// Sends bodies with fields that a client may not set. No operation may store them.
 import t from 'tap'
 
 import type { Role } from '#lib/auth/accounts.js'
@@ -22,7 +22,7 @@ const [student, head, admin, stranger] = await Promise.all([
 ]) as [Person, Person, Person, Person]
 const people: Record<Role, Person> = { STUDENT: student, CLUB_HEAD: head, ADMIN: admin }
 
-/** What nobody may choose, unless the operation takes it. No row has any of these values by itself. */
+/** Fields that a client may not set, unless the operation accepts them. No row has these values otherwise. */
 const FOREIGN: Record<string, unknown> = {
   id: '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b',
   role: 'ADMIN',
@@ -50,17 +50,17 @@ const EVENT = {
 }
 
 interface Operation {
-  /** Who asks. */
+  /** The role of the sender. */
   as?: Role
-  /** Those of the foreign fields that the contract has it take, with values that are allowed. */
+  /** Foreign fields that the operation accepts, with valid values. */
   takes?: object
-  /** Makes the row that the path names. */
+  /** Inserts the row that the path identifies. */
   row?: () => Promise<string>
-  /** The other fields of the body. */
+  /** The fields of a valid body. */
   body?: () => Promise<object>
 }
 
-/** Every operation that writes. */
+/** All operations that write. */
 const OPERATIONS: Record<string, Operation> = {
   'POST /auth/register': {
     takes: { password: 'correct horse' },
@@ -110,19 +110,19 @@ const OPERATIONS: Record<string, Operation> = {
   'DELETE /me/calendar': { as: 'STUDENT', row: insertCalendar },
 }
 
-/** What no body can bring about: one has no success at all, the other reads nothing but a token of somebody else's. */
+/** Not tested: one never succeeds, the other reads only an ID token. */
 const EXEMPT = ['DELETE /users/:userId/club', 'POST /auth/google']
 
-t.test('Every operation that writes is tested here', async t => {
+t.test('All operations that write are tested here', async t => {
   t.strictSame(writing.sort(), [...Object.keys(OPERATIONS), ...EXEMPT].sort())
 })
 
 for (const [operation, { as, takes = {}, row, body }] of Object.entries(OPERATIONS)) {
-  t.test(`${operation} takes ${Object.keys(takes).join(', ') || 'none'} of the foreign fields`, async t => {
+  t.test(`${operation} stores ${Object.keys(takes).join(', ') || 'none'} of the foreign fields`, async t => {
     const [method, path] = operation.split(' ') as ['POST' | 'PUT' | 'DELETE', string]
     const url = path.replace(/:\w+/, await row?.() ?? '')
     const own = await body?.() ?? {}
-    // Also under the names of the columns, and as what all objects inherit from.
+    // Also as column names, and as inherited properties.
     const columns = Object.fromEntries(Object.entries(FOREIGN).map(([name, value]) => [toColumn(name), value]))
     const fields = { ...columns, ...FOREIGN, ...takes, ...own, inherited: FOREIGN }
     const payload = JSON.stringify(fields).replace('"inherited"', '"__proto__"')
@@ -137,10 +137,10 @@ for (const [operation, { as, takes = {}, row, body }] of Object.entries(OPERATIO
     const taken = Object.values(takes)
     const effective = Object.entries(FOREIGN)
       .filter(([, value]) => !taken.includes(value) && (changed + response.body).includes(String(value)))
-    t.strictSame(effective, [], 'no other has an effect', { changed, answered: response.body })
+    t.strictSame(effective, [], 'no other has an effect', { changed, response: response.body })
     for (const [name, value] of Object.entries(takes)) {
-      // A password is not stored as it is.
-      if (name !== 'password') t.ok(changed.includes(String(value)), `${name} has one`)
+      // A password is stored as a hash.
+      if (name !== 'password') t.ok(changed.includes(String(value)), `${name} is stored`)
     }
   })
 }
@@ -149,7 +149,7 @@ function toColumn (name: string) {
   return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 }
 
-/** Every row of every table, as text. */
+/** All rows of all tables, as text. */
 async function allRows () {
   const tables = await app.sql<{ name: string }[]>`
     SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'

@@ -14,7 +14,7 @@ const app = await build(t, {}, createLogger('trace', { write (line: string) { li
 
 const GONE = { message: 'Calendar not found' }
 
-/** Adds events that a person is registered for; returns their ids. */
+/** Registers a person for new events. Returns the ids of the events. */
 async function addRegistrations ({ id }: Person, titles: string[]) {
   const [club] = await app.sql<{ id: string }[]>`
     INSERT INTO clubs (name, description) VALUES (${randomUUID()}, 'A club') RETURNING id
@@ -30,7 +30,7 @@ async function addRegistrations ({ id }: Person, titles: string[]) {
   }
 }
 
-/** The path of a new calendar. */
+/** Creates a calendar. Returns its path. */
 async function createCalendar (t: Test, { inject }: Person) {
   const response = await inject('POST', '/me/calendar')
   const { calendar: { path, createdAt, ...others }, ...rest } = response.json()
@@ -40,14 +40,14 @@ async function createCalendar (t: Test, { inject }: Person) {
   return path as string
 }
 
-/** The titles of what is in a calendar. */
+/** The titles of the events in a calendar. */
 async function titlesOf (path: string, service: FastifyInstance = app) {
   const { body } = await inject(service, 'GET', path)
   return new ICAL.Component(ICAL.parse(body)).getAllSubcomponents('vevent')
     .map(event => event.getFirstPropertyValue('summary')).sort()
 }
 
-t.test('POST /me/calendar gives anyone who is signed in a calendar of what they are registered for', async t => {
+t.test('POST /me/calendar gives any user a calendar of their registrations', async t => {
   for (const role of ROLES) {
     const [ada, bob] = [await person(app, role), await person(app)]
     await addRegistrations(ada, ['Chess', 'Go'])
@@ -55,18 +55,18 @@ t.test('POST /me/calendar gives anyone who is signed in a calendar of what they 
     const path = await createCalendar(t, ada)
     t.strictSame(await titlesOf(path), ['Chess', 'Go'], role)
     await addRegistrations(ada, ['Poker'])
-    t.strictSame(await titlesOf(path), ['Chess', 'Go', 'Poker'], 'always as it is')
+    t.strictSame(await titlesOf(path), ['Chess', 'Go', 'Poker'], 'always current')
   }
 })
 
-t.test('A calendar without registrations is empty, and has a name', async t => {
+t.test('A calendar without registrations is empty, with a name', async t => {
   const path = await createCalendar(t, await person(app))
   const { statusCode, headers, body } = await inject(app, 'GET', path)
   t.strictSame([statusCode, headers['content-type']], [200, 'text/calendar; charset=utf-8'])
   t.equal(new ICAL.Component(ICAL.parse(body)).getFirstPropertyValue('name'), 'My events')
 })
 
-t.test('POST /me/calendar again makes a new address and ends the old one', async t => {
+t.test('POST /me/calendar replaces the address', async t => {
   const ada = await person(app)
   await addRegistrations(ada, ['Chess'])
   const old = await createCalendar(t, ada)
@@ -78,19 +78,19 @@ t.test('POST /me/calendar again makes a new address and ends the old one', async
 
   const paths = await Promise.all(Array.from({ length: 5 }, () => createCalendar(t, ada)))
   const found = await Promise.all(paths.map(path => inject(app, 'GET', path)))
-  t.equal(found.filter(({ statusCode }) => statusCode === 200).length, 1, 'of several at once, one')
+  t.equal(found.filter(({ statusCode }) => statusCode === 200).length, 1, 'only one of several concurrent addresses')
 })
 
-t.test('DELETE /me/calendar ends the address', async t => {
+t.test('DELETE /me/calendar removes the address', async t => {
   const [ada, bob] = [await person(app), await person(app)]
   const [path, other] = [await createCalendar(t, ada), await createCalendar(t, bob)]
   assertResponse(t, await ada.inject('DELETE', '/me/calendar'), 200, { message: 'Calendar deleted successfully' })
   assertResponse(t, await inject(app, 'GET', path), 404, GONE)
   assertResponse(t, await ada.inject('DELETE', '/me/calendar'), 404, GONE)
-  t.equal((await inject(app, 'GET', other)).statusCode, 200, "somebody else's stays")
+  t.equal((await inject(app, 'GET', other)).statusCode, 200, 'those of others stay')
 })
 
-t.test('An account that is deleted has no calendar', async t => {
+t.test('Deleting an account removes its calendar', async t => {
   const [ada, admin] = [await person(app), await person(app, 'ADMIN')]
   const path = await createCalendar(t, ada)
   t.equal((await admin.inject('DELETE', `/users/${ada.id}`)).statusCode, 200)
@@ -99,14 +99,14 @@ t.test('An account that is deleted has no calendar', async t => {
   assertResponse(t, await ada.inject('DELETE', '/me/calendar'), 404, GONE)
 })
 
-t.test('GET /feeds/me/:token.ics returns 404 to whatever is no token', async t => {
+t.test('GET /feeds/me/:token.ics returns 404 for anything but a token', async t => {
   const [{ hash }] = await app.sql<[{ hash: string }]>`SELECT token_hash AS hash FROM calendar_tokens LIMIT 1`
   for (const token of [hash, 'unknown', '', '%00', 'x'.repeat(10_000), "'", '..']) {
     assertResponse(t, await inject(app, 'GET', `/feeds/me/${token}.ics`), 404, GONE, token.slice(0, 50))
   }
 })
 
-t.test('A calendar of somebody is stored by whoever subscribes, and by nobody between', async t => {
+t.test('A personal calendar is private, and must be revalidated', async t => {
   const path = await createCalendar(t, await person(app))
   const { headers: { etag, 'cache-control': cacheControl } } = await inject(app, 'GET', path)
   t.equal(cacheControl, 'private, no-cache')
@@ -114,7 +114,7 @@ t.test('A calendar of somebody is stored by whoever subscribes, and by nobody be
   t.equal(statusCode, 304)
 })
 
-t.test('GET /me/export has everything that the platform holds of a person, and of nobody else', async t => {
+t.test('GET /me/export has all data of the user, and of nobody else', async t => {
   const [club] = await app.sql`INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id`
   const [mentor] = await app.sql`
     INSERT INTO mentors (name, expertise, image_url, club_id) VALUES ('Max', 'Openings', '', ${club!.id}) RETURNING id
@@ -156,11 +156,11 @@ t.test('GET /me/export has everything that the platform holds of a person, and o
     const times = [createdAt, updatedAt, calendar.createdAt, likes[0].likedAt, registrations[0].registeredAt]
     for (const time of times) t.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     t.strictSame(others, {})
-    t.notMatch((await bob.inject('GET', '/me/export')).body, 'argon2id', 'not even the hash of the password')
+    t.notMatch((await bob.inject('GET', '/me/export')).body, 'argon2id', 'not even the password hash')
   }
 })
 
-t.test('GET /me/export of somebody who has done nothing is all but empty', async t => {
+t.test('GET /me/export of a new user has empty lists', async t => {
   const ada = await person(app)
   const { account, ...others } = (await ada.inject('GET', '/me/export')).json()
   t.match(account, { id: ada.id, avatar: null, providerId: null, club: null })
@@ -175,7 +175,7 @@ t.test('GET /me/export returns 401 when the account is gone', async t => {
   t.equal(response.headers['content-disposition'], undefined)
 })
 
-t.test('No table and no line of the log has the token of a calendar', async t => {
+t.test('Neither the tables nor the log have a calendar token', async t => {
   const path = await createCalendar(t, await person(app))
   const token = path.replace(/.*\//, '').replace('.ics', '')
   const encoded = `%${token.charCodeAt(0).toString(16)}${token.slice(1)}`

@@ -1,5 +1,5 @@
-// Random sequences of operations, against models in memory. A failure prints its seed, and the shortest sequence that
-// shows it.
+// Random sequences of operations, compared with models in memory. A failure prints its seed and the shortest sequence
+// that reproduces it.
 import { randomUUID } from 'node:crypto'
 
 import fc, { type Arbitrary } from 'fast-check'
@@ -11,7 +11,7 @@ const app = await build(t)
 
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
 
-/** Runs fifty sequences of up to thirty steps. `start` makes a clean state, and returns what takes one step. */
+/** Runs fifty sequences of up to thirty steps. `start` resets the state, and returns a function for one step. */
 async function holds<Step> (t: Test, step: Arbitrary<Step>, start: () => Promise<(step: Step) => Promise<void>>) {
   const sequences = fc.array(step, { minLength: 1, maxLength: 30, size: 'max' })
   const { failed, numRuns, seed, counterexample, errorInstance } = await fc.check(
@@ -23,13 +23,13 @@ async function holds<Step> (t: Test, step: Arbitrary<Step>, start: () => Promise
   t.notOk(failed, `${numRuns} sequences agree with the model`, { seed, counterexample, found: errorInstance })
 }
 
-/** Throws unless both are the same, whatever the order of their keys. */
+/** Throws unless both are deeply equal, in any order of keys. */
 function agree (actual: unknown, expected: unknown, about: string) {
   const [a, b] = [actual, expected].map(value => JSON.stringify(sorted(value)))
-  if (a !== b) throw new Error(`${about}\n  answered ${a}\n  expected ${b}`)
+  if (a !== b) throw new Error(`${about}\n  received ${a}\n  expected ${b}`)
 }
 
-/** The same with the keys of every object in order. */
+/** Sorts the keys of all objects. */
 function sorted (value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted)
   if (typeof value !== 'object' || value === null) return value
@@ -39,7 +39,7 @@ function sorted (value: unknown): unknown {
 const pick = <T>(from: readonly T[], index: number): T | undefined => from[index % (from.length || 1)]
 const byId = (a: { id: string }, b: { id: string }) => a.id < b.id ? -1 : 1
 
-/** What a GET answers, `undefined` for all but a 200. */
+/** The body of a GET; `undefined` unless the status is 200. */
 async function read (who: Pick<typeof reader, 'inject'>, url: string) {
   const response = await who.inject('GET', url)
   return response.statusCode === 200 ? response.json() : undefined
@@ -47,7 +47,7 @@ async function read (who: Pick<typeof reader, 'inject'>, url: string) {
 
 type Read = [who: Pick<typeof reader, 'inject'>, url: string, expected: unknown, as?: (body: any) => unknown]
 
-/** Reads all these at once, and compares each with what is expected. */
+/** Sends all requests at once, and compares their responses. */
 function readAll (reads: Read[]) {
   return Promise.all(reads.map(async ([who, url, expected, as = body => body]) =>
     agree(as(await read(who, url)), expected, `GET ${url}`)))
@@ -96,14 +96,14 @@ t.test('blogs', async t => {
     await app.sql`DELETE FROM blogs`
     let blogs: Blog[] = []
 
-    /** What the blog becomes, or `undefined` when the fields break a rule. */
+    /** The blog with these changes; `undefined` when a field is invalid. */
     const valid = ({ title = 'abc', content = 'x'.repeat(20), imageUrl = 'a:', status = 'DRAFT' }: Partial<Blog>) =>
       title.length >= 3 && content.length >= 20 && URL.canParse(imageUrl!) && status !== 'draft'
-    /** The answered blog agrees with this one but for what only the service knows, and takes its place. */
-    const learn = ({ author, ...answered }: Blog & { author?: unknown }, expected: Partial<Blog>) => {
-      agree(answered, { ...answered, ...expected }, 'the blog')
-      blogs = [...blogs.filter(({ id }) => id !== answered.id), answered]
-      agree(Object.keys(answered).length, 8, 'the fields of the blog')
+    /** Compares the blog in a response, apart from generated fields, and stores it in the model. */
+    const learn = ({ author, ...received }: Blog & { author?: unknown }, expected: Partial<Blog>) => {
+      agree(received, { ...received, ...expected }, 'the blog')
+      blogs = [...blogs.filter(({ id }) => id !== received.id), received]
+      agree(Object.keys(received).length, 8, 'the fields of the blog')
     }
 
     return async step => {
@@ -115,7 +115,7 @@ t.test('blogs', async t => {
         const who = step.op === 'submit' ? pick(writers, step.who)! : admin
         const { status, ...rest } = step.fields
         const response = await who.inject('POST', step.op === 'submit' ? '/blogs/submit' : '/blogs', step.fields)
-        // A status in the body of a submission is no field of it.
+        // The status in a submission is ignored.
         const ok = valid(step.op === 'submit' ? rest : step.fields)
         agree(response.statusCode, ok ? 201 : 400, step.op)
         const given = step.op === 'create' && status ? status : 'DRAFT'
@@ -207,7 +207,7 @@ t.test('likes', async t => {
       } else if (step.op === 'likes' && mentor) {
         const all = step.who.map(each => pick(people, each)!)
         const responses = await Promise.all(all.map(who => who.inject('POST', `/mentors/${mentor.id}/like`)))
-        agree(responses.map(({ statusCode }) => statusCode), all.map(() => 200), 'likes in parallel')
+        agree(responses.map(({ statusCode }) => statusCode), all.map(() => 200), 'concurrent likes')
         for (const { id } of all) toggle(id, mentor.id)
       } else if (step.op === 'arrive') {
         const fields = { name: step.name, expertise: 'Go', clubId, imageUrl: 'https://img.example/m.png' }
@@ -220,7 +220,7 @@ t.test('likes', async t => {
         mentors = mentors.filter(({ id }) => id !== mentor?.id)
         for (const liked of likes.values()) liked.delete(mentor?.id ?? '')
       } else if (step.op === 'forget') {
-        // The account goes, its likes with it, and somebody else comes.
+        // Replaces the account, whose likes go with it.
         const at = step.who % people.length
         agree((await admin.inject('DELETE', `/users/${people[at]!.id}`)).statusCode, 200, 'forget')
         likes.delete(people[at]!.id)

@@ -13,14 +13,14 @@ import { assertResponse } from '../assertions.ts'
 import { build, createDatabase, person } from '../helper.ts'
 
 const PASSWORD = 'correct horse'
-/** The cheapest hash: what is counted here are attempts. */
+/** The cheapest hash: these tests count attempts. */
 const HASH = await argon2.hash(PASSWORD, { memoryCost: 1024, timeCost: 2, parallelism: 1 })
 
 const FAILURES = 'Too many failed sign-ins, please try again later'
 const REGISTRATIONS = 'Too many registrations, please try again later'
 const SUBMISSIONS = 'Too many submissions, please try again later'
 
-/** Instances on one database, of which all but the last limit everything. */
+/** Instances on one database; all but the last have every limit. */
 const DATABASE_URL = await createDatabase(t)
 const limited = {
   DATABASE_URL,
@@ -36,7 +36,7 @@ const byDefault = await build(t, { DATABASE_URL })
 const { sql } = app
 
 let networks = 0
-/** An address that nobody has used before. */
+/** An address that is new to the service. */
 const newAddress = () => `192.0.2.${++networks}`
 const account = async () => (await person(app, 'STUDENT', { password: HASH })).email
 const stranger = () => `${randomUUID()}@example.org`
@@ -59,14 +59,14 @@ const submit = ({ token }: { token: string }, via = app) => via.inject({
   payload: { title: 'A title', content: 'twenty characters or more' },
 })
 
-/** The statuses of so many attempts, one after the other. */
+/** Sends attempts one after the other. Returns the statuses. */
 async function statuses (count: number, attempt: (n: number) => Promise<{ statusCode: number }>) {
   const seen: number[] = []
   for (let n = 0; n < count; n++) seen.push((await attempt(n)).statusCode)
   return seen
 }
 
-/** The statuses of so many attempts at once, sorted. */
+/** Sends attempts concurrently. Returns the statuses, sorted. */
 async function atOnce (count: number, attempt: (n: number) => Promise<{ statusCode: number }>) {
   const responses = await Promise.all(Array.from({ length: count }, (_, n) => attempt(n)))
   return responses.map(({ statusCode }) => statusCode).sort()
@@ -78,7 +78,7 @@ const stored = async (key: string) => [...await sql`
   SELECT name, xmin::text, cardinality(times) AS uses FROM rate_limits WHERE key = ${key} ORDER BY name
 `]
 
-/** Lets so many seconds pass for what is counted of this network or user. */
+/** Ages the uses of this network or user by some seconds. */
 async function pass (seconds: number, key: string) {
   await sql`
     UPDATE rate_limits SET times = ARRAY(
@@ -90,7 +90,7 @@ async function pass (seconds: number, key: string) {
 
 type Response = Awaited<ReturnType<typeof signIn>>
 
-/** Checks that this is the refusal of one who has to wait, and not for longer than so many seconds. */
+/** Asserts a 429 with a Retry-After of at most so many seconds. */
 function waits (t: Test, response: Response, message: string, atMost = 60) {
   assertResponse(t, response, 429, { message })
   const retryAfter = String(response.headers['retry-after'])
@@ -98,7 +98,7 @@ function waits (t: Test, response: Response, message: string, atMost = 60) {
   t.ok(Number(retryAfter) <= atMost, `Retry-After: ${retryAfter}`)
 }
 
-t.test('One password on every account: failures count for their network, whatever the account', async t => {
+t.test('Failures for different accounts count for their network', async t => {
   const [address, email] = [newAddress(), await account()]
   t.strictSame(await statuses(5, async n => guess(address, n % 2 ? await account() : stranger())), times(5, 401))
   const before = await stored(address)
@@ -106,12 +106,12 @@ t.test('One password on every account: failures count for their network, whateve
   waits(t, await guess(address, stranger()), FAILURES)
   waits(t, await guess(address, email), FAILURES)
   waits(t, await signIn(address, email), FAILURES)
-  t.strictSame(await stored(address), before, 'what is refused writes nothing')
+  t.strictSame(await stored(address), before, 'throttled attempts write nothing')
   t.strictSame([...await sql`SELECT FROM sign_in_failures WHERE email = ${email}`], [], 'not for the account either')
-  t.equal((await signIn(newAddress(), email)).statusCode, 200, 'other networks go on')
+  t.equal((await signIn(newAddress(), email)).statusCode, 200, 'other networks are not throttled')
 })
 
-t.test('By default there are 300 failures for a network in 15 minutes', async t => {
+t.test('By default a network has 300 failures in 15 minutes', async t => {
   const [address, email] = [newAddress(), await account()]
   await sql`INSERT INTO rate_limits VALUES ('failed-sign-ins', ${address}, array_fill(now(), ARRAY[299]))`
   t.equal((await signIn(address, email, PASSWORD, byDefault)).statusCode, 200)
@@ -121,7 +121,7 @@ t.test('By default there are 300 failures for a network in 15 minutes', async t 
   t.equal((await signIn(address, email, PASSWORD, byDefault)).statusCode, 200)
 })
 
-t.test('A success takes none of them away, and adds none', async t => {
+t.test('A success neither resets nor increases the count', async t => {
   const [address, email] = [newAddress(), await account()]
   await statuses(4, () => guess(address, stranger()))
   t.strictSame(await statuses(3, () => signIn(address, email)), times(3, 200))
@@ -137,23 +137,23 @@ t.test('The window slides', async t => {
   waits(t, await guess(address, stranger()), FAILURES, 20)
   await pass(20, address)
   t.strictSame(await statuses(3, () => guess(address, stranger())), [401, 401, 429])
-  t.match(await stored(address), [{ uses: 5 }], 'no more are kept than count')
+  t.match(await stored(address), [{ uses: 5 }], 'only the failures that count are stored')
 })
 
-t.test('An attempt that the limit of the account refuses does not count for the network', async t => {
+t.test('An attempt that the account limit throttles does not count for the network', async t => {
   const [address, email] = [newAddress(), await account()]
   t.strictSame(await statuses(9, () => guess(address, email)), [...times(3, 401), ...times(6, 429)])
   t.match(await stored(address), [{ uses: 3 }])
 })
 
-t.test('Of many attempts at once, on several instances, no more than the limit are told to be wrong', async t => {
+t.test('Of many concurrent attempts on several instances, no more than the limit are verified', async t => {
   const address = newAddress()
   const attempt = (n: number) => guess(address, stranger(), n % 2 ? app : other)
   t.strictSame(await atOnce(30, attempt), [...times(5, 401), ...times(25, 429)])
   t.match(await stored(address), [{ uses: 5 }])
 })
 
-t.test('A sign-in during which others reach the limit is refused, whatever the password', async t => {
+t.test('A sign-in during which others reach the limit is throttled, whatever the password', async t => {
   for (const password of ['wrong horse', PASSWORD]) {
     const [address, email] = [newAddress(), await account()]
     let release!: (verified: boolean) => void
@@ -177,7 +177,7 @@ t.test('A sign-in during which others reach the limit is refused, whatever the p
   }
 })
 
-t.test('A failure that waits for others to be counted is refused when they reach the limit', async t => {
+t.test('A failure that waits for concurrent ones is throttled when they reach the limit', async t => {
   const address = newAddress()
   const response = await sql.begin(async sql => {
     await sql`INSERT INTO rate_limits VALUES ('failed-sign-ins', ${address}, array_fill(now(), ARRAY[5]))`
@@ -189,14 +189,14 @@ t.test('A failure that waits for others to be counted is refused when they reach
   t.match(await stored(address), [{ uses: 5 }])
 })
 
-/** Waits until a statement waits for a lock. */
+/** Waits until a statement is blocked by a lock. */
 async function blocked () {
   while ((await sql`
     SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
   `).length === 0) await sleep(10)
 }
 
-t.test('Each of the two limits may be switched off', async t => {
+t.test('Each of the two limits can be turned off', async t => {
   const onlyNetwork = await build(t, { ...limited, SIGN_IN_ATTEMPTS: '0' })
   const onlyAccount = await build(t, { ...limited, SIGN_IN_ATTEMPTS_PER_NETWORK: '0' })
   const neither = await build(t, { ...limited, SIGN_IN_ATTEMPTS: '0', SIGN_IN_ATTEMPTS_PER_NETWORK: '0' })
@@ -216,7 +216,7 @@ t.test('Each of the two limits may be switched off', async t => {
   t.strictSame([...await stored(two), ...await stored(three)], [])
 })
 
-t.test('Networks are told apart by the address of the connection', async t => {
+t.test('A network is the address of the connection', async t => {
   const app = await build(t, limited)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
@@ -235,12 +235,12 @@ t.test('Networks are told apart by the address of the connection', async t => {
   t.equal((await signIn('127.0.0.3', email, PASSWORD)).statusCode, 200)
 })
 
-/** What else is limited: for a network, or for a user. */
+/** The other limits, per network or user. */
 interface Limited {
   what: string
   name: string
   message: string
-  /** One that nobody was before, by whom attempts are counted. */
+  /** A new network or user. */
   newcomer (): Promise<{ key: string, attempt: (via?: FastifyInstance) => Promise<Response> }>
 }
 
@@ -266,7 +266,7 @@ const LIMITED: Limited[] = [
 ]
 
 for (const { what, name, message, newcomer } of LIMITED) {
-  t.test(`${what} is counted by all instances together, in a window that slides`, async t => {
+  t.test(`${what}: instances share the count, in a sliding window`, async t => {
     const { key, attempt } = await newcomer()
     t.equal((await attempt()).statusCode, 201)
     await pass(40, key)
@@ -275,20 +275,20 @@ for (const { what, name, message, newcomer } of LIMITED) {
     t.match(before, [{ name, uses: 3 }])
     waits(t, await attempt(), message, 20)
     waits(t, await attempt(other), message, 20)
-    t.strictSame(await stored(key), before, 'what is refused writes nothing')
+    t.strictSame(await stored(key), before, 'throttled requests write nothing')
     await pass(20, key)
     t.strictSame(await statuses(2, () => attempt()), [201, 429])
     const { attempt: another } = await newcomer()
-    t.equal((await another()).statusCode, 201, 'nobody else has to wait')
+    t.equal((await another()).statusCode, 201, 'others are not throttled')
   })
 
-  t.test(`${what}: however many come at once, no more than the limit get through`, async t => {
+  t.test(`${what}: of many concurrent requests, no more than the limit succeed`, async t => {
     const { key, attempt } = await newcomer()
     t.strictSame(await atOnce(12, n => attempt(n % 2 ? app : other)), [...times(3, 201), ...times(9, 429)])
     t.match(await stored(key), [{ name, uses: 3 }])
   })
 
-  t.test(`${what}: one that waits for others to be counted is refused when they reach the limit`, async t => {
+  t.test(`${what}: a request that waits for concurrent ones is throttled when they reach the limit`, async t => {
     const { key, attempt } = await newcomer()
     const response = await sql.begin(async sql => {
       await sql`INSERT INTO rate_limits VALUES (${name}, ${key}, array_fill(now(), ARRAY[3]))`
@@ -299,25 +299,25 @@ for (const { what, name, message, newcomer } of LIMITED) {
     waits(t, await response[0]!, message)
   })
 
-  t.test(`${what} is off by default`, async t => {
+  t.test(`${what}: no limit by default`, async t => {
     const { key, attempt } = await newcomer()
     t.strictSame(await statuses(4, () => attempt(byDefault)), times(4, 201))
     t.strictSame(await stored(key), [])
   })
 }
 
-t.test('A registration of an email that has an account counts, too: it tells that there is one', async t => {
+t.test('A registration with an existing email counts: it discloses that the account exists', async t => {
   const [address, email] = [newAddress(), await account()]
   t.strictSame(await statuses(4, () => register(address, app, email)), [409, 409, 409, 429])
 })
 
-t.test('What breaks the schema is no registration and no submission', async t => {
+t.test('Invalid registrations and submissions do not count', async t => {
   const address = newAddress()
   t.strictSame(await statuses(4, () => register(address, app, 'no email')), times(4, 400))
   t.strictSame(await stored(address), [])
 })
 
-t.test('What is past is removed, ten rows with each new one, without waiting for anybody', async t => {
+t.test('Each use deletes ten expired rows, without waiting for locks', async t => {
   await sql`TRUNCATE rate_limits`
   await sql`
     INSERT INTO rate_limits
@@ -335,7 +335,7 @@ t.test('What is past is removed, ten rows with each new one, without waiting for
     await submit(await person(app))
     t.equal(await left(), 5)
     await guess(address, stranger())
-    t.equal(await left(), 1, 'but the one that is in use')
+    t.equal(await left(), 1, 'except the locked one')
   })
   await guess(address, stranger())
   t.equal(await left(), 0)

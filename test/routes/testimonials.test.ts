@@ -28,7 +28,7 @@ t.test('GET /testimonials without a testimonial is an empty first page', async t
   assertResponse(t, await inject(fresh, 'GET', '/testimonials'), 200, { items: [], page: 1, limit: 12, total: 0 })
 })
 
-t.test('GET /testimonials shows every field to anyone, the newest first', async t => {
+t.test('GET /testimonials returns every field to anyone, newest first', async t => {
   const fresh = await build(t)
   const older = await add({ name: 'Bob', image_url: '', created_at: new Date('2026-01-31T09:30:00Z') }, fresh)
   const newer = await add({ image_url: 'https://example.org/ada.png', batch_year: 1900 }, fresh)
@@ -83,7 +83,7 @@ t.test('GET /testimonials pages through the list', async t => {
   const rows = await fresh.sql<{ id: string, at: Date }[]>`SELECT id, created_at AS at FROM testimonials`
   const ids = [...rows].sort((a, b) => +b.at - +a.at || (a.id < b.id ? -1 : 1)).map(({ id }) => id)
 
-  // The query, and the page and limit that it means.
+  // The query, and the effective page and limit.
   const queries: [query: string, page: number, limit: number][] = [
     ['', 1, 12],
     ['?', 1, 12],
@@ -136,7 +136,7 @@ t.test('GET /testimonials pages through the list', async t => {
   }
 })
 
-t.test('GET /testimonials counts what is there', async t => {
+t.test('GET /testimonials returns the total', async t => {
   const fresh = await build(t)
   const total = async () => (await inject(fresh, 'GET', '/testimonials?page=7&limit=1')).json().total
   t.equal(await total(), 0)
@@ -148,7 +148,7 @@ t.test('GET /testimonials counts what is there', async t => {
   t.equal(await total(), 1)
 })
 
-t.test('GET /testimonials fails for what is not a number, or too large for PostgreSQL', async t => {
+t.test('GET /testimonials returns 500 for a page or limit that is not a number, or too large', async t => {
   for (const value of [
     'abc', 'NaN', 'Infinity', 'null', 'undefined', 'e5', '-', '-abc', '.5', '%20', '%D9%A3', '%5B%5D',
   ]) {
@@ -163,7 +163,7 @@ t.test('GET /testimonials fails for what is not a number, or too large for Postg
   }
 })
 
-t.test('GET /testimonials refuses a repeated parameter', async t => {
+t.test('GET /testimonials rejects a repeated parameter', async t => {
   for (const [query, ...paths] of [
     ['page=1&page=2', 'page'],
     ['page=&page=', 'page'],
@@ -191,13 +191,13 @@ t.test('POST /testimonials creates a testimonial', async t => {
     created_at: new Date(createdAt),
   })
   const again = await admin.inject('POST', '/testimonials/', body)
-  t.equal(again.statusCode, 201, 'a second one just alike, and with a trailing slash')
+  t.equal(again.statusCode, 201, 'a duplicate, with a trailing slash')
   t.not(again.json().testimonial.id, id)
   const { items } = (await inject(app, 'GET', '/testimonials?limit=100')).json()
   t.strictSame(items.find((item: { id: string }) => item.id === id), response.json().testimonial)
 })
 
-t.test('POST /testimonials keeps an empty imageUrl, and stores an omitted one as null', async t => {
+t.test('POST /testimonials stores an empty imageUrl as it is, and an omitted one as null', async t => {
   for (const [imageUrl, expected] of [['', ''], [undefined, null]]) {
     const response = await admin.inject('POST', '/testimonials', { ...BODY, imageUrl })
     const { testimonial } = response.json()
@@ -209,7 +209,7 @@ t.test('POST /testimonials keeps an empty imageUrl, and stores an omitted one as
 const NUL = '\0'
 const LONG = 'x'.repeat(10_240)
 
-/** Values that a field takes, and values that it refuses, on create and on update. */
+/** Valid and invalid values of each field, for create and update. */
 const FIELDS: Record<string, { takes: unknown[], refuses: unknown[] }> = {
   name: {
     takes: ['A', ' ', LONG, 'Zoë 😀', '\'"; --'],
@@ -230,10 +230,10 @@ const FIELDS: Record<string, { takes: unknown[], refuses: unknown[] }> = {
   },
 }
 
-t.test('POST and PUT take what their rules allow, as it is given', async t => {
+t.test('POST and PUT store valid values unchanged', async t => {
   for (const [field, { takes }] of Object.entries(FIELDS)) {
     for (const value of takes) {
-      // Has another value in every field, so that each update is a change, to null too.
+      // A row that differs in every field, so that each update changes it.
       const id = await add({ name: 'Before', content: 'Before', batch_year: 2001, image_url: 'https://example.org/old' })
       const created = await admin.inject('POST', '/testimonials', { ...BODY, [field]: value })
       t.strictSame([created.statusCode, created.json().testimonial?.[field]], [201, value], `${field} ${shown(value)}`)
@@ -243,7 +243,7 @@ t.test('POST and PUT take what their rules allow, as it is given', async t => {
   }
 })
 
-t.test('POST and PUT refuse what their rules do not allow', async t => {
+t.test('POST and PUT reject invalid values', async t => {
   const name: string = randomUUID()
   const id = await add({ name })
   const before = await stored(id)
@@ -256,21 +256,21 @@ t.test('POST and PUT refuse what their rules do not allow', async t => {
     }
   }
   const bad = { name: '', content: 5, batchYear: '2020', imageUrl: 'nope' }
-  assertInvalid(t, await admin.inject('POST', '/testimonials', bad), Object.keys(bad), 'every issue is told')
-  assertInvalid(t, await admin.inject('PUT', `/testimonials/${id}`, bad), Object.keys(bad), 'every issue is told')
-  t.strictSame(await stored(id), before, 'nothing changes')
+  assertInvalid(t, await admin.inject('POST', '/testimonials', bad), Object.keys(bad), 'every issue')
+  assertInvalid(t, await admin.inject('PUT', `/testimonials/${id}`, bad), Object.keys(bad), 'every issue')
+  t.strictSame(await stored(id), before, 'unchanged')
   const [{ count } = {}] = await app.sql`SELECT count(*)::int FROM testimonials WHERE name = ${name}`
   t.equal(count, 1, 'nothing is stored')
 })
 
-t.test('POST /testimonials wants a name, content and a batchYear', async t => {
+t.test('POST /testimonials requires name, content and batchYear', async t => {
   for (const field of ['name', 'content', 'batchYear']) {
     assertInvalid(t, await admin.inject('POST', '/testimonials', { ...BODY, [field]: undefined }), [field], field)
   }
   assertInvalid(t, await admin.inject('POST', '/testimonials', {}), ['name', 'content', 'batchYear'])
 })
 
-t.test('POST and PUT take an integer however JSON writes it', async t => {
+t.test('POST and PUT accept any JSON notation of an integer', async t => {
   const headers = bearerOfJson(admin.token)
   const id = await add()
   for (const year of ['2020.0', '2.02e3', '202000e-2']) {
@@ -283,7 +283,7 @@ t.test('POST and PUT take an integer however JSON writes it', async t => {
     'not what is no number at all')
 })
 
-t.test('POST and PUT want an object', async t => {
+t.test('POST and PUT require an object', async t => {
   const headers = bearerOfJson(admin.token)
   for (const [method, url] of [['POST', '/testimonials'], ['PUT', `/testimonials/${await add()}`]] as const) {
     for (const body of ['[]', 'null', '"Ada"', '5', 'true', `[${JSON.stringify(BODY)}]`]) {
@@ -293,13 +293,13 @@ t.test('POST and PUT want an object', async t => {
   assertInvalid(t, await admin.inject('POST', '/testimonials'), [''], 'POST without a body')
 })
 
-t.test('a lone surrogate in text is replaced or refused', async t => {
+t.test('A lone surrogate in text is replaced or rejected', async t => {
   const response = await admin.inject('POST', '/testimonials', { ...BODY, content: 'fun \ud800' })
   if (response.statusCode === 201) t.equal(response.json().testimonial.content, 'fun \ufffd')
   else assertInvalid(t, response, ['content'])
 })
 
-t.test('PUT /testimonials/:id changes what it is given and nothing else', async t => {
+t.test('PUT /testimonials/:id changes only the given fields', async t => {
   const [id, other] = [await add(), await add({ name: 'Other' })]
   let testimonial = { id, ...BODY, imageUrl: null as string | null, createdAt: '2026-01-31T09:30:00.123Z' }
   assertResponse(t, await admin.inject('PUT', `/testimonials/${id}`, {}), 200, { testimonial }, 'an empty object')
@@ -322,7 +322,7 @@ t.test('PUT /testimonials/:id changes what it is given and nothing else', async 
   t.match(await stored(other), { name: 'Other', content: 'It was fun.', batch_year: 2020, image_url: null })
 })
 
-t.test('PUT /testimonials/:id fails for an unknown id, and refuses an empty one', async t => {
+t.test('PUT /testimonials/:id returns 500 for an unknown id, and rejects an empty one', async t => {
   const message = 'Failed to update testimonial'
   for (const id of unknownPaths(await add())) {
     assertResponse(t, await admin.inject('PUT', `/testimonials/${id}`, {}), 500, { message }, shown(id))
@@ -333,7 +333,7 @@ t.test('PUT /testimonials/:id fails for an unknown id, and refuses an empty one'
   assertInvalid(t, await admin.inject('PUT', '/testimonials//', {}), ['id'])
 })
 
-t.test('DELETE /testimonials/:id deletes the testimonial, and says nothing', async t => {
+t.test('DELETE /testimonials/:id deletes the testimonial, and returns no body', async t => {
   const [id, other] = [await add(), await add()]
   const response = await admin.inject('DELETE', `/testimonials/${id}`)
   t.strictSame([response.statusCode, response.body], [204, ''])
@@ -343,13 +343,13 @@ t.test('DELETE /testimonials/:id deletes the testimonial, and says nothing', asy
   assertResponse(t, await admin.inject('DELETE', `/testimonials/${id}`), 500, { message }, 'once')
 })
 
-t.test('DELETE /testimonials/:id takes an empty JSON body for none, and a trailing slash', async t => {
+t.test('DELETE /testimonials/:id accepts an empty JSON body and a trailing slash', async t => {
   const headers = bearerOfJson(admin.token)
   const response = await inject(app, 'DELETE', `/testimonials/${await add()}/`, undefined, headers)
   t.strictSame([response.statusCode, response.body], [204, ''])
 })
 
-t.test('DELETE /testimonials/:id fails for an unknown id, and refuses an empty one', async t => {
+t.test('DELETE /testimonials/:id returns 500 for an unknown id, and rejects an empty one', async t => {
   const id = await add()
   for (const unknown of unknownPaths(id)) {
     const response = await admin.inject('DELETE', `/testimonials/${unknown}`)

@@ -4,7 +4,7 @@ import { build } from '../helper.ts'
 
 const PASSWORD = 'correct horse battery staple'
 
-t.test('a term of the community, over HTTP', async t => {
+t.test('A term of the community, over HTTP', async t => {
   const app = await build(t, { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: PASSWORD })
   const base = await app.listen({ host: '127.0.0.1', port: 0 })
 
@@ -14,7 +14,7 @@ t.test('a term of the community, over HTTP', async t => {
       method,
       headers: {
         ...token && { authorization: `Bearer ${token}` },
-        // As browsers' clients do, with a body or without.
+        // Browsers send the content type without a body, too.
         'content-type': 'application/json',
       },
       ...body && { body: JSON.stringify(body) },
@@ -23,7 +23,7 @@ t.test('a term of the community, over HTTP', async t => {
     return { status: response.status, body: text ? JSON.parse(text) : undefined }
   }
 
-  /** Somebody, or nobody, who expects answers of a certain status and gets their bodies. */
+  /** A user, or nobody, whose requests must return a given status. */
   const visitor = (token?: string) => ({
     async does (status: number, method: Method, path: string, body?: object) {
       const response = await request(token, method, path, body)
@@ -52,7 +52,7 @@ t.test('a term of the community, over HTTP', async t => {
   const admin = await signIn('admin@example.org')
   t.equal(admin.role, 'ADMIN')
 
-  // Two clubs, and a head for each, who signs in again for a token that says so.
+  // Two clubs, each with a head, who signs in again for a token with the new role.
   const [ada, grace] = [await signUp('Ada'), await signUp('Grace')]
   await anyone.isRefused(409, 'User already exists', 'POST', '/auth/register', {
     email: ada.email, password: PASSWORD, firstName: 'Ada', lastName: 'Again',
@@ -85,7 +85,7 @@ t.test('a term of the community, over HTTP', async t => {
     club: { id: chess.id, name: 'Chess', imageUrl: 'https://img.example/chess.png' },
   })
 
-  // The heads announce events; an admin does not.
+  // The heads create events; an admin may not.
   const { event: night } = await adaAsHead.does(201, 'POST', '/events', event)
   const { event: open } = await adaAsHead.does(201, 'POST', '/events', { ...event, title: 'Open', data: '2030-06-01' })
   const raceInMay = { ...event, title: 'Race', data: '2030-05-15', clubId: chess.id }
@@ -97,7 +97,7 @@ t.test('a term of the community, over HTTP', async t => {
   t.strictSame(titles(await adaAsHead.does(200, 'GET', '/events/mine')), ['Open', 'Chess night'])
   t.strictSame(titles(await graceAsHead.does(200, 'GET', '/events/mine')), ['Race'])
 
-  // Students come, join a club, and register.
+  // Students register, join a club, and register for events.
   const [bob, cem, dot] = [await signUp('Bob'), await signUp('Cem'), await signUp('Dot')]
   await admin.does(200, 'PUT', `/users/${bob.id}/club`, { clubId: chess.id })
   await admin.does(200, 'PUT', `/users/${cem.id}`, { clubId: chess.id, lastName: 'Renamed' })
@@ -119,7 +119,7 @@ t.test('a term of the community, over HTTP', async t => {
   t.strictSame(members.map(({ email }: { email: string }) => email).sort(), [ada.email, bob.email, cem.email])
   t.strictSame(events.map(({ id }: { id: string }) => id).sort(), [night.id, open.id].sort())
 
-  // A head changes what is theirs, and is refused everywhere else.
+  // A head changes their own events only.
   t.equal((await adaAsHead.does(200, 'PUT', `/events/${open.id}`, { title: 'Spring open' })).event.title, 'Spring open')
   await graceAsHead.isRefused(403, 'Not allowed to modify this event', 'PUT', `/events/${night.id}`, { title: 'Mine' })
   await graceAsHead.isRefused(403, 'Not allowed to delete this event', 'DELETE', `/events/${night.id}`)
@@ -133,7 +133,7 @@ t.test('a term of the community, over HTTP', async t => {
   ]
   for (const [method, path, body] of forAdmins) await graceAsHead.isRefused(403, 'Forbidden', method, path, body)
 
-  // A student writes, an admin publishes, everybody reads.
+  // A student submits a blog, an admin publishes it, everybody reads it.
   const draft = { title: 'My first tournament', content: 'I lost every game but one.', status: 'PUBLISHED' }
   const { blog } = await bob.does(201, 'POST', '/blogs/submit', draft)
   t.strictSame([blog.status, blog.authorId], ['DRAFT', bob.id])
@@ -149,7 +149,7 @@ t.test('a term of the community, over HTTP', async t => {
   }
   t.strictSame(titles({ events: (await anyone.does(200, 'GET', '/blogs')).blogs }), [draft.title])
 
-  // Mentors are liked, and unliked.
+  // Students like and unlike mentors.
   const makeMentor = async (name: string, clubId: string) => (await admin.does(201, 'POST', '/mentors', {
     name, expertise: 'Endgames', clubId, imageUrl: 'https://img.example/mentor.png',
   })).mentor.id as string
@@ -166,13 +166,13 @@ t.test('a term of the community, over HTTP', async t => {
     [yifan, zoe].sort())
   t.strictSame(await cem.does(200, 'GET', '/mentors/liked'), { likedMentors: [] })
 
-  // A former member praises it all.
+  // A former student gives a testimonial.
   const { testimonial } = await admin.does(201, 'POST', '/testimonials', {
     name: 'Eve', batchYear: 2019, content: 'I still play.',
   })
   t.strictSame(await anyone.does(200, 'GET', '/testimonials'), { items: [testimonial], page: 1, limit: 12, total: 1 })
 
-  // It all adds up.
+  // The lists and counts agree.
   const analyse = async () => {
     const { recentRegistrations, roleCounts, ...totals } = (await admin.does(200, 'GET', '/users/analytics')).analytics
     return {
@@ -201,7 +201,7 @@ t.test('a term of the community, over HTTP', async t => {
     'dot@example.org': [null, { eventRegistrations: 1, blogs: 0 }],
   })
 
-  // The term ends: what points at others goes first.
+  // The term ends: referencing rows are deleted first.
   await admin.isRefused(500, 'Error deleting user', 'DELETE', `/users/${dot.id}`)
   await adaAsHead.does(200, 'DELETE', `/events/${night.id}`)
   await graceAsHead.does(200, 'DELETE', `/events/${race.id}`)
@@ -218,7 +218,7 @@ t.test('a term of the community, over HTTP', async t => {
   for (const { id } of [ada, grace, bob, cem, dot]) await admin.does(200, 'DELETE', `/users/${id}`)
   await bob.isRefused(401, 'Unauthorized', 'GET', '/auth/me')
   await anyone.isRefused(401, 'Invalid credentials', 'POST', '/auth/login', { email: bob.email, password: PASSWORD })
-  // The likes went with those who gave them; the clubs keep the ids of their heads.
+  // The likes are gone with their users; the clubs keep the ids of their heads.
   t.strictSame((await anyone.does(200, 'GET', '/mentors')).mentors.map(({ likeCount }: any) => likeCount), [0, 0])
   t.strictSame(
     (await anyone.does(200, 'GET', '/clubs')).clubs.map(({ clubHeadId, members, events }: any) =>

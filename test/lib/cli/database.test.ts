@@ -29,7 +29,7 @@ t.test('url --hold runs the embedded database until Ctrl-C', async t => {
   t.strictSame(await postgresOf(DATA_DIR), [])
 })
 
-t.test('--help tells how to use it, and what it does not know is refused', async t => {
+t.test('--help prints the usage, and unknown arguments are rejected', async t => {
   t.match(await database({}, '--help'), { code: 0, stdout: /^Usage: npm run --silent database /, stderr: '' })
   t.match(await database({}), { code: 1, stderr: 'A command is missing (see --help)\n' })
   t.match(await database({}, 'drop'), { code: 1, stderr: 'There is no command "drop" (see --help)\n' })

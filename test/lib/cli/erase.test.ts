@@ -19,7 +19,7 @@ const [club] = await sql<{ id: string }[]>`
   INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id
 `
 
-/** Everything in the database, as text. */
+/** All rows of all tables, as text. */
 async function dump () {
   const tables = await sql<{ name: string }[]>`
     SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'
@@ -30,7 +30,7 @@ async function dump () {
   return rows.flat().map(({ text }) => text).sort()
 }
 
-/** The counts that lists show, and what they count. */
+/** The stored counts, and the rows that they count. */
 async function counts () {
   const [row] = await sql<[Record<string, number>]>`
     SELECT
@@ -42,7 +42,7 @@ async function counts () {
   return row
 }
 
-/** A person with a name of their own, who has done everything that one can do. */
+/** A user with a unique name, and a row in every table that references users. */
 async function addActivePerson (role: typeof ROLES[number] = 'STUDENT') {
   const [firstName, lastName] = ['F', 'L'].map(letter => `${letter}${randomUUID().replaceAll('-', '')}`)
   const ada = await person(app, role, {
@@ -81,7 +81,7 @@ const told = (verb: string, id: string, published: string) => ({
   stderr: '',
 })
 
-/** The account and what tells of it are nowhere. */
+/** Asserts that neither the database nor the log has a trace of the account. */
 async function isErased (t: Test, { id, words }: { id: string, words: string[] }) {
   t.strictSame(containsAny(await dump(), [id, ...words]), [], 'not in the database')
   t.strictSame(containsAny(log, words), [], 'not in the log')
@@ -90,7 +90,7 @@ async function isErased (t: Test, { id, words }: { id: string, words: string[] }
   t.equal(found.shown_likes, found.likes)
 }
 
-t.test('erase takes away all of a person, and leaves their published blogs to nobody', async t => {
+t.test('erase deletes the data of a user, and keeps published blogs under a neutral author', async t => {
   const bystander = await addActivePerson()
   for (const role of ROLES) {
     const ada = await addActivePerson(role)
@@ -102,18 +102,18 @@ t.test('erase takes away all of a person, and leaves their published blogs to no
   const nobody = { firstName: 'Former', lastName: 'member', avatar: null }
   t.equal(authors.filter(({ firstName }: { firstName: string }) => firstName === 'Former').length, ROLES.length)
   t.ok(authors.some((author: object) => JSON.stringify(author) === JSON.stringify(nobody)))
-  t.strictSame(await blogsOf(bystander.id), ['ARCHIVED', 'DRAFT', 'PUBLISHED'], 'what is of others stays')
+  t.strictSame(await blogsOf(bystander.id), ['ARCHIVED', 'DRAFT', 'PUBLISHED'], 'data of others stays')
   t.ok((await counts()).registrations! >= 3)
 })
 
-t.test('nobody can sign in or register as the neutral author', async t => {
+t.test('the neutral author cannot sign in or register', async t => {
   const account = { email: 'former-member', password: 'correct horse' }
   t.equal((await inject(app, 'POST', '/auth/login', account)).statusCode, 400)
   const { statusCode } = await inject(app, 'POST', '/auth/register', { ...account, firstName: 'A', lastName: 'B' })
   t.equal(statusCode, 400)
 })
 
-t.test('erase --with-blogs takes away their published blogs as well', async t => {
+t.test('erase --with-blogs deletes published blogs as well', async t => {
   const ada = await addActivePerson()
   const [{ before } = {}] = await sql`SELECT count(*)::int AS before FROM blogs`
   t.strictSame(await user('erase', '--email', ada.email, '--with-blogs'), told('Erased', ada.id, '1'))
@@ -122,7 +122,7 @@ t.test('erase --with-blogs takes away their published blogs as well', async t =>
   t.equal(after, before - 3)
 })
 
-t.test('erase --dry-run says what would go, and nothing goes', async t => {
+t.test('erase --dry-run prints what would be deleted, and changes nothing', async t => {
   const ada = await addActivePerson()
   const before = await dump()
   t.strictSame(await user('erase', '--email', ada.email, '--dry-run'),
@@ -131,14 +131,14 @@ t.test('erase --dry-run says what would go, and nothing goes', async t => {
   t.strictSame(await dump(), before)
 })
 
-t.test('erase tells of testimonials and mentors of the same name', async t => {
+t.test('erase reports testimonials and mentors with the same name', async t => {
   const grace = await person(app, 'STUDENT', { first_name: 'Grace', last_name: 'Hopper' })
   await sql`INSERT INTO testimonials (name, batch_year, content) VALUES ('Grace Hopper', 2020, 'It was good')`
   const { stdout } = await user('erase', '--email', grace.email)
   t.match(stdout, 'Of the same name: testimonials 1, mentors 0. They belong to no account, and stay.')
 })
 
-t.test('erase while the person goes on registering ends without a trace', async t => {
+t.test('erase while the user registers for events leaves no trace', async t => {
   const ada = await addActivePerson()
   const events = await sql<{ id: string }[]>`SELECT id FROM events`
   const requests = events.flatMap(({ id }) => [
@@ -149,14 +149,14 @@ t.test('erase while the person goes on registering ends without a trace', async 
   await isErased(t, ada)
 })
 
-t.test('export prints what GET /me/export answers', async t => {
+t.test('export prints the same as GET /me/export', async t => {
   const ada = await addActivePerson()
   const { code, stdout, stderr } = await user('export', '--email', ada.email)
   t.strictSame([code, stderr], [0, ''])
   t.strictSame(JSON.parse(stdout), (await ada.inject('GET', '/me/export')).json())
 })
 
-t.test('export and erase tell that nobody has an email', async t => {
+t.test('export and erase fail for an unknown email', async t => {
   for (const command of ['export', 'erase']) {
     t.match(await user(command, '--email', 'nobody@example.org'), { code: 1, stderr: 'No account has this email\n' })
     t.match(await user(command), { code: 1, stderr: `${command} needs --email` })

@@ -23,7 +23,7 @@ const count = async () => (await app.sql`SELECT FROM users`).count
 const succeeded = (stdout: string, stderr = '') => ({ code: 0, signal: null, stdout, stderr })
 const failed = (...lines: string[]) => ({ code: 1, signal: null, stdout: '', stderr: `${lines.join('\n')}\n` })
 
-t.test('import adds the accounts of a file', async t => {
+t.test('import creates the accounts in a file', async t => {
   const outcome = await importFile(t, [
     '\ufefflastName,email,firstName,club,role,createdAt',
     'Lovelace,ada@example.org,Ada,,,x',
@@ -42,10 +42,10 @@ t.test('import adds the accounts of a file', async t => {
     ['grace@example.org', 'Grace', 'Hopper', 'ADMIN', 'Chess, "the" Club', '!', null],
   ])
   const login = await inject(app, 'POST', '/auth/login', { email: 'ada@example.org', password: '!' })
-  t.equal(login.statusCode, 401, 'without a password nobody signs in')
+  t.equal(login.statusCode, 401, 'without a password there is no sign-in')
 })
 
-t.test('import takes what GET /exports/users.csv gives', async t => {
+t.test('import accepts the file of GET /exports/users.csv', async t => {
   const admin = await person(app, 'ADMIN')
   const { body } = await admin.inject('GET', '/exports/users.csv')
   await app.sql`DELETE FROM users`
@@ -53,7 +53,7 @@ t.test('import takes what GET /exports/users.csv gives', async t => {
   t.strictSame(await importFile(t, body), succeeded(`${lines} accounts imported\n`))
 })
 
-t.test('import tells every wrong line, and adds nothing', async t => {
+t.test('import reports every invalid line, and creates nothing', async t => {
   const { email } = await person(app)
   const before = await count()
   const outcome = await importFile(t, [
@@ -78,7 +78,7 @@ t.test('import tells every wrong line, and adds nothing', async t => {
   t.equal(await count(), before)
 })
 
-t.test('import tells what it cannot read', async t => {
+t.test('import reports an unreadable file', async t => {
   t.strictSame(await importFile(t, ''), failed('The file is empty'))
   t.strictSame(await importFile(t, ['email,name']),
     failed('The first line must name the columns: firstName,lastName is missing'))
@@ -90,7 +90,7 @@ t.test('import tells what it cannot read', async t => {
   t.match(unnamed, { code: 1, stderr: 'import needs a FILE' })
 })
 
-t.test('import --dry-run checks, and adds nothing', async t => {
+t.test('import --dry-run validates, and creates nothing', async t => {
   const before = await count()
   const rows = ['email,firstName,lastName', 'dry@example.org,Ada,Lovelace']
   t.strictSame(await importFile(t, rows, '--dry-run'), succeeded('1 account would be imported\n'))
@@ -98,7 +98,7 @@ t.test('import --dry-run checks, and adds nothing', async t => {
   t.equal(await count(), before)
 })
 
-t.test('import adds many, tells how far it is, and adds all or none', async t => {
+t.test('import reports its progress, and creates all accounts or none', async t => {
   const before = await count()
   const rows = Array.from({ length: 25_000 }, (_, n) => `${n}@many.example.org,Ada,Lovelace`)
   await app.sql`ALTER TABLE users ADD CONSTRAINT few CHECK (email <> '24999@many.example.org')`

@@ -51,7 +51,7 @@ t.test('up, down and status on DATABASE_URL', async t => {
   }
 })
 
-t.test('--json tells programs of up, down and status', async t => {
+t.test('--json prints the results of up, down and status as JSON', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   const statuses = (applied: number) => NAMES.map((name, index) => ({ name, applied: index < applied }))
   const steps: [command: string, outcome: unknown][] = [
@@ -66,7 +66,7 @@ t.test('--json tells programs of up, down and status', async t => {
   }
 })
 
-t.test('two ups at once apply each migration once', async t => {
+t.test('concurrent runs of up apply each migration once', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   const up = () => run(t, 'dist/lib/cli.js', { DATABASE_URL }, { args: ['migrate', 'up'] })
   const outcomes = await Promise.all([up(), up()])
@@ -74,7 +74,7 @@ t.test('two ups at once apply each migration once', async t => {
   t.strictSame(outcomes, [succeeded(lines('applied', NAMES)), succeeded('Nothing to do\n')])
 })
 
-t.test('migrates the embedded database beside a running service, which goes on', async t => {
+t.test('migrates the embedded database beside a running service', async t => {
   const DATA_DIR = dataDir(t)
   const service = await startService(t, { DATA_DIR })
   t.strictSame(await migrate(t, { DATA_DIR }, 'status'), succeeded(lines('applied', NAMES)))
@@ -87,7 +87,7 @@ t.test('migrates the embedded database beside a running service, which goes on',
   t.strictSame(await postgresOf(DATA_DIR), [])
 })
 
-t.test('starts the embedded database where no service runs, and stops it again', async t => {
+t.test('starts the embedded database if no service runs, and stops it again', async t => {
   const DATA_DIR = dataDir(t)
   t.strictSame(await migrate(t, { DATA_DIR }), {
     ...succeeded(lines('applied', NAMES)),
@@ -98,7 +98,7 @@ t.test('starts the embedded database where no service runs, and stops it again',
 })
 
 t.test('create writes an empty migration into migrations/', async t => {
-  // The command finds its folder beside package.json: another one here, lest other tests see a migration come and go.
+  // The command finds its folder beside package.json. Uses a copy, so that other tests do not see the migration.
   const directory = await realpath(RUN_DIR)
   const project = await mkdtemp(join(directory, 'project-'))
   const prelude = redirectImport('#package.json', join(project, 'package.json'), 'json')
@@ -114,12 +114,12 @@ t.test('create writes an empty migration into migrations/', async t => {
   t.match(await readFile(join(project, 'migrations', file!), 'utf8'), /^-- Up Migration\s+-- Down Migration\s*$/)
 })
 
-t.test('--help tells the usage, whatever the rest', async t => {
+t.test('--help prints the usage, whatever the other arguments', async t => {
   t.strictSame(await migrate(t, {}, '--help'), succeeded(USAGE))
   t.strictSame(await migrate(t, {}, 'down', 'nonsense', '--help'), succeeded(USAGE))
 })
 
-t.test('refuses what it does not understand', async t => {
+t.test('rejects unknown arguments', async t => {
   const DATABASE_URL = await createDatabase(t)
   const count = 'COUNT must be a whole number from 1 (see --help)'
   const refusals: [args: string[], line: string][] = [
@@ -139,10 +139,10 @@ t.test('refuses what it does not understand', async t => {
   const { code, stdout, stderr } = await migrate(t, { DATABASE_URL }, '--force')
   t.strictSame({ code, stdout }, { code: 1, stdout: '' })
   t.match(stderr, /^Unknown option '--force' \(see --help\)\n$/)
-  t.strictSame(await migrate(t, { DATABASE_URL }, 'status'), succeeded(lines('applied', NAMES)), 'nothing was done')
+  t.strictSame(await migrate(t, { DATABASE_URL }, 'status'), succeeded(lines('applied', NAMES)), 'nothing changed')
 })
 
-t.test('says in one line what is wrong with the configuration', async t => {
+t.test('reports an invalid configuration in one line', async t => {
   t.strictSame(await migrate(t, { DATABASE_URL: 'mysql://localhost/x' }), failed(
     'DATABASE_URL must be a PostgreSQL address such as postgres://user:password@host:5432/name'
   ))

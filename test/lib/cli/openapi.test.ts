@@ -8,18 +8,18 @@ import { call } from '../../process.ts'
 import { RUN_DIR } from '../../run.ts'
 
 const DATA_DIR = t.testdir()
-/** Nothing listens there. */
+/** A database that does not exist. */
 const DATABASE_URL = 'postgres://127.0.0.1:1/none'
 const openapi = (...args: string[]) => call(openapiCommand, { DATA_DIR, DATABASE_URL }, { args })
 
 const succeeded = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' })
 const failed = (stderr: string) => ({ code: 1, signal: null, stdout: '', stderr })
 
-t.test('The description under version control is up to date', async t => {
+t.test('The committed description is up to date', async t => {
   t.strictSame(await openapi('--check'), succeeded('openapi.json is up to date\n'))
 })
 
-t.test('It is written, and compared, where told', async t => {
+t.test('It writes and compares the given file', async t => {
   const file = join(await mkdtemp(resolve(RUN_DIR, 'openapi-')), 'api.json')
   const name = file.slice(resolve('.').length + 1)
   const outOfDate = failed(`${name} is out of date: run "npm run openapi"\n`)
@@ -29,7 +29,7 @@ t.test('It is written, and compared, where told', async t => {
   const written = await readFile(file, 'utf8')
   t.equal(written, await readFile('openapi.json', 'utf8'))
   await writeFile(file, written.replace('List the events', 'List all events'))
-  t.strictSame(await openapi(file, '--check'), outOfDate, 'another text')
+  t.strictSame(await openapi(file, '--check'), outOfDate, 'a different text')
 })
 
 t.test('It needs no database, and leaves nothing in DATA_DIR', async t => {
@@ -37,7 +37,7 @@ t.test('It needs no database, and leaves nothing in DATA_DIR', async t => {
   t.strictSame(await readdir(DATA_DIR), [])
 })
 
-t.test('--help tells how to use it, and what it does not know is refused', async t => {
+t.test('--help prints the usage, and unknown arguments are rejected', async t => {
   t.match(await openapi('--help'), { code: 0, stdout: /^Usage: npm run openapi /, stderr: '' })
   t.match(await openapi('--quick'), { code: 1, stdout: '', stderr: /^Unknown option '--quick'.*see --help/ })
 })

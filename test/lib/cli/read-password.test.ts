@@ -9,14 +9,14 @@ import { StartupError } from '#lib/errors.js'
 const SHORT = 'The password must have at least 8 characters'
 const NUL = 'The password must not contain the character NUL'
 
-/** A terminal at which each of these lines is typed as soon as something is asked; it keeps what it shows. */
+/** A terminal where one of these lines is typed at each prompt. Collects its output. */
 function terminal (...typed: string[]) {
   const input = Object.assign(new PassThrough(), { isTTY: true })
   const output = Object.assign(new PassThrough(), { isTTY: true })
   let shown = ''
   output.setEncoding('utf8').on('data', async (text: string) => {
     shown += text
-    // Once for each prompt; and only a moment later does readline listen.
+    // Once for each prompt. readline listens only a moment later.
     if (!text.includes(':')) return
     await sleep(1)
     const line = typed.shift()
@@ -31,37 +31,37 @@ function pipe (content: string | Buffer) {
   return { input, output: Object.assign(new PassThrough(), { isTTY: false }) }
 }
 
-t.test('asks twice, and shows the password neither time', async t => {
+t.test('prompts twice, without echo', async t => {
   const { streams, shown } = terminal('correct horse', 'correct horse')
   t.equal(await readPassword(false, streams), 'correct horse')
   t.match(shown(), /Password:[^]*Once more:/)
   t.notMatch(shown(), /correct|horse/)
 })
 
-t.test('takes eight characters and refuses seven', async t => {
+t.test('accepts eight characters and rejects seven', async t => {
   t.equal(await readPassword(false, terminal('12345678', '12345678').streams), '12345678')
   const short = terminal('1234567', '1234567')
   await t.rejects(readPassword(false, short.streams), new StartupError(SHORT))
-  t.strictSame(short.typed, ['1234567'], 'does not ask again')
+  t.strictSame(short.typed, ['1234567'], 'does not prompt again')
 })
 
-t.test('refuses two that differ', async t => {
+t.test('rejects two that differ', async t => {
   const { streams, shown } = terminal('correct horse', 'correct house')
   await t.rejects(readPassword(false, streams), new StartupError('The two passwords differ'))
   t.notMatch(shown(), /correct|ho[ru]se/)
 })
 
-t.test('Ctrl-C ends the question', async t => {
+t.test('Ctrl-C cancels the prompt', async t => {
   const { streams } = terminal('\x03')
   await t.rejects(readPassword(false, streams), new StartupError('No password was given'))
 })
 
-t.test('refuses to ask where there is no terminal', async t => {
+t.test('does not prompt without a terminal', async t => {
   const expected = new StartupError('No terminal to ask for the password at: use --password-stdin')
   await t.rejects(readPassword(false, pipe('correct horse\n')), expected)
 })
 
-t.test('reads all of a pipe less the line break at its end', async t => {
+t.test('reads a pipe to its end, without the last line break', async t => {
   const passwords: [content: string, password: string][] = [
     ['correct horse', 'correct horse'],
     ['correct horse\n', 'correct horse'],
@@ -74,7 +74,7 @@ t.test('reads all of a pipe less the line break at its end', async t => {
   for (const [content, password] of passwords) t.equal(await readPassword(true, pipe(content)), password)
 })
 
-t.test('refuses what is too short or cannot be stored', async t => {
+t.test('rejects a password that is too short or cannot be stored', async t => {
   const refused: [content: string, message: string][] = [
     ['', SHORT], ['\n', SHORT], ['1234567\n', SHORT], ['correct\0horse\n', NUL],
   ]
@@ -83,7 +83,7 @@ t.test('refuses what is too short or cannot be stored', async t => {
   }
 })
 
-t.test('says nothing while it reads a pipe', async t => {
+t.test('prints nothing while it reads a pipe', async t => {
   const streams = pipe('correct horse\n')
   await readPassword(true, streams)
   t.equal(streams.output.read(), null)

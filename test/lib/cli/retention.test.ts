@@ -15,7 +15,7 @@ const succeeded = (stdout: string, stderr = '') => ({ code: 0, signal: null, std
 
 const [club] = await sql`INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id`
 
-/** Adds an event, so many days from now, with registrations that were made so many days ago. */
+/** Inserts an event some days from now, with registrations of some days ago. */
 async function addEvent (days: number, ...registrations: number[]) {
   const [event] = await sql`
     INSERT INTO events (title, description, date, club_id)
@@ -31,14 +31,14 @@ async function addEvent (days: number, ...registrations: number[]) {
   return event!.id as string
 }
 
-/** How many registrations each event has, as the list tells. */
+/** The counts of registrations in the list of events. */
 async function listed () {
   const { events } = (await inject(app, 'GET', '/events?limit=100')).json()
   return Object.fromEntries(events.map(({ id, registrationCount }: { id: string, registrationCount: number }) =>
     [id, registrationCount]))
 }
 
-t.test('retention removes registrations that are older, for events that are over', async t => {
+t.test('retention deletes older registrations for past events', async t => {
   const past = await addEvent(-720, 1000, 800, 729)
   const old = await addEvent(-3000, 3001)
   const coming = await addEvent(1, 1000)
@@ -52,7 +52,7 @@ t.test('retention removes registrations that are older, for events that are over
   t.strictSame(await listed(), { [past]: 0, [old]: 0, [coming]: 1 })
 })
 
-t.test('retention removes many in batches, while events are deleted and registered for', async t => {
+t.test('retention deletes in batches, beside deletions of events and new registrations', async t => {
   const [event, other, fresh] = [await addEvent(-1000), await addEvent(-1000), await addEvent(-1)]
   await sql`
     WITH added AS (
@@ -81,7 +81,7 @@ t.test('retention removes many in batches, while events are deleted and register
   t.equal(shown, real)
 })
 
-t.test('retention needs an age', async t => {
+t.test('retention requires an age', async t => {
   for (const args of [[], ['--registrations-older-than', '2'], ['--registrations-older-than', '0d'], ['2y']]) {
     const { code, stderr } = await retention(...args)
     t.equal(code, 1)

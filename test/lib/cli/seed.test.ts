@@ -34,13 +34,13 @@ const DEMO = {
   testimonials: TESTIMONIALS.length,
 }
 
-/** Runs `seed` on the database of this service; options are separated by spaces. */
+/** Runs `seed` on the database of this service; spaces separate options. */
 function seed ({ config: { DATABASE_URL } }: FastifyInstance, options = '', variables: NodeJS.Dict<string> = {}) {
   const args = options.split(' ').filter(Boolean)
   return call(seedCommand, { ADMIN_EMAIL: '', NODE_ENV: 'test', DATABASE_URL, ...variables }, { args })
 }
 
-/** Runs `seed --json`, which must succeed; returns what it tells. */
+/** Runs `seed --json`. Returns its output, and fails if the command does. */
 async function seeded (t: Test, app: FastifyInstance, options = '') {
   const { code, stdout, stderr } = await seed(app, `${options} --json`)
   t.equal(code, 0, stderr)
@@ -55,7 +55,7 @@ const signIns = (domain = 'demo.example.org') => [
 
 const failed = (line: string) => ({ code: 1, signal: null, stdout: '', stderr: `${line}\n` })
 
-/** How many rows there are of each kind. */
+/** The number of rows of each kind. */
 async function count ({ sql }: FastifyInstance) {
   const [counts] = await sql`
     SELECT
@@ -71,7 +71,7 @@ async function count ({ sql }: FastifyInstance) {
   return counts
 }
 
-/** Signs in with the demo's password; returns a way to read in that person's name. */
+/** Signs in with the demo password. Returns a function that sends GET requests with the token. */
 async function signIn (t: Test, app: FastifyInstance, { email, role }: { email: string, role: string }) {
   const response = await inject(app, 'POST', '/auth/login', { email, password: PASSWORD })
   t.match([response.statusCode, response.json()], [200, { user: { email, role } }], email)
@@ -84,7 +84,7 @@ async function read (app: FastifyInstance, url: string, headers: Record<string, 
   return response.json()
 }
 
-/** What lists show as counts is what there is to count. */
+/** Asserts that the counts in lists are the numbers of rows. */
 async function countsAreReal (t: Test, app: FastifyInstance) {
   const { events, pagination } = await read(app, '/events?limit=1000')
   const { mentors } = await read(app, '/mentors')
@@ -104,7 +104,7 @@ async function countsAreReal (t: Test, app: FastifyInstance) {
   t.strictSame([pagination.total, total], [allEvents, testimonials])
 }
 
-/** Nobody did anything before they joined, registered after an event, or before it was announced, or in the future. */
+/** Asserts that times are plausible: nothing before its user or event was created, or in the future. */
 async function timesMakeSense (t: Test, { sql }: FastifyInstance) {
   t.strictSame([...await sql`
     SELECT 'registration' AS what, registered_at, date, users.created_at
@@ -133,7 +133,7 @@ t.test('adds a demo community', async t => {
       'STUDENT    student@demo.example.org\n',
     stderr: '',
   })
-  t.strictSame(await count(app), DEMO, 'who is named in the texts is found')
+  t.strictSame(await count(app), DEMO, 'everyone whom the texts name exists')
   await countsAreReal(t, app)
   await timesMakeSense(t, app)
   const [asAdmin, asHead, asStudent] = await Promise.all(signIns().map(account => signIn(t, app, account)))
@@ -149,7 +149,7 @@ t.test('adds a demo community', async t => {
     }
   })
 
-  await t.test('blogs in every state, by several authors', async t => {
+  await t.test('blogs in every status, by several authors', async t => {
     const { blogs } = await asAdmin!('/blogs/admin')
     for (const status of ['DRAFT', 'PUBLISHED', 'ARCHIVED']) {
       const authors = new Set(blogs.filter((blog: any) => blog.status === status).map((blog: any) => blog.authorId))
@@ -164,7 +164,7 @@ t.test('adds a demo community', async t => {
     t.strictSame(own, ['DRAFT', 'PUBLISHED'])
   })
 
-  await t.test('events past and coming', async t => {
+  await t.test('past and future events', async t => {
     const { events } = await read(app, '/events?limit=100')
     const coming = EVENTS.filter(({ inDays }) => inDays > 0)
     const titles = (list: { title: string }[]) => list.map(({ title }) => title).sort()
@@ -178,7 +178,7 @@ t.test('adds a demo community', async t => {
     t.not((await asStudent!('/events/registered')).registrations.length, 0)
   })
 
-  await t.test('nothing that the service would not have taken', async t => {
+  await t.test('only rows that the service would accept', async t => {
     for (const { title, content } of BLOGS) t.ok(title.length >= 3 && content.length >= 20, title)
     for (const { title, description } of EVENTS) t.ok(title.length >= 3 && description.length >= 10, title)
     for (const { imageUrl } of [...CLUBS, ...BLOGS, ...MENTORS, ...TESTIMONIALS, ...EVENTS]) {
@@ -187,12 +187,12 @@ t.test('adds a demo community', async t => {
   })
 })
 
-t.test('adds as many as asked for', async t => {
+t.test('adds as many rows as requested', async t => {
   const app = await build(t)
   const amounts = {
     clubs: 7, users: 50, events: 12, registrations: 420, blogs: 30, mentors: 5, likes: 130, testimonials: 9,
   }
-  // A statement of any length is all right.
+  // The length of a statement has no limit.
   await app.sql`
     CREATE FUNCTION assert_patience() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
@@ -230,10 +230,10 @@ t.test('adds as many as asked for', async t => {
   t.strictSame((await asHead!('/events/mine')).events.map(({ title }: any) => title).sort(), ['Event 1', 'Event 8'])
   t.not((await asStudent!('/events/registered')).registrations.length, 0)
   const dates = (await read(app, '/events?limit=100')).events.map(({ date }: any) => Date.parse(date) > Date.now())
-  t.ok(dates.includes(true) && dates.includes(false), 'some events are past, some to come')
+  t.ok(dates.includes(true) && dates.includes(false), 'both past and future events')
 })
 
-t.test('no pair occurs twice, however many there are', async t => {
+t.test('generates distinct pairs, up to all of them', async t => {
   const app = await build(t)
   const cases: [users: number, others: number, pairs: number][] = [
     [3, 1, 3], [7, 5, 35], [5, 7, 34], [6, 4, 24], [6, 4, 7], [3, 10, 4],
@@ -252,19 +252,19 @@ t.test('no pair occurs twice, however many there are', async t => {
   await countsAreReal(t, app)
 })
 
-t.test('adds many in several steps, and tells after each', async t => {
+t.test('adds many rows in steps, and reports each', async t => {
   const app = await build(t)
   const { code, stdout, stderr } = await seed(app, '--testimonials 100001')
   t.equal(code, 0)
   t.equal(stderr, 'testimonials: 100,000 of 100,001\ntestimonials: 100,001 of 100,001\n')
   t.equal(stdout, 'Added 0 clubs, 0 users, 0 events, 0 registrations, 0 blogs, 0 mentors, 0 likes, ' +
-    '100,001 testimonials\n', 'there is nobody to sign in as')
+    '100,001 testimonials\n', 'no one to sign in as')
   t.strictSame(await count(app), { ...NOTHING, testimonials: 100_001 })
   const [distinct] = await app.sql`SELECT count(DISTINCT image_url)::int AS images FROM testimonials`
   t.strictSame(distinct, { images: 100_001 })
 })
 
-t.test('refuses what it does not understand, or what cannot be', async t => {
+t.test('rejects unknown arguments and impossible numbers', async t => {
   const app = await build(t)
   const whole = '--users must be a whole number of at most nine digits'
   const refusals: [options: string, line: string][] = [
@@ -292,7 +292,7 @@ t.test('refuses what it does not understand, or what cannot be', async t => {
   t.strictSame(await count(app), NOTHING)
 })
 
-t.test('refuses a database that somebody has put something into', async t => {
+t.test('rejects a database that is not empty', async t => {
   const app = await build(t)
   const refusal = (what: string) =>
     failed(`The database has ${what} already: to add to them, use npm run seed -- --force`)
@@ -315,12 +315,12 @@ t.test('refuses a database that somebody has put something into', async t => {
     await app.sql`DELETE FROM ${app.sql(what)}`
   }
 
-  t.match(await seed(app, '', ofAdmin), { code: 0 }, 'the admin of the configuration does not count')
+  t.match(await seed(app, '', ofAdmin), { code: 0 }, 'the admin of the configuration is ignored')
   t.strictSame(await count(app), { ...DEMO, users: DEMO.users + 1 })
   t.strictSame(await seed(app, '', ofAdmin), refusal('users'), 'a second time')
 })
 
-t.test('--force adds beside what is there', async t => {
+t.test('--force adds to existing rows', async t => {
   const app = await build(t)
   t.match(await seeded(t, app), { added: DEMO, signIns: signIns() })
   const first = await app.sql`SELECT * FROM users ORDER BY id`
@@ -337,7 +337,7 @@ t.test('--force adds beside what is there', async t => {
   await countsAreReal(t, app)
 })
 
-t.test('--force goes out of the way of a club with the name of one of its own', async t => {
+t.test('--force renames its club if the name exists', async t => {
   const app = await build(t)
   await app.sql`INSERT INTO clubs (name, description) VALUES ('Film Society', 'A real one'), ('Club 2', 'Another')`
   t.match(await seeded(t, app, '--force'), { signIns: signIns('demo2.example.org') })
@@ -351,7 +351,7 @@ t.test('--force goes out of the way of a club with the name of one of its own', 
   ])
 })
 
-t.test('refuses to bring known passwords into production, unless told to', async t => {
+t.test('rejects known passwords in production, unless allowed', async t => {
   const app = await build(t)
   const production = { NODE_ENV: 'production', JWT_SECRET: 'a secret of the tests, long enough' }
   t.strictSame(await seed(app, '', production), failed('In production everybody could sign in with the password of ' +
@@ -361,7 +361,7 @@ t.test('refuses to bring known passwords into production, unless told to', async
   t.strictSame(await count(app), DEMO)
 })
 
-t.test('a failure is one line, and leaves nothing', async t => {
+t.test('reports a failure in one line, and adds nothing', async t => {
   const app = await build(t)
   await app.sql`ALTER TABLE testimonials ADD CONSTRAINT few CHECK (batch_year < 1900)`
   const line = 'Nothing was added: new row for relation "testimonials" violates check constraint "few"\n'
@@ -373,20 +373,20 @@ t.test('a failure is one line, and leaves nothing', async t => {
   await countsAreReal(t, app)
 })
 
-t.test('a database that is not migrated is one line', async t => {
+t.test('reports an outdated schema in one line', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   const { code, stderr } = await call(seedCommand, { NODE_ENV: 'test', DATABASE_URL }, {})
   t.equal(code, 1)
   t.match(stderr, /^The database lacks \d+ migrations: run "npm run migrate" or start with MIGRATE_ON_START=true\n$/)
 })
 
-t.test('--help tells the usage, whatever the rest', async t => {
+t.test('--help prints the usage, whatever the other arguments', async t => {
   const expected = { code: 0, signal: null, stdout: USAGE, stderr: '' }
   t.strictSame(await call(seedCommand, {}, { args: ['--help'] }), expected)
   t.strictSame(await call(seedCommand, {}, { args: ['now', '--users', 'many', '--help'] }), expected)
 })
 
-t.test('Ctrl-C takes back what was added so far', async t => {
+t.test('Ctrl-C reverts everything', async t => {
   const app = await build(t)
   const options = { args: ['seed', '--testimonials', '900000'], covered: true }
   const { child, ended } = start(t, 'dist/lib/cli.js', { DATABASE_URL: app.config.DATABASE_URL }, options)
@@ -397,7 +397,7 @@ t.test('Ctrl-C takes back what was added so far', async t => {
   t.strictSame(await count(app), NOTHING)
 })
 
-t.test('makes the embedded database where there is none yet, and stops it again', async t => {
+t.test('creates the embedded database if there is none, and stops it again', async t => {
   const DATA_DIR = dataDir(t)
   const { code, stdout, stderr } = await run(t, 'dist/lib/cli.js', { DATA_DIR }, { args: ['seed'] })
   t.equal(code, 0, stderr)

@@ -35,7 +35,7 @@ const GRACE = ['--email', 'grace@example.org', '--role', 'CLUB_HEAD', '--first-n
 const app = await build(t)
 const { DATABASE_URL } = app.config
 
-/** Runs `user` with these arguments; the password comes from standard input. */
+/** Runs `user` with these arguments, and the password on standard input. */
 const user = (t: Test, variables: NodeJS.Dict<string>, args: string[], input = '') => variables.DATA_DIR
   ? run(t, 'dist/lib/cli.js', variables, { args: ['user', ...args], input })
   : call(userCommand, variables, { args, input })
@@ -57,7 +57,7 @@ t.test('create adds an account that can sign in', async t => {
   t.equal(await login(app, 'grace@example.org', PASSWORD), 200)
 })
 
-t.test('create leaves an account that exists as it is', async t => {
+t.test('create leaves an existing account unchanged', async t => {
   const { email } = await person(app)
   const before = await stored(email)
   const args = ['create', '--email', email, '--role', 'ADMIN', '--first-name', 'A', '--last-name', 'B']
@@ -67,7 +67,7 @@ t.test('create leaves an account that exists as it is', async t => {
   t.strictSame(await stored(email), before)
 })
 
-t.test('set-role gives an account a role, and nothing else', async t => {
+t.test('set-role changes only the role', async t => {
   const { id, email } = await person(app)
   const before = await stored(email)
   t.strictSame(
@@ -77,7 +77,7 @@ t.test('set-role gives an account a role, and nothing else', async t => {
   t.strictSame(await stored(email), { ...before, role: 'ADMIN' })
 })
 
-t.test('set-password gives an account a password, and nothing else', async t => {
+t.test('set-password changes only the password', async t => {
   const { id, email, role } = await person(app)
   t.equal(await login(app, email, PASSWORD), 401)
   t.strictSame(
@@ -88,10 +88,10 @@ t.test('set-password gives an account a password, and nothing else', async t => 
   t.equal((await stored(email))!.role, role)
 })
 
-t.test('list shows all accounts, the newest first, ties by id', async t => {
+t.test('list is sorted by newest, then by id', async t => {
   const app = await build(t)
   const list = () => user(t, { DATABASE_URL: app.config.DATABASE_URL }, ['list'])
-  t.strictSame(await list(), succeeded(''), 'no account, no line')
+  t.strictSame(await list(), succeeded(''), 'no accounts, no output')
 
   const old = await person(app, 'ADMIN', { created_at: '2026-01-01T00:00:00Z' })
   const same = [
@@ -107,7 +107,7 @@ t.test('list shows all accounts, the newest first, ties by id', async t => {
   ].join('')))
 })
 
-t.test('--json shows the accounts to programs', async t => {
+t.test('--json prints the accounts as JSON', async t => {
   const app = await build(t)
   const { DATABASE_URL } = app.config
   t.strictSame(await user(t, { DATABASE_URL }, ['list', '--json']), succeeded('[]\n'))
@@ -118,7 +118,7 @@ t.test('--json shows the accounts to programs', async t => {
   t.strictSame(await user(t, { DATABASE_URL }, ['list', '--json']), shown)
 })
 
-t.test('an unknown account is one line', async t => {
+t.test('reports an unknown account in one line', async t => {
   const email = ['--email', 'nobody@example.org']
   await Promise.all([
     user(t, { DATABASE_URL }, ['set-role', ...email, '--role', 'ADMIN']),
@@ -127,7 +127,7 @@ t.test('an unknown account is one line', async t => {
   t.equal(await stored('nobody@example.org'), undefined)
 })
 
-t.test('refuses what it does not understand', async t => {
+t.test('rejects unknown arguments', async t => {
   const help = (line: string) => `${line} (see --help)`
   const without = (option: string) => ['create', ...GRACE.toSpliced(GRACE.indexOf(option), 2), '--password-stdin']
   const refusals: [args: string[], line: string, input?: string][] = [
@@ -156,19 +156,19 @@ t.test('refuses what it does not understand', async t => {
   t.match(stderr, /^Unknown option '--verbose'.* \(see --help\)\n$/)
 })
 
-t.test('--help tells the usage, whatever the rest', async t => {
+t.test('--help prints the usage, whatever the other arguments', async t => {
   t.strictSame(await user(t, {}, ['--help']), succeeded(USAGE))
   t.strictSame(await user(t, {}, ['create', '--help']), succeeded(USAGE))
 })
 
-t.test('a database that is not migrated is one line', async t => {
+t.test('reports an outdated schema in one line', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   t.strictSame(await user(t, { DATABASE_URL }, ['list']), failed(
     `The database lacks ${MIGRATIONS} migrations: run "npm run migrate" or start with MIGRATE_ON_START=true`
   ))
 })
 
-t.test('works on the embedded database beside a running service, which goes on', async t => {
+t.test('works on the embedded database beside a running service', async t => {
   const DATA_DIR = dataDir(t)
   const service = await startService(t, { DATA_DIR })
   const signIn = () => fetch(`${service.url}/auth/login`, {

@@ -5,7 +5,7 @@ import { assertInvalid, assertMessage, DATE_TIME, shown } from '../../assertions
 import { bearer, inject, person } from '../../helper.ts'
 import { admin, app, BODY, type Fields, PAST, RULES, sign, STATUS_RULE, STATUSES } from './fixtures.ts'
 
-t.test('POST /blogs/submit stores a draft of the token\'s user, for every role', async t => {
+t.test('POST /blogs/submit stores a draft by the user of the token, for every role', async t => {
   for (const role of ROLES) {
     const me = await person(app, role, { avatar: 'https://example.org/me.png' })
     const response = await me.inject('POST', '/blogs/submit', { ...BODY, imageUrl: 'https://example.org/1.png' })
@@ -27,7 +27,7 @@ t.test('POST /blogs/submit stores a draft of the token\'s user, for every role',
   }
 })
 
-t.test('POST /blogs/submit ignores status, authorId and every other field', async t => {
+t.test('POST /blogs/submit ignores status, authorId and all other fields', async t => {
   const me = await person(app)
   const other = await person(app)
   const bodies = [
@@ -46,7 +46,7 @@ t.test('POST /blogs/submit ignores status, authorId and every other field', asyn
   t.strictSame((await other.inject('GET', '/blogs/me')).json(), { blogs: [] })
 })
 
-t.test('POST /blogs stores a blog of the token\'s user in the status given, or as a draft', async t => {
+t.test('POST /blogs stores a blog by the user of the token, in the given status or as a draft', async t => {
   const me = await person(app, 'ADMIN', { avatar: 'https://example.org/me.png' })
   const other = await person(app)
   for (const status of [undefined, ...STATUSES]) {
@@ -90,21 +90,21 @@ for (const [url, failure, role] of CREATED) {
       ['content', 'imageUrl', 'title'])
   })
 
-  t.test(`POST ${url} wants an object`, async t => {
+  t.test(`POST ${url} requires an object`, async t => {
     const headers = { ...bearer((await person(app, role)).token), 'content-type': 'application/json' }
     for (const body of ['[]', '"text"', 'null', '5', 'true', `[${JSON.stringify(BODY)}]`, '']) {
       assertInvalid(t, await inject(app, 'POST', url, body, headers), [''], body)
     }
   })
 
-  t.test(`POST ${url} with the token of an author who is gone is ${failure}`, async t => {
+  t.test(`POST ${url} with a token of a deleted author is ${failure}`, async t => {
     const me = await person(app, role)
     await app.sql`DELETE FROM users WHERE id = ${me.id}`
     assertMessage(t, await me.inject('POST', url, BODY), 500, failure)
     assertInvalid(t, await me.inject('POST', url, {}), ['content', 'title'])
   })
 
-  t.test(`POST ${url} stores the content as given`, async t => {
+  t.test(`POST ${url} stores the content unchanged`, async t => {
     const me = await person(app, role)
     const contents = [
       '<script>alert(1)</script><b onclick="x">& &amp; \'quotes\' "too"</b>',
@@ -135,24 +135,24 @@ for (const [url, failure, role] of CREATED) {
   })
 }
 
-t.test('A value of a wrong type is one issue', async t => {
+t.test('A value of the wrong type is one issue', async t => {
   const { errors } = (await admin.inject('POST', '/blogs', { title: 5, content: [], imageUrl: {}, status: 5 })).json()
   t.strictSame(errors.map(({ path }: Fields) => path).sort(), ['content', 'imageUrl', 'status', 'title'])
 })
 
-t.test('POST /blogs/submit with a token that names no user is Unauthorized', async t => {
+t.test('POST /blogs/submit with a token without a user id is Unauthorized', async t => {
   const response = await inject(app, 'POST', '/blogs/submit', BODY, bearer(sign({ role: 'STUDENT' })))
   assertMessage(t, response, 401, 'Unauthorized')
 })
 
-t.test('POST /blogs with a token that names no user fails', async t => {
+t.test('POST /blogs with a token without a user id is a 500', async t => {
   assertMessage(t, await inject(app, 'POST', '/blogs', BODY, bearer(sign({ role: 'ADMIN' }))), 500,
     'Failed to create blog')
 })
 
 for (const [field, good, bad] of [...RULES, STATUS_RULE]) {
   for (const [url, , role] of field === 'status' ? CREATED.slice(1) : CREATED) {
-    t.test(`POST ${url} checks ${field}`, async t => {
+    t.test(`POST ${url} validates ${field}`, async t => {
       const me = await person(app, role)
       for (const value of good) {
         const response = await me.inject('POST', url, { ...BODY, [field]: value })

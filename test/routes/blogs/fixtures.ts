@@ -16,7 +16,7 @@ export const BODY = { title: 'On testing', content: 'As long as a blog must be' 
 
 export const admin = await person(app, 'ADMIN')
 
-/** Stores a blog; returns its scalars as an answer has them. */
+/** Inserts a blog. Returns its own columns as a response has them. */
 export async function store (author: { id: string }, fields: Fields = {}) {
   const row = { ...BODY, author_id: author.id, ...fields }
   const [blog] = await app.sql`
@@ -33,17 +33,17 @@ export async function stored (id: string) {
   return row
 }
 
-/** A token of anybody's making. */
+/** Signs any claims. */
 export function forge (claims: Fields, alg = 'HS256', secret = 'a secret of somebody else, long enough') {
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
   const signed = `${part({ alg, typ: 'JWT' })}.${part(claims)}`
   return `${signed}.${alg === 'none' ? '' : createHmac('sha256', secret).update(signed).digest('base64url')}`
 }
 
-/** A valid token without some of the claims, or with others. */
+/** A valid token with these claims; `undefined` removes one. */
 export const sign = (claims: Fields) => app.jwt.sign(claims as { sub: string, role: 'STUDENT' })
 
-/** Each rule for a field on both sides of its bound. */
+/** Values at both bounds of each rule. */
 export const RULES: [string, unknown[], unknown[]][] = [
   ['title',
     ['abc', '   ', '😀a', 'x'.repeat(10_000)],

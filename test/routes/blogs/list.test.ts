@@ -36,13 +36,13 @@ t.test('GET /blogs lists the published blogs in full, for anyone', async t => {
   }
 })
 
-t.test('GET /blogs asks for no token, and looks at none', async t => {
+t.test('GET /blogs ignores the token', async t => {
   for (const authorization of ['Bearer garbage', 'Bearer', `Bearer ${admin.token}`]) {
     t.equal((await inject(app, 'GET', '/blogs', undefined, { authorization })).statusCode, 200)
   }
 })
 
-t.test('A trailing slash makes no difference', async t => {
+t.test('A trailing slash is ignored', async t => {
   const response = await inject(app, 'GET', '/blogs/')
   t.equal(response.statusCode, 200)
   t.strictSame(Object.keys(response.json()), ['blogs'])
@@ -50,7 +50,7 @@ t.test('A trailing slash makes no difference', async t => {
 })
 
 for (const url of ['/blogs', '/blogs/me', '/blogs/admin']) {
-  t.test(`GET ${url} is newest first, of the same instant by id, and not in pages`, async t => {
+  t.test(`GET ${url} is sorted by newest, then by id, and has no pages`, async t => {
     const author = await person(app)
     const [oldest, first, second, third, newest] = Array.from({ length: 5 }, () => randomUUID()).sort()
     const at = '2026-01-31T09:30:00.000Z'
@@ -78,7 +78,7 @@ for (const url of ['/blogs', '/blogs/me', '/blogs/admin']) {
   })
 }
 
-t.test('GET /blogs/me lists the blogs of the token\'s user in every status, without author', async t => {
+t.test('GET /blogs/me lists the blogs of the user in every status, without author', async t => {
   for (const role of ROLES) {
     const me = await person(app, role)
     await store(await person(app), { status: 'PUBLISHED' })
@@ -94,7 +94,7 @@ t.test('GET /blogs/me lists the blogs of the token\'s user in every status, with
   }
 })
 
-t.test('GET /blogs/me with a token that names no user is Unauthorized, and empty for a deleted one', async t => {
+t.test('GET /blogs/me is Unauthorized with a token without a user id, and empty for a deleted user', async t => {
   assertMessage(t, await inject(app, 'GET', '/blogs/me', undefined, bearer(sign({ role: 'STUDENT' }))), 401,
     'Unauthorized')
   const gone = { id: randomUUID(), role: 'STUDENT' } as const
@@ -102,7 +102,7 @@ t.test('GET /blogs/me with a token that names no user is Unauthorized, and empty
   t.strictSame([response.statusCode, response.json()], [200, { blogs: [] }])
 })
 
-t.test('GET /blogs/admin lists every blog in every status, with the author\'s names', async t => {
+t.test('GET /blogs/admin lists every blog in every status, with the names of the author', async t => {
   const author = await person(app, 'STUDENT', { avatar: 'https://example.org/ada.png' })
   const expected = []
   for (const [i, status] of STATUSES.entries()) {

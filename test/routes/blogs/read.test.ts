@@ -7,7 +7,7 @@ import { bearer, inject, person } from '../../helper.ts'
 import { admin, app, BODY, type Fields, forge, sign, STATUSES, store } from './fixtures.ts'
 
 for (const status of STATUSES) {
-  t.test(`GET /blogs/:id: who may read a blog that is ${status}`, async t => {
+  t.test(`GET /blogs/:id: who may read a ${status} blog`, async t => {
     const author = await person(app)
     const blog = await store(author, { status, image_url: 'https://example.org/1.png' })
     const stranger = await person(app)
@@ -56,7 +56,7 @@ for (const status of STATUSES) {
   })
 }
 
-t.test('The role that counts is the one in the token', async t => {
+t.test('The role in the token counts', async t => {
   const stepped = await person(app, 'ADMIN')
   const risen = await person(app, 'STUDENT')
   const blog = await store(admin)
@@ -68,7 +68,7 @@ t.test('The role that counts is the one in the token', async t => {
   }
 })
 
-t.test('GET /blogs/:id of an id that no blog has is 404, with and without a token', async t => {
+t.test('GET /blogs/:id returns 404 for an unknown id, with and without a token', async t => {
   const { id } = await store(admin, { status: 'PUBLISHED' })
   t.equal((await inject(app, 'GET', `/blogs/${id}`)).statusCode, 200)
   for (const unknown of unknownPaths(id)) {
@@ -80,14 +80,14 @@ t.test('GET /blogs/:id of an id that no blog has is 404, with and without a toke
   }
 })
 
-t.test('GET /blogs/:id names the author with the avatar', async t => {
+t.test('GET /blogs/:id returns the author with the avatar', async t => {
   const author = await person(app, 'STUDENT', { avatar: 'https://example.org/ada.png' })
   const { id } = await store(author, { status: 'PUBLISHED' })
   const { blog } = (await inject(app, 'GET', `/blogs/${id}`)).json()
   t.strictSame(blog.author, { firstName: 'Ada', lastName: 'Lovelace', avatar: 'https://example.org/ada.png' })
 })
 
-t.test('A blog from submission to removal: who sees it when', async t => {
+t.test('Who may read a blog from submission to deletion', async t => {
   const author = await person(app)
   const { id } = (await author.inject('POST', '/blogs/submit', BODY)).json().blog
   const statuses = async () => [

@@ -7,7 +7,7 @@ import { bearerOfJson, inject, person } from '../../helper.ts'
 import { admin, app, type Fields, PAST, RULES, STATUS_RULE, STATUSES, store, stored } from './fixtures.ts'
 
 for (const [field, good, bad] of [...RULES, STATUS_RULE]) {
-  t.test(`PUT /blogs/:id changes ${field} alone, and checks it`, async t => {
+  t.test(`PUT /blogs/:id changes only ${field}, and validates it`, async t => {
     const author = await person(app)
     const fields = { created_at: PAST, updated_at: PAST, image_url: 'https://x.org/1', status: 'ARCHIVED' }
     for (const value of good) {
@@ -29,7 +29,7 @@ for (const [field, good, bad] of [...RULES, STATUS_RULE]) {
   })
 }
 
-t.test('PUT /blogs/:id changes what is given, of anybody\'s blog', async t => {
+t.test('PUT /blogs/:id changes the given fields of any blog', async t => {
   const author = await person(app, 'CLUB_HEAD', { avatar: 'https://example.org/ada.png' })
   const blog = await store(author, { created_at: PAST, updated_at: PAST })
   const change = { title: 'Now', content: 'Twenty characters it has', imageUrl: 'https://x.org/', status: 'PUBLISHED' }
@@ -43,7 +43,7 @@ t.test('PUT /blogs/:id changes what is given, of anybody\'s blog', async t => {
   t.strictSame((await inject(app, 'GET', `/blogs/${blog.id}`)).json(), response.json())
 })
 
-t.test('PUT /blogs/:id takes an empty object, and leaves what is omitted and all that is not named', async t => {
+t.test('PUT /blogs/:id accepts an empty object, and leaves omitted fields unchanged', async t => {
   const author = await person(app)
   const blog = await store(author, { status: 'PUBLISHED', image_url: 'https://x.org/1', created_at: PAST })
   const other = { authorId: admin.id, id: randomUUID(), createdAt: new Date(), author: { firstName: 'X' }, extra: 1 }
@@ -57,7 +57,7 @@ t.test('PUT /blogs/:id takes an empty object, and leaves what is omitted and all
   }
 })
 
-t.test('PUT /blogs/:id moves a blog from any status to any other', async t => {
+t.test('PUT /blogs/:id changes any status to any other', async t => {
   for (const from of STATUSES) {
     for (const status of STATUSES) {
       const { id } = await store(admin, { status: from })
@@ -68,7 +68,7 @@ t.test('PUT /blogs/:id moves a blog from any status to any other', async t => {
   }
 })
 
-t.test('PUT /blogs/:id reports every issue, and wants an object', async t => {
+t.test('PUT /blogs/:id reports every issue, and requires an object', async t => {
   const { id } = await store(admin)
   const body = { title: '', content: '', imageUrl: '', status: '' }
   assertInvalid(t, await admin.inject('PUT', `/blogs/${id}`, body), ['content', 'imageUrl', 'status', 'title'])
@@ -81,7 +81,7 @@ t.test('PUT /blogs/:id reports every issue, and wants an object', async t => {
 for (const [operation, status, failure] of [
   ['approve', 'PUBLISHED', 'Failed to approve blog'], ['archive', 'ARCHIVED', 'Failed to archive blog'],
 ] as const) {
-  t.test(`POST /blogs/:id/${operation} makes a blog ${status} from any status, and answers its scalars`, async t => {
+  t.test(`POST /blogs/:id/${operation} makes a blog ${status} from any status, and returns it`, async t => {
     const author = await person(app)
     for (const from of STATUSES) {
       const blog = await store(author, { status: from, created_at: PAST, updated_at: PAST })
@@ -97,7 +97,7 @@ for (const [operation, status, failure] of [
     }
   })
 
-  t.test(`POST /blogs/:id/${operation} takes an empty JSON body for none`, async t => {
+  t.test(`POST /blogs/:id/${operation} accepts an empty JSON body`, async t => {
     const { id } = await store(admin)
     const headers = bearerOfJson(admin.token)
     const response = await inject(app, 'POST', `/blogs/${id}/${operation}`, undefined, headers)
@@ -105,7 +105,7 @@ for (const [operation, status, failure] of [
     t.equal(response.json().blog.status, status)
   })
 
-  t.test(`POST /blogs/:id/${operation} of an unknown id is ${failure}, of an empty one a validation error`, async t => {
+  t.test(`POST /blogs/:id/${operation} returns 500 for an unknown id: ${failure}; and 400 for an empty one`, async t => {
     const { id } = await store(admin)
     for (const unknown of unknownPaths(id)) {
       assertMessage(t, await admin.inject('POST', `/blogs/${unknown}/${operation}`), 500, failure, unknown.slice(0, 50))
@@ -115,7 +115,7 @@ for (const [operation, status, failure] of [
   })
 }
 
-t.test('PUT /blogs/:id of an unknown id is Failed to update blog, after the body is checked', async t => {
+t.test('PUT /blogs/:id returns 500 for an unknown id, after validation', async t => {
   const { id } = await store(admin)
   const before = await stored(id)
   for (const unknown of unknownPaths(id)) {
@@ -128,7 +128,7 @@ t.test('PUT /blogs/:id of an unknown id is Failed to update blog, after the body
   t.strictSame(await stored(id), before)
 })
 
-t.test('DELETE /blogs/:id removes a blog of any status', async t => {
+t.test('DELETE /blogs/:id deletes a blog of any status', async t => {
   const author = await person(app)
   const kept = await store(author)
   for (const status of STATUSES) {
@@ -141,14 +141,14 @@ t.test('DELETE /blogs/:id removes a blog of any status', async t => {
   t.strictSame((await author.inject('GET', '/blogs/me')).json(), { blogs: [kept] })
 })
 
-t.test('DELETE /blogs/:id takes an empty JSON body for none', async t => {
+t.test('DELETE /blogs/:id accepts an empty JSON body', async t => {
   const { id } = await store(admin)
   const headers = bearerOfJson(admin.token)
   const response = await inject(app, 'DELETE', `/blogs/${id}`, undefined, headers)
   assertMessage(t, response, 200, 'Blog deleted successfully')
 })
 
-t.test('DELETE /blogs/:id of an unknown id is Failed to delete blog', async t => {
+t.test('DELETE /blogs/:id returns 500 for an unknown id', async t => {
   const { id } = await store(admin)
   for (const unknown of unknownPaths(id)) {
     assertMessage(t, await admin.inject('DELETE', `/blogs/${unknown}`), 500, 'Failed to delete blog',
@@ -158,7 +158,7 @@ t.test('DELETE /blogs/:id of an unknown id is Failed to delete blog', async t =>
   t.ok(await stored(id))
 })
 
-t.test('There are no contributor update or delete operations', async t => {
+t.test('Authors may neither update nor delete their blogs', async t => {
   for (const role of ['STUDENT', 'CLUB_HEAD'] as const) {
     const author = await person(app, role)
     const blog = await store(author)

@@ -11,7 +11,7 @@ t.test('POST /events', async t => {
   const club = await makeClub()
   const head = await makeHead(club)
 
-  t.test('makes an event of the requester\'s current club and ignores clubId', async t => {
+  t.test('creates an event of the current club of the user, and ignores clubId', async t => {
     const plain = await makeClub({ image_url: null })
     for (const extra of [{}, { clubId: plain.id }, { clubId: UNKNOWN }, { clubId: 42 }, { clubId: null }]) {
       const response = await head.inject('POST', '/events', { ...body, ...extra })
@@ -31,7 +31,7 @@ t.test('POST /events', async t => {
     t.strictSame([event.clubId, event.club], [plain.id, { name: plain.name, imageUrl: null }])
   })
 
-  t.test('ignores unknown fields, id and date among them', async t => {
+  t.test('ignores unknown fields, including id and date', async t => {
     const extra = { id: UNKNOWN, date: '2000-01-01', createdAt: '2000-01-01T00:00:00.000Z', club: {}, x: null }
     const { event } = (await head.inject('POST', '/events', { ...body, ...extra })).json()
     t.strictSame(Object.keys(event).sort(),
@@ -41,7 +41,7 @@ t.test('POST /events', async t => {
     t.equal(event.date, body.data)
   })
 
-  t.test('accepts the shortest and the longest', async t => {
+  t.test('accepts the shortest and the longest texts', async t => {
     const fields = [
       { title: 'abc' }, { title: '   ' }, { title: 'a😀' }, { title: FAR_TOO_LONG }, { description: '1234567890' },
       { description: FAR_TOO_LONG }, { description: '<script>alert("1")</script>' }, { imageUrl: 'data:,x' },
@@ -53,7 +53,7 @@ t.test('POST /events', async t => {
     }
   })
 
-  t.test('stores the date that is meant', async t => {
+  t.test('stores the date in UTC', async t => {
     for (const [data, date] of dates) {
       const response = await head.inject('POST', '/events', { ...body, data })
       t.strictSame([response.statusCode, response.json().event?.date], [201, date], data)
@@ -63,14 +63,14 @@ t.test('POST /events', async t => {
     }
   })
 
-  t.test('fails on a date that cannot be read or stored', async t => {
+  t.test('returns 500 for a date that cannot be parsed or stored', async t => {
     for (const data of badDates) {
       assertMessage(t, await head.inject('POST', '/events', { ...body, data }), 500, 'Error creating event',
         data.slice(0, 40))
     }
   })
 
-  t.test('checks every field, and reports each', async t => {
+  t.test('validates every field, and reports each issue', async t => {
     for (const [fields, ...paths] of invalidFields) {
       assertInvalid(t, await head.inject('POST', '/events', { ...body, ...fields }), paths, JSON.stringify(fields))
     }
@@ -80,19 +80,19 @@ t.test('POST /events', async t => {
     assertInvalid(t, await head.inject('POST', '/events', { ...body, data: undefined, date: body.data }), ['data'])
   })
 
-  t.test('takes no body but an object', async t => {
+  t.test('requires an object', async t => {
     for (const payload of ['[]', `[${JSON.stringify(body)}]`, '"text"', 'null', '1', 'true']) {
       assertInvalid(t, await send(head, 'POST', '/events', payload), [''], payload)
     }
   })
 
-  t.test('needs imageUrl, in effect', async t => {
+  t.test('requires imageUrl in effect', async t => {
     const { imageUrl, ...rest } = body
     assertMessage(t, await head.inject('POST', '/events', rest), 400, 'All fields are required')
     t.type(imageUrl, 'string')
   })
 
-  t.test('needs a club', async t => {
+  t.test('requires a club', async t => {
     for (const someone of [await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]) {
       const message = 'You must be a club head to create an event'
       assertMessage(t, await someone.inject('POST', '/events', body), 400, message)
@@ -100,7 +100,7 @@ t.test('POST /events', async t => {
     }
   })
 
-  t.test('checks the body first, then the fields, then the club, then the date', async t => {
+  t.test('validates the body, then the fields, then the club, then the date', async t => {
     const clubless = await person(app, 'CLUB_HEAD')
     const { imageUrl: _, ...rest } = { ...body, data: 'tomorrow' }
     assertInvalid(t, await clubless.inject('POST', '/events', { ...rest, title: '' }), ['title'])
@@ -110,7 +110,7 @@ t.test('POST /events', async t => {
     assertMessage(t, await head.inject('POST', '/events', rest), 400, 'All fields are required')
   })
 
-  t.test('a refused event is not stored', async t => {
+  t.test('stores nothing when it rejects', async t => {
     const fresh = await makeHead(await makeClub())
     const { imageUrl: _, ...rest } = body
     for (const payload of [{}, rest, { ...body, title: 'ab' }, { ...body, data: 'tomorrow' }]) {
@@ -119,14 +119,14 @@ t.test('POST /events', async t => {
     assertResponse(t, await fresh.inject('GET', '/events/mine'), 200, { events: [] })
   })
 
-  t.test('survives lone surrogates', async t => {
+  t.test('accepts lone surrogates', async t => {
     const response = await head.inject('POST', '/events', { ...body, title: 'half \ud83d of it' })
     if (response.statusCode === 400) assertInvalid(t, response, ['title'])
     else t.strictSame([response.statusCode, response.json().event.title], [201, 'half \ufffd of it'])
   })
 })
 
-t.test('date-times have one form, whatever the time zone of the database', async t => {
+t.test('Timestamps have one format, whatever the time zone of the database', async t => {
   const url = await createDatabase(t)
   await app.sql`ALTER DATABASE ${app.sql(new URL(url).pathname.slice(1))} SET timezone TO 'America/St_Johns'`
   const abroad = await build(t, { DATABASE_URL: url })

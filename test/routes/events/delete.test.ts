@@ -15,7 +15,7 @@ t.test('DELETE /events/:id', async t => {
   const message = 'Event deleted successfully'
   const exists = async (id: string) => (await app.sql`SELECT 1 FROM events WHERE id = ${id}`).length === 1
 
-  t.test('removes the event and its registrations, and no others', async t => {
+  t.test('deletes the event and its registrations, and no others', async t => {
     for (const someone of [head, admin, await person(app, 'ADMIN', { club_id: other.id })]) {
       const { id } = await makeEvent(club.id)
       const bystander = await makeEvent(club.id)
@@ -32,7 +32,7 @@ t.test('DELETE /events/:id', async t => {
     }
   })
 
-  t.test('takes an empty JSON body for none, and ignores any other', async t => {
+  t.test('accepts an empty JSON body, and ignores any other', async t => {
     for (const payload of [undefined, '', '{}', '[1]', 'null']) {
       const { id } = await makeEvent(club.id)
       assertMessage(t, await send(head, 'DELETE', `/events/${id}`, payload), 200, message, payload)
@@ -40,7 +40,7 @@ t.test('DELETE /events/:id', async t => {
     assertMessage(t, await head.inject('DELETE', `/events/${(await makeEvent(club.id)).id}/`), 200, message)
   })
 
-  t.test('is for the head of the event\'s current club, and for admins', async t => {
+  t.test('allows the head of the current club of the event, and admins', async t => {
     const { id } = await makeEvent(club.id)
     await makeRegistration(admin.id, id)
     const changing = await makeHead(club)
@@ -54,7 +54,7 @@ t.test('DELETE /events/:id', async t => {
     assertMessage(t, await changing.inject('DELETE', `/events/${id}`), 200, message)
   })
 
-  t.test('returns 404 for an event that does not exist', async t => {
+  t.test('returns 404 for an unknown event', async t => {
     const { id } = await makeEvent(club.id)
     for (const unknown of unknownPaths(id)) {
       for (const someone of [head, admin]) {
@@ -65,11 +65,11 @@ t.test('DELETE /events/:id', async t => {
     t.equal(await exists(id), true)
   })
 
-  t.test('the id is a nonempty string', async t => {
+  t.test('rejects an empty id', async t => {
     assertInvalid(t, await admin.inject('DELETE', '/events//'), ['id'])
   })
 
-  t.test('is atomic: when the event cannot be deleted, its registrations stay', async t => {
+  t.test('is atomic: if it fails, the registrations stay', async t => {
     const { id } = await makeEvent(club.id, { title: 'Not to be deleted' })
     await makeRegistration(head.id, id)
     await app.sql`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END'`
@@ -81,7 +81,7 @@ t.test('DELETE /events/:id', async t => {
     t.strictSame([await exists(id), await countRegistrations(id)], [true, 1])
   })
 
-  t.test('of three at once, one deletes and the others find nothing', async t => {
+  t.test('succeeds for one of three concurrent requests, and is a 404 for the others', async t => {
     const { id } = await makeEvent(club.id)
     await makeRegistration(head.id, id)
     const responses = await contend(
@@ -91,7 +91,7 @@ t.test('DELETE /events/:id', async t => {
     t.strictSame([await exists(id), await countRegistrations(id)], [false, 0])
   })
 
-  t.test('a registration that comes in between is deleted too, or keeps the event', async t => {
+  t.test('deletes a concurrent registration, or fails', async t => {
     const { id } = await makeEvent(club.id)
     await makeRegistration(head.id, id)
     const [response] = await contend(
@@ -103,7 +103,7 @@ t.test('DELETE /events/:id', async t => {
     t.strictSame([await exists(id), await countRegistrations(id)], whole ? [false, 0] : [true, 2])
   })
 
-  t.test('whoever changes or registers for an event that is being deleted finds it gone', async t => {
+  t.test('makes a concurrent update a 404, and a concurrent registration a 500', async t => {
     const { id } = await makeEvent(club.id)
     const [changed, registered] = await contend(
       sql => sql`DELETE FROM events WHERE id = ${id}`,

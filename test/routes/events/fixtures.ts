@@ -11,7 +11,7 @@ export const app = await build(t)
 export const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
 export const FAR_TOO_LONG = 'x'.repeat(10_000)
 
-/** Twenty new ids in ascending order, and the same in another, so that no order comes about by itself. */
+/** Twenty ids in ascending order, and shuffled, so that no list is sorted by coincidence. */
 export function makeIds () {
   const prefix = randomUUID().slice(0, -2)
   const ordered = Array.from({ length: 20 }, (_, i) => prefix + String(i).padStart(2, '0'))
@@ -71,7 +71,7 @@ export async function makeHead (club: Club, fields: Record<string, unknown> = {}
   return person(on, 'CLUB_HEAD', { club_id: club.id, ...fields })
 }
 
-/** A token of a role that belongs to nobody any more. */
+/** A token with this role, of a user who was deleted. */
 export async function ghost (role: Person['role']) {
   const someone = await person(app, role)
   await app.sql`DELETE FROM users WHERE id = ${someone.id}`
@@ -83,7 +83,7 @@ export const ids = (items: { id: string }[]) => items.map(({ id }) => id)
 export const countRegistrations = async (eventId: string) =>
   (await app.sql`SELECT 1 FROM event_registrations WHERE event_id = ${eventId}`).length
 
-/** Requests that all wait for what another session holds, which then commits: their answers. */
+/** Starts requests that a transaction blocks, then commits it. Returns their responses. */
 export async function contend (
   hold: (sql: TransactionSql) => Promise<unknown>, start: () => Promise<LightMyRequestResponse>[]
 ) {
@@ -104,7 +104,7 @@ export const send = (someone: Person, method: 'POST' | 'PUT' | 'DELETE', url: st
   app, method, url, payload, bearerOfJson(someone.token)
 )
 
-/** Dates that a request may bring, and the form in which answers have them. */
+/** Dates in a request, and how a response has them. */
 export const dates: [data: string, date: string][] = [
   ['2026-01-31T09:30:00.000Z', '2026-01-31T09:30:00.000Z'],
   ['2026-01-31T09:30:00Z', '2026-01-31T09:30:00.000Z'],
@@ -132,7 +132,7 @@ export const badDates = [
   'epoch', '9'.repeat(10_000),
 ]
 
-/** Fields that break a rule of the schema, on POST and on PUT, and the paths of the issues. */
+/** Invalid fields for POST and PUT, and the paths of their issues. */
 export const invalidFields: [fields: Record<string, unknown>, ...paths: string[]][] = [
   [{ title: 'ab' }, 'title'],
   [{ title: '' }, 'title'],

@@ -7,7 +7,7 @@ import {
 } from './fixtures.ts'
 
 t.test('GET /events', async t => {
-  t.test('is public, cacheable and exact', async t => {
+  t.test('is public and cacheable', async t => {
     const app = await build(t)
     const empty = { events: [], pagination: { page: 1, pages: 0, total: 0, limit: 12 } }
     assertResponse(t, await inject(app, 'GET', '/events'), 200, empty)
@@ -46,7 +46,7 @@ t.test('GET /events', async t => {
     const list = (query: string) => inject(app, 'GET', `/events?${query}`)
 
     for (const [query, all] of [['', desc], ['&sort=desc', desc], ['&sort=asc', asc]] as const) {
-      t.test(`${query || 'no sort'}: by date, ties by id ascending, pages do not overlap`, async t => {
+      t.test(`${query || 'no sort'}: by date, then by id, and pages do not overlap`, async t => {
         t.strictSame(ids((await list(`limit=50${query}`)).json().events), all)
         const paged = []
         for (let page = 1; page <= 7; page++) {
@@ -124,7 +124,7 @@ t.test('GET /events', async t => {
 })
 
 t.test('GET /events/mine', async t => {
-  t.test('has the events of the requester\'s current club, with the ids of their registrations', async t => {
+  t.test('returns the events of the current club of the user, with the ids of their registrations', async t => {
     const club = await makeClub()
     const other = await makeClub({ image_url: null })
     const elsewhere = await makeEvent(other.id)
@@ -157,7 +157,7 @@ t.test('GET /events/mine', async t => {
     assertResponse(t, await head.inject('GET', '/events/mine'), 200, { events: [] })
   })
 
-  t.test('is sorted by date descending, ties by id, and has no pages', async t => {
+  t.test('is sorted by date descending, then by id, and has no pages', async t => {
     const club = await makeClub()
     const head = await makeHead(club)
     const { ordered, shuffled } = makeIds()
@@ -167,7 +167,7 @@ t.test('GET /events/mine', async t => {
     t.strictSame(ids((await head.inject('GET', '/events/mine?page=2&limit=2&sort=asc')).json().events), expected)
   })
 
-  t.test('refuses who has no club', async t => {
+  t.test('rejects users without a club', async t => {
     for (const role of ['CLUB_HEAD', 'ADMIN'] as const) {
       for (const someone of [await person(app, role), await ghost(role)]) {
         assertMessage(t, await someone.inject('GET', '/events/mine'), 400, 'You are not associated with any club', role)

@@ -41,13 +41,13 @@ t.test('POST /events/:eventId/register', async t => {
     t.equal(await countRegistrations(event.id), 3)
   })
 
-  t.test('an event of the past, of one\'s own club and of no image may be registered for', async t => {
+  t.test('accepts past events, events of the user\'s club, and events without an image', async t => {
     const head = await makeHead(club)
     const { id } = await makeEvent(club.id, { date: '1999-01-01T00:00:00Z', image_url: null })
     t.equal((await head.inject('POST', `/events/${id}/register`)).statusCode, 201)
   })
 
-  t.test('takes no body: none, an empty one and any other are the same', async t => {
+  t.test('ignores the body', async t => {
     const { id } = await makeEvent(club.id)
     const other = await person(app)
     const forged = JSON.stringify({ userId: other.id, eventId: UNKNOWN })
@@ -60,7 +60,7 @@ t.test('POST /events/:eventId/register', async t => {
     assertResponse(t, await other.inject('GET', '/events/registered'), 200, { registrations: [] })
   })
 
-  t.test('fails for an unknown event', async t => {
+  t.test('returns 500 for an unknown event', async t => {
     const someone = await person(app)
     const { id } = await makeEvent(club.id)
     for (const unknown of [...unknownPaths(id), '']) {
@@ -70,7 +70,7 @@ t.test('POST /events/:eventId/register', async t => {
     t.equal(await countRegistrations(id), 0)
   })
 
-  t.test('fails for a user who is gone', async t => {
+  t.test('returns 500 for a deleted user', async t => {
     const { id } = await makeEvent(club.id)
     for (const someone of [await ghost('STUDENT'), await ghost('ADMIN')]) {
       assertMessage(t, await someone.inject('POST', `/events/${id}/register`), 500, 'Error registering for event')
@@ -78,7 +78,7 @@ t.test('POST /events/:eventId/register', async t => {
     t.equal(await countRegistrations(id), 0)
   })
 
-  t.test('of fifty requests of one user at once, one registers', async t => {
+  t.test('registers once of fifty concurrent requests by one user', async t => {
     const someone = await person(app)
     const { id } = await makeEvent(club.id)
     const responses = await Promise.all(
@@ -88,7 +88,7 @@ t.test('POST /events/:eventId/register', async t => {
     t.equal(await countRegistrations(id), 1)
   })
 
-  t.test('who is being registered already is registered once', async t => {
+  t.test('registers once beside a concurrent registration in progress', async t => {
     const someone = await person(app)
     const { id } = await makeEvent(club.id)
     const [response] = await contend(
@@ -98,7 +98,7 @@ t.test('POST /events/:eventId/register', async t => {
     t.equal(await countRegistrations(id), 1)
   })
 
-  t.test('fifty users at once are all registered', async t => {
+  t.test('registers fifty users concurrently', async t => {
     const { id } = await makeEvent(club.id)
     const people = await Promise.all(Array.from({ length: 50 }, () => person(app)))
     const responses = await Promise.all(people.map(someone => someone.inject('POST', `/events/${id}/register`)))
@@ -110,7 +110,7 @@ t.test('POST /events/:eventId/register', async t => {
 })
 
 t.test('GET /events/registered', async t => {
-  t.test('has the requester\'s own registrations, with event and club', async t => {
+  t.test('returns the registrations of the user, with event and club', async t => {
     const club = await makeClub()
     const plain = await makeClub({ image_url: null })
     const early = await makeEvent(plain.id, { date: '2029-01-01T00:00:00Z', image_url: null })
@@ -118,7 +118,7 @@ t.test('GET /events/registered', async t => {
     for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
       const someone = await person(app, role, { club_id: club.id })
       assertResponse(t, await someone.inject('GET', '/events/registered'), 200, { registrations: [] })
-      // The order is that of the events, not that of the registrations.
+      // Sorted by the date of the event, not of the registration.
       const one = await makeRegistration(someone.id, late.id)
       const two = await makeRegistration(someone.id, early.id)
       await makeRegistration((await person(app)).id, early.id)
@@ -132,7 +132,7 @@ t.test('GET /events/registered', async t => {
     }
   })
 
-  t.test('is sorted by the events\' date descending, ties by id', async t => {
+  t.test('is sorted by event date descending, then by id', async t => {
     const club = await makeClub()
     const someone = await person(app)
     const { ordered, shuffled } = makeIds()
@@ -145,7 +145,7 @@ t.test('GET /events/registered', async t => {
     t.strictSame(ids((await someone.inject('GET', '/events/registered')).json().registrations), expected)
   })
 
-  t.test('is empty for a user who is gone', async t => {
+  t.test('is empty for a deleted user', async t => {
     assertResponse(t, await (await ghost('STUDENT')).inject('GET', '/events/registered'), 200, { registrations: [] })
   })
 })
@@ -156,7 +156,7 @@ t.test('GET /events/:id/registrations', async t => {
   const head = await makeHead(club)
   const admin = await person(app, 'ADMIN')
 
-  t.test('has who registered, the last first', async t => {
+  t.test('returns the registrations, newest first', async t => {
     const { id, title, date } = await makeEvent(club.id)
     const event = { id, title, date }
     for (const someone of [head, admin]) {
@@ -178,7 +178,7 @@ t.test('GET /events/:id/registrations', async t => {
     }
   })
 
-  t.test('ties are broken by id', async t => {
+  t.test('is sorted by id for equal times', async t => {
     const { event } = (await head.inject('POST', '/events', body)).json()
     const { ordered, shuffled } = makeIds()
     const second = (id: string) => ordered.indexOf(id) % 3
@@ -209,7 +209,7 @@ t.test('GET /events/:id/registrations', async t => {
     }
   })
 
-  t.test('is for the head of the event\'s current club, and for admins', async t => {
+  t.test('allows the head of the current club of the event, and admins', async t => {
     const { id } = await makeEvent(club.id)
     const changing = await makeHead(club)
     await app.sql`UPDATE users SET club_id = ${other.id} WHERE id = ${changing.id}`
@@ -225,7 +225,7 @@ t.test('GET /events/:id/registrations', async t => {
       'Not allowed to view registrations for this event')
   })
 
-  t.test('returns 404 for an event that does not exist', async t => {
+  t.test('returns 404 for an unknown event', async t => {
     const { id } = await makeEvent(club.id)
     for (const unknown of unknownPaths(id)) {
       for (const someone of [head, admin]) {
@@ -235,7 +235,7 @@ t.test('GET /events/:id/registrations', async t => {
     }
   })
 
-  t.test('needs an id', async t => {
+  t.test('requires an id', async t => {
     for (const someone of [head, admin]) {
       assertMessage(t, await someone.inject('GET', '/events//registrations'), 400, 'Event ID is required')
     }

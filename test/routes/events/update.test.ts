@@ -22,7 +22,7 @@ t.test('PUT /events/:id', async t => {
     return JSON.parse(JSON.stringify(rows[0]))
   }
 
-  t.test('changes what is given and nothing else', async t => {
+  t.test('changes only the given fields', async t => {
     const cases: [payload: object, changes: object][] = [
       [{}, {}],
       [{ title: 'abc' }, { title: 'abc' }],
@@ -49,25 +49,25 @@ t.test('PUT /events/:id', async t => {
     }
   })
 
-  t.test('keeps an imageUrl that is null', async t => {
+  t.test('keeps an imageUrl of null', async t => {
     const event = await makeEvent(club.id, { image_url: null })
     const response = await head.inject('PUT', `/events/${event.id}/`, { title: 'Still plain' })
     assertResponse(t, response, 200, { event: { ...event, title: 'Still plain', club: clubOf(club) }, message })
   })
 
-  t.test('moves an event to any club that exists', async t => {
+  t.test('moves an event to any club', async t => {
     const event = await makeEvent(club.id)
     const moved = { ...event, clubId: other.id, club: { name: other.name, imageUrl: null } }
     assertResponse(t, await head.inject('PUT', `/events/${event.id}`, { clubId: other.id }), 200,
       { event: moved, message })
-    // It is the other club's event now.
+    // The event now belongs to the other club.
     assertMessage(t, await head.inject('PUT', `/events/${event.id}`, {}), 403, 'Not allowed to modify this event')
     t.equal((await stranger.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
     t.equal((await admin.inject('PUT', `/events/${event.id}`, { clubId: club.id })).statusCode, 200)
     t.strictSame(await find(event.id), event)
   })
 
-  t.test('fails on a club that does not exist', async t => {
+  t.test('returns 500 for an unknown club', async t => {
     const event = await makeEvent(club.id)
     for (const clubId of unknownIds(club.id)) {
       const response = await head.inject('PUT', `/events/${event.id}`, { clubId, title: 'Not to be seen' })
@@ -76,7 +76,7 @@ t.test('PUT /events/:id', async t => {
     t.strictSame(await find(event.id), event)
   })
 
-  t.test('stores the date that is meant', async t => {
+  t.test('stores the date in UTC', async t => {
     const { id } = await makeEvent(club.id)
     for (const [data, date] of dates) {
       const response = await head.inject('PUT', `/events/${id}`, { data })
@@ -84,7 +84,7 @@ t.test('PUT /events/:id', async t => {
     }
   })
 
-  t.test('fails on a date that cannot be read or stored, and changes nothing', async t => {
+  t.test('returns 500 for a date that cannot be parsed or stored, and changes nothing', async t => {
     const event = await makeEvent(club.id)
     for (const data of badDates) {
       const response = await head.inject('PUT', `/events/${event.id}`, { data, title: 'Not to be seen' })
@@ -93,7 +93,7 @@ t.test('PUT /events/:id', async t => {
     t.strictSame(await find(event.id), event)
   })
 
-  t.test('checks every field, and reports each', async t => {
+  t.test('validates every field, and reports each issue', async t => {
     const event = await makeEvent(club.id)
     const cases: typeof invalidFields = [
       ...invalidFields, [{ clubId: null }, 'clubId'], [{ clubId: 1 }, 'clubId'], [{ clubId: ['x'] }, 'clubId'],
@@ -108,7 +108,7 @@ t.test('PUT /events/:id', async t => {
     t.strictSame(await find(event.id), event)
   })
 
-  t.test('is for the head of the event\'s current club, and for admins', async t => {
+  t.test('allows the head of the current club of the event, and admins', async t => {
     const event = await makeEvent(club.id)
     const changing = await makeHead(other)
     const refused = [stranger, changing, await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]
@@ -127,7 +127,7 @@ t.test('PUT /events/:id', async t => {
     }
   })
 
-  t.test('returns 404 for an event that does not exist', async t => {
+  t.test('returns 404 for an unknown event', async t => {
     const { id } = await makeEvent(club.id)
     for (const unknown of unknownPaths(id)) {
       for (const someone of [head, admin, await person(app, 'CLUB_HEAD')]) {
@@ -137,7 +137,7 @@ t.test('PUT /events/:id', async t => {
     }
   })
 
-  t.test('checks the body first, then the event, then the ownership, then what is to be stored', async t => {
+  t.test('checks the body, then the event, then the permission, then the values', async t => {
     const { id } = await makeEvent(club.id)
     assertInvalid(t, await stranger.inject('PUT', `/events/${UNKNOWN}`, { title: '' }), ['title'])
     assertInvalid(t, await stranger.inject('PUT', `/events/${id}`, { title: '' }), ['title'])
@@ -147,7 +147,7 @@ t.test('PUT /events/:id', async t => {
     }
   })
 
-  t.test('the id is a nonempty string', async t => {
+  t.test('rejects an empty id', async t => {
     assertInvalid(t, await admin.inject('PUT', '/events//', {}), ['id'])
   })
 })

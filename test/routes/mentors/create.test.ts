@@ -28,11 +28,11 @@ t.test('POST /mentors creates a mentor', async t => {
     club_id: club.id,
   })
   const again = await admin.inject('POST', '/mentors/', body)
-  t.equal(again.statusCode, 201, 'a second one just alike, and with a trailing slash')
+  t.equal(again.statusCode, 201, 'a duplicate, with a trailing slash')
   t.not(again.json().mentor.id, id)
 })
 
-t.test('POST /mentors takes what its rules allow, as it is given', async t => {
+t.test('POST /mentors stores valid values unchanged', async t => {
   const { id: clubId } = await addClub()
   const body = { name: 'Ada', expertise: 'Mathematics', imageUrl: 'https://example.org', clubId }
   for (const [field, { takes }] of Object.entries(FIELDS)) {
@@ -44,7 +44,7 @@ t.test('POST /mentors takes what its rules allow, as it is given', async t => {
   }
 })
 
-t.test('POST /mentors stores a networkUrl that is absent or null as an empty string', async t => {
+t.test('POST /mentors stores a missing or null networkUrl as an empty string', async t => {
   const { id: clubId } = await addClub()
   for (const networkUrl of [undefined, null]) {
     const response = await admin.inject('POST', '/mentors', {
@@ -56,7 +56,7 @@ t.test('POST /mentors stores a networkUrl that is absent or null as an empty str
   }
 })
 
-t.test('POST /mentors refuses what its rules do not allow', async t => {
+t.test('POST /mentors rejects invalid values', async t => {
   const { id: clubId } = await addClub()
   const body = { name: 'Ada', expertise: 'Mathematics', imageUrl: 'https://example.org', clubId }
   for (const [field, { refuses }] of Object.entries({ ...FIELDS, clubId: NO_CLUB_ID })) {
@@ -68,14 +68,14 @@ t.test('POST /mentors refuses what its rules do not allow', async t => {
   for (const field of ['name', 'expertise', 'clubId']) {
     assertInvalid(t, await admin.inject('POST', '/mentors', { ...body, [field]: undefined }), [field], `no ${field}`)
   }
-  assertInvalid(t, await admin.inject('POST', '/mentors', {}), ['name', 'expertise', 'clubId'], 'every issue is told')
+  assertInvalid(t, await admin.inject('POST', '/mentors', {}), ['name', 'expertise', 'clubId'], 'every issue')
   const bad = { name: '', expertise: 'x', clubId: 5, imageUrl: 'x', networkUrl: 5 }
-  assertInvalid(t, await admin.inject('POST', '/mentors', bad), Object.keys(bad), 'every issue is told')
+  assertInvalid(t, await admin.inject('POST', '/mentors', bad), Object.keys(bad), 'every issue')
   const [{ count } = {}] = await app.sql`SELECT count(*)::int FROM mentors WHERE club_id = ${clubId}`
   t.equal(count, 0, 'nothing is stored')
 })
 
-t.test('POST and PUT want an object', async t => {
+t.test('POST and PUT require an object', async t => {
   const headers = bearerOfJson(admin.token)
   for (const [method, url] of [['POST', '/mentors'], ['PUT', `/mentors/${await addMentor()}`]] as const) {
     for (const body of ['[]', 'null', '"Ada"', '5', 'true', '[{"name":"Ada"}]']) {
@@ -85,7 +85,7 @@ t.test('POST and PUT want an object', async t => {
   assertInvalid(t, await admin.inject('POST', '/mentors'), [''], 'POST without a body')
 })
 
-t.test('POST /mentors wants an imageUrl', async t => {
+t.test('POST /mentors requires an imageUrl', async t => {
   const { id: clubId } = await addClub()
   const message = 'All fields are required'
   const body = { name: 'Ada', expertise: 'Mathematics', clubId }
@@ -95,7 +95,7 @@ t.test('POST /mentors wants an imageUrl', async t => {
   assertInvalid(t, await admin.inject('POST', '/mentors', { ...body, name: '' }), ['name'], 'after validation')
 })
 
-t.test('POST /mentors fails for an unknown club', async t => {
+t.test('POST /mentors returns 500 for an unknown club', async t => {
   const { id } = await addClub()
   const body = { name: 'Ada', expertise: 'Mathematics', imageUrl: 'https://example.org' }
   for (const clubId of [randomUUID(), 'not-a-uuid', ' ', LONG, id.toUpperCase(), `${id} `]) {
@@ -104,7 +104,7 @@ t.test('POST /mentors fails for an unknown club', async t => {
   }
 })
 
-t.test('a lone surrogate in text is replaced or refused', async t => {
+t.test('A lone surrogate in text is replaced or rejected', async t => {
   const { id: clubId } = await addClub()
   const response = await admin.inject('POST', '/mentors', {
     name: 'Ada \ud800', expertise: 'Mathematics', imageUrl: 'https://example.org', clubId,

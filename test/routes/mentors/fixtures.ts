@@ -47,7 +47,7 @@ export async function stored (id: string) {
 export const NUL = '\0'
 export const LONG = 'x'.repeat(10_240)
 
-/** Values that a field takes, and values that it refuses, on create and on update. */
+/** Valid and invalid values of each field, for create and update. */
 export const FIELDS: Record<string, { takes: unknown[], refuses: unknown[] }> = {
   name: {
     takes: ['A', ' ', LONG, 'Zoë 😀', '\'"; --', '\ufeff'],

@@ -34,13 +34,13 @@ t.test('POST /mentors/:mentorId/like counts the likes of this mentor only', asyn
   t.equal((await likesOf(bob)).length, 4)
 })
 
-t.test('POST /mentors/:mentorId/like takes an empty JSON body for none', async t => {
+t.test('POST /mentors/:mentorId/like accepts an empty JSON body', async t => {
   const [id, { token }] = [await addMentor(), await person(app)]
   const headers = bearerOfJson(token)
   t.equal((await inject(app, 'POST', `/mentors/${id}/like`, undefined, headers)).json().liked, true)
 })
 
-t.test('POST /mentors/:mentorId/like does not find an unknown mentor', async t => {
+t.test('POST /mentors/:mentorId/like returns 404 for an unknown mentor', async t => {
   const someone = await person(app)
   for (const id of [...unknownPaths(await addMentor()), '']) {
     const response = await someone.inject('POST', `/mentors/${id}/like`)
@@ -48,7 +48,7 @@ t.test('POST /mentors/:mentorId/like does not find an unknown mentor', async t =
   }
 })
 
-t.test('POST /mentors/:mentorId/like fails for a user who is gone', async t => {
+t.test('POST /mentors/:mentorId/like returns 500 for a deleted user', async t => {
   const [id, someone] = [await addMentor(), await person(app)]
   await app.sql`DELETE FROM users WHERE id = ${someone.id}`
   const response = await someone.inject('POST', `/mentors/${id}/like`)
@@ -56,7 +56,7 @@ t.test('POST /mentors/:mentorId/like fails for a user who is gone', async t => {
   t.strictSame(await likesOf(id), [])
 })
 
-t.test('a token without a user id is not enough to like', async t => {
+t.test('POST /mentors/:mentorId/like returns 401 for a token without a user id', async t => {
   const headers = { authorization: `Bearer ${app.jwt.sign({ role: 'STUDENT' } as never)}` }
   for (const [method, url] of [
     ['POST', `/mentors/${await addMentor()}/like`],
@@ -68,31 +68,31 @@ t.test('a token without a user id is not enough to like', async t => {
   }
 })
 
-t.test('50 parallel toggles of one user neither fail nor miscount', async t => {
+t.test('50 concurrent toggles of one user neither fail nor miscount', async t => {
   const [id, someone] = [await addMentor(), await person(app)]
   const responses = await Promise.all(numbers(1, 50).map(() => someone.inject('POST', `/mentors/${id}/like`)))
   t.strictSame(responses.map(({ statusCode }) => statusCode), Array(50).fill(200))
   const outcomes = responses.map(response => response.json())
-  t.equal(outcomes.filter(({ liked }) => liked).length, 25, 'every like is followed by an unlike')
-  t.ok(outcomes.every(({ likeCount }) => likeCount === 0 || likeCount === 1), 'and nobody else is counted')
+  t.equal(outcomes.filter(({ liked }) => liked).length, 25, 'likes and unlikes alternate')
+  t.ok(outcomes.every(({ likeCount }) => likeCount === 0 || likeCount === 1), 'only this user is counted')
   t.strictSame(await likesOf(id), [])
 })
 
-t.test('50 parallel likes of different users neither fail nor miscount', async t => {
+t.test('50 concurrent likes of different users neither fail nor miscount', async t => {
   const [id, fans] = [await addMentor(), await people(50)]
   const toggle = async (liked: boolean) => {
     const responses = await Promise.all(fans.map(fan => fan.inject('POST', `/mentors/${id}/like`)))
     t.ok(responses.every(response => response.statusCode === 200 && response.json().liked === liked))
     return responses.map(response => response.json().likeCount as number).sort((a, b) => a - b)
   }
-  // Counted after the write, and so at the earliest when it is one of as many.
+  // Each count is read after its own write, so the nth like counts at least n.
   t.ok((await toggle(true)).every((count, i) => count > i && count <= 50))
   t.strictSame(await likesOf(id), fans.map(fan => fan.id).sort())
   t.ok((await toggle(false)).every((count, i) => count >= 0 && count <= i))
   t.strictSame(await likesOf(id), [])
 })
 
-t.test('toggles in parallel with the deletion of the mentor come before it, or find no mentor', async t => {
+t.test('Toggles concurrent with the deletion of the mentor succeed before it, or are a 404', async t => {
   const allowed = ['200 Mentor liked successfully', '200 Mentor unliked successfully', '404 Mentor not found']
   for (let round = 0; round < 5; round++) {
     const [id, fans] = [await addMentor(), await people(20)]
@@ -110,7 +110,7 @@ t.test('toggles in parallel with the deletion of the mentor come before it, or f
   }
 })
 
-t.test('a like that comes while the mentor is being deleted finds no mentor', async t => {
+t.test('A like during the deletion of the mentor is a 404', async t => {
   const [id, someone] = [await addMentor(), await person(app)]
   const { like } = await app.sql.begin(async sql => {
     await sql`DELETE FROM mentors WHERE id = ${id}`

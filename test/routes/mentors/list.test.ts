@@ -11,7 +11,7 @@ t.test('GET /mentors without a mentor is an empty list', async t => {
   t.equal(response.headers['cache-control'], 'public, s-maxage=300, stale-while-revalidate=600')
 })
 
-t.test('GET /mentors shows the profile of every mentor to anyone', async t => {
+t.test('GET /mentors returns the profile of every mentor to anyone', async t => {
   const fresh = await build(t)
   const club = await addClub({ name: 'Chess', image_url: 'https://example.org/chess.png' }, fresh)
   const plain = await addClub({ name: 'Go' }, fresh)
@@ -48,12 +48,12 @@ t.test('GET /mentors shows the profile of every mentor to anyone', async t => {
   t.equal(response.headers['cache-control'], 'public, s-maxage=300, stale-while-revalidate=600')
   t.match(response.headers['content-type'], /^application\/json/)
   assertResponse(t, await inject(fresh, 'GET', '/mentors/'), 200, { mentors }, 'with a trailing slash')
-  assertResponse(t, await inject(fresh, 'GET', '/mentors?name=Bob&page=2'), 200, { mentors }, 'there is no query')
+  assertResponse(t, await inject(fresh, 'GET', '/mentors?name=Bob&page=2'), 200, { mentors }, 'with a query')
   assertResponse(t, await inject(fresh, 'GET', '/mentors', undefined, { authorization: 'Bearer x' }), 200, { mentors },
     'a token does not matter')
 })
 
-t.test('GET /mentors orders by name, then id', async t => {
+t.test('GET /mentors is sorted by name, then by id', async t => {
   const fresh = await build(t)
   const club = await addClub({}, fresh)
   const id = (n: number) => `00000000-0000-7000-8000-00000000000${n}`
@@ -64,7 +64,7 @@ t.test('GET /mentors orders by name, then id', async t => {
   t.strictSame(mentors.map((mentor: { id: string }) => mentor.id), [2, 3, 5, 4, 6, 1].map(id))
 })
 
-t.test('GET /mentors/liked shows the profiles of the mentors that one likes', async t => {
+t.test('GET /mentors/liked returns the mentors that the user likes', async t => {
   const club = await addClub({ image_url: 'https://example.org/club.png' })
   const plain = await addClub()
   const ada = await addMentor({ club_id: club.id })

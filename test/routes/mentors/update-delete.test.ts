@@ -6,7 +6,7 @@ import { assertInvalid, assertResponse, shown, unknownPaths } from '../../assert
 import { bearerOfJson, inject, person } from '../../helper.ts'
 import { addClub, addMentor, admin, app, FIELDS, like, likesOf, LONG, NO_CLUB_ID, stored } from './fixtures.ts'
 
-t.test('PUT /mentors/:id changes what it is given and nothing else', async t => {
+t.test('PUT /mentors/:id changes only the given fields', async t => {
   const [club, other] = [await addClub({ image_url: 'https://example.org/club.png' }), await addClub()]
   const id = await addMentor({ club_id: club.id, network_url: 'ada' })
   await like(id, admin)
@@ -38,7 +38,7 @@ t.test('PUT /mentors/:id changes what it is given and nothing else', async t => 
   assertResponse(t,
     await admin.inject('PUT', `/mentors/${id}`, { id: randomUUID(), likeCount: 9, club: { name: 'x' } }),
     200, { mentor }, 'unknown fields')
-  t.strictSame(await likesOf(id), [admin.id], 'its likes stay')
+  t.strictSame(await likesOf(id), [admin.id], 'likes are kept')
 })
 
 t.test('PUT /mentors/:id changes only this mentor', async t => {
@@ -47,11 +47,11 @@ t.test('PUT /mentors/:id changes only this mentor', async t => {
   t.match(await stored(bob), { name: 'Bob', network_url: '' })
 })
 
-t.test('PUT /mentors/:id takes what its rules allow, as it is given', async t => {
+t.test('PUT /mentors/:id stores valid values unchanged', async t => {
   const before = { name: 'Before', expertise: 'Before', image_url: 'https://example.org/old', network_url: 'old' }
   for (const [field, { takes }] of Object.entries(FIELDS)) {
     for (const value of takes) {
-      // Has another value in every field, so that each update is a change, to null too.
+      // A row that differs in every field, so that each update changes it.
       const id = await addMentor(before)
       const response = await admin.inject('PUT', `/mentors/${id}`, { [field]: value })
       t.equal(response.statusCode, 200, `${field} ${shown(value)}`)
@@ -60,7 +60,7 @@ t.test('PUT /mentors/:id takes what its rules allow, as it is given', async t =>
   }
 })
 
-t.test('PUT /mentors/:id refuses what its rules do not allow', async t => {
+t.test('PUT /mentors/:id rejects invalid values', async t => {
   const id = await addMentor()
   const before = await stored(id)
   for (const [field, { refuses }] of Object.entries({ ...FIELDS, clubId: NO_CLUB_ID })) {
@@ -70,20 +70,20 @@ t.test('PUT /mentors/:id refuses what its rules do not allow', async t => {
     }
   }
   assertInvalid(t, await admin.inject('PUT', `/mentors/${id}`, { name: '', expertise: 'x', imageUrl: null, clubId: 5 }),
-    ['name', 'expertise', 'imageUrl', 'clubId'], 'every issue is told')
-  assertInvalid(t, await admin.inject('PUT', `/mentors/${randomUUID()}`, { name: '' }), ['name'], 'whatever the id')
+    ['name', 'expertise', 'imageUrl', 'clubId'], 'every issue')
+  assertInvalid(t, await admin.inject('PUT', `/mentors/${randomUUID()}`, { name: '' }), ['name'], 'for any id')
   assertInvalid(t, await admin.inject('PUT', '/mentors//', {}), ['id'], 'an empty id')
-  t.strictSame(await stored(id), before, 'nothing changes')
+  t.strictSame(await stored(id), before, 'unchanged')
 })
 
-t.test('PUT /mentors/:id fails for a null networkUrl', async t => {
+t.test('PUT /mentors/:id returns 500 for a null networkUrl', async t => {
   const id = await addMentor({ network_url: 'ada' })
   const response = await admin.inject('PUT', `/mentors/${id}`, { name: 'Bob', networkUrl: null })
   assertResponse(t, response, 500, { message: 'Error updating mentor' })
-  t.match(await stored(id), { name: 'Ada', network_url: 'ada' }, 'nothing changes')
+  t.match(await stored(id), { name: 'Ada', network_url: 'ada' }, 'unchanged')
 })
 
-t.test('PUT /mentors/:id fails for an unknown mentor', async t => {
+t.test('PUT /mentors/:id returns 500 for an unknown mentor', async t => {
   const message = 'Error updating mentor'
   for (const id of unknownPaths(await addMentor())) {
     assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, {}), 500, { message }, shown(id))
@@ -91,13 +91,13 @@ t.test('PUT /mentors/:id fails for an unknown mentor', async t => {
   }
 })
 
-t.test('PUT /mentors/:id fails for an unknown club', async t => {
+t.test('PUT /mentors/:id returns 500 for an unknown club', async t => {
   const id = await addMentor()
   for (const clubId of [randomUUID(), 'not-a-uuid', LONG, (await addClub()).id.toUpperCase()]) {
     const response = await admin.inject('PUT', `/mentors/${id}`, { name: 'Bob', clubId })
     assertResponse(t, response, 500, { message: 'Error updating mentor' }, shown(clubId))
   }
-  t.equal((await stored(id))?.name, 'Ada', 'nothing changes')
+  t.equal((await stored(id))?.name, 'Ada', 'unchanged')
 })
 
 t.test('DELETE /mentors/:id deletes the mentor and its likes, and no others', async t => {
@@ -116,13 +116,13 @@ t.test('DELETE /mentors/:id deletes the mentor and its likes, and no others', as
   assertResponse(t, await admin.inject('DELETE', `/mentors/${ada}`), 500, { message: 'Error deleting mentor' }, 'once')
 })
 
-t.test('DELETE /mentors/:id takes an empty JSON body for none, and a trailing slash', async t => {
+t.test('DELETE /mentors/:id accepts an empty JSON body and a trailing slash', async t => {
   const headers = bearerOfJson(admin.token)
   const response = await inject(app, 'DELETE', `/mentors/${await addMentor()}/`, undefined, headers)
   assertResponse(t, response, 200, { message: 'Mentor deleted successfully' })
 })
 
-t.test('DELETE /mentors/:id fails for an unknown id, and refuses an empty one', async t => {
+t.test('DELETE /mentors/:id returns 500 for an unknown id, and rejects an empty one', async t => {
   const id = await addMentor()
   for (const unknown of [...unknownPaths(id), 'liked']) {
     const response = await admin.inject('DELETE', `/mentors/${unknown}`)

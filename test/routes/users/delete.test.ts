@@ -5,7 +5,7 @@ import { assertInvalid, assertMessage, unknownPaths } from '../../assertions.ts'
 import { bearerOfJson, inject, person, type Person } from '../../helper.ts'
 import { admin, app, register, storeBlog, storeClub, storedUser, storeEvent, storeMentor } from './fixtures.ts'
 
-t.test('DELETE /users/:id removes a user, a club head or a member too', async t => {
+t.test('DELETE /users/:id deletes a user, also a club head or a member', async t => {
   for (const role of ROLES) {
     const user = await person(app, role)
     const clubId = await storeClub({ club_head_id: user.id })
@@ -18,20 +18,20 @@ t.test('DELETE /users/:id removes a user, a club head or a member too', async t 
   }
 })
 
-t.test('DELETE /users/:id takes an empty JSON body for none', async t => {
+t.test('DELETE /users/:id accepts an empty JSON body', async t => {
   const user = await person(app)
   const headers = bearerOfJson(admin.token)
   const response = await inject(app, 'DELETE', `/users/${user.id}`, undefined, headers)
   assertMessage(t, response, 200, 'User deleted successfully')
 })
 
-t.test('DELETE /users/:id does not guard against deleting oneself', async t => {
+t.test('DELETE /users/:id lets admins delete themselves', async t => {
   const me = await person(app, 'ADMIN')
   assertMessage(t, await me.inject('DELETE', `/users/${me.id}`), 200, 'User deleted successfully')
   assertMessage(t, await me.inject('DELETE', `/users/${me.id}`), 404, 'User not found')
 })
 
-t.test('DELETE /users/:id is refused while blogs or registrations point at the user; likes go along', async t => {
+t.test('DELETE /users/:id returns 500 while blogs or registrations reference the user; likes are deleted', async t => {
   const clubId = await storeClub()
   const mentorId = await storeMentor(clubId)
   const other = await person(app)
@@ -48,7 +48,7 @@ t.test('DELETE /users/:id is refused while blogs or registrations point at the u
     const related = await relate(user)
     assertMessage(t, await admin.inject('DELETE', `/users/${user.id}`), 500, 'Error deleting user')
     t.ok(await storedUser(user.id))
-    t.equal(await likes(), 2, 'the like is still there')
+    t.equal(await likes(), 2, 'the like is kept')
 
     await app.sql`DELETE FROM blogs WHERE id = ${related}`
     await app.sql`DELETE FROM event_registrations WHERE id = ${related}`
@@ -57,7 +57,7 @@ t.test('DELETE /users/:id is refused while blogs or registrations point at the u
   }
 })
 
-t.test('DELETE /users/:id never fails while the mentors whom they like are deleted, and liked', async t => {
+t.test('DELETE /users/:id does not deadlock with likes and deletions of mentors', async t => {
   const clubId = await storeClub()
   for (let round = 0; round < 10; round++) {
     const users = await Promise.all(Array.from({ length: 4 }, () => person(app)))
@@ -78,7 +78,7 @@ t.test('DELETE /users/:id never fails while the mentors whom they like are delet
   }
 })
 
-t.test('DELETE /users/:id of an id that no user has is 404', async t => {
+t.test('DELETE /users/:id returns 404 for an unknown id', async t => {
   const { id } = await person(app)
   for (const unknown of unknownPaths(id)) {
     assertMessage(t, await admin.inject('DELETE', `/users/${unknown}`), 404, 'User not found', unknown.slice(0, 50))

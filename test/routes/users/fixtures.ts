@@ -14,7 +14,7 @@ export const PAST = '2020-02-03T04:05:06.780Z'
 
 export const admin = await person(app, 'ADMIN')
 
-/** Stores a row; returns its id. */
+/** Inserts a row. Returns its id. */
 export async function store (table: string, fields: Fields, { sql } = app) {
   const [row] = await sql`INSERT INTO ${sql(table)} ${sql(fields)} RETURNING id`
   return row!.id as string
@@ -40,7 +40,7 @@ export async function storedUser (id: string) {
   return row
 }
 
-/** A user as the profile update answers: every field, and the club. */
+/** A user as the profile update returns it: every field, and the club. */
 export async function profile (id: string, club: { name: string } | null = null) {
   const row = await storedUser(id)
   const { email, password, role } = row!

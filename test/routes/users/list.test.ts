@@ -7,7 +7,7 @@ import {
   admin, app, type Fields, PAST, register, store, storeBlog, storeClub, storeEvent, storeMentor,
 } from './fixtures.ts'
 
-t.test('GET /users lists every user, with club and real counts', async t => {
+t.test('GET /users lists every user, with club and counts', async t => {
   const clubId = await storeClub({ name: 'Chess' })
   const ada = await person(app, 'CLUB_HEAD', {
     club_id: clubId, created_at: PAST, idp_id: 'idp-1', avatar: 'https://x.org/ada', password: 'secret hash',
@@ -50,7 +50,7 @@ t.test('GET /users lists every user, with club and real counts', async t => {
   t.notMatch(response.body, 'secret hash')
 })
 
-t.test('GET /users is newest first, of the same instant by id, and not in pages', async t => {
+t.test('GET /users is sorted by newest, then by id, and has no pages', async t => {
   const app = await build(t)
   const [oldest, first, second, third, newest] = Array.from({ length: 5 }, () => randomUUID()).sort()
   const at = '2036-01-31T09:30:00.000Z'
@@ -73,7 +73,7 @@ t.test('GET /users is newest first, of the same instant by id, and not in pages'
   }
 })
 
-t.test('GET /users/analytics of an empty platform is all nothing', async t => {
+t.test('GET /users/analytics is empty on an empty database', async t => {
   const app = await build(t)
   const headers = bearer(app.issueToken({ id: randomUUID(), role: 'ADMIN' }))
   const response = await inject(app, 'GET', '/users/analytics', undefined, headers)
@@ -91,7 +91,7 @@ t.test('GET /users/analytics of an empty platform is all nothing', async t => {
   })
 })
 
-t.test('GET /users/analytics counts what there is, and omits roles that nobody has', async t => {
+t.test('GET /users/analytics counts rows, and omits roles without users', async t => {
   const app = await build(t)
   const ada = await person(app, 'ADMIN')
   const bob = await person(app, 'STUDENT', { first_name: 'Bob', last_name: 'Ross' })
@@ -147,9 +147,9 @@ t.test('GET /users/analytics counts what there is, and omits roles that nobody h
   ])
 })
 
-t.test('GET /users/analytics shows the ten latest registrations, of the same instant by id', async t => {
+t.test('GET /users/analytics has the ten latest registrations, sorted by time, then by id', async t => {
   const app = await build(t)
-  // It would hide a missing ORDER BY.
+  // An index scan would hide a missing ORDER BY.
   await app.sql`DROP INDEX event_registrations_newest`
   const clubId = await storeClub({}, app)
   const eventId = await storeEvent(clubId, {}, app)
@@ -161,7 +161,7 @@ t.test('GET /users/analytics shows the ten latest registrations, of the same ins
     return recentRegistrations.map(({ id }: Fields) => id)
   }
 
-  // The ids alone would put the oldest first. The tie is longer than the list.
+  // Sorted by id alone, the oldest would come first. More rows tie than the list shows.
   const ids = Array.from({ length: 14 }, () => randomUUID()).sort()
   const [oldest, ...tied] = ids.slice(0, 12)
   const [late, latest] = ids.slice(12)

@@ -7,7 +7,7 @@ import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } fro
 import { bearer, bearerOfJson, inject, person } from '../../helper.ts'
 import { admin, app, PAST, profile, storeClub, storedUser } from './fixtures.ts'
 
-t.test('PUT /users/:userId/role changes any role to any, and answers the user', async t => {
+t.test('PUT /users/:userId/role changes any role to any other, and returns the user', async t => {
   const clubId = await storeClub({ name: 'Sailing' })
   for (const from of ROLES) {
     for (const newRole of ROLES) {
@@ -32,12 +32,12 @@ t.test('PUT /users/:userId/role changes any role to any, and answers the user', 
   }
 })
 
-t.test('PUT /users/:userId/role returns null for no club', async t => {
+t.test('PUT /users/:userId/role returns null without a club', async t => {
   const user = await person(app)
   t.equal((await admin.inject('PUT', `/users/${user.id}/role`, { newRole: 'ADMIN' })).json().user.club, null)
 })
 
-t.test('PUT /users/:userId/role leaves membership and club leadership alone', async t => {
+t.test('PUT /users/:userId/role does not change membership and club leadership', async t => {
   const head = await person(app, 'CLUB_HEAD')
   const clubId = await storeClub({ club_head_id: head.id })
   await app.sql`UPDATE users SET club_id = ${clubId} WHERE id = ${head.id}`
@@ -48,7 +48,7 @@ t.test('PUT /users/:userId/role leaves membership and club leadership alone', as
   t.equal(club?.club_head_id, head.id)
 })
 
-t.test('A token issued before a change of role keeps its role; the next sign-in has the new one', async t => {
+t.test('An issued token keeps its role; the next sign-in gets the new one', async t => {
   const account = { email: `${randomUUID()}@example.org`, password: 'long enough' }
   const names = { firstName: 'Ada', lastName: 'Lovelace' }
   const { user, token } = (await inject(app, 'POST', '/auth/register', { ...account, ...names })).json()
@@ -61,7 +61,7 @@ t.test('A token issued before a change of role keeps its role; the next sign-in 
   t.equal((await inject(app, 'GET', '/users', undefined, bearer(login.token))).statusCode, 200)
 })
 
-t.test('PUT /users/:userId/role checks newRole', async t => {
+t.test('PUT /users/:userId/role validates newRole', async t => {
   const user = await person(app)
   const bodies = [{}, { role: 'ADMIN' }, ...['admin', '', ' ADMIN', 'GUEST', null, 5, true, [], ['ADMIN'], {}]
     .map(newRole => ({ newRole }))]
@@ -77,7 +77,7 @@ t.test('PUT /users/:userId/role checks newRole', async t => {
   t.equal((await storedUser(user.id))?.role, 'STUDENT')
 })
 
-t.test('PUT /users/:userId/role of one\'s own id is refused, whatever the role', async t => {
+t.test('PUT /users/:userId/role rejects the id of the admin who sends it, whatever the role', async t => {
   const me = await person(app, 'ADMIN')
   const gone = await person(app, 'ADMIN')
   await app.sql`DELETE FROM users WHERE id = ${gone.id}`
@@ -89,7 +89,7 @@ t.test('PUT /users/:userId/role of one\'s own id is refused, whatever the role',
   t.equal((await storedUser(me.id))?.role, 'ADMIN')
 })
 
-t.test('PUT /users/:userId/role of an id that no user has is Error changing role', async t => {
+t.test('PUT /users/:userId/role returns 500 for an unknown id', async t => {
   const me = await person(app, 'ADMIN')
   for (const unknown of unknownPaths(me.id)) {
     const response = await me.inject('PUT', `/users/${unknown}/role`, { newRole: 'STUDENT' })
@@ -98,7 +98,7 @@ t.test('PUT /users/:userId/role of an id that no user has is Error changing role
   t.equal((await storedUser(me.id))?.role, 'ADMIN', 'nor is it a way to change one\'s own')
 })
 
-t.test('PUT /users/:userId/club sets membership only', async t => {
+t.test('PUT /users/:userId/club changes only the membership', async t => {
   for (const role of ROLES) {
     const head = await person(app, 'CLUB_HEAD')
     const name = `Club ${randomUUID()}`
@@ -129,14 +129,14 @@ t.test('PUT /users/:userId/club sets membership only', async t => {
       club: { name },
     })
     t.match(updatedAt, DATE_TIME)
-    t.ok(updatedAt > PAST, 'updatedAt moves')
+    t.ok(updatedAt > PAST, 'updatedAt advances')
     t.strictSame(response.json().user, await profile(user.id, { name }))
     const [club] = await app.sql`SELECT club_head_id FROM clubs WHERE id = ${clubId}`
     t.equal(club?.club_head_id, head.id)
   }
 })
 
-t.test('PUT /users/:userId/club works for oneself, and again', async t => {
+t.test('PUT /users/:userId/club accepts the id of the admin who sends it, and is idempotent', async t => {
   const me = await person(app, 'ADMIN')
   const clubId = await storeClub()
   for (const time of ['first', 'second']) {
@@ -145,7 +145,7 @@ t.test('PUT /users/:userId/club works for oneself, and again', async t => {
   }
 })
 
-t.test('PUT /users/:userId/club checks clubId', async t => {
+t.test('PUT /users/:userId/club validates clubId', async t => {
   const clubId = await storeClub()
   const user = await person(app, 'STUDENT', { club_id: clubId })
   const bodies = [{}, { club: clubId }, ...['', null, 5, false, [], [clubId], {}, '\0'].map(clubId => ({ clubId }))]
@@ -161,7 +161,7 @@ t.test('PUT /users/:userId/club checks clubId', async t => {
   t.equal((await storedUser(user.id))?.club_id, clubId)
 })
 
-t.test('PUT /users/:userId/club fails for a user or a club that is none', async t => {
+t.test('PUT /users/:userId/club returns 500 for an unknown user or club', async t => {
   const clubId = await storeClub()
   const user = await person(app)
   const before = await storedUser(user.id)
@@ -176,7 +176,7 @@ t.test('PUT /users/:userId/club fails for a user or a club that is none', async 
   t.strictSame(await storedUser(user.id), before)
 })
 
-t.test('DELETE /users/:userId/club is a validation error, for whomever', async t => {
+t.test('DELETE /users/:userId/club is a validation error, for any id', async t => {
   const clubId = await storeClub()
   const member = await person(app, 'STUDENT', { club_id: clubId })
   const headers = bearerOfJson(admin.token)

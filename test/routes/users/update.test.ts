@@ -6,7 +6,7 @@ import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } fro
 import { bearerOfJson, inject, person } from '../../helper.ts'
 import { admin, app, type Fields, PAST, profile, register, storeClub, storedUser, storeEvent } from './fixtures.ts'
 
-t.test('PUT /users/:id returns every field of the user, password and idpId too, with the club', async t => {
+t.test('PUT /users/:id returns every field of the user, including password and idpId, and the club', async t => {
   const clubId = await storeClub({ name: 'Go' })
   const user = await person(app, 'CLUB_HEAD', {
     password: 'the hash', idp_id: 'idp-2', avatar: 'https://x.org/u', created_at: PAST, updated_at: PAST,
@@ -28,17 +28,17 @@ t.test('PUT /users/:id returns every field of the user, password and idpId too, 
     club: { name: 'Go' },
   })
   t.match(updatedAt, DATE_TIME)
-  t.ok(updatedAt > PAST, 'updatedAt moves')
+  t.ok(updatedAt > PAST, 'updatedAt advances')
   t.strictSame(response.json().user, await profile(user.id, { name: 'Go' }))
 })
 
-t.test('PUT /users/:id returns null for what the user has not', async t => {
+t.test('PUT /users/:id returns null for fields without a value', async t => {
   const user = await person(app)
   const { user: { idpId, avatar, clubId, club } } = (await admin.inject('PUT', `/users/${user.id}`, {})).json()
   t.strictSame({ idpId, avatar, clubId, club }, { idpId: null, avatar: null, clubId: null, club: null })
 })
 
-t.test('PUT /users/:id takes an empty object, and leaves what is omitted and all that is not named', async t => {
+t.test('PUT /users/:id accepts an empty object, and leaves omitted fields unchanged', async t => {
   const clubId = await storeClub({ name: 'Rowing' })
   const user = await person(app, 'STUDENT', { password: 'the hash', club_id: clubId, created_at: PAST })
   const { updatedAt: _, ...before } = await profile(user.id, { name: 'Rowing' })
@@ -56,7 +56,7 @@ t.test('PUT /users/:id takes an empty object, and leaves what is omitted and all
   }
 })
 
-/** Each rule for a field on both sides of its bound. */
+/** Values at both bounds of each rule. */
 const RULES: [string, unknown[], unknown[]][] = [
   ['firstName', ['B', ' ', '0', '😀', 'x'.repeat(10_000)], ['', null, 0, 5, false, [], ['B'], {}, 'a\0b']],
   ['lastName', ['R', ' ', '0', '漢', '<b>'], ['', null, 0, 5, true, [], ['R'], {}, '\0']],
@@ -67,7 +67,7 @@ const RULES: [string, unknown[], unknown[]][] = [
 ]
 
 for (const [field, good, bad] of RULES) {
-  t.test(`PUT /users/:id changes ${field} alone, as supplied, and checks it`, async t => {
+  t.test(`PUT /users/:id changes only ${field}, and validates it`, async t => {
     const user = await person(app, 'STUDENT', { created_at: PAST, updated_at: PAST })
     for (const value of good) {
       const { updatedAt: before, ...expected } = { ...await profile(user.id), [field]: value }
@@ -93,7 +93,7 @@ t.test('PUT /users/:id stores a lone surrogate as U+FFFD', async t => {
   t.strictSame([response.statusCode, firstName, lastName], [200, '\ufffd', 'a\ufffdb'])
 })
 
-t.test('PUT /users/:id reports every issue, and wants an object', async t => {
+t.test('PUT /users/:id reports every issue, and requires an object', async t => {
   const { id } = await person(app)
   const body = { firstName: '', lastName: '', email: '', clubId: 5 }
   assertInvalid(t, await admin.inject('PUT', `/users/${id}`, body), ['clubId', 'email', 'firstName', 'lastName'])
@@ -103,7 +103,7 @@ t.test('PUT /users/:id reports every issue, and wants an object', async t => {
   }
 })
 
-t.test('PUT /users/:id sets the club, keeps it when omitted, and clears it by null', async t => {
+t.test('PUT /users/:id sets the club, keeps it when omitted, and clears it with null', async t => {
   const [chess, rowing] = [await storeClub({ name: 'Chess II' }), await storeClub({ name: 'Rowing II' })]
   const user = await person(app)
   const steps: [Fields, string | null, { name: string } | null][] = [
@@ -123,7 +123,7 @@ t.test('PUT /users/:id sets the club, keeps it when omitted, and clears it by nu
   }
 })
 
-t.test('PUT /users/:id with a club that is none fails, with no id at all is invalid; both change nothing', async t => {
+t.test('PUT /users/:id returns 500 for an unknown club, 400 for an invalid one, and changes nothing', async t => {
   const clubId = await storeClub()
   const user = await person(app, 'STUDENT', { club_id: clubId })
   const before = await storedUser(user.id)
@@ -138,7 +138,7 @@ t.test('PUT /users/:id with a club that is none fails, with no id at all is inva
   t.strictSame(await storedUser(user.id), before)
 })
 
-t.test('PUT /users/:id with the email of another fails, and changes nothing; with one\'s own it does not', async t => {
+t.test('PUT /users/:id returns 500 for the email of another user, but accepts an unchanged one', async t => {
   const [user, other] = [await person(app), await person(app)]
   const before = await storedUser(user.id)
   const response = await admin.inject('PUT', `/users/${user.id}`, { firstName: 'Bob', email: other.email })
@@ -147,7 +147,7 @@ t.test('PUT /users/:id with the email of another fails, and changes nothing; wit
   t.equal((await admin.inject('PUT', `/users/${user.id}`, { email: user.email })).statusCode, 200)
 })
 
-t.test('PUT /users/:id of an id that no user has is 404, after the body is checked', async t => {
+t.test('PUT /users/:id returns 404 for an unknown id, after validation', async t => {
   const { id } = await person(app)
   const before = await storedUser(id)
   for (const unknown of unknownPaths(id)) {
@@ -160,7 +160,7 @@ t.test('PUT /users/:id of an id that no user has is 404, after the body is check
   t.strictSame(await storedUser(id), before)
 })
 
-t.test('A value of a wrong type is one issue', async t => {
+t.test('A value of the wrong type is one issue', async t => {
   const { id } = await person(app)
   for (const [url, body] of [['', { clubId: 5 }], ['/role', { newRole: 5 }], ['/club', { clubId: 5 }]] as const) {
     const { errors } = (await admin.inject('PUT', `/users/${id}${url}`, body)).json()
@@ -168,7 +168,7 @@ t.test('A value of a wrong type is one issue', async t => {
   }
 })
 
-t.test('Nothing but the two updates ever shows a password', async t => {
+t.test('Only the two updates return a password', async t => {
   const user = await person(app, 'STUDENT', { password: 'the hash' })
   const clubId = await storeClub({ club_head_id: user.id })
   await register(user, await storeEvent(clubId))
