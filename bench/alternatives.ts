@@ -7,7 +7,7 @@ import { run, type Server, source, startServer } from './programs.ts'
 
 const FOLDERS = { [EXPRESS]: 'alternatives/express-prisma', [FASTIFY]: 'alternatives/fastify-pg' }
 
-/** Installs the packages of both alternatives into their own folders, unless they are there, and builds them. */
+/** Installs and builds both alternatives in their folders, unless that was done before. */
 export async function installAlternatives () {
   await Promise.all(Object.values(FOLDERS).map(async folder => {
     const cwd = source(folder)
@@ -16,8 +16,8 @@ export async function installAlternatives () {
     const wanted = (await Promise.all(inputs)).join('')
     const mark = `${cwd}/node_modules/.installed`
     if (await readFile(mark, 'utf8').catch(() => '') === wanted) return
-    // They need no install script, nor the Node.js of a part of Prisma that is not used. The environment may name a
-    // registry.
+    // No package needs its install script. Prisma declares engines for parts that are not used. The environment may
+    // configure a registry.
     const flags = ['--ignore-scripts', '--no-engine-strict', '--no-audit', '--no-fund']
     await run('npm', ['ci', ...flags], process.env, cwd)
     await run('npm', ['run', 'build', '--if-present'], {}, cwd)
@@ -25,7 +25,7 @@ export async function installAlternatives () {
   }))
 }
 
-/** Starts both alternatives. Throws unless their lists, blog and profile are those of the service. */
+/** Starts both alternatives. Throws unless their responses equal those of the service. */
 export async function startAlternatives ({ databaseUrl, directory, students, blog }: Fixture, service: Server) {
   return Promise.all(Object.entries(FOLDERS).map(async ([name, folder]) => {
     const command = [process.execPath, source(`${folder}/server.js`)]

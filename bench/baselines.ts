@@ -11,7 +11,7 @@ import { type Case, type Contender, measure } from './measure.ts'
 import { compiled, run, type Server, source, startServer } from './programs.ts'
 import type { Results } from './results.ts'
 
-/** Starts what a case is compared with. Returns it, and what stops it. */
+/** Starts the baseline of a case. Returns its contenders and a function that stops it. */
 export async function startBaseline (
   results: Results, fixture: Fixture, service: Server, operation: Case
 ): Promise<{ contenders: Contender[], stop? (): Promise<void> }> {
@@ -31,7 +31,7 @@ export async function startBaseline (
   return { contenders: [{ run: () => measure(results, fixture, server, operation) }], stop: server.stop }
 }
 
-/** Passwords verified a second, so many at once, with nothing else to do. */
+/** Verifies passwords, so many concurrently, on an idle machine. Returns the rate per second. */
 async function verifyPasswords ({ password, hash }: Fixture, atOnce: number) {
   const start = performance.now()
   let verified = 0
@@ -41,7 +41,7 @@ async function verifyPasswords ({ password, hash }: Fixture, atOnce: number) {
   return verified / (performance.now() - start) * 1000
 }
 
-/** Registrations a second, into a table that is empty at first. */
+/** Inserts registrations with pgbench into an empty table. Returns the rate per second. */
 async function pgbench ({ databaseUrl, sql }: Fixture) {
   await sql`TRUNCATE baseline.event_registrations`
   const stdout = await run('pgbench', [
@@ -51,7 +51,7 @@ async function pgbench ({ databaseUrl, sql }: Fixture) {
   return Number(/tps = ([\d.]+)/.exec(stdout)?.[1])
 }
 
-/** The headers that Node sends by itself. */
+/** Headers that Node.js adds. */
 const BY_NODE = ['date', 'connection', 'keep-alive']
 
 function without (names: string[], rawHeaders: string[]) {
@@ -62,7 +62,7 @@ function startScript (name: string, script: string, env: Record<string, string>,
   return startServer({ name, command: [process.execPath, compiled(`baselines/${script}`)], env, directory, path: '/' })
 }
 
-/** A bare node:http server that sends the service's response to this case. */
+/** A bare node:http server that sends the response of the service to this case. */
 async function startHttp (fixture: Fixture, service: Server, { name, prepare }: Case) {
   const { load: { path, headers } } = await prepare(fixture, service.url)
   const { status, rawHeaders, body } = await get(service.url + path, headers)
@@ -72,11 +72,11 @@ async function startHttp (fixture: Fixture, service: Server, { name, prepare }: 
   return startScript(HTTP, 'http.js', { RESPONSE: file }, fixture)
 }
 
-/** GET /auth/me with nothing but node:http, node:crypto and postgres.js. */
+/** GET /auth/me on node:http, node:crypto and postgres.js only. */
 async function startProfile (fixture: Fixture, service: Server) {
   const read = ({ url }: Server) => get(`${url}/auth/me`, { authorization: `Bearer ${fixture.students[0]}` })
   const { rawHeaders, body } = await read(service)
-  // The length is not the same for everybody.
+  // The length differs between users.
   const headers = JSON.stringify(without([...BY_NODE, 'content-length'], rawHeaders))
   const env = { DATABASE_URL: fixture.databaseUrl, JWT_SECRET, HEADERS: headers }
   const server = await startScript(PROFILE, 'profile.js', env, fixture)

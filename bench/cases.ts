@@ -2,7 +2,7 @@ import { addEvents, type Fixture } from './fixture.ts'
 import { get } from './http.ts'
 import type { Case } from './measure.ts'
 
-/** The names of the baselines and the alternatives in all tables. */
+/** The names of baselines and alternatives in the tables. */
 export const HTTP = 'node:http'
 export const PROFILE = 'node:http + token + postgres.js'
 export const PGBENCH = 'pgbench'
@@ -10,7 +10,7 @@ export const ARGON2 = { 2: 'argon2, 2 at once', 4: 'argon2, 4 at once' }
 export const EXPRESS = 'Express + Prisma'
 export const FASTIFY = 'Fastify + pg'
 
-/** A GET request for one path, compared with a bare server that sends the same bytes. */
+/** A GET request for one path. The baseline is a bare server that sends the same bytes. */
 const reading = (path: string, share?: [defaults: number, warn: number], more?: Partial<Case>): Case => ({
   name: `GET ${path}`,
   baseline: 'http',
@@ -23,7 +23,7 @@ const listing = (path: string, share: [defaults: number, warn: number]) => readi
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
-/** Requests of one student after another, for each path. */
+/** Sends a request as each student, for one path after the other. */
 async function asStudents ({ file, students }: Fixture, method: 'GET' | 'POST', paths: string[]) {
   return { load: { args: ['tokens', method, await file(paths), await file(students)] } }
 }
@@ -50,7 +50,7 @@ export const ME: Case = {
   prepare: fixture => asStudents(fixture, 'GET', ['/auth/me']),
 }
 
-/** All students register for one event; for the next one when all have. */
+/** All students register for an event, then for the next one. */
 export const REGISTER: Case = {
   name: 'POST /events/:id/register',
   baseline: 'pgbench',
@@ -60,7 +60,7 @@ export const REGISTER: Case = {
     const ids = await addEvents(fixture, 200)
     return {
       ...await asStudents(fixture, 'POST', ids.map(id => `/events/${id}/register`)),
-      // Each response is a row, and so may be what each connection still waited for at the end.
+      // Each response is a row. At the end, each connection may have one more whose response was not read.
       async check ({ requests }, connections) {
         const [row] = await fixture.sql<[{ count: number }]>`
           SELECT count(*)::int FROM event_registrations WHERE event_id = ANY (${ids})
@@ -83,7 +83,7 @@ export const LIKE: Case = {
 export const LOGIN: Case = {
   name: 'POST /auth/login',
   baseline: 'argon2',
-  // The smaller share counts.
+  // Must reach both shares.
   targets: [[ARGON2[2], 0.9, 0.9], [ARGON2[4], 0.9, 0.9]],
   async prepare ({ sql, password, file }) {
     const users = await sql<{ email: string }[]>`SELECT email FROM users ORDER BY id LIMIT 64`
@@ -92,7 +92,7 @@ export const LOGIN: Case = {
   },
 }
 
-/** In the order in which they are measured. */
+/** In the order of measurement. */
 export const CASES: Case[] = [
   ...LISTS,
   { ...EVENTS, name: 'GET /events, 50 commits/s', commits: 50, targets: [[HTTP, 0.55, 0.65], [EXPRESS, 100, 100]] },
@@ -103,7 +103,7 @@ export const CASES: Case[] = [
       return { load: { path: '/events', headers: { 'if-none-match': etag! } } }
     },
   }),
-  // To compress each response would leave less than a twentieth.
+  // Compressing each response anew would leave less than a twentieth.
   reading('/events', [0.5, 0.5], {
     name: 'GET /events, br',
     prepare: async () => ({ load: { path: '/events', headers: { 'accept-encoding': 'br' } } }),

@@ -1,6 +1,6 @@
 import { figure } from './results.ts'
 
-/** The rates of a case, one for each series that has it. */
+/** The rates of a case, by series. */
 interface Group {
   name: string
   rates: (number | undefined)[]
@@ -11,7 +11,7 @@ const LEFT = 210
 const LONGEST = 580
 const BAR = 13
 
-/** A background of its own is readable on a page of any colour; the reader's system chooses light or dark. */
+/** The background is opaque, so that the chart is readable on any page, in light and dark mode. */
 const STYLE = `
   text { font: 12px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: #1f2328 }
   .title { font-size: 17px; font-weight: 600 }
@@ -26,7 +26,7 @@ const STYLE = `
     .s0 { fill: #4493f8 } .s1 { fill: #2a5b9c } .s2 { fill: #656c76 } .s3 { fill: #3fb68b } .s4 { fill: #f0883e }
   }`
 
-/** Draws the rates of all cases as bars. Each case has a scale of its own, for they differ a hundredfold. */
+/** Draws a bar chart. Each case has its own scale, because the rates differ a hundredfold. */
 export function drawChart (groups: Group[], series: string[], subtitle: string) {
   const bar = (n: number, x: number, y: number, width: number) => {
     return `<rect class="s${n}" x="${x}" y="${y}" width="${width}" height="${BAR - 2}" rx="2"/>`

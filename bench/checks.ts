@@ -8,7 +8,7 @@ import { holds, type Results } from './results.ts'
 
 const DECODE = { gzip: gunzipSync, br: brotliDecompressSync }
 
-/** Whether every list has a 304 without a body, and both content codings. */
+/** Checks that each list has a 304 without a body, and both content codings. */
 export async function checkLists (results: Results, { url }: Server) {
   let notModified = true
   let coded = true
@@ -25,7 +25,7 @@ export async function checkLists (results: Results, { url }: Server) {
   results.goals['lists in gzip and br'] = [holds(coded)]
 }
 
-/** A thousand students register for one event at once, a hundred of them twice: the rows have to be what got a 201. */
+/** Registers 1,000 students concurrently, 100 of them twice. Checks that the rows are those of the 201s. */
 export async function checkRegistrations (results: Results, fixture: Fixture, { url }: Server) {
   const [event] = await addEvents(fixture, 1)
   const students = fixture.students.slice(0, 1000)

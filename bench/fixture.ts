@@ -7,33 +7,33 @@ import postgres from 'postgres'
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { atEnd, run, startServer } from './programs.ts'
 
-/** The names of the service in all tables, with its defaults and with LOG_LEVEL=warn. */
+/** The names of the service in the tables, with its defaults and with LOG_LEVEL=warn. */
 export const SERVICE = 'service'
 export const SERVICE_WARN = 'service, warn'
 
 /** Signs the tokens of all requests. */
-export const JWT_SECRET = 'the secret of a benchmark, known to everybody'
+export const JWT_SECRET = 'the secret of a benchmark, known to everyone'
 
-/** How many rows `npm run seed` adds of each kind. */
+/** Numbers of rows, by option of `npm run seed`. */
 export type Amounts = Record<string, number>
 
-/** A university's data, for most measurements. */
+/** The size of a university, for most measurements. */
 const MAIN = {
   ...{ users: 5_000, clubs: 100, events: 10_000, registrations: 200_000 },
   ...{ blogs: 100, mentors: 50, likes: 10_000, testimonials: 200 },
 }
 
-/** What grows a hundredfold. */
+/** Grows a hundredfold. */
 const SMALL = { users: 1_000, clubs: 10, events: 100, registrations: 10_000 }
 
-/** Lists of 100,000 rows. */
+/** For lists of 100,000 rows. */
 const LARGE = { users: 100_000, clubs: 100_000, events: 10_000, registrations: 100_000, blogs: 100_000 }
 
 const times = (factor: number, amounts: Amounts): Amounts => {
   return Object.fromEntries(Object.entries(amounts).map(([kind, count]) => [kind, count * factor]))
 }
 
-/** The data of each part of the benchmark. A quick look takes a tenth of it, but all users, who register for events. */
+/** The rows for each part of the benchmark; with `quick` a tenth, except users, because all register for events. */
 export const amountsOf = (quick: boolean) => ({
   main: quick ? { ...times(0.1, MAIN), users: MAIN.users } : MAIN,
   small: SMALL,
@@ -41,7 +41,7 @@ export const amountsOf = (quick: boolean) => ({
   large: times(quick ? 0.1 : 1, LARGE),
 })
 
-/** The server of all databases. */
+/** The database server. */
 export interface Postgres {
   url: string
   version: string
@@ -52,7 +52,7 @@ export async function startPostgres (directory: string): Promise<Postgres> {
   const start = () => startEmbeddedPostgres(join(directory, 'data'), { info () {}, warn: console.error })
   const first = await start()
   const sql = connect(first.url)
-  // pgbench alone takes 64 connections, beside those of two services and two alternatives.
+  // pgbench uses 64 connections, besides those of two services and two alternatives.
   await sql`ALTER SYSTEM SET max_connections = 200`
   const [row] = await sql<[{ version: string }]>`SELECT current_setting('server_version') AS version`
   await sql.end()
@@ -68,10 +68,10 @@ function connect (url: string) {
   return sql
 }
 
-/** A filled database, and the parts of requests for it. */
+/** A database with rows, and values for requests. */
 export type Fixture = Awaited<ReturnType<typeof createFixture>>
 
-/** Makes a database with so many rows; its files stand in this folder. */
+/** Creates a database with these numbers of rows. Its files are in the folder. */
 export async function createFixture ({ url }: Postgres, name: string, amounts: Amounts, directory: string) {
   const databaseUrl = Object.assign(new URL(url), { pathname: name }).href
   const server = connect(url)
@@ -97,16 +97,16 @@ export async function createFixture ({ url }: Postgres, name: string, amounts: A
     databaseUrl,
     sql,
     directory,
-    // Their tokens.
+    // Tokens by role.
     admins: await tokens('ADMIN'),
     heads: await tokens('CLUB_HEAD'),
     students: await tokens('STUDENT'),
-    // The id of a published one.
+    // The id of a published blog.
     blog,
-    // Those of every account.
+    // Of all accounts.
     password: JSON.parse(seeded).password as string,
     hash,
-    /** Writes a file of lines for wrk, and returns its path. */
+    /** Writes a file of lines for wrk. Returns its path. */
     async file (lines: string[]) {
       const path = join(directory, `${name}-${files++}`)
       await writeFile(path, lines.join('\n') + '\n')
@@ -131,7 +131,7 @@ export function startService ({ databaseUrl, directory }: Fixture, name = SERVIC
   })
 }
 
-/** Adds events without registrations before all others in the list, and returns their ids. */
+/** Inserts events without registrations at the top of the list. Returns their ids. */
 export async function addEvents ({ sql }: Fixture, count: number) {
   const rows = await sql<{ id: string }[]>`
     INSERT INTO events (title, description, image_url, date, club_id)
@@ -143,8 +143,8 @@ export async function addEvents ({ sql }: Fixture, count: number) {
 }
 
 /**
- * Prepares 60,000 commits, or fewer where the data is small, that each register somebody for an event on the first page
- * of the list, so that its response changes.
+ * Prepares up to 60,000 commits, each a registration for an event on the first page of the list, so that the response
+ * changes. Returns a function that runs the next one.
  */
 export async function prepareCommits ({ sql }: Fixture) {
   const pairs = await sql<{ user_id: string, event_id: string }[]>`
@@ -155,7 +155,7 @@ export async function prepareCommits ({ sql }: Fixture) {
   `
   return async () => {
     const pair = pairs.pop()
-    if (!pair) throw new Error('Everybody is registered: no commit is left')
+    if (!pair) throw new Error('All registrations are used')
     await sql`INSERT INTO event_registrations ${sql(pair)}`
   }
 }

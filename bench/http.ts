@@ -4,12 +4,12 @@ import { buffer } from 'node:stream/consumers'
 export interface Response {
   status: number
   headers: IncomingHttpHeaders
-  /** Names and values in turn, as they were sent. */
+  /** Names and values in turn, as received. */
   rawHeaders: string[]
   body: Buffer
 }
 
-/** Sends a GET request with these headers only (fetch adds some), over a connection that is kept; decodes nothing. */
+/** Sends a GET request with exactly these headers on a kept-alive connection. Does not decode the body. */
 export function get (url: string, headers: Record<string, string> = {}) {
   return new Promise<Response>((resolve, reject) => {
     request(url, { headers }, response => {

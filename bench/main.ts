@@ -14,9 +14,9 @@ import { judgeSoak, soak } from './soak.ts'
 
 const USAGE = `Usage: npm run bench [-- OPTION …]
 
-  --only PATTERN   measure only what has a name that matches this regular expression
-  --quick          a rough look: few turns, on a tenth of the data
-  --soak [MINUTES] instead of all else: ten minutes of load, to see whether the memory stays flat
+  --only PATTERN   measure only cases whose name matches this regular expression
+  --quick          a rough result: few turns, on a tenth of the data
+  --soak [MINUTES] instead: ten minutes of load, to check that the memory stays flat
 
 A complete run writes results.json, results.md and chart.svg into bench/, any other into dist/bench/; a soak of ten
 minutes writes bench/soak.json.`
@@ -28,7 +28,7 @@ await runMain(async () => {
   try {
     await benchmark(options)
   } catch (error) {
-    // What fails after an interruption fails because of it.
+    // Errors after an interruption are caused by it.
     if (!interrupted.aborted) throw error
   } finally {
     await cleanUp()
@@ -52,10 +52,10 @@ function readBenchOptions () {
   })
 }
 
-/** Throws unless everything is there that the benchmark does not bring along. */
+/** Throws a StartupError unless the prerequisites are installed. */
 async function assertRequirements () {
   if (process.platform !== 'linux') throw new StartupError('The benchmark reads /proc: it runs on Linux only')
-  // Debian's client packages bring a pgbench that only says that the server's package is missing.
+  // Without the server package, Debian's pgbench exists but does not run.
   await run('sh', ['-c', 'command -v wrk && pgbench --version']).catch(() => {
     throw new StartupError('The benchmark needs wrk and pgbench: apt-get install wrk postgresql')
   })
@@ -66,10 +66,10 @@ async function benchmark ({ only, quick, soak: isSoak, minutes }: ReturnType<typ
   const start = performance.now()
   const directory = await mkdtemp(join(os.tmpdir(), 'community-bench-'))
   atEnd(() => rm(directory, { recursive: true, force: true }))
-  // PostgreSQL, which does not run as root, has to enter it.
+  // PostgreSQL does not run as root, and must be able to enter it.
   await chmod(directory, 0o755)
   const load = os.loadavg()[0]!
-  if (load > 1) console.log(`The machine is busy with something else: its load is ${load.toFixed(1)}`)
+  if (load > 1) console.log(`The machine is busy: its load is ${load.toFixed(1)}`)
 
   const postgres = await startPostgres(directory)
   const results = new Results()

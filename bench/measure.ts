@@ -6,32 +6,32 @@ import { get } from './http.ts'
 import { interrupted, run, type Server, source } from './programs.ts'
 import { type Figures, type Measure, median, type Results } from './results.ts'
 
-/** What wrk sends: a GET request for a path, or what the arguments of wrk.lua say. */
+/** What wrk sends: GET requests for a path, or what wrk.lua makes of the arguments. */
 export interface Load {
   path?: string
   headers?: Record<string, string>
   args?: string[]
 }
 
-/** An operation that is measured. */
+/** An operation to measure. */
 export interface Case {
   name: string
-  /** What it is compared with. */
+  /** Its baseline. */
   baseline?: 'http' | 'profile' | 'pgbench' | 'argon2'
-  /** The alternatives have it, too. */
+  /** Whether the alternatives implement it. */
   alternatives?: boolean
-  /** Shares and multiples of the rates of others that the service has to reach. */
+  /** The shares or multiples of other rates that the service must reach, with its defaults and with LOG_LEVEL=warn. */
   targets?: [of: string, defaults: number, warn: number][]
-  /** How often a second somebody registers for one of the listed events meanwhile. */
+  /** Commits per second during the measurement, each a registration for a listed event. */
   commits?: number
-  /** Makes what is sent to this address, anew for each run; `check` says afterwards what is wrong, if anything. */
+  /** Prepares the requests for this URL, before each run. `check` returns what is wrong afterwards, if anything. */
   prepare (fixture: Fixture, url: string): Promise<{
     load: Load
     check? (outcome: Outcome, connections: number): Promise<string | undefined>
   }>
 }
 
-/** What wrk reports. */
+/** The output of wrk. */
 export interface Outcome {
   requests: number
   seconds: number
@@ -39,13 +39,13 @@ export interface Outcome {
   /** Milliseconds. */
   p50: number
   p99: number
-  /** Responses with a status from 400 on, connections that failed, and responses that took longer than two minutes. */
+  /** Responses with a status from 400, broken connections, and responses after the timeout of two minutes. */
   refused: number
   broken: number
   late: number
 }
 
-/** Sends requests over so many connections, each the next one when the last has its response. */
+/** Sends requests over so many connections, each the next one after a response. */
 export async function wrk (
   url: string, { path = '', headers = {}, args = [] }: Load, connections: number, seconds: number
 ): Promise<Outcome> {
@@ -57,16 +57,16 @@ export async function wrk (
   return JSON.parse(stdout.trim().split('\n').at(-1)!)
 }
 
-/** Says what is wrong with the responses; `undefined` when nothing is. */
+/** Returns what is wrong with the outcome; `undefined` if nothing is. */
 export function problemOf ({ requests, refused, broken, late }: Outcome) {
   if (requests === 0) return 'no response'
   if (refused + broken + late > 0) return `${refused} responses from 400 on, ${broken} failed connections, ${late} late`
 }
 
-/** Responses a second while a server warmed up, by its address and the case. */
+/** The rate at warm-up, by URL and case. */
 const warm = new Map<string, number>()
 
-/** Measures a case of a server, after a second of warming up when it is the first time. */
+/** Measures a case on a server, after a warm-up of a second the first time. */
 export async function measure (
   results: Results, fixture: Fixture, server: Server, operation: Case, connections = 64
 ): Promise<Measure & { outcome: Outcome }> {
@@ -78,17 +78,17 @@ export async function measure (
     warm.set(key, requests / seconds)
     await settle(fixture, server)
   }
-  // A second, or where responses are slow up to five, until each connection has had three.
+  // A second; with slow responses up to five, for three on each connection.
   const enough = Math.min(Math.max(1, Math.ceil(3 * connections / warm.get(key)!)), 5)
   const { load, check } = await prepare(fixture, server.url)
-  // The peak of the resident memory begins anew.
+  // Resets the peak of the resident memory.
   await writeFile(`/proc/${server.pid}/clear_refs`, '5')
   const before = await cpuSeconds(server.pid)
   const outcome = await wrk(server.url, load, connections, enough)
   const cpu = await cpuSeconds(server.pid) - before
   const { peak } = await residentMemory(server.pid)
   await settle(fixture, server)
-  // A line for each of many thousand requests a second would fill the disk.
+  // The log would fill the disk: it has a line for each request.
   await truncate(server.log)
 
   const { seconds, p50, p99 } = outcome
@@ -99,7 +99,7 @@ export async function measure (
   return { case: name, of: server.name, rate, p50, p99, cpu: cpu / responses * 1000, peak, outcome }
 }
 
-/** Waits until neither the server nor its database works on earlier requests. Throws after a minute. */
+/** Waits until the server and its database have finished earlier requests. Throws after a minute. */
 export async function settle ({ sql }: Fixture, { name, pid }: Server) {
   const end = Date.now() + 60_000
   while (Date.now() < end) {
@@ -116,16 +116,16 @@ export async function settle ({ sql }: Fixture, { name, pid }: Server) {
   throw new Error(`${name} is still busy a minute after the last request`)
 }
 
-/** Measures something of the service, a baseline or an alternative, in one turn. */
+/** Runs one turn of the service, a baseline or an alternative. */
 export interface Contender {
   run (): Promise<Measure>
-  /** Takes part in every second turn only. */
+  /** Runs in every second turn only. */
   seldom?: boolean
 }
 
 /**
- * Measures several contenders in turns, and adds the middle figures of each. No machine is equally fast at all times:
- * within a turn it nearly is, so the ratios of the turns count.
+ * Measures contenders in turns, and adds the median of each. The speed of a machine varies, but little within a turn:
+ * goals compare the ratios of the turns.
  */
 export async function compare (results: Results, contenders: Contender[], turns: number) {
   const found: (Measure | undefined)[][] = contenders.map(() => [])
@@ -143,14 +143,14 @@ export async function compare (results: Results, contenders: Contender[], turns:
 }
 
 /**
- * Does something every so many milliseconds, without waiting for the last time, until it is stopped. That returns what
- * came of each, or throws what any of them threw.
+ * Runs a task at an interval, without waiting for earlier runs, until it is stopped. `stop` returns all results, or
+ * throws the first error.
  */
 export function startRepeating<T> (interval: number, task: () => Promise<T>) {
   const started: Promise<T>[] = []
   const timer = setInterval(() => {
     const result = task()
-    // A failure is for `stop` to report.
+    // `stop` reports it.
     result.catch(() => {})
     started.push(result)
   }, interval)
@@ -162,7 +162,7 @@ export function startRepeating<T> (interval: number, task: () => Promise<T>) {
   }
 }
 
-/** The milliseconds until the response to a GET request has ended. Throws unless it is a 200. */
+/** The milliseconds until a GET request has its complete response. Throws unless it is a 200. */
 export async function latency (url: string) {
   const start = performance.now()
   const { status } = await get(url)
@@ -170,15 +170,15 @@ export async function latency (url: string) {
   return performance.now() - start
 }
 
-/** The processor time that a process has used in all its threads, in seconds. */
+/** The CPU time of all threads of a process, in seconds. */
 async function cpuSeconds (pid: number) {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-  // The program's name stands in parentheses; utime and stime, in hundredths of a second, are fields 14 and 15.
+  // The name of the program is in parentheses; utime and stime, in hundredths of a second, are fields 14 and 15.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
 
-/** The resident memory of a process now and at its peak, in megabytes of 10^6 bytes. */
+/** The current and the peak resident memory of a process, in megabytes of 10^6 bytes. */
 export async function residentMemory (pid: number) {
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   const megabytes = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)![1]) * 1024 / 1e6

@@ -10,20 +10,20 @@ import { promisify } from 'node:util'
 import { freePort } from '../test/process.ts'
 import { get } from './http.ts'
 
-/** The project's folder. */
+/** The folder of the project. */
 export const ROOT = fileURLToPath(new URL('.', import.meta.resolve('#package.json')))
 
-/** A file of the benchmark in the repository, and one that the compiler wrote. */
+/** The path of a source file of the benchmark, and of a compiled one. */
 export const source = (path: string) => `${ROOT}bench/${path}`
 export const compiled = (path: string) => `${ROOT}dist/bench/${path}`
 
-/** Milliseconds that a program has to start, and to stop. */
+/** Timeout of start and stop, in milliseconds. */
 const TIMEOUT = 30_000
 
-/** What programs inherit of the environment: nothing that configures them, and nothing that npm adds. */
+/** The environment of programs: nothing that configures them, and nothing that npm adds. */
 const ENVIRONMENT = { PATH: process.env.PATH, HOME: process.env.HOME, LANG: process.env.LANG }
 
-/** Aborted by Ctrl-C, so that whatever the benchmark waits for ends. */
+/** Aborted by Ctrl-C, which ends all waiting. */
 const interruption = new AbortController()
 export const interrupted = interruption.signal
 setMaxListeners(0, interrupted)
@@ -31,15 +31,15 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(sign
 
 const cleanups: (() => unknown)[] = []
 
-/** Registers a task for the end of the benchmark. The last one runs first. */
+/** Registers a cleanup task. The last one runs first. */
 export const atEnd = (task: () => unknown) => { cleanups.push(task) }
 
-/** Stops and removes everything that the benchmark made, even if a part of that fails. */
+/** Runs all cleanup tasks, even if some fail. */
 export async function cleanUp () {
   for (const task of cleanups.reverse()) await Promise.resolve().then(task).catch(console.error)
 }
 
-/** Runs a program to its end and returns its output. Throws with the end of its errors when it fails. */
+/** Runs a program. Returns its output. Throws with the end of its errors when it fails. */
 export async function run (program: string, args: string[], env: NodeJS.Dict<string> = {}, cwd = ROOT) {
   try {
     const { stdout } = await promisify(execFile)(program, args, {
@@ -52,12 +52,12 @@ export async function run (program: string, args: string[], env: NodeJS.Dict<str
   }
 }
 
-/** An HTTP server in a process of its own. */
+/** An HTTP server in a child process. */
 export interface Server {
   name: string
   url: string
   pid: number
-  /** The file of its output. */
+  /** The path of its log. */
   log: string
   stop (): Promise<void>
 }
@@ -68,11 +68,11 @@ interface ServerOptions {
   env: NodeJS.Dict<string>
   /** The folder of its log. */
   directory: string
-  /** A path that has no server error once it is up. */
+  /** A path whose status is below 500 once the server is up. */
   path: string
 }
 
-/** Starts a program that listens on PORT, its output in a file. Throws with the end of that when it does not start. */
+/** Starts a program that listens on PORT. Throws with the end of its log when it does not start. */
 export async function startServer ({ name, command, env, directory, path }: ServerOptions): Promise<Server> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
@@ -82,7 +82,7 @@ export async function startServer ({ name, command, env, directory, path }: Serv
     cwd: ROOT,
     env: { ...ENVIRONMENT, NODE_ENV: 'production', PORT: String(port), ...env },
     stdio: ['ignore', output, output],
-    // In a process group of its own, which can be ended as a whole.
+    // A process group of its own, which can be killed as a whole.
     detached: true,
   })
   closeSync(output)
@@ -108,7 +108,7 @@ export async function startServer ({ name, command, env, directory, path }: Serv
   return { name, url, pid: await innermost(child.pid!), log, stop }
 }
 
-/** The process that does the work: npm has a child for it. */
+/** The process that listens: `npm start` has it as a child. */
 async function innermost (pid: number): Promise<number> {
   const child = parseInt(await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8'))
   return child ? innermost(child) : pid

@@ -6,7 +6,7 @@ import { drawChart } from './chart.ts'
 import { SERVICE, SERVICE_WARN } from './fixture.ts'
 import { figure, type Results, type Verdict } from './results.ts'
 
-/** What has a column in the table of rates and a bar in the chart; of several baselines the fastest one. */
+/** The columns of the table of rates and the bars of the chart. Of several baselines, the fastest one is shown. */
 const SERIES = {
   Service: [SERVICE],
   'Service, LOG_LEVEL=warn': [SERVICE_WARN],

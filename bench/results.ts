@@ -1,6 +1,6 @@
 import { percentile } from '../test/statistics.ts'
 
-/** Responses a second, their latency in ms, the server's CPU seconds for 1,000 of them, and its peak memory in MB. */
+/** Responses per second, their latency in ms, CPU seconds for 1,000 of them, and the peak memory in MB. */
 export interface Figures {
   rate: number
   p50?: number
@@ -9,16 +9,16 @@ export interface Figures {
   peak?: number
 }
 
-/** What was measured of a case. */
+/** The measurement of a case. */
 export interface Measure extends Figures {
   case: string
   /** The service, a baseline or an alternative. */
   of: string
-  /** The rate of each turn, where several had turns. */
+  /** The rate of each turn. */
   rates?: (number | undefined)[]
 }
 
-/** Whether a figure is as it has to be. */
+/** Whether a figure reaches its goal. */
 export interface Verdict {
   measured: string
   needed: string
@@ -27,12 +27,12 @@ export interface Verdict {
 
 const TITLES = ['Case', 'Of', 'Requests/s', 'p50 ms', 'p99 ms', 'CPU s/1,000', 'Peak MB']
 
-/** Everything that a run of the benchmark finds out. */
+/** All results of a run. */
 export class Results {
   readonly measures: Measure[] = []
-  /** By their names: the verdict on the service with its defaults, and for some also with LOG_LEVEL=warn. */
+  /** By name, the verdicts on the service with its defaults and, for some, with LOG_LEVEL=warn. */
   readonly goals: Record<string, Verdict[]> = {}
-  /** What failed; any of it fails the run. */
+  /** Errors, each of which fails the run. */
   readonly problems: string[] = []
 
   add (measure: Measure) {
@@ -51,7 +51,7 @@ export class Results {
     return this.measures.find(measure => measure.case === name && measure.of === of)
   }
 
-  /** The rate of one by that of another: the middle one of the ratios of all turns that both had. */
+  /** The ratio of two rates: the median of the ratios of all turns that both had. */
   ratio (name: string, of: string, other: string) {
     const [rates, others] = [of, other].map(of => this.find(name, of)?.rates ?? [])
     return median(rates!.map((rate, turn) => rate! / others![turn]!))
@@ -62,7 +62,7 @@ function printLine ([name, of, ...figures]: string[]) {
   console.log(name!.padEnd(54), of!.padEnd(31), ...figures.map(text => text.padStart(11)))
 }
 
-/** Speed: a miss by less than a tenth is met, for machines vary by that. */
+/** A rate that misses its goal by less than a tenth counts as met, because machines vary by that much. */
 export function fastEnough (measured: number, needed: number): Verdict {
   const met = measured >= needed ? 'yes' : measured > needed * 0.9 ? 'yes (within a tenth)' : 'no'
   return { measured: figure(measured), needed: `at least ${needed}`, met }
@@ -77,7 +77,7 @@ export function holds (fact: boolean): Verdict {
   return { measured: fact ? 'yes' : 'no', needed: 'yes', met: fact ? 'yes' : 'no' }
 }
 
-/** A number with three significant digits, such as 48,200, 9.31 or 0.041; empty where there is none. */
+/** A number with three significant digits, such as 48,200, 9.31 or 0.041; empty for `undefined`. */
 export function figure (value = NaN) {
   if (Number.isNaN(value)) return ''
   const digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3

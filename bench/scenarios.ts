@@ -14,21 +14,21 @@ import { type Case, compare, latency, measure, residentMemory, settle, startRepe
 import { interrupted, type Server } from './programs.ts'
 import { atMost, fastEnough, type Results } from './results.ts'
 
-/** What all parts of the benchmark share. */
+/** Shared by all parts of the benchmark. */
 export interface Context {
   results: Results
   postgres: Postgres
   /** The folder of all files. */
   directory: string
   quick: boolean
-  /** What has a name that matches is measured. */
+  /** Selects what is measured, by name. */
   only: RegExp
 }
 
-/** Turns of what has to reach a share or a multiple, and of what is only shown. */
+/** The number of turns for cases with goals, for other cases, and in a quick run. */
 const TURNS = { judged: 7, shown: 3, quick: 2 }
 
-/** Every case: the service at two log levels, the baselines and the alternatives in turns, a process each. */
+/** Measures every case in turns: the service at two log levels, the baselines and the alternatives, a process each. */
 export async function measureCases ({ results, postgres, directory, quick, only }: Context) {
   const cases = CASES.filter(({ name }) => only.test(name))
   if (cases.length === 0) return
@@ -74,7 +74,7 @@ export async function measureCases ({ results, postgres, directory, quick, only 
   await fixture.drop()
 }
 
-/** How soon somebody has the events while 64 connections sign in. */
+/** Measures the latency of the list of events while 64 connections sign in. */
 async function measureBesideLogins (results: Results, fixture: Fixture, services: Server[]) {
   const p99: number[] = []
   for (const service of services) {
@@ -85,14 +85,14 @@ async function measureBesideLogins (results: Results, fixture: Fixture, services
   results.goals['GET /events beside sign-ins, p99'] = [atMost(p99[0]!, 50, ' ms'), atMost(p99[1]!, 50, ' ms')]
 }
 
-/** The resident memory of a service that has had nothing to do for 20 seconds, in megabytes. */
+/** The resident memory of a service after 20 idle seconds, in megabytes. */
 export async function memoryAtRest (fixture: Fixture, service: Server) {
   await settle(fixture, service)
   await sleep(20_000, undefined, { signal: interrupted })
   return (await residentMemory(service.pid)).now
 }
 
-/** Fills a database for the service, and drops it when it has been used. */
+/** Runs `use` with a service on a new database, which is dropped afterwards. */
 async function withService (
   { postgres, directory }: Context, name: string, amounts: Amounts,
   use: (fixture: Fixture, service: Server) => Promise<void>
@@ -106,7 +106,7 @@ async function withService (
 
 const AFTER_COMMITS = 'GET /events after every commit'
 
-/** The events after every commit, on little data and on a hundred times as much. */
+/** Measures the list of events after every commit, on little data and on a hundred times as much. */
 export async function measureGrowth (context: Context) {
   const { results, quick, only } = context
   if (!only.test(AFTER_COMMITS)) return
@@ -126,7 +126,7 @@ export async function measureGrowth (context: Context) {
   results.goals[`${AFTER_COMMITS}, p50 on ${quick ? 10 : 100} times the data`] = [atMost(growth, 1.5)]
 }
 
-/** One connection reads the events for three seconds. After each response somebody commits, as the next has to show. */
+/** Reads the list of events for three seconds on one connection, with a commit after each response. */
 async function readAfterCommits (fixture: Fixture, url: string) {
   const commit = await prepareCommits(fixture)
   const latencies: number[] = []
@@ -146,7 +146,7 @@ async function readAfterCommits (fixture: Fixture, url: string) {
 
 const EXPORT = '/exports/users.csv'
 
-/** Lists of 100,000 rows, one at a time: how long others wait meanwhile, and how much memory they take. */
+/** Measures lists of 100,000 rows, one at a time: the latency of other requests meanwhile, and the memory. */
 export async function measureLarge (context: Context) {
   const { results, quick, only } = context
   const amounts = amountsOf(quick).large
@@ -168,7 +168,7 @@ export async function measureLarge (context: Context) {
         results.goals[`${operation.name}: longest pause`] = [atMost(pause, 50, ' ms')]
         const memory = measured.peak! - atFirst
         results.goals[`${operation.name}: memory by the size of the response`] = [
-          // An export is streamed, and never in memory as a whole.
+          // An export is streamed, so the memory is independent of its size.
           atMost(memory * 1e6 / (bytes / requests), operation.name.includes(EXPORT) ? 1 : 3),
         ]
       }

@@ -8,12 +8,12 @@ import { source } from './programs.ts'
 import { atMost, type Results } from './results.ts'
 import { type Context, memoryAtRest } from './scenarios.ts'
 
-/** Looks at the memory a minute. */
-const LOOKS = 12
+/** Memory samples a minute. */
+const SAMPLES = 12
 
 const FILE = source('soak.json')
 
-/** Everything at the same time for so many minutes: does the memory of the service stay flat? */
+/** Runs all operations concurrently for so many minutes, and samples the memory of the service. */
 export async function soak ({ results, postgres, directory, quick }: Context, minutes: number) {
   const fixture = await createFixture(postgres, 'soak', amountsOf(quick).main, directory)
   const service = await startService(fixture)
@@ -30,23 +30,23 @@ export async function soak ({ results, postgres, directory, quick }: Context, mi
     console.log(`${name}: ${outcome.requests.toLocaleString('en')} responses`)
   })).then(() => true)
 
-  const looks: number[] = []
-  while (!await Promise.race([ended, sleep(60_000 / LOOKS, false)])) {
-    looks.push((await residentMemory(service.pid)).now)
-    console.log(`${(looks.length / LOOKS).toFixed(2)} min  ${looks.at(-1)!.toFixed(0)} MB`)
+  const samples: number[] = []
+  while (!await Promise.race([ended, sleep(60_000 / SAMPLES, false)])) {
+    samples.push((await residentMemory(service.pid)).now)
+    console.log(`${(samples.length / SAMPLES).toFixed(2)} min  ${samples.at(-1)!.toFixed(0)} MB`)
     await truncate(service.log)
   }
   await writer.stop()
 
   const mean = (from: number, to: number) => {
-    const part = looks.slice(looks.length * from, looks.length * to)
+    const part = samples.slice(samples.length * from, samples.length * to)
     return part.reduce((sum, value) => sum + value, 0) / part.length
   }
   const result = {
     date: new Date().toISOString().slice(0, 10),
     minutes,
-    megabytes: looks.map(Math.round),
-    // The last fifth of the time by the second fifth.
+    megabytes: samples.map(Math.round),
+    // The last fifth of the time, by the second fifth.
     growth: mean(0.8, 1) / mean(0.2, 0.4),
     atRest: await memoryAtRest(fixture, service),
   }
@@ -54,7 +54,7 @@ export async function soak ({ results, postgres, directory, quick }: Context, mi
   if (minutes === 10 && !quick) await writeFile(FILE, JSON.stringify(result, null, 2) + '\n')
 }
 
-/** Judges what the last complete soak found. */
+/** Judges the result of the last complete soak. */
 export async function judgeSoak ({ goals }: Results) {
   const { date, growth } = JSON.parse(await readFile(FILE, 'utf8'))
   goals[`memory over ten minutes of load (${date}), by that of the beginning`] = [atMost(growth, 1.1)]

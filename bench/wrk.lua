@@ -1,9 +1,9 @@
--- Without arguments, wrk sends the same GET request every time. With these it sends
+-- Without arguments, wrk repeats the same GET request. With these it sends
 --
 --   tokens METHOD PATHS TOKENS   for each path, a request with each token
---   bodies BODIES                POST requests with one JSON body after another
+--   bodies BODIES                POST requests, one for each JSON body
 --
--- where PATHS, TOKENS and BODIES are files of one entry a line. At the end it prints one line of JSON.
+-- where PATHS, TOKENS and BODIES are files with an entry a line. Prints one line of JSON at the end.
 
 local function lines(path)
   local entries = {}

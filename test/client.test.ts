@@ -11,7 +11,7 @@ const admin = await person(app, 'ADMIN')
 await app.listen({ port: 0 })
 const baseUrl = `http://localhost:${(app.server.address() as AddressInfo).port}`
 
-t.test('A client without a token calls what is for everybody', async t => {
+t.test('A client without a token calls public operations', async t => {
   const client = createClient({ baseUrl })
   const events = await client.GET('/events', { params: { query: { limit: '3' } } })
   t.strictSame(events.data, { events: [], pagination: { page: 1, pages: 0, total: 0, limit: 3 } })
@@ -20,7 +20,7 @@ t.test('A client without a token calls what is for everybody', async t => {
   t.strictSame([me.data, me.error], [undefined, { message: 'Access token required' }])
 })
 
-t.test('A client shows the token that it was given', async t => {
+t.test('A client sends its token', async t => {
   const client = createClient({ baseUrl, token: admin.token })
   const { data } = await client.GET('/auth/me')
   t.match(data, { user: { id: admin.id, role: 'ADMIN', club: null } })
@@ -35,7 +35,7 @@ t.test('A client shows the token that it was given', async t => {
   t.equal(deleted.error, undefined)
 })
 
-t.test('A client reaches what belongs to whom its token names', async t => {
+t.test('A client calls operations of the user of its token', async t => {
   const client = createClient({ baseUrl, token: admin.token })
   const { data } = await client.POST('/me/calendar')
   t.match(data?.calendar.path, /^\/feeds\/me\/[\w-]+\.ics$/)
@@ -46,7 +46,7 @@ t.test('A client reaches what belongs to whom its token names', async t => {
   t.strictSame((await client.DELETE('/me/calendar')).error, { message: 'Calendar not found' })
 })
 
-t.test('A token may come and go', async t => {
+t.test('A token may be set and removed', async t => {
   let token: string | undefined
   const client = createClient({ baseUrl, token: () => token })
   const statusOf = async () => (await client.GET('/auth/me')).response.status
@@ -58,7 +58,7 @@ t.test('A token may come and go', async t => {
   t.equal(await statusOf(), 401)
 })
 
-t.test('The client has the version of the service that it is made for', async t => {
+t.test('The client has the version of the service', async t => {
   const [client, service] = await Promise.all(['client/package.json', 'package.json']
     .map(async file => JSON.parse(await readFile(file, 'utf8'))))
   t.equal(client.version, service.version)

@@ -11,7 +11,7 @@ const url = await createDatabase(t)
 const sql: Sql = postgres(url, { max: 8, onnotice () {} })
 t.teardown(() => sql.end())
 
-/** The kept counts that differ from what there is to count; none should. */
+/** Stored counts that differ from the number of rows. */
 function differences () {
   return sql`
     SELECT 'registrations' AS what, id::text AS of, kept, real FROM (
@@ -47,7 +47,7 @@ await sql`
 
 const some = (table: string) => sql`(SELECT id FROM ${sql(table)} ORDER BY random() LIMIT ${randomInt(4)})`
 
-/** What an operator or the service may do to the rows that are counted, many at a time and in any order. */
+/** Random statements on the counted rows, by an operator or the service. */
 const work = [
   () => sql`
     INSERT INTO events (title, description, date, club_id)
@@ -88,10 +88,10 @@ const work = [
     SELECT FROM event_registrations WHERE user_id = users.id) LIMIT 1)`,
 ]
 
-/** A refusal by a constraint, or to break a deadlock, undoes the statement; the counts must know nothing of it. */
+/** Ignores constraint violations and deadlocks: they roll the statement back, and must not change the counts. */
 const refused = ['23503', '23505', '40P01']
 
-t.test('kept counts equal real ones after random work on eight connections', async t => {
+t.test('stored counts equal the rows after random statements on eight connections', async t => {
   for (let round = 0; round < 25; round++) {
     await Promise.all(Array.from({ length: 8 }, async () => {
       try {
@@ -104,7 +104,7 @@ t.test('kept counts equal real ones after random work on eight connections', asy
   }
 })
 
-t.test('kept counts equal real ones after a transaction that was rolled back', async t => {
+t.test('stored counts equal the rows after a rollback', async t => {
   await t.rejects(sql.begin(async sql => {
     await sql`INSERT INTO testimonials (name, batch_year, content) VALUES ('Ada', 2020, 'Good')`
     throw new Error('changed my mind')
@@ -112,7 +112,7 @@ t.test('kept counts equal real ones after a transaction that was rolled back', a
   t.strictSame([...await differences()], [])
 })
 
-t.test('an upgrade counts what is there already', async t => {
+t.test('the migration counts existing rows', async t => {
   const names = (await migrationStatus(sql)).map(({ name }) => name)
   await migrate(url, 'down', names.length - names.findIndex(name => name.endsWith('_counts')))
   await work[0]!()
@@ -120,7 +120,7 @@ t.test('an upgrade counts what is there already', async t => {
   t.strictSame([...await differences()], [])
 })
 
-t.test('what is emptied counts nothing', async t => {
+t.test('TRUNCATE resets the counts', async t => {
   await sql`TRUNCATE event_registrations, mentor_likes, testimonials`
   t.strictSame([...await differences()], [])
   await sql`TRUNCATE events, mentors CASCADE`

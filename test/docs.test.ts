@@ -1,4 +1,4 @@
-// What the documents name exists: links, commands, variables and files. Whatever is renamed must be renamed there, too.
+// Checks that links, commands, variables and files in the documents exist.
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 
@@ -6,10 +6,10 @@ import t from 'tap'
 
 import { variables } from '#lib/config.js'
 
-/** Folders with files that are not of the project. */
+/** Folders that are not part of the project. */
 const IGNORED = ['.data', '.git', '.tap', 'dist', 'node_modules', 'secrets']
 
-/** The paths of all files and folders, from the root of the project. */
+/** The paths of all files and folders, relative to the root of the project. */
 async function listPaths (folder = '.'): Promise<string[]> {
   const entries = (await readdir(folder, { withFileTypes: true })).filter(({ name }) => !IGNORED.includes(name))
   const paths = await Promise.all(entries.map(async entry => {
@@ -31,18 +31,18 @@ const code = new Map(await Promise.all(sources.map(async path => [path, await re
 const allCode = [...code.values()].join('\n')
 const { scripts } = JSON.parse(await read('package.json')) as { scripts: Record<string, string> }
 
-/** What is not in a block of code. */
+/** The text outside code blocks. */
 const withoutBlocks = (text: string) => text.replaceAll(/^```.*?^```$/gms, '')
 const spansOf = (text: string) => matches(withoutBlocks(text), /`([^`]+)`/g)
 
-/** The anchors that GitHub gives to the headings of a document. */
+/** The anchors that GitHub generates for the headings of a document. */
 function anchorsOf (text: string) {
   const headings = matches(withoutBlocks(text), /^#{1,6} (.+)$/gm)
   return headings.map(heading => heading.toLowerCase().replaceAll(/[^\p{L}\p{N}_ -]/gu, '').replaceAll(' ', '-'))
 }
 
 for (const [path, text] of documents) {
-  t.test(`${path} links to what exists`, async t => {
+  t.test(`${path} has valid links`, async t => {
     const prose = withoutBlocks(text).replaceAll(/`[^`]+`/g, '')
     const targets = [...matches(prose, /\]\(([^)\s]+)\)/g), ...matches(prose, /^\[[^\]]+\]: (\S+)$/gm)]
     for (const target of targets.filter(target => !/^(https?|mailto):/.test(target))) {
@@ -53,32 +53,32 @@ for (const [path, text] of documents) {
     }
   })
 
-  t.test(`${path} names files that exist`, async t => {
+  t.test(`${path} names existing files`, async t => {
     for (const span of spansOf(text)) {
       const file = span.replace(/\/$/, '')
       if (/^[\w.-]+(\/[\w.-]+)+$/.test(file) && paths.has(file.split('/')[0]!)) t.ok(paths.has(file), span)
     }
   })
 
-  t.test(`${path} names commands that exist`, async t => {
+  t.test(`${path} names existing commands`, async t => {
     for (const line of text.split('\n')) {
       const named = matches(line, /npm run (?:--silent )?([\w:]+)/g)
       for (const name of named) t.ok(name in scripts, `npm run ${name}`)
       const source = named.map(sourceOf).join('\n')
-      // The first word is a command of the command, unless it is an option.
+      // The first word is a subcommand, unless it is an option.
       const args = matches(line, /(?<=[ `])-- ([^`\n#|"]+)/g).flatMap(args => matches(args, /(?:^|--)([a-z][a-z-]+)/g))
       for (const arg of source ? args : []) t.match(source, new RegExp(`\\b${arg}\\b`), `${arg} of ${named.join()}`)
     }
     for (const name of matches(text, /node dist\/lib\/cli\.js (\w+)/g)) t.ok(paths.has(`lib/cli/${name}.ts`), name)
   })
 
-  // The changelog also has the names that went.
+  // The changelog also names what was removed.
   if (path !== 'CHANGELOG.md') {
-    t.test(`${path} names variables that exist`, async t => {
+    t.test(`${path} names existing variables`, async t => {
       const blocks = matches(text, /^```(.*?)^```$/gms)
       const names = matches([...spansOf(text), ...blocks].join('\n'), /\b([A-Z\d]+_[A-Z\d_]+)\b/g)
       for (const name of new Set(names)) {
-        // A variable that may be in a file is named in quotes, see lib/config.ts.
+        // lib/config.ts quotes the names of variables that a file may have.
         const [, mounted] = /^(.+)_FILE$/.exec(name) ?? []
         t.ok(new RegExp(mounted ? `\\b${name}\\b|'${mounted}'` : `\\b${name}\\b`).test(allCode), name)
       }
@@ -86,7 +86,7 @@ for (const [path, text] of documents) {
   }
 }
 
-/** The code of one of our commands, where its options are: the file of one in lib/cli, or the folder of another. */
+/** The code with the options of a command: its file in lib/cli, or the folder of its script. */
 function sourceOf (script: string) {
   const [, main, command] = /node dist\/([\w/]+)\.js(?: (\w+))?$/.exec(scripts[script] ?? '') ?? []
   if (!main) return ''
@@ -94,13 +94,13 @@ function sourceOf (script: string) {
   return [...code].flatMap(([path, text]) => dirname(path) === dirname(main) ? [text] : []).join('\n')
 }
 
-t.test('The code names documents that exist', async t => {
+t.test('The code names existing documents', async t => {
   for (const [path, text] of code) {
     for (const name of matches(text, /\b(docs\/[\w-]+\.md|[A-Z]+\.md)\b/g)) t.ok(paths.has(name), `${path}: ${name}`)
   }
 })
 
-/** The rows of all tables in a text, by their first cell without its quotes. */
+/** The rows of all tables in a text, by their first cell without backticks. */
 function rowsOf (text: string) {
   const rows = matches(text, /^\| (.+) \|$/gm).map(row => row.split(' | ').map(cell => cell.replaceAll('`', '')))
   return new Map(rows.map(([first = '', ...others]) => [first, others]))
@@ -124,7 +124,7 @@ t.test('README.md has the defaults of the variables that it names', async t => {
   }
 })
 
-t.test('README.md has the figures of the last benchmark', async t => {
+t.test('README.md has the figures of the latest benchmark', async t => {
   const { goals } = JSON.parse(await read('bench/results.json')) as { goals: Record<string, { measured: string }[]> }
   const [, speed = ''] = documents.get('README.md')!.split('## Speed\n')
   const rows = [...rowsOf(speed.split('\n## ')[0]!)].slice(2)

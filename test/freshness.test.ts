@@ -1,6 +1,5 @@
-// Tries to make the service answer what is older than the last commit before it was asked: with two instances, whoever
-// writes, and whatever happens to the database. Nobody else writes to the server: a commit of another test would
-// invalidate what is cached, and hide what is wrong with it.
+// Tries to get stale responses from two instances: with all kinds of writers, and while the database fails. Only this
+// file writes to the server: commits of other tests would invalidate entries, and hide a stale one.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -31,10 +30,10 @@ function connect (t: Pick<Test, 'teardown'>, url: string) {
   return sql
 }
 
-/** A browser app that may read the answers. */
+/** A browser app that may read responses. */
 const APP = 'https://app.example.org'
 
-/** An instance of the service that listens. */
+/** Starts an instance of the service. */
 async function serve (t: Pick<Test, 'teardown'>, port = proxy.port) {
   const app = buildApp(testConfig({ DATABASE_URL: server.url('community', port), FRONTEND_URL: APP }))
   recordResponses(app)
@@ -49,14 +48,14 @@ const clubId = randomUUID()
 
 interface List {
   paths: string[]
-  /** How many there are, by an answer. */
+  /** The size of the list in a response. */
   count (body: any): number
   insert (sql: postgres.ISql, id?: string): PromiseLike<unknown>
-  /** What an admin adds one with. */
+  /** The body of a request that adds an item. */
   body?: object
 }
 
-/** The public lists. They are only added to, so that the number of what is in them grows. */
+/** The public lists. Items are only added, so sizes grow. */
 const lists = {
   clubs: {
     paths: ['/clubs'],
@@ -104,7 +103,7 @@ const perList = <T>(make: () => T) => Object.fromEntries(NAMES.map(name => [name
 const added = perList(() => 0)
 const bounds = perList(() => new Bounds())
 
-/** Adds one to the list. When this fails nobody knows whether it did. */
+/** Adds an item. If this fails, it may have been added. */
 async function add (name: Name, insert: () => PromiseLike<unknown>) {
   bounds[name].next()
   await insert()
@@ -115,7 +114,7 @@ async function request (service: FastifyInstance, path: string, init: RequestIni
   const response = await fetch(`${service.listeningOrigin}${path}`, init)
   const isJson = response.headers.get('content-type')?.startsWith('application/json')
   const body: any = await (isJson ? response.json() : response.text())
-  // The list of mentors is said to be empty when it cannot be read.
+  // The list of mentors hides its failure behind an empty list.
   if (response.ok && body.mentors?.length !== 0) return body
   throw new Error(`${path}: ${response.status} ${JSON.stringify(body)}`)
 }
@@ -128,13 +127,13 @@ const post = (service: FastifyInstance, path: string, body: object) => request(s
   body: JSON.stringify(body),
 })
 
-/** Reads the list; throws when it has less, or more, than it can have now. */
+/** Throws unless the list has a size that is possible at this time. */
 function check (name: Name, service: FastifyInstance, path: string) {
   const { count }: List = lists[name]
   return bounds[name].check(async () => count(await read(service, path)))
 }
 
-/** All answers have all that was added. */
+/** Asserts that all responses have all items. */
 async function checkAll (t: Test, message: string) {
   for (const name of NAMES) {
     const [row] = await sql<[{ count: number }]>`SELECT count(*)::int FROM ${sql(name)}`
@@ -146,14 +145,14 @@ async function checkAll (t: Test, message: string) {
 
 for (const name of NAMES) await add(name, () => lists[name].insert(sql, clubId))
 
-t.test('requests are not taken for each other by their headers', async t => {
+t.test('requests with different headers do not share a response', async t => {
   const answer = (headers: Record<string, string>) => fetch(`${services[0]!.listeningOrigin}/clubs`, { headers })
   await answer({ origin: `${APP} gzip,`, 'accept-encoding': 'br' })
   const { headers } = await answer({ origin: APP, 'accept-encoding': 'gzip, br' })
   t.equal(headers.get('access-control-allow-origin'), APP)
 })
 
-t.test('pages are not taken for each other', async t => {
+t.test('pages do not share a response', async t => {
   for (const service of services) {
     for (const limit of [1, 2, 1, 3, 2]) {
       t.equal((await read(service, `/testimonials?limit=${limit}`)).limit, limit)
@@ -162,7 +161,7 @@ t.test('pages are not taken for each other', async t => {
   }
 })
 
-t.test('no answer is older than what was committed before it was asked for, whoever writes', async t => {
+t.test('no response is older than a commit before the request, for any writer', async t => {
   const ways: { [way: string]: (name: Name, service: FastifyInstance, pause: number) => Promise<unknown> } = {
     beside: name => add(name, () => lists[name].insert(sql)),
     through: (name, service) => add(name, () => {
@@ -208,7 +207,7 @@ t.test('no answer is older than what was committed before it was asked for, whoe
   await checkAll(t, 'afterwards')
 })
 
-t.test('no answer is older while connections are cut and the database is restarted', async t => {
+t.test('no response is stale while connections are cut and the database restarts', async t => {
   const over = new AbortController()
   const unexpected: unknown[] = []
   const answers = services.map(() => 0)
@@ -220,7 +219,7 @@ t.test('no answer is older while connections are cut and the database is restart
         await check(name, service, lists[name].paths[0]!)
         answers[index]!++
       } catch (error) {
-        // What cannot be answered is no wrong answer.
+        // A failure is not stale.
         if (!/: 500 |: \d+ {"mentors":\[\]}/.test(String(error))) unexpected.push(error)
       }
       await sleep(2)
@@ -254,7 +253,7 @@ t.test('no answer is older while connections are cut and the database is restart
   await checkAll(t, 'afterwards')
 })
 
-/** The names of all who gave a testimonial, as each instance answers when it can. */
+/** The names in the testimonials from each instance; retries failures. */
 function testimonials (of = services) {
   return Promise.all(of.map(async service => {
     for (;;) {
@@ -274,13 +273,13 @@ const STATISTICS = `
   CASE WHEN current_setting('server_version_num')::int >= 150000 THEN pg_stat_get_bgwriter_stat_reset_time() END
 `
 
-/** What a service might go by that is less careful, of these parts. */
+/** An id that consists of these parts only, as a less careful cache would use it. */
 async function naiveState (sql: postgres.Sql, ...parts: string[]) {
   const [row] = await sql<[{ state: string }]>`SELECT ${sql.unsafe(`concat_ws(' ', ${parts.join(', ')})`)} AS state`
   return row.state
 }
 
-/** The naive state, when so many transaction numbers are used up as were in that one. */
+/** Uses up transaction ids until the naive id could match, then returns it. */
 async function reach (sql: postgres.Sql, state: string, ...parts: string[]) {
   const next = async () => Number(await naiveState(sql, 'pg_snapshot_xmax(pg_current_snapshot())'))
   const [, xmax] = state.match(/^\d+:(\d+):/)!
@@ -288,7 +287,7 @@ async function reach (sql: postgres.Sql, state: string, ...parts: string[]) {
   return naiveState(sql, ...parts)
 }
 
-t.test('a crash that loses a commit and gives its number to another one', async t => {
+t.test('a crash that loses a commit and reuses its transaction id', async t => {
   await sql`TRUNCATE testimonials`
   const [[walWriter], [victim]] = await Promise.all([
     sql<{ pid: number }[]>`SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'`,
@@ -298,7 +297,7 @@ t.test('a crash that loses a commit and gives its number to another one', async 
   await witness`SELECT`
   const crash = witness`SELECT pg_sleep(600)`.then(() => {}, () => {})
   const isUp = () => sql`SELECT`.then(() => true, () => false)
-  // Then nothing writes the log to disk but a commit that waits for it; and no server starts again before it is gone.
+  // Now only a synchronous commit writes the WAL to disk, and PostgreSQL cannot restart before the process is gone.
   process.kill(walWriter!.pid, 'SIGSTOP')
   await sql.begin(async sql => {
     await sql`SET LOCAL synchronous_commit = off`
@@ -308,12 +307,12 @@ t.test('a crash that loses a commit and gives its number to another one', async 
   t.strictSame(await testimonials(), [['lost'], ['lost']])
 
   process.kill(victim!.pid, 'SIGKILL')
-  // Whoever asked with a connection that is only being made would be told nothing until the server is there again.
+  // On a connection that is still being opened, requests would fail until the server is up again.
   await crash
   process.kill(walWriter!.pid, 'SIGCONT')
   while (!await isUp()) await sleep(5)
   await lists.testimonials.insert(sql, 'found')
-  t.equal(await reach(sql, before, SNAPSHOT, START), before, 'the server seems to be in the same state')
+  t.equal(await reach(sql, before, SNAPSHOT, START), before, 'the naive id is the same')
   t.strictSame(await testimonials(), [['found'], ['found']])
 })
 
@@ -324,14 +323,14 @@ t.test('a standby, and a fail-over to it', async t => {
   await Promise.all([server.start(), standby.start()])
   const onStandby = connect(t, standby.url('community'))
   const reader = [await serve(t, standby.port)]
-  /** Waits until the standby has all that was committed. */
+  /** Waits until the standby has replayed all commits. */
   const replayed = async () => {
     const [row] = await sql`SELECT pg_current_wal_insert_lsn() AS end`
     const isBehind = () => onStandby`SELECT FROM pg_last_wal_replay_lsn() AS reached WHERE reached < ${row!.end}`
     while ((await isBehind()).length > 0) await sleep(5)
   }
 
-  await t.test('a standby has states that do not tell what was committed', async t => {
+  await t.test('the snapshot of a standby does not change with each commit', async t => {
     const [oldest, open] = [await sql.reserve(), await sql.reserve()]
     await oldest`BEGIN`
     await oldest`SELECT pg_current_xact_id()`
@@ -343,14 +342,14 @@ t.test('a standby, and a fail-over to it', async t => {
     for (let times = 0; times < 2; times++) t.strictSame(await testimonials(reader), [['two']])
     await open`COMMIT`
     await replayed()
-    t.equal(await naiveState(onStandby, SNAPSHOT, START, STATISTICS), before, 'it seems to be in the same state')
+    t.equal(await naiveState(onStandby, SNAPSHOT, START, STATISTICS), before, 'the naive id is the same')
     t.strictSame(await testimonials(reader), [['two', 'one']])
     await oldest`COMMIT`
     oldest.release()
     open.release()
   })
 
-  await t.test('a server that takes over gives the numbers of what it did not get to others', async t => {
+  await t.test('a promoted standby reuses the ids of transactions that it did not receive', async t => {
     await onStandby`ALTER SYSTEM SET primary_conninfo = ''`
     await onStandby`SELECT pg_reload_conf()`
     while ((await onStandby`SELECT FROM pg_stat_wal_receiver`).length > 0) await sleep(5)
@@ -361,7 +360,7 @@ t.test('a standby, and a fail-over to it', async t => {
     await Promise.all([server.stop('immediate'), standby.promote()])
     proxy.switchTo(standby.port)
     await lists.testimonials.insert(onStandby, 'found')
-    t.equal(await reach(onStandby, before, SNAPSHOT, STATISTICS), before, 'it seems to be in the same state')
+    t.equal(await reach(onStandby, before, SNAPSHOT, STATISTICS), before, 'the naive id is the same')
     const expected = ['found', 'two', 'one']
     t.strictSame(await testimonials([...services, ...reader]), [expected, expected, expected])
   })

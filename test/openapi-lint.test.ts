@@ -1,7 +1,7 @@
 import { createConfig, lint } from '@redocly/openapi-core'
 import t from 'tap'
 
-/** Operations without a 2xx response: two redirect, one has only an error in the contract. */
+/** Operations without a 2xx response: two redirect, one has only errors in the contract. */
 const WITHOUT_SUCCESS = [
   '#/paths/~1auth~1google~1callback/get/responses',
   '#/paths/~1auth~1google~1start/get/responses',

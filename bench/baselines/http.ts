@@ -1,4 +1,4 @@
-// A bare node:http server that sends one response from memory, whatever the request. RESPONSE is a file of JSON.
+// A bare node:http server that sends the same response from memory to every request. RESPONSE is a file of JSON.
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 

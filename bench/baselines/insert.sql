@@ -1,4 +1,4 @@
--- Each transaction of 64 clients registers the next of 5,000 users for the first event; for the next one when all have.
+-- Each transaction of 64 clients registers the next of 5,000 users for an event, then for the next event.
 \set x :x + 1
 \set n :x * 64 + :client_id
 \set user :n % 5000

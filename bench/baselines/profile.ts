@@ -1,5 +1,5 @@
-// GET /auth/me by node:http, node:crypto and postgres.js alone: verifies the token, runs the service's statement, and
-// sends its row with the service's headers. HEADERS is JSON, names and values in turn.
+// GET /auth/me on node:http, node:crypto and postgres.js only: verifies the token, runs the statement of the service,
+// and sends the row with the service's headers. HEADERS is JSON, names and values in turn.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
 
@@ -31,7 +31,7 @@ createServer(async (request, response) => {
   response.writeHead(200, [...headers, 'content-length', String(Buffer.byteLength(body))]).end(body)
 }).listen(Number(PORT), '127.0.0.1')
 
-/** The subject of a valid token, HS256 as all tokens of the service are. */
+/** The subject of a valid token, which is HS256 like all tokens of the service. */
 function verify (authorization: string) {
   const [header, payload, signature] = authorization.replace(/^Bearer /, '').split('.')
   const expected = createHmac('sha256', JWT_SECRET!).update(`${header}.${payload}`).digest()

@@ -1,5 +1,5 @@
--- The table of registrations with everything but the triggers that count, beside users and events whose ids follow from
--- their numbers.
+-- The table of registrations without the triggers that count, with users and events whose ids are computed from
+-- numbers.
 CREATE SCHEMA baseline;
 
 CREATE FUNCTION baseline.id(number bigint) RETURNS uuid

@@ -1,5 +1,5 @@
-// `npm run example`: the service on its database, with the demo data when there are none, and the example app beside it
-// on an origin of its own, as a browser app is hosted in production.
+// `npm run example`: starts the service, with the demo data if its database is empty, and the example app on its own
+// origin, as in production.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -23,7 +23,7 @@ const OPENAPI_FETCH = dirname(fileURLToPath(import.meta.resolve('openapi-fetch')
 
 await runMain(async () => {
   const dotenv = readDotenv('.env')
-  // The port of the app. That of the service is PORT, as ever.
+  // The port of the app; PORT is that of the service.
   const APP_PORT = Number(process.env.APP_PORT || dotenv.APP_PORT || 5173)
   if (!Number.isInteger(APP_PORT) || APP_PORT < 1 || APP_PORT > 65535) {
     throw new StartupError('APP_PORT must be a port number from 1 to 65535')
@@ -56,7 +56,7 @@ await runMain(async () => {
   }
 })
 
-/** The server of the app: its files, the typed client as it is, and what the app has to know of where it runs. */
+/** Serves the files of the app, the typed client, and the configuration of the app. */
 async function buildFrontend (config) {
   const api = `http://localhost:${config.PORT}`
   const frontend = Fastify()
@@ -64,7 +64,7 @@ async function buildFrontend (config) {
     "default-src 'none'",
     `script-src 'self' ${await hashOfImportMap()}`,
     "style-src 'self'",
-    // The pictures of a community are anywhere on the web.
+    // Pictures may come from any site.
     "img-src 'self' http: https:",
     `connect-src ${api}`,
     "base-uri 'none'",
@@ -75,7 +75,7 @@ async function buildFrontend (config) {
     reply.headers({
       'content-security-policy': policy,
       'cross-origin-opener-policy': 'same-origin',
-      // After a sign-in with a provider the address has the token in it: no other site gets more than the origin.
+      // After a sign-in with a provider the address contains the token, so other sites get only the origin.
       'referrer-policy': 'strict-origin',
       'x-content-type-options': 'nosniff',
     })
@@ -92,7 +92,7 @@ async function buildFrontend (config) {
     reply.type('text/javascript')
     return `export const API = ${JSON.stringify(api)}\nexport const PROVIDER = ${JSON.stringify(provider)}\n`
   })
-  // The app finds its pages by the path itself. A file that is missing is no page.
+  // Paths without an extension are pages of the app; a missing file is a 404.
   frontend.setNotFoundHandler((request, reply) => {
     if (/\.\w+$/.test(request.url.split('?', 1)[0])) return reply.code(404).send('Not found')
     return reply.sendFile('index.html')
@@ -100,14 +100,14 @@ async function buildFrontend (config) {
   return frontend
 }
 
-/** The one inline script, by which modules find the client, is let through by its hash. */
+/** Allows the import map, the only inline script, by its hash. */
 async function hashOfImportMap () {
   const html = await readFile(join(APP, 'index.html'), 'utf8')
   const [, map] = /<script type="importmap">([^]*?)<\/script>/.exec(html)
   return `'sha256-${createHash('sha256').update(map).digest('base64')}'`
 }
 
-/** Whether nobody has put anything into the database. */
+/** Whether the database is empty. */
 async function isEmpty ({ sql }) {
   const rows = await sql`SELECT FROM users UNION ALL SELECT FROM clubs UNION ALL SELECT FROM testimonials LIMIT 1`
   return rows.length === 0
@@ -127,7 +127,7 @@ async function listen (server, host, port, variable) {
   }
 }
 
-/** Says where to look, and whom to be. */
+/** Prints the addresses and accounts. */
 async function welcome ({ sql }, origin) {
   const people = await sql`
     SELECT email, role FROM users WHERE email IN ${sql(SIGN_INS.map(({ name }) => `${name}@demo.example.org`))}

@@ -1,5 +1,5 @@
-// The docs page as a person uses it: opened, signed in on, and an operation tried. Not part of `npm test`, because it
-// needs Chromium; `npm run test:browser` runs it.
+// Uses the docs page: signs in and tries operations. Not part of `npm test`, because it needs Chromium; run by
+// `npm run test:browser`.
 import type { AddressInfo } from 'node:net'
 
 import t from 'tap'
@@ -32,7 +32,7 @@ t.test('The page shows every operation', async t => {
   t.equal(await page.locator('.opblock').count(), Object.values(paths).flatMap(path => Object.keys(path)).length)
 })
 
-t.test('A person signs in with a token and tries an operation', async t => {
+t.test('A user signs in with a token and tries an operation', async t => {
   await page.click('.btn.authorize')
   await page.fill('.auth-container input', ada.token)
   await page.click('.auth-btn-wrapper .authorize')
@@ -47,7 +47,7 @@ t.test('A person signs in with a token and tries an operation', async t => {
   t.match(await response.locator('.response-col_description').textContent(), `"email": "${ada.email}"`)
 })
 
-t.test('A person tries an operation that takes a body', async t => {
+t.test('A user tries an operation with a body', async t => {
   const operation = page.locator('#operations-Accounts-register')
   await operation.locator('.opblock-summary-control').click()
   t.match(await operation.locator('textarea.body-param__text').inputValue(), '"firstName": "Ada"', 'filled in')
@@ -57,7 +57,7 @@ t.test('A person tries an operation that takes a body', async t => {
   t.match(await response.locator('.response-col_status').textContent(), /^201/)
 })
 
-t.test('The browser had nothing to complain about, and loaded nothing from elsewhere', async t => {
+t.test('The browser logged no errors, and loaded nothing from other origins', async t => {
   t.strictSame(complaints, [])
   t.strictSame(requested.filter(url => !url.startsWith(origin) && !url.startsWith('data:')), [])
   t.ok(requested.includes(`${origin}/docs/json`))

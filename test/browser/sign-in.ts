@@ -1,5 +1,5 @@
-// Sign-in as a person does it: a browser, a browser app on another origin, the service, and a provider with a login
-// page. Not part of `npm test`, because it needs Chromium; `npm run test:browser` runs it.
+// Signs in with a browser, a browser app on another origin, the service, and a provider with a login page. Not part of
+// `npm test`, because it needs Chromium; run by `npm run test:browser`.
 import type { BrowserContext } from 'playwright-core'
 import t, { type Test } from 'tap'
 
@@ -12,7 +12,7 @@ import { CLIENT, newAccount, startProvider } from '../provider.ts'
 const service = `http://localhost:${await freePort()}`
 const IDP_REDIRECT_URI = `${service}/auth/google/callback`
 
-// Browsers take every name under localhost for this machine.
+// Browsers resolve all names under localhost to this machine.
 const first = await serveFrontend(t, service, 'app.localhost')
 const second = await serveFrontend(t, service, 'second.localhost')
 const provider = await startProvider(t, IDP_REDIRECT_URI)
@@ -27,7 +27,7 @@ await app.listen({ port: Number(new URL(service).port) })
 
 const browser = await launch(t)
 
-/** A browser that has never been anywhere, and its page. */
+/** A new browser profile, and its page. */
 async function open (t: Test) {
   const context = await browser.newContext()
   t.teardown(() => context.close())
@@ -36,14 +36,14 @@ async function open (t: Test) {
 
 type Page = Awaited<ReturnType<BrowserContext['newPage']>>
 
-/** Goes from the browser app to the provider's login page. */
+/** Navigates from the browser app to the login page of the provider. */
 async function leave (page: Page, frontend: string) {
   await page.goto(frontend)
   await page.click('text=Sign in')
   await page.waitForURL(`${provider.issuer}/login/*`)
 }
 
-/** Fills in the login page. */
+/** Submits the login page. */
 async function fillIn (page: Page, { sub, password }: typeof ada) {
   await page.fill('input[name=sub]', sub)
   await page.fill('input[name=password]', password)
@@ -51,7 +51,7 @@ async function fillIn (page: Page, { sub, password }: typeof ada) {
 }
 
 for (const [which, frontend] of Object.entries({ first, second })) {
-  t.test(`A person signs in at the ${which} frontend and comes back to it`, async t => {
+  t.test(`A user signs in at the ${which} frontend and returns to it`, async t => {
     const { context, page } = await open(t)
     await leave(page, frontend.origin)
     t.strictSame(
@@ -68,7 +68,7 @@ for (const [which, frontend] of Object.entries({ first, second })) {
   })
 }
 
-t.test('Who gets the password wrong is asked again, and two people are two accounts', async t => {
+t.test('A wrong password can be corrected, and two people have two accounts', async t => {
   const { page } = await open(t)
   await leave(page, first.origin)
   await fillIn(page, { ...grace, password: 'wrong' })
@@ -80,7 +80,7 @@ t.test('Who gets the password wrong is asked again, and two people are two accou
   t.match(await app.sql`SELECT role FROM users WHERE email = ${grace.email!}`, [{ role: 'STUDENT' }])
 })
 
-t.test('A browser with another cookie than that of the sign-in is turned away', async t => {
+t.test('A callback with another cookie is rejected', async t => {
   const { context, page } = await open(t)
   const newcomer = newAccount()
   provider.accounts.push(newcomer)
@@ -93,7 +93,7 @@ t.test('A browser with another cookie than that of the sign-in is turned away', 
   t.strictSame([...await app.sql`SELECT id FROM users WHERE email = ${newcomer.email!}`], [])
 })
 
-t.test('A sign-in that began in another browser ends in none', async t => {
+t.test('A sign-in that began in another browser is rejected', async t => {
   const [mallory, victim] = [await open(t), await open(t)]
   await leave(mallory.page, first.origin)
   const back = mallory.page.waitForRequest(`${IDP_REDIRECT_URI}?*`)

@@ -1,6 +1,6 @@
-// The example app as people use it: a visitor, a student, a club head and an admin walk through all of it, with
-// `npm run example` behind it. With SCREENSHOTS=1 the pictures that the README shows are taken on the way. Not part of
-// `npm test`, because it needs Chromium; `npm run test:browser` runs it.
+// Walks through the example app as a visitor, a student, a club head and an admin, on `npm run example`. SCREENSHOTS=1
+// also takes the pictures in the README. Not part of `npm test`, because it needs Chromium; run by
+// `npm run test:browser`.
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 
@@ -16,7 +16,7 @@ const SCREENSHOTS = process.env.SCREENSHOTS ? 'examples/spa/screenshots' : null
 
 const PHONE: BrowserContextOptions = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true }
 
-/** Where the pictures of the demo data are said to be. */
+/** The origin of the pictures in the demo data. */
 const PICTURES = 'https://images.example.org/'
 
 const PASSWORD = 'demo-password'
@@ -39,22 +39,22 @@ const example = start(t, 'examples/spa/start.js', {
 })
 while (!example.output.stdout.includes('Ctrl-C')) await once(example.child.stdout, 'data')
 
-// Before the first test: tap ends the file when a test is over and no other waits for its turn.
+// Before the first test, because tap ends a file as soon as no test is pending.
 const browser = await launch(t)
 
-t.test('the example says in one line what is wrong with its port', async t => {
+t.test('the example reports an invalid port in one line', async t => {
   const { code, stderr } = await run(t, 'examples/spa/start.js', { APP_PORT: 'here' })
   t.strictSame({ code, stderr }, { code: 1, stderr: 'APP_PORT must be a port number from 1 to 65535\n' })
 })
 
 interface Options extends BrowserContextOptions {
-  /** What of the service's answers are errors that are meant to be: `METHOD /path status`. */
+  /** The error responses that the walk expects: `METHOD /path status`. */
   refusals?: string[]
 }
 
 /**
- * A test of what a person does with a browser of their own, from the first page on. The browser must have nothing to
- * complain of, and the service nothing to refuse but what is expected.
+ * A test with a new browser profile, on the first page. Fails if the browser logs an error, or if the service returns
+ * an unexpected one.
  */
 function walk (name: string, { refusals = [], ...options }: Options, work: (t: Test, page: Page) => Promise<void>) {
   t.test(name, async t => {
@@ -62,7 +62,7 @@ function walk (name: string, { refusals = [], ...options }: Options, work: (t: T
       viewport: { width: 1280, height: 860 }, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options,
     })
     t.teardown(() => context.close())
-    // There is nothing.
+    // The pictures do not exist.
     await context.route(`${PICTURES}**`, route => route.abort())
     const page = await context.newPage()
     page.setDefaultTimeout(5000)
@@ -70,12 +70,12 @@ function walk (name: string, { refusals = [], ...options }: Options, work: (t: T
     const refused: string[] = []
     page.on('pageerror', error => { complaints.push(error.message) })
     page.on('console', message => {
-      // What was refused, or did not load, is told below, with more about it.
+      // Failed requests are reported below, with more details.
       const isTold = message.text().startsWith('Failed to load resource')
       if (['error', 'warning'].includes(message.type()) && !isTold) complaints.push(message.text())
     })
     page.on('requestfailed', request => {
-      // Requests of a page that is left are aborted.
+      // Navigation aborts the requests of a page.
       const isLeft = request.failure()?.errorText === 'net::ERR_ABORTED'
       if (!request.url().startsWith(PICTURES) && !isLeft) refused.push(`${operation(request)} failed`)
     })
@@ -86,18 +86,18 @@ function walk (name: string, { refusals = [], ...options }: Options, work: (t: T
     await page.goto(origin)
     await page.waitForSelector('h1')
     await work(t, page)
-    t.strictSame(complaints, [], 'the browser has nothing to complain of')
-    t.strictSame(refused, refusals, 'nothing is refused but what should be')
+    t.strictSame(complaints, [], 'the browser logs no errors')
+    t.strictSame(refused, refusals, 'only the expected errors')
   })
 }
 
-/** What a request asks for, as the API description writes it. */
+/** The method and path of a request, as in the API description. */
 const operation = (request: Request) =>
   `${request.method()} ${new URL(request.url()).pathname.replace(/[0-9a-f]{8}-[-0-9a-f]{27}/, '{id}')}`
 
 const h1 = (page: Page) => page.textContent('h1')
 
-/** Goes where a link of the navigation leads, and waits for that page. */
+/** Follows a link of the navigation, and waits for the page. */
 async function follow (page: Page, name: string, title = name) {
   await page.getByRole('link', { name, exact: true }).first().click()
   await page.getByRole('heading', { level: 1, name: title }).waitFor()
@@ -111,17 +111,17 @@ async function signIn (page: Page, name: string) {
   await page.getByRole('button', { name: 'Sign out' }).waitFor()
 }
 
-/** Waits until the app tells this. */
+/** Waits for a notification. */
 const told = (page: Page, words: string) => page.getByRole('status').getByText(words).waitFor()
 
-/** The entry of a list that has this heading. */
+/** The list entry with this heading. */
 const entry = (page: Page, title: string) =>
   page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: title }) })
 
-/** Whether nothing is wider than the screen. */
+/** Whether the page fits into the width of the screen. */
 const fits = (page: Page) => page.evaluate('document.documentElement.scrollWidth <= innerWidth')
 
-/** Asks for the address of a calendar. Returns its path, and what is there. */
+/** Requests the address of a calendar. Returns its path and content. */
 async function subscribe (page: Page, { close = true } = {}) {
   await page.getByRole('button', { name: 'Subscribe' }).click()
   const dialog = page.getByRole('dialog', { name: 'Subscribe' })
@@ -132,7 +132,7 @@ async function subscribe (page: Page, { close = true } = {}) {
   return { path: new URL(address).pathname, calendar: await (await fetch(address)).text() }
 }
 
-/** Takes a picture of what the screen shows, for the README. */
+/** Takes a screenshot for the README. */
 async function screenshot (page: Page, name: string) {
   if (SCREENSHOTS) await page.screenshot({ path: `${SCREENSHOTS}/${name}.png` })
 }
@@ -145,7 +145,7 @@ walk('A visitor looks around', {}, async (t, page) => {
 
   await follow(page, 'Events')
   t.equal(await page.title(), 'Events · Commons')
-  t.equal(await page.evaluate('document.activeElement.tagName'), 'H1', 'the focus is where the new page begins')
+  t.equal(await page.evaluate('document.activeElement.tagName'), 'H1', 'the focus is on the heading of the new page')
   t.equal(await page.locator('.events > li').count(), 6)
   await page.getByRole('link', { name: 'Next →' }).click()
   await page.getByText('Page 2 of 3').waitFor()
@@ -181,7 +181,7 @@ walk('A visitor looks around', {}, async (t, page) => {
   t.equal(await h1(page), 'Nothing here')
 })
 
-walk('A visitor who likes a mentor registers, and is back at the mentors', {
+walk('A visitor who likes a mentor registers, and returns to the mentors', {
   refusals: ['POST /auth/register 400', 'POST /auth/register 409'],
 }, async (t, page) => {
   await follow(page, 'Mentors')
@@ -198,7 +198,7 @@ walk('A visitor who likes a mentor registers, and is back at the mentors', {
   await page.getByText('Last name must not be empty').waitFor()
   await page.getByText('Email must be an email address').waitFor()
   await page.getByText('Password must have at least 8 characters').waitFor()
-  t.equal(await page.evaluate('document.activeElement.name'), 'lastName', 'the focus is on the first of them')
+  t.equal(await page.evaluate('document.activeElement.name'), 'lastName', 'the focus is on the first invalid field')
 
   await page.getByLabel('Last name').fill('Lovelace')
   await page.getByLabel('Email').fill('student@demo.example.org')
@@ -222,20 +222,20 @@ walk('A visitor who likes a mentor registers, and is back at the mentors', {
   t.match(await heart.textContent(), '0 likes for Zanele Khumalo')
 })
 
-walk('A person signs in with the provider', {}, async (t, page) => {
+walk('A user signs in with the provider', {}, async (t, page) => {
   await page.goto(`${origin}/sign-in?to=/mentors`)
   await page.getByRole('button', { name: 'Sign in with' }).click()
   await page.fill('input[name=sub]', grace.sub)
   await page.fill('input[name=password]', grace.password)
   await page.click('button')
   await told(page, 'Welcome, Grace.')
-  t.equal(page.url(), `${origin}/mentors`, 'the token has left the address')
+  t.equal(page.url(), `${origin}/mentors`, 'the token is removed from the address')
   await follow(page, 'Grace', 'Grace Hopper')
   t.match(await page.textContent('main'), 'Student')
 })
 
-walk('A token is taken only in answer to a sign-in that this app has begun', {}, async (t, page) => {
-  // As good as any, but of somebody else.
+walk('A token is accepted only for a sign-in that this app has begun', {}, async (t, page) => {
+  // Valid, but of another user.
   const signedIn = await fetch(`${api}/auth/login`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -338,7 +338,7 @@ walk('A student on a phone', {
 walk('A club head, by keyboard alone', { refusals: ['POST /events 400'] }, async (t, page) => {
   const press = async (...keys: string[]) => { for (const key of keys) await page.keyboard.press(key) }
   const type = async (text: string) => page.keyboard.insertText(text)
-  /** Presses Tab until this has the focus. */
+  /** Presses Tab until this element has the focus. */
   const tabTo = async (name: string) => {
     for (let tabs = 0; tabs < 60; tabs++) {
       await press('Tab')
@@ -377,7 +377,7 @@ walk('A club head, by keyboard alone', { refusals: ['POST /events 400'] }, async
   await dialog.waitFor()
   await press('Escape')
   await dialog.waitFor({ state: 'detached' })
-  t.equal(await page.evaluate('document.activeElement.textContent'), 'New event', 'the focus is where it was')
+  t.equal(await page.evaluate('document.activeElement.textContent'), 'New event', 'the focus is restored')
 
   await press('Enter')
   await dialog.waitFor()
@@ -388,7 +388,7 @@ walk('A club head, by keyboard alone', { refusals: ['POST /events 400'] }, async
   await dialog.getByText('Date and time must not be empty').waitFor()
   await dialog.getByText('Address of a picture must be a URL').waitFor()
   await type('Whoever stays on their wheels the longest wins.')
-  // Which keys a date takes is the browser's own matter, and differs between languages.
+  // The keys of a date field depend on the browser and its language.
   await page.getByLabel('Date and time').fill('2031-12-31T18:30')
   await tabTo('Address of a picture')
   await type('https://images.example.org/events/ice.jpg')
@@ -538,7 +538,7 @@ walk('An admin', {
   await follow(page, 'Mentors')
   await page.waitForSelector('.person')
   t.equal(await entry(page, 'Vera Menchik').count(), 1)
-  t.equal(await entry(page, 'Vera Menchik').getByRole('link').count(), 0, 'a link that is a script is none')
+  t.equal(await entry(page, 'Vera Menchik').getByRole('link').count(), 0, 'a link to a script is not rendered')
   await follow(page, 'Admin', 'Overview')
   await tab('Mentors')
   await entry(page, 'Vera Menchik').getByRole('button', { name: 'Delete' }).click()
@@ -573,7 +573,7 @@ walk('An admin', {
   t.equal(await h1(page), 'Find your people')
 })
 
-walk('Who gets no answer is told, and tries again', { refusals: ['GET /clubs failed'] }, async (_t, page) => {
+walk('A network error is reported, and can be retried', { refusals: ['GET /clubs failed'] }, async (_t, page) => {
   await page.route(`${api}/clubs`, route => route.abort('connectionrefused'), { times: 1 })
   await follow(page, 'Clubs', 'Nobody answers')
   await page.getByText('The service cannot be reached.').waitFor()

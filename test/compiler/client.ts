@@ -1,13 +1,13 @@
-// What the types of the client allow, and what they refuse. Not part of `npm test`, because a compiler takes seconds;
-// `npm run test:client` runs it.
+// Compiles programs with the client that its types allow or reject. Not part of `npm test`, because compiling takes
+// seconds; run by `npm run test:client`.
 import { resolve } from 'node:path'
 
 import t from 'tap'
 import ts from 'typescript'
 
-/** What an app may write or not: the lines, and how the compiler refuses them, if it does. */
+/** Programs, and the error of the compiler where there must be one. */
 const PROGRAMS: Record<string, [lines: string, refused?: RegExp]> = {
-  'a query, and fields of its answer': [`
+  'a query, and fields of its response': [`
     const { data, error } = await client.GET('/events', { params: { query: { limit: '3', sort: 'asc' } } })
     if (!data) throw new Error(error.message)
     const titles: string[] = data.events.map(event => event.title)
@@ -51,9 +51,9 @@ const PROGRAMS: Record<string, [lines: string, refused?: RegExp]> = {
     "await client.DELETE('/events/{id}', { params: { path: { eventId: 'x' } } })", /'eventId' does not exist in type/],
   'a word that a parameter cannot be': [
     "await client.GET('/events', { params: { query: { sort: 'up' } } })", /'"up"' is not assignable/],
-  'a field that an answer does not have': [
+  'a field that a response does not have': [
     "const { data } = await client.GET('/events'); data?.events[0]?.name", /Property 'name' does not exist/],
-  'an answer that may not be there': [
+  'a response that may be undefined': [
     "const { data } = await client.GET('/clubs'); data.clubs", /'data' is possibly 'undefined'/],
   'a field that may be null': [
     "const { data } = await client.GET('/auth/me'); data?.user.club.name", /is possibly 'null'/],
@@ -87,7 +87,7 @@ const program = ts.createProgram([...sources.keys()], options, Object.assign(hos
 }))
 
 Object.entries(PROGRAMS).forEach(([what, [, refused]], index) => {
-  t.test(`The types ${refused ? 'refuse' : 'allow'} ${what}`, async t => {
+  t.test(`The types ${refused ? 'reject' : 'allow'} ${what}`, async t => {
     const diagnostics = ts.getPreEmitDiagnostics(program, program.getSourceFile(nameOf(index)))
     const messages = diagnostics.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))
     if (!refused) return t.strictSame(messages, [])

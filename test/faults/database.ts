@@ -1,4 +1,4 @@
-// What may happen to PostgreSQL, and to the way to it.
+// Faults of PostgreSQL, and of the network to it.
 import { execFile } from 'node:child_process'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -22,14 +22,14 @@ const run = promisify(execFile)
 /** How long the service may take to recover, in milliseconds. */
 const PATIENCE = 15_000
 
-/** Where all this runs, and how long it may take. */
+/** Where the faults run, and whether they are shortened. */
 export interface Setting {
   scope: Scope
   directory: string
   short: boolean
 }
 
-/** A service, and what is in its database. */
+/** A service, and the rows in its database. */
 export interface Target {
   service: Service
   world: World
@@ -44,14 +44,14 @@ export interface Fault {
 }
 
 interface Strike {
-  /** Does it; resolves when the fault is over, and the service has all that it needs. */
+  /** Injects the fault. Resolves when it is over and its causes are removed. */
   inflict (): Promise<unknown>
-  /** Whether requests must fail, and the database is away for so long that /readyz must tell. */
+  /** Whether requests must fail, and whether the database is away long enough for /readyz to notice. */
   fails: boolean
   isAway: boolean
 }
 
-/** Runs a fault in the middle of a load, and waits until everything is as before. */
+/** Injects a fault during a load, and waits until the service has recovered. */
 export async function strike (
   fault: string, { service, world, timeout }: Target, { inflict, fails, isAway }: Strike
 ): Promise<Row> {
@@ -63,7 +63,7 @@ export async function strike (
   await inflict().catch(error => load.problems.push(String(error.message)))
   const over = performance.now()
 
-  // All is well when nothing that was sent in the last half second has failed.
+  // Recovered when no request of the last half second has failed.
   const isWell = () => watch.ready && performance.now() - Math.max(over, load.lastFailure.start) > 500
   while (!isWell() && performance.now() < over + PATIENCE) await sleep(20)
   const recovered = isWell()
@@ -84,7 +84,7 @@ export async function strike (
   return row
 }
 
-/** All that can happen to PostgreSQL. */
+/** All faults of PostgreSQL. */
 export function databaseFaults (setting: Setting): Fault[] {
   const timeout = setting.short ? 2 : 5
   const seconds = setting.short ? 4 : 30
@@ -102,7 +102,7 @@ export function databaseFaults (setting: Setting): Fault[] {
   return [
     onOutside('PostgreSQL killed, and started again', true, async ({ cluster }) => {
       await cluster.signal('SIGKILL')
-      // As long as the system has not taken note of its end, it refuses to start.
+      // The server refuses to start until the kernel has removed the killed process.
       for (let tries = 0; !await cluster.start().then(() => true, () => tries > 20); tries++) await sleep(500)
     }),
     onOutside('PostgreSQL restarted', false, ({ cluster }) => cluster.restart('fast')),
@@ -135,7 +135,7 @@ export function databaseFaults (setting: Setting): Fault[] {
           for (const pid of pids) process.kill(pid, 'SIGKILL')
           await remaining(pids)
         }
-        // The service starts it again, sooner than whoever asks for the readiness now and then need notice.
+        // The service restarts it, possibly before a readiness check fails.
         return strike('embedded PostgreSQL killed', target, { fails: true, isAway: false, inflict })
       },
     },
@@ -196,17 +196,17 @@ async function openEmbedded (
   return { dataDir, service, timeout, world: await makeWorld(await embeddedUrl(dataDir)) }
 }
 
-/** Where the embedded server listens, with its password. */
+/** The URL of the embedded server, with its password. */
 async function embeddedUrl (dataDir: string) {
   const [, , , port] = (await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')
   const password = (await readFile(join(dataDir, 'postgres-password'), 'utf8')).trim()
   return `postgres://postgres:${password}@127.0.0.1:${port}/community`
 }
 
-/** How big the disk of the embedded server is, in megabytes. */
+/** The size of the disk of the embedded server, in megabytes. */
 const DISK = 160
 
-/** The embedded server on a small file system, which is filled up and emptied again. */
+/** The embedded server on a small file system, which is filled and emptied again. */
 async function runDiskFull (setting: Setting, timeout: number): Promise<Row> {
   const { scope, directory, short } = setting
   const name = 'disk full'
@@ -223,7 +223,7 @@ async function runDiskFull (setting: Setting, timeout: number): Promise<Row> {
   const ballast = join(disk, 'ballast')
   return strike(name, target, {
     fails: true,
-    // What is there can still be read.
+    // Reads still work.
     isAway: false,
     async inflict () {
       await run('dd', ['if=/dev/zero', `of=${ballast}`, 'bs=1M']).catch(() => {})

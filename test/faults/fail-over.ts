@@ -12,7 +12,7 @@ import { makeWorld } from './world.ts'
 /** Where Debian and Ubuntu have the programs of each version. */
 const VERSIONS = '/usr/lib/postgresql'
 
-/** Within how many seconds of the loss of the primary all must go on. */
+/** How soon the service must recover from the loss of the primary, in seconds. */
 const BOUND = 10
 
 export function failOverFaults (setting: Setting): Fault[] {
@@ -44,7 +44,7 @@ async function failOver (
   let took = 0
   const row = await strike(name, { service, world, timeout }, {
     fails: true,
-    // Requests fail for so short a time that readiness checks may miss it.
+    // Requests fail so briefly that readiness checks may miss it.
     isAway: false,
     async inflict () {
       const start = performance.now()
@@ -53,16 +53,16 @@ async function failOver (
       took = (performance.now() - start) / 1000
     },
   })
-  // Nothing else ends a process that is stopped.
+  // A stopped process ignores other signals.
   if (signal === 'SIGSTOP') await primary.signal('SIGKILL')
-  // Requests that wait for the lost primary are part of it.
+  // Includes the time of requests that wait for the lost primary.
   const gap = took + Math.max(row.recovery!, row.slowest)
-  row.note = `promoted after ${took.toFixed(1)} s, went on after ${gap.toFixed(1)} s at most`
-  if (gap > BOUND) row.problems.push(`did not go on within ${BOUND} s`)
+  row.note = `promoted after ${took.toFixed(1)} s, recovered after ${gap.toFixed(1)} s at most`
+  if (gap > BOUND) row.problems.push(`not recovered within ${BOUND} s`)
   return row
 }
 
-/** Has each commit wait until the standby has it, so that a fail-over loses nothing. */
+/** Enables synchronous replication, so that a fail-over loses no commit. */
 async function makeSynchronous (databaseUrl: string) {
   const sql = postgres(databaseUrl, { max: 1 })
   await sql`ALTER SYSTEM SET synchronous_standby_names = '*'`

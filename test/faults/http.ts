@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 
-/** A request that is sent as it stands. */
+/** A request as it is sent. */
 export interface Request {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   path: string
@@ -9,33 +9,33 @@ export interface Request {
   body?: unknown
 }
 
-/** What came of a request. */
+/** The response to a request, or why there was none. */
 export interface Outcome {
-  /** 0 when there was no whole answer. */
+  /** 0 without a complete response. */
   status: number
-  /** The JSON of the answer. */
+  /** Parsed if it is JSON. */
   body: any
   headers: NodeJS.Dict<string | string[]>
-  /** Why there was no answer, such as ECONNREFUSED. */
+  /** The code of the error, such as ECONNREFUSED, without a complete response. */
   error?: string
-  /** Whether the connection had been used for another request before. */
+  /** Whether the connection had served a request before. */
   reused: boolean
-  /** When it was sent, and how long it took, in milliseconds. */
+  /** The start and the duration, in milliseconds. */
   start: number
   took: number
 }
 
-/** Connections that are kept, which is how clients and proxies have them; `end` closes them. */
-export function openClient (url: string, connections: number, patience: number, localAddress?: string) {
+/** Opens kept-alive connections, as clients and proxies use them; `end` closes them. */
+export function openClient (url: string, connections: number, timeout: number, localAddress?: string) {
   const agent = new Agent({
     keepAlive: true, maxSockets: connections, maxFreeSockets: connections, ...localAddress && { localAddress },
   })
-  return { send: (request: Request) => send(url, request, agent, patience), end: () => agent.destroy() }
+  return { send: (request: Request) => send(url, request, agent, timeout), end: () => agent.destroy() }
 }
 
-/** Sends a request and gives up after so many milliseconds without the whole answer: then the error is HUNG. */
+/** Sends a request. Without a complete response after so many milliseconds, the error is TIMEOUT. */
 export async function send (
-  url: string, { method, path, token, body }: Request, agent?: Agent, patience = 60_000
+  url: string, { method, path, token, body }: Request, agent?: Agent, timeout = 60_000
 ): Promise<Outcome> {
   const start = performance.now()
   const payload = body === undefined ? undefined : JSON.stringify(body)
@@ -44,7 +44,8 @@ export async function send (
     ...payload && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) },
   }
   const outgoing = request(url + path, { method, agent, headers })
-  const timer = setTimeout(() => outgoing.destroy(Object.assign(new Error('no answer'), { code: 'HUNG' })), patience)
+  const late = () => outgoing.destroy(Object.assign(new Error('no response'), { code: 'TIMEOUT' }))
+  const timer = setTimeout(late, timeout)
   const done = (rest: Partial<Outcome>): Outcome => ({
     status: 0,
     body: undefined,
@@ -55,7 +56,7 @@ export async function send (
     ...rest,
   })
   try {
-    const answered = await new Promise<Outcome>((resolve, reject) => {
+    const outcome = await new Promise<Outcome>((resolve, reject) => {
       outgoing.on('response', async response => {
         try {
           const { statusCode: status = 0, headers } = response
@@ -68,7 +69,7 @@ export async function send (
       })
       outgoing.on('error', reject).end(payload)
     })
-    return answered
+    return outcome
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
     return done({ error: code ?? message })

@@ -36,22 +36,22 @@ const WAIT = 5000
 /** How long a program may take until it listens, in milliseconds. */
 const PATIENCE = 10_000
 
-/** Who runs the programs that do not want to be root. */
+/** Runs the programs that refuse to run as root. */
 const ACCOUNT = process.getuid!() === 0
   ? { uid: 65_534, gid: 65_534 }
   : { uid: process.getuid!(), gid: process.getgid!() }
 
-/** The role that PgBouncer knows. */
+/** The role that PgBouncer authenticates. */
 const ROLE = { user: 'community', password: 'correct-horse' }
 
 interface Group {
   world: World
-  /** The address of HAProxy. */
+  /** The URL of HAProxy. */
   url: string
   instances: Service[]
-  /** Stops an instance as its operator does, and starts it again. */
+  /** Restarts an instance as operators do. */
   restart (n: number): Promise<{ code: number | null }>
-  /** The address of PgBouncer. */
+  /** The URL of PgBouncer. */
   poolerUrl: string
 }
 
@@ -102,7 +102,7 @@ export function instanceFaults (setting: Setting): Fault[] {
       for (const n of short ? [0, 1] : [0, 1, 0, 1]) {
         const { code } = await restart(n)
         if (code !== 0) problems.push(`instance ${n} ended with ${code}`)
-        // HAProxy must have seen that it is there again.
+        // Waits until HAProxy considers it up again.
         await sleep(2000)
       }
       const seconds = (performance.now() - start) / 1000
@@ -142,12 +142,12 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
     '10.0.0.15': '127.0.0.1',
     6432: String(pooler),
     '/etc/pgbouncer/userlist.txt': users,
-    // The tests of the routes copy a database, to which no connection may be left.
+    // The tests of the routes copy a database, which must have no connections.
     '[pgbouncer]': '[pgbouncer]\nserver_idle_timeout = 1',
   })])
   const poolerUrl = `postgres://${ROLE.user}:${ROLE.password}@127.0.0.1:${pooler}/community`
 
-  // Both bring the schema up to date, at once.
+  // Concurrently, so that both try to migrate.
   const variables = {
     DATABASE_URL: poolerUrl,
     DATABASE_PREPARE: 'false',
@@ -179,7 +179,7 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   }
 }
 
-/** The example as it is in the repository, but for what differs from machine to machine. */
+/** The example of the repository, with the values of this machine. */
 async function fill (directory: string, name: string, values: Record<string, string>) {
   let text = await readFile(join(EXAMPLES, name), 'utf8')
   for (const [example, value] of Object.entries(values)) {
@@ -196,7 +196,7 @@ async function write (directory: string, name: string, text: string) {
   return path
 }
 
-/** Starts a program and waits until it listens. */
+/** Starts a program, and waits until it listens. */
 async function startProgram (scope: Scope, directory: string, program: string, port: number, args: string[]) {
   const file = join(directory, `${program}.log`)
   const output = openSync(file, 'a')
@@ -216,7 +216,7 @@ async function startProgram (scope: Scope, directory: string, program: string, p
   }
 }
 
-/** Writes through one instance and reads through the other, and the other way round. */
+/** Writes through one instance and reads through the other, in turns. */
 async function crossWrites ({ students }: World, instances: Service[], times: number) {
   const problems: string[] = []
   for (let n = 0; n < times; n++) {
@@ -226,13 +226,13 @@ async function crossWrites ({ students }: World, instances: Service[], times: nu
     const body = { title, content: 'What is said in it, at some length' }
     const written = await send(one!.url, { method: 'POST', path: '/blogs/submit', token, body })
     const seen = await send(other!.url, { method: 'GET', path: '/blogs/me', token })
-    if (written.status !== 201) problems.push(`one instance answered ${written.status}`)
+    if (written.status !== 201) problems.push(`one instance returned ${written.status}`)
     if (!JSON.stringify(seen.body).includes(title)) problems.push('the other instance did not show it')
   }
   return [...new Set(problems)]
 }
 
-/** What the service asks for when it connects must be so behind PgBouncer, which does not pass it on. */
+/** Compares the settings that the service requests when it connects: PgBouncer does not pass them on. */
 async function compareSettings (poolerUrl: string) {
   const expected: Record<string, string> = { statement_timeout: '5000', ...PLANNING }
   const sql = postgres(poolerUrl, { max: 1, prepare: false })
@@ -244,7 +244,7 @@ async function compareSettings (poolerUrl: string) {
     .map(({ name, setting }) => `behind PgBouncer ${name} is ${setting}`)
 }
 
-/** Guesses a password through HAProxy, then through each instance. */
+/** Sends wrong passwords through HAProxy, then through each instance. */
 async function shareFailures ({ world, url, instances }: Group) {
   const email = 'guessed@example.org'
   const password = await hashPassword('correct horse')
@@ -255,15 +255,15 @@ async function shareFailures ({ world, url, instances }: Group) {
     send(url, { method: 'POST', path: '/auth/login', body: { email, password } })
   const outcomes: Outcome[] = []
   for (let n = 0; n < 20; n++) outcomes.push(await guess(url, `wrong ${n}`))
-  const problems = outcomes.filter(({ status }) => status !== 401).map(({ status }) => `a guess was answered ${status}`)
+  const problems = outcomes.filter(({ status }) => status !== 401).map(({ status }) => `a sign-in returned ${status}`)
   for (const { url } of instances) {
     const { status, headers } = await guess(url, 'correct horse')
-    if (status !== 429 || !headers['retry-after']) problems.push(`an instance answered ${status} after 20 failures`)
+    if (status !== 429 || !headers['retry-after']) problems.push(`an instance returned ${status} after 20 failures`)
   }
   return problems
 }
 
-/** The tests of the routes, on databases behind the pooler; but those of plans, which take a superuser. */
+/** Runs the tests of the routes behind the pooler, except those of plans, which need a superuser. */
 async function testRoutes (poolerUrl: string) {
   try {
     const args = ['tap', '--reporter=tap', 'test/routes/**/!(plans).test.ts']

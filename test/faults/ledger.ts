@@ -1,12 +1,12 @@
 import type { World } from './world.ts'
 
-/** Every write that was acknowledged, to be looked for afterwards. */
+/** The acknowledged writes, to be compared with the database afterwards. */
 export class Ledger {
   readonly registrations = new Map<string, { user: string, event: string }>()
   readonly likes: { user: string, mentor: string }[] = []
   readonly blogs = new Map<string, { author: string, title: string, content: string }>()
   readonly accounts = new Map<string, { email: string, firstName: string, lastName: string }>()
-  /** Of each blog all titles that were sent, and how many of them were before the last one acknowledged. */
+  /** By blog, all titles that were sent, and the index of the last one acknowledged. */
   readonly titles = new Map<string, { sent: string[], acknowledged: number }>()
   #updates = 0
 
@@ -14,7 +14,7 @@ export class Ledger {
     return this.registrations.size + this.likes.length + this.blogs.size + this.accounts.size + this.#updates
   }
 
-  /** Notes a title before it is sent. Returns what to call when it is acknowledged. */
+  /** Records a title before it is sent. Returns a function that acknowledges it. */
   updateTitle (blog: string, title: string) {
     const titles = this.titles.get(blog) ?? { sent: [], acknowledged: -1 }
     this.titles.set(blog, titles)
@@ -25,7 +25,7 @@ export class Ledger {
     }
   }
 
-  /** What of all that is not in the database as it was acknowledged. */
+  /** The acknowledged writes that the database does not have. */
   async findLost ({ look }: World): Promise<string[]> {
     const lost: string[] = []
     await look(async sql => {
@@ -56,7 +56,7 @@ export class Ledger {
       const titles = await sql`SELECT id, title FROM blogs WHERE id = ANY(${[...this.titles.keys()]}::uuid[])`
       for (const { id, title } of titles) {
         const { sent, acknowledged } = this.titles.get(id)!
-        // What was sent later may have taken effect, whatever was answered.
+        // Later titles may have been written although their requests failed.
         if (acknowledged >= 0 && sent.indexOf(title) < acknowledged) lost.push(`title of ${id}: ${title}`)
       }
     })
@@ -64,7 +64,7 @@ export class Ledger {
   }
 }
 
-/** What of the database contradicts itself: counts that are not what they count, operations that are half done. */
+/** Inconsistencies in the database: wrong counts, and operations that were done in part. */
 export async function findContradictions ({ look }: World): Promise<string[]> {
   return look(async sql => {
     const rows = await sql<{ what: string }[]>`

@@ -6,27 +6,27 @@ import { Ledger } from './ledger.ts'
 import { allowance, percentile } from '../statistics.ts'
 import { PASSWORD, type Person, type World } from './world.ts'
 
-/** What an operation may answer, and what it does when it fails. */
+/** A request, its successful status, and its declared failure. */
 interface Operation extends Request {
   status: number
-  /** The text of its declared failure, a 500. */
+  /** The text of its 500. */
   failure: string
-  /** Whether a password is hashed: that waits in line with all others. */
+  /** Whether it hashes a password, for which requests wait in line. */
   hashes?: boolean
 }
 
 export interface LoadOptions {
-  /** How long the service may let an operation wait, in milliseconds: an answer may take that, and a bit more. */
+  /** How long the service may let an operation wait, in milliseconds. Responses may take this and some more. */
   wait: number
   readers?: number
   writers?: number
-  /** Whether writers do nothing but register and sign in. */
+  /** Whether writers only register and sign in. */
   onlyAccounts?: boolean
-  /** How long each of them waits after an answer, in milliseconds. */
+  /** The pause after each response, in milliseconds. */
   pause?: number
-  /** What may come of a request besides its answer and its declared failure. */
+  /** Allows outcomes besides success and the declared failure. */
   allows?: (outcome: Outcome) => boolean
-  /** What is wrong with an outcome that is right so far. */
+  /** Returns what is wrong with an allowed outcome, if anything. */
   inspect?: (outcome: Outcome) => string | undefined
 }
 
@@ -39,38 +39,38 @@ const LISTS: [path: string, failure: string][] = [
   ['/testimonials', 'Failed to fetch testimonials'],
 ]
 
-/** How long an answer may take beside what the service may let it wait, by what 99 % of them take without a fault. */
-export const ANSWER = { times: 10, least: 1000 }
+/** How long a response may take beyond the wait: a multiple of the usual p99. */
+export const RESPONSE_TIME = { times: 10, least: 1000 }
 
-/** How long a load runs, in milliseconds, before it is measured: until connections are open, and code is compiled. */
+/** How long a load runs before it is measured, in milliseconds: connections are opened, and code is compiled. */
 const WARM_UP = 500
 
-/** How many problems of a load are kept. */
+/** How many problems of a load are recorded. */
 const ENOUGH = 20
 
-/** Readers and writers who go on until they are stopped, whatever they are answered; every answer is judged. */
+/** Readers and writers that run until they are stopped, and check every outcome. */
 export class Load {
   readonly ledger = new Ledger()
   readonly problems: string[] = []
   /**
-   * How long requests took that were answered as they should be, in milliseconds: without those that hash passwords,
-   * unless that is all that there is.
+   * The durations of successful requests, in milliseconds. With `onlyAccounts` only those that hash passwords count,
+   * else only the others.
    */
   readonly latencies: number[] = []
-  /** How long 99 % of the requests took without a fault, in milliseconds. */
+  /** The p99 without a fault, in milliseconds. */
   usual = NaN
   sent = 0
   answered = 0
   failed = 0
-  /** Allowed, but no answer of the service. */
+  /** Allowed outcomes besides success and the declared failure. */
   refused = 0
   slowest = 0
-  /** When the last one of the failed was sent, and when it was answered. */
+  /** When the latest failed request was sent, and when it failed. */
   lastFailure = { start: 0, end: 0 }
   readonly #world: World
   readonly #options: Required<LoadOptions>
   readonly #client: ReturnType<typeof openClient>
-  /** Within how many milliseconds each answer must be there. What is measured without a fault is not judged. */
+  /** The longest duration allowed, in milliseconds. Infinite until the load has been measured without a fault. */
   #bound = Infinity
   #running: Promise<void>[] = []
   #stopped = false
@@ -81,10 +81,10 @@ export class Load {
       readers: 6, writers: 6, onlyAccounts: false, pause: 5, allows: () => false, inspect: () => undefined, ...options,
     }
     const { readers, writers, wait } = this.#options
-    this.#client = openClient(url, readers + writers, 4 * (wait + ANSWER.least))
+    this.#client = openClient(url, readers + writers, 4 * (wait + RESPONSE_TIME.least))
   }
 
-  /** Starts, and measures for so many milliseconds what this takes without a fault: the rest is judged by it. */
+  /** Starts the load, and measures it without a fault for so many milliseconds, as the baseline for the rest. */
   async start (milliseconds = 1000) {
     const { readers, writers } = this.#options
     this.#running = [
@@ -95,17 +95,17 @@ export class Load {
     await this.measure(() => sleep(milliseconds))
   }
 
-  /** Measures what the load takes beside something that is no fault: from then on it is judged by that. */
+  /** Measures the load during `work`, which is not a fault, as the new baseline. */
   async measure (work: () => Promise<void>) {
     this.latencies.length = 0
     await work()
     this.usual = percentile(this.latencies, 99)
     this.latencies.length = 0
     this.slowest = 0
-    this.#bound = this.#options.wait + allowance(this.usual, ANSWER)
+    this.#bound = this.#options.wait + allowance(this.usual, RESPONSE_TIME)
   }
 
-  /** Waits for what is being answered. */
+  /** Waits for pending requests. */
   async stop () {
     this.#stopped = true
     await Promise.all(this.#running)
@@ -122,7 +122,7 @@ export class Load {
   async #read (turn: number) {
     const [path, failure] = LISTS[turn % LISTS.length]!
     const body = await this.#ask({ method: 'GET', path, status: 200, failure })
-    // This list declares to be empty when it fails.
+    // This list hides its failure behind an empty list.
     if (body?.mentors?.length === 0) {
       this.answered--
       this.failed++
@@ -130,7 +130,7 @@ export class Load {
     }
   }
 
-  /** Hashing passwords takes most of the time, so accounts are made now and then. */
+  /** Creates accounts rarely, because hashing passwords takes most of the time. */
   async #write (writer: number, turn: number) {
     const steps = [this.#register, this.#like, this.#submit, this.#update, this.#register, this.#like, this.#update]
     if (this.#options.onlyAccounts) await this.#signUpAndIn()
@@ -140,7 +140,7 @@ export class Load {
 
   async #register () {
     const { value } = this.#world.registrations.next()
-    if (!value) return this.#note('everybody is registered for everything: this went on for too long')
+    if (!value) return this.#note('all pairs are registered: the load ran too long')
     const [{ id: user, token }, event] = value
     const path = `/events/${event}/register`
     const body = await this.#ask({
@@ -154,13 +154,13 @@ export class Load {
 
   async #like () {
     const { value } = this.#world.likes.next()
-    if (!value) return this.#note('everybody likes everybody: this went on for too long')
+    if (!value) return this.#note('all pairs are likes: the load ran too long')
     const [{ id: user, token }, mentor] = value
     const body = await this.#ask({
       method: 'POST', path: `/mentors/${mentor}/like`, token, status: 200, failure: 'Error toggling mentor like',
     })
     if (!body) return
-    if (!body.liked) return this.#note(`${user} likes ${mentor} for the first time: ${JSON.stringify(body)}`)
+    if (!body.liked) return this.#note(`the first like of ${user} for ${mentor} is ${JSON.stringify(body)}`)
     this.ledger.likes.push({ user, mentor })
     await this.#seeAtOnce(token, '/mentors/liked', 'Error fetching liked mentors', mentor)
   }
@@ -176,7 +176,7 @@ export class Load {
     await this.#seeAtOnce(token, '/blogs/me', 'Failed to fetch your blogs', body.blog.id)
   }
 
-  /** Each writer has blogs of its own, so that it knows what was last. */
+  /** Writers update different blogs, so that each knows the latest title. */
   async #update (writer: number) {
     const { blogs, admin: { token } } = this.#world
     const own = blogs.filter((_, n) => n % this.#options.writers === writer)
@@ -226,13 +226,13 @@ export class Load {
     return students[Math.floor(Math.random() * students.length)]!
   }
 
-  /** Whoever was acknowledged a write sees it in what they ask for next. */
+  /** Asserts that a read after an acknowledged write shows it. */
   async #seeAtOnce (token: string | undefined, path: string, failure: string, text: string) {
     const body = await this.#ask({ method: 'GET', path, token, status: 200, failure })
     if (body && !JSON.stringify(body).includes(text)) this.#note(`GET ${path} does not show ${text}, written before`)
   }
 
-  /** The body of an answer that is as it should be; `undefined` when the operation failed as it declares. */
+  /** The body of a successful response; `undefined` otherwise. */
   async #ask ({ status, failure, hashes = false, ...request }: Operation): Promise<any> {
     this.sent++
     const outcome = await this.#client.send(request)

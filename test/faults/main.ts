@@ -1,4 +1,4 @@
-// What may happen to the service happens to it, for real: `npm run test:faults -- --help`.
+// Injects real faults into the service and its environment: `npm run test:faults -- --help`.
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,14 +30,14 @@ await runMain(async () => {
     await scope.end()
   }
 })
-// A load goes on when a fault could not be run to its end.
+// Exits even if the load of a failed run is still active.
 process.exit()
 
 async function runFaults ({ short, only, allowMissing }: Options) {
   const start = performance.now()
   const directory = await mkdtemp(join(tmpdir(), 'community-faults-'))
   scope.teardown(() => rm(directory, { recursive: true, force: true }))
-  // PgBouncer and HAProxy, which do not run as root, must be able to enter it.
+  // PgBouncer and HAProxy do not run as root, and must be able to enter it.
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
   const faults = [databaseFaults, failOverFaults, processFaults, overloadFaults, instanceFaults]

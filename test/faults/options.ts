@@ -4,7 +4,7 @@ export const USAGE = `Usage: npm run test:faults [-- OPTION …]
 
   --short           shorter faults, fewer connections, and not the tests of all routes: one to two minutes in all
   --only PATTERN    only the faults whose name matches this regular expression
-  --allow-missing   what cannot be run on this machine is told, and does not fail
+  --allow-missing   report faults that this machine cannot run, without failing
 
 The exit code is 1 when a promise does not hold.`
 
@@ -15,7 +15,7 @@ export interface Options {
   allowMissing: boolean
 }
 
-/** Reads the command line. Throws a StartupError of one line when it is wrong. */
+/** Parses the command line. Throws a StartupError of one line when it is invalid. */
 export const readFaultOptions = (): Options => readOptions({
   options: {
     short: { type: 'boolean', default: false },

@@ -1,4 +1,4 @@
-// More than the service can do, and clients that hold on to what they get.
+// Overload, and clients that keep connections open.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { type Fault, lazy, type Setting, startCluster } from './database.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
-import { ANSWER, Load } from './load.ts'
+import { RESPONSE_TIME, Load } from './load.ts'
 import { type Row, rowOf } from './report.ts'
 import { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
@@ -21,20 +21,20 @@ import { makeWorld, PASSWORD, type World } from './world.ts'
 /** How long the service may let an operation wait, in milliseconds: the default of DATABASE_TIMEOUT. */
 const WAIT = 5000
 
-/** How long 99 % of the load may take beside the overload, by what they take without it. */
+/** The limit for the p99 of the load during the overload: a multiple of the p99 without it. */
 const BESIDE = { times: 8, least: 1000 }
 
-/** How long 99 % of the refusals may take, by what as many clients take who ask for next to nothing. */
+/** The limit for the p99 of 503s: a multiple of the p99 of as many clients that request /livez. */
 const REFUSAL = { times: 5, least: 1000 }
 
 /** For how long a password may wait for its hash, in milliseconds. */
 const HASH_WAIT = 4000
 
-/** Signs in all the time, from one address. */
+/** A script that signs in constantly from one address. */
 const FLOOD = fileURLToPath(new URL('test/flood.js', import.meta.resolve('#package.json')))
 
-/** How long connections are waited for, in milliseconds. */
-const PATIENCE = 20_000
+/** Timeout of the wait for connections, in milliseconds. */
+const TIMEOUT = 20_000
 
 export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
   const seconds = short ? 4 : 15
@@ -67,7 +67,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
       row.problems.push(...problems)
       if (!(p99 < allowance(load.usual, BESIDE))) row.problems.push(`99 % of the load took up to ${Math.round(p99)} ms`)
       if (load.failed > 0) row.problems.push(`${load.failed} requests failed`)
-      if (load.refused > refused) row.problems.push('requests were refused when it was over')
+      if (load.refused > refused) row.problems.push('requests were rejected after it was over')
       const { exitCode, signalCode } = service.child
       if (exitCode !== null || signalCode !== null) row.problems.push('the service has ended')
       return row
@@ -88,7 +88,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
           const single = new Load(world, url, { ...accounts, writers: 1 })
           await single.start(2000)
           await single.stop()
-          // So many that on one core the last password waits for half of the time that it may.
+          // So many that on one core the last password waits for half of its limit.
           const writers = Math.max(2, Math.min(64, Math.floor(HASH_WAIT / 2 / single.usual) * availableParallelism()))
           const load = new Load(world, url, { ...accounts, writers })
           await load.start()
@@ -126,7 +126,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
           const [honest, flooding] = await addAccounts(world, 2)
           const client = openClient(url, 1, 2 * WAIT, '127.0.0.2')
           own.teardown(client.end)
-          /** The outcomes of ten sign-ins from another address, one after the other. */
+          /** Signs in ten times from another address, one after the other. */
           async function signIns () {
             const outcomes: Outcome[] = []
             for (let n = 0; n < 10; n++) {
@@ -150,7 +150,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
           row.note = `ten sign-ins from another address took ${timesOf(beside).map(Math.round).join(', ')} ms, and ` +
             `${timesOf(alone).map(Math.round).join(', ')} ms without it`
           const refused = beside.filter(({ status }) => status !== 200).length
-          if (refused > 0) row.problems.push(`${refused} of ten sign-ins from another address were refused`)
+          if (refused > 0) row.problems.push(`${refused} of ten sign-ins from another address were rejected`)
           if (worst > Math.max(4 * usual, 300)) row.problems.push(`a sign-in took ${Math.round(worst)} ms`)
           return row
         } finally {
@@ -177,8 +177,8 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
           await addBigBlogs(world)
           const bigRequest = 'GET /blogs/admin HTTP/1.1\r\nHost: a\r\n' +
             `Authorization: Bearer ${world.admin.token}\r\n\r\n`
-          // A moment is added to each limit: how often the service looks, how long it lingers, and what all that takes.
-          const moment = 2 + allowance(usual, ANSWER) / 1000
+          // Added to each limit: the interval of the service's checks, the time that it lingers, and noise.
+          const moment = 2 + allowance(usual, RESPONSE_TIME) / 1000
           const kinds: [what: string, limit: number, hold: (socket: Socket, turn: number) => void][] = [
             ['slow headers', limit + moment, (socket, turn) => {
               socket.write(turn === 0 ? 'GET /blogs HTTP/1.1\r\nHost: a\r\n' : `X-${turn}: slow\r\n`)
@@ -186,8 +186,8 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
             ['slow bodies', limit + moment, (socket, turn) => {
               socket.write(turn === 0 ? `${POST}Content-Length: 1000\r\n\r\n` : ' ')
             }],
-            // Node counts from the last time that it saw some of the answer leave.
-            ['answers not read', 2 * limit + moment, (socket, turn) => {
+            // Node.js counts from the last byte that it could send.
+            ['responses not read', 2 * limit + moment, (socket, turn) => {
               if (turn === 0) socket.write(bigRequest)
             }],
           ]
@@ -197,7 +197,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
             if (longest > limit) problems.push(`${what} held a connection for ${longest.toFixed(1)} s`)
             return `${what} ${longest.toFixed(1)} s`
           }))
-          return { note: `the last of 50 connections was gone after: ${notes.join(', ')}`, problems }
+          return { note: `the last of 50 connections was closed after: ${notes.join(', ')}`, problems }
         })
       },
     },
@@ -217,16 +217,16 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
           const sockets = await openIdle(service.url, count)
           const opened = performance.now()
           const grown = await residentMemory(service) - before
-          await Promise.race([Promise.all(sockets.map(({ gone }) => gone)), sleep(PATIENCE)])
+          await Promise.race([Promise.all(sockets.map(({ gone }) => gone)), sleep(TIMEOUT)])
           const seconds = (performance.now() - opened) / 1000
           const problems: string[] = []
-          // Any load lets the heap grow by as much as the first part.
+          // Any load makes the heap grow by the constant part.
           if (grown > 100 + count * 0.03) problems.push(`they took ${Math.round(grown)} MB of memory`)
-          const limit = idle + 2 + allowance(usual, ANSWER) / 1000
-          if (seconds > limit) problems.push(`the last one was gone after ${seconds.toFixed(1)} s`)
-          const early = sockets.filter(({ answered }) => !answered).length
-          if (early > 0) problems.push(`${early} were not answered`)
-          return { note: `they took ${Math.round(grown)} MB, and were gone after ${seconds.toFixed(1)} s`, problems }
+          const limit = idle + 2 + allowance(usual, RESPONSE_TIME) / 1000
+          if (seconds > limit) problems.push(`the last one was closed after ${seconds.toFixed(1)} s`)
+          const early = sockets.filter(({ responded }) => !responded).length
+          if (early > 0) problems.push(`${early} got no response`)
+          return { note: `they took ${Math.round(grown)} MB, and were closed after ${seconds.toFixed(1)} s`, problems }
         })
       },
     },
@@ -240,19 +240,19 @@ interface Found {
 
 const POST = 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
 
-/** Quick words that one should come back, and when. */
+/** A 503 with Retry-After. */
 function isRefusal ({ status, headers }: Outcome) {
   return status === 503 && Number(headers['retry-after']) > 0
 }
 
 const timesOf = (outcomes: Outcome[]) => outcomes.map(({ took }) => took)
 
-/** For how many seconds it is measured what clients take without an overload. */
+/** How long the clients are measured without an overload, in seconds. */
 const MEASURED = 1
 
 /**
- * Has so many clients send requests, each the next at once, or after a pause where `pauses` says so: refused clients
- * come back soon enough to be a flood, and the machine has more to do than to refuse them.
+ * Sends requests concurrently, each client one after the other, with a pause after outcomes for which `pauses` returns
+ * true: without it, rejecting would take all of the CPU.
  */
 async function sendAll (
   { send }: ReturnType<typeof openClient>, seconds: number, clients: number, request: (n: number) => Request,
@@ -265,8 +265,8 @@ async function sendAll (
 }
 
 /**
- * Sends requests over so many connections and judges the answers, by what as many clients take who ask for next to
- * nothing. A refusal may come after a wait of so many milliseconds.
+ * Sends requests over so many connections, and compares their durations with those of /livez. A 503 may come after a
+ * wait of so many milliseconds.
  */
 async function flood (
   { url }: Service, load: Load, seconds: number, connections: number, wait: number, request: (n: number) => Request
@@ -278,7 +278,7 @@ async function flood (
     times.push(took)
     return true
   })
-  // The first time opens the connections.
+  // The first run opens the connections.
   await unburdened()
   times.length = 0
   await load.measure(unburdened)
@@ -297,26 +297,26 @@ async function flood (
   })
   client.end()
   const problems = [...others].map(([what, count]) => `${count} times ${what}`)
-  // Those who found no place, and those who did and waited for too long.
+  // Rejected at once, or after the wait.
   const [quick, late] = [refused.filter(took => !wait || took < wait), refused.filter(took => wait && took >= wait)]
   const [p99, worst] = [percentile(quick, 99), percentile(served, 100)]
   if (served.length === 0) problems.push('nothing was served')
-  if (refused.length === 0) problems.push('nothing was refused: there was no overload')
-  if (p99 > allowance(usual, REFUSAL)) problems.push(`99 % of the refusals took up to ${Math.round(p99)} ms`)
-  if (percentile(late, 99) > wait + allowance(usual, REFUSAL)) problems.push('refusals after a wait took too long')
+  if (refused.length === 0) problems.push('nothing was rejected: there was no overload')
+  if (p99 > allowance(usual, REFUSAL)) problems.push(`99 % of the rejections took up to ${Math.round(p99)} ms`)
+  if (percentile(late, 99) > wait + allowance(usual, REFUSAL)) problems.push('rejections after a wait took too long')
   if (worst > WAIT + allowance(usual, REFUSAL)) problems.push(`it took up to ${Math.round(worst)} ms to be served`)
   return {
-    note: `${served.length} were served, in up to ${Math.round(worst)} ms; ${refused.length} were refused, ` +
+    note: `${served.length} were served, in up to ${Math.round(worst)} ms; ${refused.length} were rejected, ` +
       (late.length > 0 ? `${late.length} after ${wait / 1000} s, ` : '') +
       `99 % of the others in up to ${Math.round(p99)} ms (/livez took as many clients up to ${Math.round(usual)} ms)`,
     problems,
   }
 }
 
-/** Opens connections and goes on with each of them twice a second; how long the last one was held, in seconds. */
+/** Opens connections, and sends on each twice a second. Returns how long the last one stayed open, in seconds. */
 async function holdOn (url: string, connections: number, hold: (socket: Socket, turn: number) => void) {
   const { hostname, port } = new URL(url)
-  // They never read, so that they do not learn of the end either.
+  // They never read, so they do not notice when they are closed.
   const sockets = Array.from({ length: connections }, () => connect(Number(port), hostname).on('error', () => {}))
   await Promise.all(sockets.map(socket => once(socket, 'connect')))
   const ports = new Set(sockets.map(({ localPort }) => localPort!))
@@ -328,8 +328,8 @@ async function holdOn (url: string, connections: number, hold: (socket: Socket, 
   }
   goOn()
   const timer = setInterval(goOn, 500)
-  const inTime = () => performance.now() - start < PATIENCE
-  // As long as the service has not accepted them, they are of no process either.
+  const inTime = () => performance.now() - start < TIMEOUT
+  // Until the service accepts them, they belong to no process.
   while (inTime() && !await isHeld(Number(port), ports)) await sleep(50)
   while (inTime() && await isHeld(Number(port), ports)) await sleep(100)
   const seconds = (performance.now() - start) / 1000
@@ -338,37 +338,37 @@ async function holdOn (url: string, connections: number, hold: (socket: Socket, 
   return seconds
 }
 
-/** Whether the service, on its port, still has one of the connections from these ports open. */
+/** Whether the service, on its port, has a connection from any of these ports. */
 async function isHeld (port: number, ports: Set<number>) {
   const portOf = (address = '') => Number.parseInt(address.split(':')[1] ?? '', 16)
   const table = await readFile('/proc/net/tcp', 'utf8')
   return table.split('\n').some(line => {
     const [, local, remote, , , , , , , inode] = line.trim().split(/\s+/)
-    // The system itself goes on with what was closed before all was sent: that belongs to no process, and has no inode.
+    // Closed connections with unsent data belong to no process, and have no inode.
     return portOf(local) === port && ports.has(portOf(remote)) && inode !== '0'
   })
 }
 
-/** Connections that have had an answer and ask for nothing more. */
+/** Opens connections that send one request and stay idle. */
 async function openIdle (url: string, count: number) {
   const { port } = new URL(url)
-  const sockets: { answered: boolean, gone: Promise<unknown> }[] = []
+  const sockets: { responded: boolean, gone: Promise<unknown> }[] = []
   for (let n = 0; n < count; n++) {
     // A source address has some 28,000 ports.
     const localAddress = `127.0.0.${2 + Math.floor(n / 5000)}`
     const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress }).on('error', () => {})
-    const idle = { answered: false, gone: new Promise(resolve => socket.on('close', resolve)) }
-    socket.on('data', () => { idle.answered = true })
+    const idle = { responded: false, gone: new Promise(resolve => socket.on('close', resolve)) }
+    socket.on('data', () => { idle.responded = true })
     socket.write('GET /livez HTTP/1.1\r\nHost: a\r\n\r\n')
     sockets.push(idle)
     if (n % 100 === 0) await sleep(10)
   }
-  const end = performance.now() + PATIENCE
-  while (performance.now() < end && sockets.some(({ answered }) => !answered)) await sleep(50)
+  const end = performance.now() + TIMEOUT
+  while (performance.now() < end && sockets.some(({ responded }) => !responded)) await sleep(50)
   return sockets
 }
 
-/** Lets this process, and those that it starts, open so many files. */
+/** Raises the limit of open files for this process and its children. */
 async function allowFiles (count: number) {
   const limits = await readFile('/proc/self/limits', 'utf8')
   const [, soft] = /^Max open files +(\d+)/m.exec(limits)!
@@ -376,13 +376,13 @@ async function allowFiles (count: number) {
   await promisify(execFile)('prlimit', ['--pid', String(process.pid), `--nofile=${count}:${count}`])
 }
 
-/** The memory of a service, in megabytes. */
+/** The resident memory of a service, in megabytes. */
 async function residentMemory ({ child }: Service) {
   const status = await readFile(`/proc/${child.pid}/status`, 'utf8')
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)![1]) / 1024
 }
 
-/** Adds accounts that can sign in with the one password. */
+/** Inserts accounts with the common password. */
 async function addAccounts ({ look }: World, count: number) {
   const password = await hashPassword(PASSWORD)
   const rows = await look(sql => sql<{ email: string }[]>`
@@ -393,7 +393,7 @@ async function addAccounts ({ look }: World, count: number) {
   return rows.map(({ email }) => email)
 }
 
-/** Adds so much that an answer does not fit into the buffers of a connection. Only admins see it. */
+/** Inserts drafts that make a response exceed the buffers of a connection. */
 async function addBigBlogs ({ look, admin }: World) {
   await look(sql => sql`
     INSERT INTO blogs (title, content, author_id)

@@ -1,4 +1,4 @@
-// What happens to the service itself.
+// Signals to the service itself.
 import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -20,7 +20,7 @@ const STOP_DELAY = 1
 
 export function processFaults ({ scope, directory, short }: Setting): Fault[] {
   const timeout = short ? 2 : 5
-  /** Within how many seconds after SIGTERM the service must have ended, whatever its clients do. */
+  /** How long the service may take to end after SIGTERM, in seconds, whatever its clients do. */
   const { total } = shutdownTimeouts({ STOP_DELAY, DATABASE_TIMEOUT: timeout })
   const server = lazy(async () => {
     const { cluster, databaseUrl } = await startCluster(scope, directory)
@@ -35,7 +35,7 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
         const { world, variables } = await server()
         const service = await startService(scope, directory, variables)
         let stopping = Infinity
-        // A moment after the signal was sent, it has arrived.
+        // Allows for the delivery of the signal.
         const inspect = ({ start, status, headers }: Outcome) =>
           status > 0 && start > stopping + 100 && headers.connection !== 'close' ? 'the connection is kept' : undefined
         const load = new Load(world, service.url, {
@@ -49,14 +49,14 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
 
         const row = rowOf(this.name, [load], await load.ledger.findLost(world))
         row.problems.push(...problems, ...await findContradictions(world))
-        row.note = `${note}, ${load.answered - beforehand} answers later, ${load.refused} connections were turned away`
+        row.note = `${note}, ${load.answered - beforehand} responses later, ${load.refused} connections were refused`
         const logged = (await service.log()).match(/"request completed"/g)?.length ?? 0
         if (logged !== load.answered + load.failed) row.problems.push(`${logged} requests were logged`)
         return row
       },
     },
     {
-      name: 'SIGTERM with clients that hold on',
+      name: 'SIGTERM with clients that stay connected',
       async run () {
         const { world, variables } = await server()
         const service = await startService(scope, directory, variables)
@@ -91,7 +91,7 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
           const start = performance.now()
           const service = await startService(scope, directory, variables)
           slowestStart = Math.max(slowestStart, performance.now() - start)
-          // What was under way is lost with the process, of which nothing can be promised but that it is not half done.
+          // Requests in progress fail with the process, but must not be done in part.
           const load = new Load(world, service.url, {
             wait: WAIT, allows: ({ error }) => /^(ECONNREFUSED|ECONNRESET|aborted)$/.test(error ?? ''),
           })
@@ -115,7 +115,7 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
   ]
 }
 
-/** Stops the service as its operators do, and judges how it ends. */
+/** Stops the service with SIGTERM, and checks how it ends. */
 async function stopService ({ child, ended }: Service, limit: number) {
   const start = performance.now()
   child.kill('SIGTERM')
@@ -127,15 +127,15 @@ async function stopService ({ child, ended }: Service, limit: number) {
   return { note: `ended after ${seconds} s`, problems }
 }
 
-/** Nobody listens any more, or the system drops, unseen by the service, what it has queued until then. */
+/** The port is closed; or the kernel resets connections that the service had not accepted yet. */
 function isTurnedAway ({ error, reused }: Outcome) {
   return error === 'ECONNREFUSED' || (error === 'ECONNRESET' && !reused)
 }
 
-/** How many registrations are deleted with each event. */
+/** The registrations that are deleted with each event. */
 const CROWD = 100
 
-/** Makes clubs and deletes events until it is stopped, which returns what is half done or lost of that. */
+/** Creates clubs and deletes events until `stop`, which returns what was lost or done in part. */
 function startBigWrites (world: World, { url }: Service) {
   const client = openClient(url, 4, 2 * WAIT)
   const clubs = new Set<string>()
@@ -199,7 +199,7 @@ function startBigWrites (world: World, { url }: Service) {
           if (exists && deleted.has(id)) problems.push(`lost: the deletion of event ${id}`)
           if (registrations !== (exists ? CROWD : 0)) problems.push(`event ${id} has ${registrations} registrations`)
         }
-        if (clubs.size === 0 || deleted.size === 0) problems.push('no club was made, or no event deleted')
+        if (clubs.size === 0 || deleted.size === 0) problems.push('no club was created, or no event deleted')
         return problems
       })
     },

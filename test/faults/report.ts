@@ -1,6 +1,6 @@
 import type { Load } from './load.ts'
 
-/** What came of a fault. */
+/** The outcome of a fault. */
 export interface Row {
   fault: string
   sent: number
@@ -8,20 +8,20 @@ export interface Row {
   failed: number
   acknowledged: number
   lost: number
-  /** The longest time until an answer, in seconds. */
+  /** The longest response time, in seconds. */
   slowest: number
-  /** Seconds from the end of the fault until all went on as before. */
+  /** Seconds from the end of the fault until requests succeeded again. */
   recovery?: number
-  /** What else was measured. */
+  /** Other measurements. */
   note?: string
-  /** The promises that did not hold. */
+  /** The broken promises. */
   problems: string[]
-  /** Why it could not be run on this machine. */
+  /** Why this machine cannot run it. */
   missing?: string
 }
 
 const COLUMNS = [
-  ['fault', -46], ['sent', 7], ['answered', 8], ['failed as declared', 18], ['acknowledged writes', 19], ['lost', 5],
+  ['fault', -46], ['sent', 7], ['succeeded', 9], ['failed as declared', 18], ['acknowledged writes', 19], ['lost', 5],
   ['slowest s', 9], ['recovered s', 11],
 ] as const
 

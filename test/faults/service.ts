@@ -11,22 +11,22 @@ import { send } from './http.ts'
 import type { Scope } from '../scope.ts'
 import { SECRET } from './world.ts'
 
-/** Starts the service as its operators do. */
+/** The script that starts the service. */
 const START = fileURLToPath(new URL('bin/start', import.meta.resolve('#package.json')))
 
-/** How long a service may take until it answers, in milliseconds. */
-const PATIENCE = 30_000
+/** How long the service may take to become ready, in milliseconds. */
+const TIMEOUT = 30_000
 
 export interface Service {
   url: string
   child: ChildProcess
   /** Resolves when the process has ended. */
   ended: Promise<{ code: number | null, signal: NodeJS.Signals | null }>
-  /** What it has logged so far. */
+  /** Its log so far. */
   log (): Promise<string>
 }
 
-/** Starts the service in a process of its own, gone when the scope ends, and waits until it is ready. */
+/** Starts the service as a child process until the scope ends, and waits until it is ready. */
 export async function startService (
   scope: Scope, directory: string, environment: NodeJS.Dict<string>
 ): Promise<Service> {
@@ -34,7 +34,7 @@ export async function startService (
   const url = `http://127.0.0.1:${port}`
   const file = join(directory, `service-${port}.log`)
   const output = openSync(file, 'a')
-  // Nothing of the environment of the tests may configure it.
+  // Not configured by the environment of the tests.
   const child = spawn(START, {
     cwd: directory,
     env: { PATH: process.env.PATH, NODE_ENV: 'production', JWT_SECRET: SECRET, PORT: port, ...environment },
@@ -48,7 +48,7 @@ export async function startService (
   })
   const log = () => readFile(file, 'utf8')
 
-  const deadline = performance.now() + PATIENCE
+  const deadline = performance.now() + TIMEOUT
   while (!await isReady(url)) {
     if (performance.now() > deadline || child.exitCode !== null) {
       throw new Error(`The service does not start:\n${(await log()).slice(-2000)}`)
@@ -62,7 +62,7 @@ export async function isReady (url: string) {
   return (await send(url, { method: 'GET', path: '/readyz' })).status === 200
 }
 
-/** Asks for the readiness all the time, and tells when it was lost and found again. */
+/** Polls the readiness, and records when it was lost and found again. */
 export function watchReadiness (url: string) {
   const watch = { ready: true, lost: 0, found: 0, stop }
   const stopping = new AbortController()

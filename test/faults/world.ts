@@ -1,10 +1,10 @@
 import { SignJWT } from 'jose'
 import postgres from 'postgres'
 
-/** Signs the tokens of every request. */
+/** Signs the tokens of all requests. */
 export const SECRET = 'the secret of the fault tests, known to all'
 
-/** The password of all accounts that have one. */
+/** The password of all accounts that can sign in. */
 export const PASSWORD = 'correct horse'
 
 const STUDENTS = 500
@@ -17,22 +17,22 @@ export interface Person {
   token: string
 }
 
-/** What the database was filled with, and what of it nobody has used yet. */
+/** The rows of a database, and pairs that are not used yet. */
 export interface World {
-  /** The database's own address, by no way that a fault may block. */
+  /** A URL that bypasses the faults. */
   databaseUrl: string
   admin: Person
   students: Person[]
-  /** Blogs to be updated. */
+  /** Blogs for updates. */
   blogs: string[]
-  /** Pairs that were not given out before: who may register for what, and like whom. */
+  /** Unused pairs of students and events, and of students and mentors. */
   registrations: Iterator<[Person, string], undefined>
   likes: Iterator<[Person, string], undefined>
-  /** Runs what looks at the database, on a connection that was never there before. */
+  /** Runs queries on a new connection. */
   look<T> (work: (sql: postgres.Sql) => Promise<T>): Promise<T>
 }
 
-/** Fills a migrated database. */
+/** Inserts rows into a migrated database. */
 export async function makeWorld (databaseUrl: string): Promise<World> {
   const look = async <T>(work: (sql: postgres.Sql) => Promise<T>) => {
     const sql = postgres(databaseUrl, { max: 1, onnotice () {} })
@@ -87,7 +87,7 @@ export async function makeWorld (databaseUrl: string): Promise<World> {
   }
 }
 
-/** So that those side by side have neither of the two in common. */
+/** All pairs, in an order in which neighbours have no row in common. */
 function * pairs (students: Person[], ids: string[]): Generator<[Person, string], undefined> {
   for (let round = 0; round < ids.length; round++) {
     for (const [n, student] of students.entries()) yield [student, ids[(n + round) % ids.length]!]

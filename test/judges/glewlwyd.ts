@@ -13,29 +13,29 @@ import { freePort } from '../process.ts'
 import { findVersion, type Judge, run, type Setting } from './judge.ts'
 import { startTarget } from './target.ts'
 
-/** What Debian has of it: the schema of its database, with an admin, and its pages with their configuration. */
+/** Files of Debian's package: the schema of its database with an admin, and its pages with their configuration. */
 const SCHEMA = '/usr/share/dbconfig-common/data/glewlwyd/install/sqlite3'
 const PAGES = '/usr/share/glewlwyd/webapp'
 const PAGES_CONFIG = '/etc/glewlwyd/config-2.7.json/config.json'
 const ADMIN = { username: 'admin', password: 'password' }
 
-/** It takes the credentials of a client as they stand, and does not decode them (RFC 6749, § 2.3.1). */
+/** It takes client credentials literally, without decoding them (RFC 6749, § 2.3.1). */
 const CLIENT = { IDP_CLIENT_ID: 'community-platform', IDP_CLIENT_SECRET: 'a-client-secret-of-the-judges' }
 
-/** How long it may take to start, and each step of a sign-in, in milliseconds. */
+/** Timeout of its start and of each step of a sign-in, in milliseconds. */
 const PATIENCE = 15_000
 
-/** The claims of a person, besides those that it has for everybody. */
+/** The claims of a user, besides common ones. */
 const CLAIMS = ['given_name', 'family_name', 'email_verified', 'picture']
 
 const PEOPLE = [
   { given_name: 'Ada', family_name: 'Lovelace', email: 'ada@example.org', email_verified: '1' },
-  // Somebody of the demo data, whose account is linked.
+  // A user of the demo data, whose account is linked.
   { given_name: 'Somebody', family_name: 'Else', email: 'student@demo.example.org', email_verified: '1' },
   { given_name: 'Mallory', family_name: 'Mall', email: 'admin@demo.example.org', email_verified: '0' },
 ].map(person => ({ ...person, username: person.given_name.toLowerCase(), password: 'provider password' }))
 
-/** Signs in with it in Chromium, from the link in a browser app until the app knows who is there. */
+/** Signs in with Chromium, from the link in a browser app until the app shows the user. */
 export const glewlwyd: Judge = {
   program: 'glewlwyd',
   install: 'apt-get install glewlwyd dbconfig-sqlite3 sqlite3 chromium',
@@ -53,7 +53,7 @@ export const glewlwyd: Judge = {
     })
     const browser = await launch(scope)
 
-    /** What the person sees in the end. */
+    /** What the user sees in the end. */
     async function signIn ({ username, password }: typeof PEOPLE[number]) {
       const context = await browser.newContext()
       context.setDefaultTimeout(PATIENCE)
@@ -85,12 +85,12 @@ export const glewlwyd: Judge = {
   },
 }
 
-/** Starts it on a database of its own, with the people, and the service as a client. */
+/** Starts it on a database of its own, with the users, and the service as a client. */
 async function startGlewlwyd ({ scope, directory }: Setting, redirectUri: string) {
   const origin = `http://localhost:${await freePort()}`
   const database = join(directory, 'glewlwyd.db')
   await promisify(execFile)('sqlite3', [database, `.read ${SCHEMA}`])
-  // It serves no links; and the one to the configuration leads to a folder.
+  // Copied, because it serves no links, and the one to the configuration leads to a folder.
   const pages = join(directory, 'pages')
   await cp(PAGES, pages, { recursive: true, dereference: true, filter: source => !source.endsWith('config.json') })
   await copyFile(PAGES_CONFIG, join(pages, 'config.json'))
@@ -103,14 +103,14 @@ async function startGlewlwyd ({ scope, directory }: Setting, redirectUri: string
   })
 
   let cookie = ''
-  /** Asks its administration; returns the response. */
+  /** Calls its admin API. Returns the response. */
   async function send (method: string, path: string, body?: object) {
     const response = await fetch(`${origin}/api/${path}`, {
       method,
       headers: { 'content-type': 'application/json', cookie },
       ...body && { body: JSON.stringify(body) },
     })
-    if (!response.ok) throw new Error(`glewlwyd answers ${response.status} to ${path}: ${await response.text()}`)
+    if (!response.ok) throw new Error(`glewlwyd returns ${response.status} for ${path}: ${await response.text()}`)
     return response
   }
   const deadline = performance.now() + PATIENCE

@@ -4,31 +4,31 @@ import { text } from 'node:stream/consumers'
 
 import type { Scope } from '../scope.ts'
 
-/** What a judge works with: whatever it starts is gone when the scope ends, with everything in the directory. */
+/** The environment of a judge: when the scope ends, its processes are stopped and its files removed. */
 export interface Setting {
   scope: Scope
   directory: string
 }
 
-/** A program that others wrote, and that looks for faults. */
+/** A program of others that looks for flaws. */
 export interface Judge {
-  /** What it needs on this machine, and how to get it. */
+  /** What it needs on this machine, and how to install it. */
   program: string
   install: string
-  /** Reads its version. */
+  /** Returns its version. */
   version (setting: Setting): Promise<string>
-  /** Lets it judge. */
+  /** Runs it. */
   run (setting: Setting): Promise<Verdict>
 }
 
 export interface Verdict {
-  /** What it looked at. */
+  /** What it has checked. */
   subject: string
-  /** What it found: each is a fault. */
+  /** What it has found: each is a flaw. */
   findings: string[]
 }
 
-/** Runs a program to its end. It takes all of its files from the directory, and puts them there. */
+/** Runs a program in the directory until it exits. */
 export async function run ({ scope, directory }: Setting, program: string, args: string[]) {
   const child = spawn(program, args, {
     cwd: directory,
@@ -40,7 +40,7 @@ export async function run ({ scope, directory }: Setting, program: string, args:
   return { code: code as number | null, stdout, output: stdout + stderr }
 }
 
-/** A version as the output of a program has it. */
+/** The version in the output of a program. */
 export function findVersion (output: string) {
   return /\d+(\.\d+)+/.exec(output)?.[0] ?? 'of an unknown version'
 }

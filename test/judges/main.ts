@@ -1,4 +1,4 @@
-// What programs that others wrote find in the service: `npm run test:judges -- --help`.
+// Lets programs of others look for flaws in the service: `npm run test:judges -- --help`.
 import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ A judge that is not installed is skipped.
 
 The exit code is 1 when one of them finds something, or there is none.`
 
-/** Ends what the judge at work has started. */
+/** Stops what the current judge has started. */
 let scope = new Scope()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.once(signal, async () => {
@@ -65,7 +65,7 @@ function readOptions () {
   }
 }
 
-/** Whether there is such a program. */
+/** Whether the program is installed. */
 function isInstalled (program: string) {
   return promisify(execFile)('sh', ['-c', 'command -v "$0"', program]).then(() => true, () => false)
 }
@@ -78,7 +78,7 @@ async function makeDirectory () {
   return directory
 }
 
-/** Lets a judge judge. Returns how much it has found. */
+/** Runs a judge. Returns the number of flaws. */
 async function hear (name: string, { version, run }: Judge, setting: Setting) {
   const start = performance.now()
   const title = `${name} ${await version(setting)}`

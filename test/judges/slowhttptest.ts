@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { findVersion, type Judge, run } from './judge.ts'
 import { startTarget } from './target.ts'
 
-/** How many seconds each attack lasts: longer than REQUEST_TIMEOUT and IDLE_TIMEOUT. */
+/** The duration of each attack in seconds, longer than REQUEST_TIMEOUT and IDLE_TIMEOUT. */
 const SECONDS = 90
 
-/** How many events there are, besides those of the demo data: a list of 7 MB. */
+/** Additional events, for a list of 7 MB. */
 const EVENTS = 10_000
 
 interface Attack {
@@ -20,13 +20,13 @@ interface Attack {
 const ATTACKS: Record<string, Attack> = {
   'slow headers': { connections: 1000, path: '/events', options: ['-H'] },
   'slow bodies': { connections: 1000, path: '/auth/login', options: ['-B', '-t', 'POST', '-f', 'application/json'] },
-  // More of them only fill the kernel's own buffers, which are 2 MB for each connection and some 2 GB in all.
+  // More would only fill the kernel's buffers: 2 MB for each connection, some 2 GB in all.
   'slow reading': {
     connections: 200, path: `/events?limit=${EVENTS}`, options: ['-X', '-w', '10', '-y', '20', '-z', '5'],
   },
 }
 
-/** The service has to answer the probes of slowhttptest in each second of each attack. */
+/** The service must respond to the probes of slowhttptest in each second of each attack. */
 export const slowhttptest: Judge = {
   program: 'slowhttptest',
   install: 'apt-get install slowhttptest',
@@ -45,7 +45,7 @@ export const slowhttptest: Judge = {
       const { output } = await run(setting, 'slowhttptest', args.map(String))
       const seconds = (await readFile(join(setting.directory, 'slow.csv'), 'utf8').catch(() => '')).trim().split('\n')
         .slice(1).map(line => line.split(',').map(Number))
-      // Closed, pending, connected; then 0 or as many as there are connections.
+      // Closed, pending, connected; then 0 or the number of connections.
       const away = seconds.filter(([, , , , available]) => !available)
       if (away.length > 0) findings.push(`${attack}: not available in ${away.length} of ${seconds.length} seconds`)
       if (!seconds.some(([, , , connected]) => connected! > connections / 2)) {

@@ -1,4 +1,4 @@
-// The OWASP rules for openapi.json, but for those that do not fit this interface.
+// The OWASP rules for openapi.json, except those that do not fit this API.
 import owasp from '@stoplight/spectral-owasp-ruleset'
 
 const PATHS = 'openapi.json#/paths'
@@ -6,24 +6,24 @@ const PATHS = 'openapi.json#/paths'
 export default {
   extends: owasp,
   rules: {
-    // The interface bounds no text, list or count, and what it lets in is not to change. What is bounded is the whole
-    // request (MAX_BODY_BYTES, MAX_HEADER_BYTES); the one integer that comes in, batchYear, has bounds of its own.
+    // The contract bounds no text, list or count. The whole request is bounded (MAX_BODY_BYTES, MAX_HEADER_BYTES); the
+    // only integer in a request, batchYear, has its own bounds.
     'owasp:api4:2023-string-limit': 'off',
     'owasp:api4:2023-string-restricted': 'off',
     'owasp:api4:2023-array-limit': 'off',
     'owasp:api4:2023-integer-limit': 'off',
-    // Sign-in, registration and submissions are limited, and say so. All others refuse by 503 with Retry-After, and
-    // nobody is told of a budget by headers, because nobody has one.
+    // Sign-in, registration and submissions have documented limits. All others return 503 with Retry-After. There are
+    // no quotas, and so no headers about them.
     'owasp:api4:2023-rate-limit': 'off',
     'owasp:api4:2023-rate-limit-responses-429': 'off',
-    // The header is there when the browser's origin is in FRONTEND_URL, with every response; CORS is not for callers.
+    // The header is in every response to a browser app of FRONTEND_URL; other callers do not need CORS.
     'owasp:api8:2023-define-cors-origin': 'off',
-    // What an admin may do is in the role of the token, and each operation names the roles that it lets in.
+    // Permissions of admins follow from the role in the token, and each operation names its roles.
     'owasp:api5:2023-admin-security-unique': 'off',
   },
   overrides: [
     {
-      // Nobody has a token before these.
+      // Operations that sign in need no token.
       files: [
         `${PATHS}/~1auth~1google/post`,
         `${PATHS}/~1auth~1login/post`,
@@ -32,7 +32,7 @@ export default {
       rules: { 'owasp:api2:2023-write-restricted': 'off', 'owasp:api8:2023-define-error-responses-401': 'off' },
     },
     {
-      // Public: anybody reads them, signs in by them, or asks whether the service runs.
+      // Public lists, the sign-in, and the probes.
       files: [
         `${PATHS}/~1auth~1google~1callback/get`,
         `${PATHS}/~1auth~1google~1start/get`,
@@ -48,7 +48,7 @@ export default {
       rules: { 'owasp:api2:2023-read-restricted': 'off', 'owasp:api8:2023-define-error-responses-401': 'off' },
     },
     {
-      // These do not fail: they ask for nothing, return 503 instead, or an empty list, or refuse everything.
+      // These have no declared 500: they need no input, return 503 or an empty list instead, or always reject.
       files: [
         `${PATHS}/~1livez/get`,
         `${PATHS}/~1mentors/get`,
@@ -58,7 +58,7 @@ export default {
       rules: { 'owasp:api8:2023-define-error-responses-500': 'off' },
     },
     {
-      // The service requests nothing from there: it is the page of the browser app that a sign-in ends at.
+      // The service does not request these URLs: a browser is redirected to them after a sign-in.
       files: [`${PATHS}/~1auth~1google~1start/get`],
       rules: { 'owasp:api7:2023-concerning-url-parameter': 'off' },
     },

@@ -1,11 +1,11 @@
-// The OWASP API security rules on the API description: https://github.com/stoplightio/spectral-owasp-ruleset
+// The OWASP API security rules for the API description: https://github.com/stoplightio/spectral-owasp-ruleset
 import { copyFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { type Judge, run, type Setting } from './judge.ts'
 
-/** Not among the dependencies: npx fetches them, and everybody else is spared their size. */
+/** Installed by npx, because as dependencies they would be large. */
 const VERSION = '6.16.3'
 const RULESET_VERSION = '2.0.1'
 
@@ -17,7 +17,7 @@ interface Finding {
   path: string[]
 }
 
-/** Finds what breaks a rule; which rules do not apply, and why, spectral-ruleset.mjs tells. */
+/** Finds violations of the rules. spectral-ruleset.mjs says which ones do not apply, and why. */
 export const spectral: Judge = {
   program: 'npx',
   install: 'it comes with Node.js',

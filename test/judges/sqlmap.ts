@@ -4,13 +4,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { findVersion, type Judge, run } from './judge.ts'
 import { type Operation, startOperations } from './target.ts'
 
-/** What sqlmap says when it has tried everything. */
+/** What sqlmap prints when it has found nothing. */
 const NOTHING = 'all tested parameters do not appear to be injectable'
 
-/** What PostgreSQL says of SQL that it cannot parse or resolve: its errors of class 42. */
+/** What PostgreSQL logs for SQL that it cannot parse or resolve: the errors of class 42. */
 const SQL_ERROR = /"code":"42...".*/
 
-/** Tries to inject SQL by every parameter of every operation. */
+/** Tries to inject SQL through every parameter of every operation. */
 export const sqlmap: Judge = {
   program: 'sqlmap',
   install: 'apt-get install sqlmap',
@@ -40,7 +40,7 @@ export const sqlmap: Judge = {
 const countParameters = ({ inPath, inQuery, inHeader, body = {} }: Operation) =>
   [inPath, inQuery, inHeader, body].flatMap(Object.keys).length
 
-/** A star is where sqlmap puts something. */
+/** The star marks where sqlmap inserts its payload. */
 function argumentsFor (url: string, { method, path, inPath, inQuery, inHeader, headers, body }: Operation) {
   const mark = (values: object) => Object.entries(values).map(([name, value]) => [name, `${value}*`])
   const fill = path.replace(/\{(\w+)\}/g, (_, name) => `${encodeURIComponent(inPath[name]!)}*`)
@@ -52,7 +52,7 @@ function argumentsFor (url: string, { method, path, inPath, inQuery, inHeader, h
     '--headers', lines.map(line => line.join(': ')).join('\n'),
     ...body ? ['--data', JSON.stringify(Object.fromEntries(mark(body)))] : [],
     '--dbms', 'PostgreSQL', '--level', '2', '--risk', '3',
-    // What an operation refuses has gone through its checks all the same.
+    // Rejected requests have gone through validation, too.
     '--ignore-code', '*',
     '--batch', '--ignore-stdin', '--flush-session', '--disable-coloring', '--output-dir', 'sqlmap',
   ]

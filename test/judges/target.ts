@@ -1,4 +1,4 @@
-// The service with the demo data, as `npm start` and `npm run seed` make it, and its operations as requests.
+// The service with the demo data, as `npm start` and `npm run seed` create it, and its operations as requests.
 import { execFile } from 'node:child_process'
 import { mkdir } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -15,25 +15,25 @@ import { CLIENT, newAccount, startProvider } from '../provider.ts'
 
 const CLI = fileURLToPath(new URL('dist/lib/cli.js', import.meta.resolve('#package.json')))
 
-/** An operation with a value that it accepts for each of its parameters. */
+/** An operation with a valid value for each parameter. */
 export interface Operation {
   /** Its operationId, and its method and path: `PUT /events/{id}`. */
   id: string
   name: string
   method: string
   path: string
-  /** By the name of the parameter; those of the path and of the query must be encoded. */
+  /** Values by parameter; those of the path and of the query must be encoded. */
   inPath: Record<string, string>
   inQuery: Record<string, string>
   inHeader: Record<string, string>
   body: Record<string, unknown> | undefined
-  /** What lets the request in, and no parameter. */
+  /** Headers that authorize the request. */
   headers: Record<string, string>
 }
 
 /**
- * Starts the service on a database of its own with the demo data, and what else these options of `npm run seed` add.
- * Failed sign-ins have no limit.
+ * Starts the service on a database of its own with the demo data, and with the rows that the options in `more` add.
+ * Sign-in attempts are not limited.
  */
 export async function startTarget (
   scope: Scope, directory: string, environment: NodeJS.Dict<string> = {}, more: string[] = []
@@ -57,7 +57,7 @@ interface Seeded {
   signIns: { role: string, email: string }[]
 }
 
-/** What of an OpenAPI document is used. */
+/** The part of an OpenAPI document that is used. */
 interface Document {
   paths: Record<string, Record<string, {
     operationId: string
@@ -68,7 +68,7 @@ interface Document {
   components: { schemas: Record<string, TSchema> }
 }
 
-/** Starts the service with an identity provider, and makes a request of each operation that takes a parameter. */
+/** Starts the service with an identity provider, and builds a request for each operation that has parameters. */
 export async function startOperations (scope: Scope, directory: string) {
   const provider = await startProvider(scope)
   const target = await startTarget(scope, directory, {
@@ -85,7 +85,7 @@ export async function startOperations (scope: Scope, directory: string) {
     tokens.set(role, body.token)
   }
 
-  /** The rows of a list but for the admin, who must not lose the role. */
+  /** The rows of a list except the admin, who must keep the role. */
   const list = async (path: string): Promise<{ id: string, email: string }[]> => {
     const rows = Object.values<{ role?: string }[]>(await get(path, tokens.get('ADMIN'))).find(Array.isArray)!
     return rows.filter(({ role }) => role !== 'ADMIN') as never
@@ -120,7 +120,7 @@ export async function startOperations (scope: Scope, directory: string) {
     for (const [method, { operationId, description, parameters = [], requestBody }] of Object.entries(methods)) {
       if (parameters.length === 0 && !requestBody) continue
       const rows = lists[path.split('/')[1]!]
-      // What one deletes, the others need.
+      // Deletions use another row, because the other operations need theirs.
       const id = method === 'delete' ? rows?.at(-1)?.id : rows?.[1]?.id
       const take = (place: string, otherwise: (schema: TSchema) => unknown) => Object.fromEntries(
         parameters.filter(each => each.in === place).map(({ name, schema }) =>
@@ -144,7 +144,7 @@ export async function startOperations (scope: Scope, directory: string) {
   return { ...target, operations }
 }
 
-/** The schema without references. */
+/** Resolves the references in a schema. */
 function resolve (schema: TSchema, schemas: Record<string, TSchema>): TSchema {
   if (schema.$ref) return resolve(schemas[schema.$ref.split('/').at(-1)!]!, schemas)
   const { properties } = schema

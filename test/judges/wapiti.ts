@@ -8,16 +8,16 @@ import { serve } from '../provider.ts'
 import { findVersion, type Judge, run, type Setting } from './judge.ts'
 import { type Operation, startOperations } from './target.ts'
 
-/** Its modules for a page, and for what takes parameters: those that ask nobody but the service. */
+/** Its modules for pages and parameters that send requests to the service only. */
 const PAGE_MODULES = ['csp', 'http_headers']
 const MODULES = [
   'blindsql', 'cookieflags', 'crlf', 'exec', 'file', 'permanentxss', 'redirect', 'shellshock', 'sql', 'xss',
 ]
 
-/** What counts as a sleep that was injected, in seconds: DATABASE_TIMEOUT ends one of five. */
+/** The delay of an injected sleep, in seconds: DATABASE_TIMEOUT ends one of five. */
 const TIMEOUT = '3'
 
-/** What it finds and is none. */
+/** False positives. */
 const ACCEPTED = [
   { finding: /^X-Frame-Options is not set/, reason: 'frame-ancestors of the Content-Security-Policy takes its place' },
   { finding: /^X-XSS-Protection is not set/, reason: 'browsers have no such filter any more, and it had holes' },
@@ -68,8 +68,8 @@ async function attack (setting: Setting, url: string, modules: string[]) {
 }
 
 /**
- * Wapiti attacks what forms send. So here is a page with a form for each operation; what comes from there goes to the
- * service as the operation has it, in the path, the query, a header or as JSON, and the response goes back as it is.
+ * Serves a page with a form for each operation, because wapiti attacks forms. Forwards submissions to the service as
+ * the operation defines them (path, query, header or JSON), and returns the responses unchanged.
  */
 async function forward (url: string, operations: Operation[], request: IncomingMessage, response: ServerResponse) {
   const { pathname, searchParams } = new URL(request.url!, url)
@@ -81,12 +81,12 @@ async function forward (url: string, operations: Operation[], request: IncomingM
     const { status, headers, body } = await sendRequest(url, operation, sent)
     response.writeHead(status, headers).end(body)
   } catch {
-    // What cannot be sent, such as a header of two lines.
+    // The values may make an invalid request, such as a header of two lines.
     response.writeHead(400).end()
   }
 }
 
-/** Sends the request of an operation with these values, and returns the response as it can be passed on. */
+/** Sends the request of an operation with these values. Returns the response for the client of the proxy. */
 async function sendRequest (url: string, operation: Operation, sent: Map<string, string>) {
   const { method, path, inPath, inQuery, inHeader, headers, body } = operation
   const take = (values: object) => Object.keys(values).filter(name => sent.has(name))
@@ -98,12 +98,12 @@ async function sendRequest (url: string, operation: Operation, sent: Map<string,
     headers: { ...headers, ...Object.fromEntries(take(inHeader)), ...body && { 'content-type': 'application/json' } },
     ...body && { body: JSON.stringify(Object.fromEntries(take(body).map(([name, value]) => [name, toJson(value)]))) },
   })
-  // The body has been decoded, and comes in one piece.
+  // fetch() has decoded the body and joined its chunks.
   const passed = [...response.headers].filter(([name]) => !/^(content-(encoding|length)|transfer-encoding)$/.test(name))
   return { status: response.status, headers: Object.fromEntries(passed), body: await response.text() }
 }
 
-/** A number stays one. */
+/** Numbers stay numbers. */
 const toJson = (value: string) => /^\d+$/.test(value) ? Number(value) : value
 
 function toForm ({ id, method, inPath, inQuery, inHeader, body }: Operation) {

@@ -184,4 +184,3 @@ t.test('a request is in the log within a second', async t => {
   t.ok(service.messages().includes('request completed'))
   t.equal((await stop(service)).code, 0)
 })
-}

@@ -1,4 +1,4 @@
-// How the service ends: by a signal, by one to all processes of `npm start`, and by a defect.
+// How the service ends: by a signal to itself or to the process group of `npm start`, or by a bug.
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -14,7 +14,7 @@ import { dataDir, isListening, postgresOf, type Service, signalGroup, start, sta
 const EMAIL = 'ada@example.org'
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  t.test(`${signal}: finishes what runs, refuses what comes, and ends with 0`, async t => {
+  t.test(`${signal}: completes running requests, rejects new ones, and exits with 0`, async t => {
     const DATABASE_URL = await createDatabase(t)
     const covered = signal === 'SIGTERM'
     const service = await startService(t, { DATABASE_URL, DATABASE_TIMEOUT: '60' }, { covered })
@@ -22,7 +22,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const sql = postgres(DATABASE_URL, { max: 2 })
     t.teardown(() => sql.end())
 
-    // A kept-alive connection that is in the middle of its second request when the service is told to stop.
+    // A kept-alive connection whose second request is incomplete when the signal arrives.
     const probe = connect(Number(port), hostname)
     const probed = text(probe)
     const request = `GET /readyz HTTP/1.1\r\nHost: ${hostname}\r\n`
@@ -31,7 +31,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 
     let registered!: Promise<Response>
     await sql.begin(async tx => {
-      // A registration of the same email waits until this is rolled back or deleted.
+      // Blocks registrations with the same email until it is rolled back or deleted.
       await tx`
         INSERT INTO users (email, password, first_name, last_name) VALUES (${EMAIL}, '!', 'Ada', 'Lovelace')
       `
@@ -50,7 +50,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       service.child.kill('SIGTERM')
       service.child.kill('SIGHUP')
       while (await isListening(Number(port))) await sleep(10)
-      t.equal(service.child.exitCode, null, 'it waits for what runs')
+      t.equal(service.child.exitCode, null, 'it waits for running requests')
       probe.write('\r\n')
       t.match(await probed, /^HTTP\/1\.1 200 [^]*"Ready"\}HTTP\/1\.1 503 [^]*\{"message":"Stopping"\}$/)
       await tx`DELETE FROM users`
@@ -65,12 +65,12 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 
 const THROUGH_NPM: [what: string, signal: NodeJS.Signals, send: (service: Service) => unknown][] = [
   ['SIGTERM to npm', 'SIGTERM', ({ child }) => child.kill('SIGTERM')],
-  // npm gets the signal, too, and passes it on.
+  // npm gets the signal, too, and forwards it.
   ['SIGTERM to all processes', 'SIGTERM', ({ child }) => signalGroup(child, 'SIGTERM')],
   ['Ctrl-C', 'SIGINT', ({ child }) => signalGroup(child, 'SIGINT')],
 ]
 for (const [what, signal, send] of THROUGH_NPM) {
-  t.test(`npm start, ${what}: serves for STOP_DELAY seconds, and npm ends with 0`, async t => {
+  t.test(`npm start, ${what}: serves for STOP_DELAY seconds, and npm exits with 0`, async t => {
     const variables = { DATABASE_URL: await createDatabase(t), STOP_DELAY: '3' }
     const service = await startService(t, variables, { npm: true })
     send(service)
@@ -86,12 +86,12 @@ for (const [what, signal, send] of THROUGH_NPM) {
 }
 
 for (const npm of [true, false]) {
-  t.test(`${npm ? 'npm start, ' : ''}a second Ctrl-C ends it at once`, async t => {
+  t.test(`${npm ? 'npm start, ' : ''}a second Ctrl-C exits at once`, async t => {
     const variables = { DATABASE_URL: await createDatabase(t), STOP_DELAY: '3600' }
     const service = await startService(t, variables, { npm, group: true, covered: !npm })
     signalGroup(service.child, 'SIGINT')
     while (!service.messages().includes('Stopping on SIGINT')) await sleep(10)
-    // As npm passes it on.
+    // As npm forwards it.
     service.child.kill('SIGINT')
     await sleep(1000)
     t.equal((await fetch(`${service.url}/livez`)).status, 200)
@@ -103,19 +103,19 @@ for (const npm of [true, false]) {
 }
 
 for (const group of [false, true]) {
-  t.test(`a stop during the first start${group ? ', by Ctrl-C' : ''}: ends with 0, and leaves nothing`, async t => {
+  t.test(`a stop during the first start${group ? ', by Ctrl-C' : ''}: exits with 0, and leaves no data`, async t => {
     const DATA_DIR = dataDir(t)
     const { child, ended } = start(t, 'dist/lib/server.js', { DATA_DIR, PORT: '0' }, { covered: true, group })
     const files = () => readdir(DATA_DIR, { recursive: true }).catch(() => [])
-    // From here on the program that makes the database heeds the signal.
+    // From here on initdb handles the signal.
     while (!(await files()).some(file => /^postgres-\w+\/base\/1\/PG_VERSION$/.test(file))) await sleep(10)
     process.kill(group ? -child.pid! : child.pid!, 'SIGINT')
     const { code, stdout, stderr } = await ended
     t.strictSame({ code, stderr }, { code: 0, stderr: '' })
     t.match(stdout, 'Stopping on SIGINT')
-    t.notMatch(stdout, /"level":[456]0/, 'nothing failed')
+    t.notMatch(stdout, /"level":[456]0/, 'no errors')
     t.strictSame(await postgresOf(DATA_DIR), [])
-    t.strictSame((await files()).filter(file => /^postgres-(?!password$)/.test(file)), [], 'no half-made one either')
+    t.strictSame((await files()).filter(file => /^postgres-(?!password$)/.test(file)), [], 'no partial one either')
   })
 }
 
@@ -125,7 +125,7 @@ t.test('a crash ends the process', async t => {
   t.equal(signal, 'SIGSEGV')
 })
 
-t.test('an error that nobody catches is logged, and ends it with 1', async t => {
+t.test('an uncaught error is logged, and exits with 1', async t => {
   const DATABASE_URL = await createDatabase(t)
   const prelude = `process.on('SIGWINCH', () => { throw new Error('provoked') })
     process.on('SIGCONT', () => { Promise.reject(new Error('provoked')) })`
@@ -142,7 +142,7 @@ const ENDS: [what: string, signal: NodeJS.Signals, code: number][] = [
   ['SIGTERM', 'SIGTERM', 0], ['SIGINT', 'SIGINT', 0], ['an error that nobody catches', 'SIGWINCH', 1],
 ]
 for (const [what, signal, code] of ENDS) {
-  t.test(`${what} loses no line of a request`, async t => {
+  t.test(`${what} loses no line of the log`, async t => {
     const prelude = "process.on('SIGWINCH', () => { throw new Error('provoked') })"
     const service = await startService(t, { DATABASE_URL: await createDatabase(t) }, { prelude })
     const received: number[] = []
@@ -158,7 +158,7 @@ for (const [what, signal, code] of ENDS) {
     await Promise.allSettled(clients)
     t.equal((await ended).code, code)
     const lines = service.messages().filter(message => message === 'request completed')
-    // The last response to each client may have been logged and not received.
+    // The last response to each client may have been logged, but not received.
     const { length } = received
     t.ok(lines.length >= length && lines.length <= length + clients.length, `${lines.length} of ${length}`)
   })

@@ -1,5 +1,5 @@
-// The compared operations as an ordinary Express 5 application with Prisma 7. It listens on PORT, reads and writes the
-// database at DATABASE_URL, and accepts the tokens that JWT_SECRET signs.
+// The compared operations as a typical Express 5 application with Prisma 7. Listens on PORT, uses the database at
+// DATABASE_URL, and accepts tokens signed with JWT_SECRET.
 import { PrismaPg } from '@prisma/adapter-pg'
 import express from 'express'
 import jwt from 'jsonwebtoken'

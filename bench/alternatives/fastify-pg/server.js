@@ -1,5 +1,5 @@
-// The compared operations as an ordinary Fastify application with pg and plain queries. It listens on PORT, reads and
-// writes the database at DATABASE_URL, and accepts the tokens that JWT_SECRET signs.
+// The compared operations as a typical Fastify application with pg and plain queries. Listens on PORT, uses the
+// database at DATABASE_URL, and accepts tokens signed with JWT_SECRET.
 import jwt from '@fastify/jwt'
 import Fastify from 'fastify'
 import pg from 'pg'

@@ -1,4 +1,4 @@
-// The service, by its typed client, and its errors in words for a person.
+// Calls the service with its typed client, and turns errors into messages for users.
 import { createClient } from 'community-platform-client'
 
 import { API } from './config.js'
@@ -6,15 +6,14 @@ import { expire, keepToken, setUser, token } from './session.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 
-// The lists may be used for some time after they were fetched; here somebody has just changed them. To ask whether they
-// are still right costs little: the answer is mostly 304.
+// The lists may be cached, but users must see their own changes at once. Revalidation is cheap: mostly a 304.
 export const client = createClient({ baseUrl: API, token, cache: 'no-cache' })
 
-/** What went wrong, in words; `fields` has what is wrong with each field of a form, by its name. */
+/** An error as a message for the user; `fields` has the messages for the fields of a form, by name. */
 export class ApiError extends Error {
   /**
    * @param {string} message
-   * @param {number} [status] that of the answer; 0 when there was none
+   * @param {number} [status] of the response; 0 without one
    * @param {Record<string, string>} [fields]
    */
   constructor (message, status = 0, fields = {}) {
@@ -25,7 +24,7 @@ export class ApiError extends Error {
 }
 
 /**
- * Waits for an answer, and returns what is in it. Throws an ApiError.
+ * Waits for a response, and returns its body. Throws an ApiError.
  *
  * @template Data
  * @param {Promise<{ data?: Data, error?: unknown, response: Response }>} request
@@ -64,7 +63,7 @@ function inPlainWords (issue) {
 }
 
 /**
- * Keeps a token, and asks whose it is.
+ * Stores a token, and loads its user.
  *
  * @param {string} value
  */
@@ -73,16 +72,16 @@ export async function signInWith (value) {
   await loadUser()
 }
 
-/** Asks who is signed in. */
+/** Loads the user who is signed in. */
 export async function loadUser () {
   const { user } = await call(client.GET('/auth/me'))
   setUser(user)
 }
 
 /**
- * Saves a file that the service sends, under this name.
+ * Downloads a file from the service under this name.
  *
- * @param {Parameters<typeof call<unknown>>[0]} request one that parses its answer as a blob
+ * @param {Parameters<typeof call<unknown>>[0]} request whose response is parsed as a blob
  * @param {string} name
  */
 export async function download (request, name) {

@@ -1,14 +1,14 @@
-// Charts of one series, drawn as SVG. Each has its numbers beside it as a table, for those who do not see it.
+// Charts of one series, drawn as SVG. Each comes with a table of its numbers, for screen readers.
 import { h, svg } from './dom.js'
 import { table } from './parts.js'
 
-/** Of a bar, in the units of the drawing. */
+/** The thickness of a bar, in units of the drawing. */
 const THICKNESS = 12
 
 /** @typedef {{ label: string, short?: string, value: number }} Point */
 
 /**
- * One bar a thing, its name above it and its number behind it.
+ * Horizontal bars, each below its label and before its value.
  *
  * @param {string} title
  * @param {[thing: string, number: string]} names
@@ -29,7 +29,7 @@ export function bars (title, names, points) {
 }
 
 /**
- * One column a thing, from left to right, as time goes.
+ * Vertical columns, from left to right, for values over time.
  *
  * @param {string} title
  * @param {[thing: string, number: string]} names
@@ -54,7 +54,7 @@ export function columns (title, names, points) {
 }
 
 /**
- * A bar that grows to the right, round at its end.
+ * A bar to the right with a rounded end.
  *
  * @param {number} y
  * @param {number} length
@@ -66,7 +66,7 @@ function bar (y, length) {
 }
 
 /**
- * A column that grows up from its foot, round at its head.
+ * A column upwards with a rounded top.
  *
  * @param {number} x
  * @param {number} foot

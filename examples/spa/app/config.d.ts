@@ -1,7 +1,7 @@
-// What start.js serves as /config.js.
+// The module /config.js, which start.js generates.
 
-/** Where the service is: an origin. */
+/** The origin of the service. */
 export const API: string
 
-/** The issuer at which people may sign in, too; `null` when the service has none. */
+/** The issuer of the identity provider; `null` if the service has none. */
 export const PROVIDER: string | null

@@ -1,4 +1,4 @@
-// Elements, made so that whatever people have written stays text.
+// Creates elements. Text from users stays text, and is never parsed as HTML.
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 /** @typedef {Record<string, string | number | boolean | null | undefined | ((event: any) => unknown)>} Attributes */
@@ -6,8 +6,8 @@
 const SVG = 'http://www.w3.org/2000/svg'
 
 /**
- * Makes an element. A function is a listener: `onclick`; `true` is an attribute without a value; what is `false`,
- * `null` or `undefined` is left out, of the children too.
+ * Creates an element. A function is a listener, such as `onclick`; `true` is an attribute without a value; `false`,
+ * `null` and `undefined` are left out, also among the children.
  *
  * @template {keyof HTMLElementTagNameMap} Name
  * @param {Name} name
@@ -50,7 +50,7 @@ function fill (element, attributes, children) {
 }
 
 /**
- * Whether an address that somebody put in leads to the web, and not to a script.
+ * Whether an address from a user leads to the web, and is not a script.
  *
  * @param {string | null | undefined} address
  * @returns {address is string}

@@ -3,7 +3,7 @@ import { h } from './dom.js'
 import { wordsOf } from './parts.js'
 
 /**
- * A field of a form, named as the service names it.
+ * A field of a form, with the name that the service uses.
  *
  * @typedef {object} Field
  * @property {string} name
@@ -19,12 +19,12 @@ import { wordsOf } from './parts.js'
 let forms = 0
 
 /**
- * A form that sends what was put in, shows beside each field what the service does not like about it, and above its
- * button what else went wrong. The service alone checks: there is one set of rules, and one place where they are told.
+ * A form that shows the errors of the service: those of a field beside it, others above the button. Only the service
+ * validates, so the rules are in one place.
  *
  * @param {object} description
  * @param {Field[]} description.fields
- * @param {string} description.verb what the button says
+ * @param {string} description.verb the text of the button
  * @param {(values: Record<string, string>) => Promise<unknown>} description.send
  * @param {() => void} [description.cancel]
  */
@@ -43,7 +43,7 @@ export function form ({ fields, verb, send, cancel }) {
       return issue
     })
     const [first] = wrong
-    // What is wrong with a field that is not in this form has no other place.
+    // Errors of fields that the form does not have are shown above the button, too.
     const others = Object.entries(issues).filter(([name]) => !fields.some(field => field.name === name))
     problem.replaceChildren([wordsOf(error), ...others.map(([name, issue]) => `${name} ${issue}`)].join(' '))
     first?.input.focus()

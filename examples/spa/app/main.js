@@ -54,7 +54,7 @@ const PAGES = [
 
 const main = /** @type {HTMLElement} */ (document.querySelector('#main'))
 
-/** How many pages were asked for: only the last of them is shown. */
+/** Counts navigations: only the page of the last one is shown. */
 let visits = 0
 
 /** @param {{ keepPlace: boolean }} options */
@@ -72,11 +72,11 @@ async function show ({ keepPlace }) {
   document.title = location.pathname === '/' ? 'Commons' : `${h1?.textContent} · Commons`
   showHeader()
   if (!keepPlace) scrollTo(0, 0)
-  // What had the focus may be gone with the old page. On a first page the browser puts it where it belongs.
+  // The focused element may be gone with the old page. For the first page, the browser sets the focus.
   if (visit > 1 && (!keepPlace || !hadFocus?.isConnected)) h1?.focus({ preventScroll: keepPlace })
 }
 
-/** The page of this address, or what there is to say instead; nothing when it leads on to another. */
+/** Returns the page of the current address, or a message; nothing if it redirects. */
 async function load () {
   try {
     for (const [pattern, page, roles] of PAGES) {
@@ -111,7 +111,7 @@ sessionEvents.addEventListener('expired', () => {
 
 showFooter()
 if (token()) {
-  // Without an answer nobody is signed in for now, but the token is kept for when the page is loaded again.
+  // Without a response the user is signed out for now; the token is kept for the next time that the page is loaded.
   await loadUser().catch(error => { if (error.status !== 0 && error.status !== 401) signOut() })
 }
 await startRouter(show)

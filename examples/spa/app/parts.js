@@ -1,4 +1,4 @@
-// What many pages are made of.
+// Parts that pages share.
 import { ApiError } from './api.js'
 import { h, isWeb, svg } from './dom.js'
 
@@ -21,7 +21,7 @@ export const STATUSES = { DRAFT: 'Draft', PUBLISHED: 'Published', ARCHIVED: 'Arc
 export const nameOf = ({ firstName, lastName }) => `${firstName} ${lastName}`
 
 /**
- * One or many of something, in words.
+ * A number with its noun, singular or plural.
  *
  * @param {number} number
  * @param {string} one
@@ -39,7 +39,7 @@ export const onDate = date => h('time', { datetime: date }, DATE.format(new Date
 export const atTime = date => h('time', { datetime: date }, MOMENT.format(new Date(date)))
 
 /**
- * A leaf of a calendar; what it shows is said in words beside it.
+ * A calendar leaf. Hidden from screen readers, because the date is also in the text.
  *
  * @param {string} date
  */
@@ -50,7 +50,7 @@ export const calendarLeaf = date => h('span', { class: 'leaf', 'aria-hidden': 't
 export const statusBadge = status => h('span', { class: `badge ${status.toLowerCase()}` }, STATUSES[status])
 
 /**
- * The top of a page. Focus goes to its heading when the page is opened.
+ * The header of a page. Its heading gets the focus when the page opens.
  *
  * @param {string} title
  * @param {...Child} more
@@ -64,14 +64,14 @@ export const lead = text => h('p', { class: 'lead' }, text)
 export const nothing = (...words) => h('p', { class: 'nothing' }, ...words)
 
 /**
- * A number for a text, always the same one.
+ * A hash of a text.
  *
  * @param {string} text
  */
 function hash (text) {
   let value = 2166136261
   for (const character of text) value = Math.imul(value ^ /** @type {number} */ (character.codePointAt(0)), 16777619)
-  // Names that differ little are to differ much here.
+  // Mixes the bits, so that similar names get different colours.
   value = Math.imul(value ^ value >>> 15, 0x85ebca6b)
   return (value ^ value >>> 13) >>> 0
 }
@@ -80,8 +80,8 @@ const TILES = ['M0 0h10v10z', 'M0 0a10 10 0 0 1 10 10h-10z', 'M10 0a10 10 0 0 1-
   'M5 1a4 4 0 0 1 0 8a4 4 0 0 1 0-8z', 'M0 0h10v5h-10z', 'M10 10a10 10 0 0 1-10-10h10z']
 
 /**
- * A picture for what is about this, in the colours of its club: the picture that somebody gave, or one of tiles, which
- * is drawn from the title, while there is none or it does not load.
+ * The picture of an item, or tiles in the colour of its club, generated from the title, if there is no picture or it
+ * does not load.
  *
  * @param {string} title
  * @param {string | null} imageUrl
@@ -103,7 +103,7 @@ export function cover (title, imageUrl, { of = title, wide = false } = {}) {
 }
 
 /**
- * The picture of a person, or their initials while there is none or it does not load.
+ * The picture of a person, or their initials if there is none or it does not load.
  *
  * @param {string} name
  * @param {string | null} [imageUrl]
@@ -115,7 +115,7 @@ export function portrait (name, imageUrl) {
 }
 
 /**
- * Gives an element the colour that belongs to a name.
+ * Sets the colour of an element from a name.
  *
  * @template {HTMLElement} E
  * @param {string} name
@@ -133,7 +133,7 @@ function picture (address) {
 }
 
 /**
- * Announces an event, on the page and to screen readers.
+ * Shows a notification, which screen readers announce.
  *
  * @param {string} message
  * @param {'done' | 'wrong'} [kind]
@@ -145,7 +145,7 @@ export function notify (message, kind = 'done') {
 }
 
 /**
- * What an error says to a person.
+ * The message of an error for the user.
  *
  * @param {unknown} error
  */
@@ -156,7 +156,7 @@ export function wordsOf (error) {
 }
 
 /**
- * A button that does something with the service: busy until that is done, and says what went wrong.
+ * A button for a request: disabled while it runs, and shows its error.
  *
  * @param {Child} label
  * @param {(button: HTMLButtonElement) => Promise<unknown>} action
@@ -184,7 +184,7 @@ export function actionButton (label, action, attributes = {}) {
 let dialogs = 0
 
 /**
- * Opens a dialog, and resolves when it is closed: to what it was closed with, or `undefined`.
+ * Opens a dialog. Resolves when it is closed, to the value passed to `close`, or `undefined`.
  *
  * @template Result
  * @param {string} title
@@ -213,11 +213,11 @@ export function openDialog (title, content) {
 }
 
 /**
- * Asks before something that cannot be taken back.
+ * Asks for confirmation of something that cannot be undone.
  *
  * @param {string} title
  * @param {string} text
- * @param {string} verb what the button says
+ * @param {string} verb the text of the button
  */
 export async function confirmed (title, text, verb) {
   return await openDialog(title, close => [
@@ -229,7 +229,7 @@ export async function confirmed (title, text, verb) {
 }
 
 /**
- * Links to the pages before and after.
+ * Links to the previous and the next page.
  *
  * @param {number} page
  * @param {number} pages
@@ -244,7 +244,7 @@ export function pager (page, pages, address) {
 }
 
 /**
- * A link to another site, or nothing when the address is not one of the web.
+ * A link to another site, or nothing if the address is not http(s).
  *
  * @param {string | null} address
  * @param {string} words
@@ -253,7 +253,7 @@ export const outside = (address, words) =>
   isWeb(address) ? h('a', { href: address, rel: 'external noopener noreferrer', target: '_blank' }, words) : null
 
 /**
- * A table that scrolls in itself where the screen is narrow.
+ * A table that scrolls horizontally on narrow screens.
  *
  * @param {string} caption
  * @param {string[]} columns

@@ -1,10 +1,10 @@
-// Which page an address shows, and what happens when one moves between them.
+// Maps addresses to pages, and handles navigation.
 
 /**
- * What a page is made of.
+ * The input of a page.
  *
  * @typedef {object} Visit
- * @property {string[]} parts what stands in the path where its pattern has a `*`
+ * @property {string[]} parts the path segments that match a `*` of the pattern
  * @property {URLSearchParams} query
  */
 
@@ -14,7 +14,7 @@
 let show = async () => {}
 
 /**
- * Has `render` called whenever the address changes. Links within the app load no document.
+ * Calls `render` when the address changes. Links within the app do not reload the document.
  *
  * @param {typeof show} render
  */
@@ -24,10 +24,10 @@ export async function startRouter (render) {
   document.addEventListener('click', event => {
     const link = event.target instanceof Element ? event.target.closest('a') : null
     if (!link || link.origin !== location.origin || link.target) return
-    // With a key held it opens elsewhere, or is saved.
+    // With a modifier key, the link opens elsewhere or is downloaded.
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
     event.preventDefault()
-    // A link to a part of the page moves the focus there, and is no visit of another page.
+    // A link to an anchor moves the focus there, without a navigation.
     if (link.hash) /** @type {HTMLElement | null} */ (document.querySelector(link.hash))?.focus()
     else go(link.pathname + link.search)
   })
@@ -35,7 +35,7 @@ export async function startRouter (render) {
 }
 
 /**
- * Goes to another page of the app.
+ * Navigates to another page of the app.
  *
  * @param {string} address
  * @param {{ replace?: boolean }} [options]
@@ -46,14 +46,14 @@ export async function go (address, { replace = false } = {}) {
   await show({ keepPlace: false })
 }
 
-/** Shows this page again, as it now is. */
+/** Reloads the current page. */
 export const refresh = () => show({ keepPlace: true })
 
-/** Where a person is, as an address of this app. */
+/** The current address within the app. */
 export const here = () => location.pathname + location.search
 
 /**
- * An address of this app, whatever somebody has written into a link.
+ * The address if it is within the app, else the home page: links may come from others.
  *
  * @param {string | null} address
  */
@@ -63,7 +63,7 @@ export function within (address) {
 }
 
 /**
- * The parts of a path that a pattern has a `*` for; `null` when it is another path.
+ * The path segments that match a `*` of the pattern; `null` if the path does not match.
  *
  * @param {string} pattern
  * @param {string} path

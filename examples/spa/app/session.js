@@ -1,4 +1,4 @@
-// Who is signed in. The token lives as long as the tab does.
+// The session of the user. The token is stored for the lifetime of the tab.
 
 /** @import { Schemas } from 'community-platform-client' */
 /** @typedef {Schemas['CurrentUser']} User */
@@ -11,7 +11,7 @@ let user = null
 
 export const token = () => sessionStorage.getItem('token')
 
-/** Who they are, as the service last told. */
+/** The user as last loaded. */
 export const currentUser = () => user
 
 /**
@@ -21,7 +21,7 @@ export const currentUser = () => user
  */
 export const hasRole = (...roles) => roles.some(role => role === sessionStorage.getItem('role'))
 
-/** Whether they were given another role since they signed in. */
+/** Whether their role has changed since they signed in. */
 export const hasNewRole = () => user !== null && user.role !== sessionStorage.getItem('role')
 
 /** @param {string} value */
@@ -50,8 +50,8 @@ export function beginSignIn (to) {
 }
 
 /**
- * Ends the sign-in that this tab has begun, whether it is the one of this value or not. Returns where it leads to;
- * `null` when it is another one, or none was begun.
+ * Ends the sign-in that this tab has begun. Returns its destination; `null` if the value is not the expected one, or if
+ * no sign-in was begun.
  *
  * @param {string | null} value
  * @returns {string | null}
@@ -68,7 +68,7 @@ export function signOut () {
   sessionEvents.dispatchEvent(new Event('change'))
 }
 
-/** Ends a session that the service no longer takes. */
+/** Ends a session whose token the service rejects. */
 export function expire () {
   signOut()
   sessionEvents.dispatchEvent(new Event('expired'))

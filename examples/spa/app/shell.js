@@ -1,4 +1,4 @@
-// What is around every page.
+// The header around every page, and the navigation of the admin pages.
 import { h } from './dom.js'
 import { nameOf, notify, portrait } from './parts.js'
 import { go } from './router.js'
@@ -19,7 +19,7 @@ const ADMIN = [
 const header = /** @type {HTMLElement} */ (document.querySelector('#header'))
 const footer = /** @type {HTMLElement} */ (document.querySelector('#footer'))
 
-/** Shows the header as it is for this person, on this page. */
+/** Updates the header for the user and the page. */
 export function showHeader () {
   const { pathname } = location
   const user = currentUser()
@@ -75,7 +75,7 @@ async function leave () {
   notify('You are signed out.')
 }
 
-/** The service goes by the role in the token, which is the old one until the next sign-in. */
+/** The token has the former role until the next sign-in, and the service uses that. */
 const newRole = () => h('p', { class: 'banner' }, 'You have been given another role. Sign out and in again to use it.')
 
 export function showFooter () {
@@ -83,7 +83,7 @@ export function showFooter () {
     h('a', { href: `${API}/docs`, rel: 'external', target: '_blank' }, 'The API behind it')))
 }
 
-/** The pages of the admins, above each of them. */
+/** The navigation of the admin pages. */
 export const adminNav = () => h('nav', { class: 'tabs', 'aria-label': 'Administration' },
   h('ul', {}, ...ADMIN.map(([href, words]) => h('li', {},
     h('a', { href, 'aria-current': location.pathname === href && 'page' }, words)))))

@@ -1,4 +1,4 @@
-// Calendars of events, for people's own calendar programs.
+// Subscriptions of calendars.
 import { call, client } from './api.js'
 import { API } from './config.js'
 import { h } from './dom.js'
@@ -7,7 +7,7 @@ import { actionButton, notify, openDialog } from './parts.js'
 /** @import { Child } from './dom.js' */
 
 /**
- * A button that shows the address of a calendar that everybody may see.
+ * A button that shows the address of a public calendar.
  *
  * @param {string} path
  */
@@ -15,7 +15,7 @@ export const subscribeButton = path => actionButton('Subscribe', () => showAddre
   'Your calendar program asks there for what is new by itself.',
 ]))
 
-/** The same for one's own events. Each address is a new one: the service shows it once and keeps no copy. */
+/** The same for the user's own events. Creates a new address each time: the service does not store it in the clear. */
 export const subscribeToOwnButton = () => actionButton('Subscribe', async () => {
   const { calendar } = await call(client.POST('/me/calendar'))
   await showAddress(calendar.path, [

@@ -15,16 +15,16 @@ import { makeProxy } from '../../cluster.ts'
 import { createDatabase, testConfig } from '../../helper.ts'
 import { redirectImport, startService } from '../../process.ts'
 
-// An embedded server is made here.
+// Creates an embedded server.
 
 const log = { info () {}, warn () {} }
 
-/** The line with which the start stops. */
+/** The message of the StartupError. */
 async function refusal (variables: NodeJS.Dict<string>) {
   return openDatabase(testConfig(variables), log).catch(error => error instanceof StartupError ? error.message : error)
 }
 
-/** A port of loopback that nothing listens on. */
+/** A free port. */
 async function closedPort () {
   const server = createServer().listen(0, '127.0.0.1')
   await new Promise(resolve => server.once('listening', resolve))
@@ -33,7 +33,7 @@ async function closedPort () {
   return port
 }
 
-t.test('The database at DATABASE_URL is opened, and its connections are closed with it', async t => {
+t.test('openDatabase connects to DATABASE_URL, and closes its connections', async t => {
   const url = await createDatabase(t)
   const observer = await openDatabase(testConfig({ DATABASE_URL: url }), log)
   t.teardown(() => observer.close())
@@ -53,7 +53,7 @@ t.test('The database at DATABASE_URL is opened, and its connections are closed w
   t.strictSame([...await others()], [])
 })
 
-t.test('No more connections are opened than DATABASE_POOL_SIZE', async t => {
+t.test('DATABASE_POOL_SIZE limits the connections', async t => {
   const { sql, close } = await openDatabase(
     testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '2' }), log)
   t.teardown(close)
@@ -78,15 +78,15 @@ for (const DATABASE_PREPARE of ['true', 'false']) {
       '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff']
     for (const value of values) t.strictSame([...await find(value)], [], JSON.stringify(value).slice(0, 50))
 
-    t.strictSame([...await find(id)], [{ name: 'Chess' }], 'and the connection goes on')
+    t.strictSame([...await find(id)], [{ name: 'Chess' }], 'the connection is usable')
     const user = { email: 'a@example.org', password: '!', first_name: 'A', last_name: 'B', club_id: 'not-a-uuid' }
-    await t.rejects(sql`INSERT INTO users ${sql(user)}`, { code: '23503' }, 'a reference to no id refers to nothing')
+    await t.rejects(sql`INSERT INTO users ${sql(user)}`, { code: '23503' }, 'the nil id violates foreign keys')
     const [row] = await sql`INSERT INTO users ${sql({ ...user, club_id: null })} RETURNING club_id`
-    t.strictSame(row, { club_id: null }, 'null is null')
+    t.strictSame(row, { club_id: null }, 'null stays null')
   })
 }
 
-t.test('A lost connection takes nothing along but what ran on it', async t => {
+t.test('A lost connection fails only the statement that ran on it', async t => {
   const address = new URL(await createDatabase(t))
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
   const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
@@ -99,7 +99,7 @@ t.test('A lost connection takes nothing along but what ran on it', async t => {
     const running = outcome(sql`SELECT pg_sleep(60)`)
     setImmediate(proxy.cut)
     t.equal(await running, 'failed')
-    // Asked before the driver can know that there is no connection.
+    // Sent before the driver notices that the connection is closed.
     await outcome(sql`SELECT 1`)
     await works('after a statement')
 
@@ -113,19 +113,19 @@ t.test('A lost connection takes nothing along but what ran on it', async t => {
   }
 })
 
-t.test('A connection on which the server stays silent is given up, however quietly it was lost', async t => {
+t.test('A silent connection is closed after the timeout', async t => {
   const address = new URL(await createDatabase(t))
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
   const url = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
   const sql = postgres(url, { max: 1, fetch_types: false, backoff: () => 0, silence_timeout: 0.3 })
   t.teardown(() => sql.end())
   const [before] = await sql`SELECT pg_backend_pid() AS pid`
-  // Whoever owes nothing may be silent.
+  // An idle connection may be silent.
   await sleep(400)
   t.strictSame([...await sql`SELECT pg_backend_pid() AS pid`], [before])
 
   const end = proxy.swallow()
-  // What others ask meanwhile does not put it off.
+  // Other statements do not postpone it.
   const others = setInterval(() => sql`SELECT 2`.catch(() => {}), 100)
   await t.rejects(sql`SELECT 1`, { code: 'CONNECTION_CLOSED' })
   clearInterval(others)
@@ -135,13 +135,13 @@ t.test('A connection on which the server stays silent is given up, however quiet
 
   const service = await openDatabase(testConfig({ DATABASE_URL: url, DATABASE_TIMEOUT: '7' }), log)
   t.teardown(service.close)
-  t.equal(service.sql.options.silence_timeout, 8, 'longer than a statement may take')
+  t.equal(service.sql.options.silence_timeout, 8, 'longer than the statement timeout')
   const seed = await openDatabase(testConfig({ DATABASE_URL: url }), log, { statementTimeout: 0 })
   t.teardown(seed.close)
-  t.equal(seed.sql.options.silence_timeout, 0, 'or for as long as it likes')
+  t.equal(seed.sql.options.silence_timeout, 0, 'or without limit')
 })
 
-t.test('A connection that keeps no prepared statements is given one statement at a time', async t => {
+t.test('Without prepared statements, a connection runs one statement at a time', async t => {
   const DATABASE_URL = await createDatabase(t)
   for (const [DATABASE_PREPARE, isSent] of [['true', true], ['false', false]] as const) {
     const config = testConfig({ DATABASE_URL, DATABASE_PREPARE, DATABASE_POOL_SIZE: '1' })
@@ -150,14 +150,14 @@ t.test('A connection that keeps no prepared statements is given one statement at
     const running = sql`SELECT pg_sleep(0.1)`.execute()
     const next = sql`SELECT ${1}::int AS one`.execute() as unknown as Promise<object[]> & { state: object | null }
     await sleep(20)
-    t.equal(next.state !== null, isSent, 'a pooler would answer the next one for nobody')
+    t.equal(next.state !== null, isSent, 'a pooler would return the result of the next statement to the wrong client')
     await running
     t.strictSame([...await next], [{ one: 1 }])
     t.equal((await sql.begin(sql => sql`SELECT 1`)).length, 1)
   }
 })
 
-t.test('A notice of the database is a line in the log', async t => {
+t.test('A notice of the database is logged', async t => {
   const lines: string[] = []
   const warn = (line: string) => { lines.push(line) }
   const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: await createDatabase(t) }), { ...log, warn })
@@ -166,7 +166,7 @@ t.test('A notice of the database is a line in the log', async t => {
   t.strictSame(lines, ['PostgreSQL: The disk is nearly full (01000)'])
 })
 
-t.test('A driver without the patches of the service is warned of at start', async t => {
+t.test('An unpatched driver is a warning at the start', async t => {
   const DATABASE_URL = await createDatabase(t)
   const warning = /^The patches of postgres\.js are missing .*"npx patch-package"$/
   const warnings = async (prelude?: string) => {
@@ -177,7 +177,7 @@ t.test('A driver without the patches of the service is warned of at start', asyn
   }
   t.strictSame(await warnings(), [])
 
-  // As it was published: a copy that the patches are taken back from.
+  // A copy of the published version, with the patches reverted.
   const dir = await realpath(await mkdtemp('.data/driver-'))
   t.teardown(() => rm(dir, { recursive: true }))
   for (const part of ['package.json', 'patches', 'node_modules/postgres']) {
@@ -189,7 +189,7 @@ t.test('A driver without the patches of the service is warned of at start', asyn
   t.equal((await warnings(redirectImport('postgres', published, 'module'))).length, 1)
 })
 
-t.test('A database out of reach stops the start with its address, without user, password and options', async t => {
+t.test('An unreachable database is a StartupError with its address, without user, password and options', async t => {
   const port = await closedPort()
   const refused = `Cannot reach the database at 127.0.0.1:${port}/x: connect ECONNREFUSED 127.0.0.1:${port}`
   for (const secret of ['hunter2', 'hunter2@hunter3', 'hunter2%2Fhunter3%3F']) {
@@ -199,7 +199,7 @@ t.test('A database out of reach stops the start with its address, without user, 
   t.equal(await refusal({ DATABASE_URL: `postgresql://127.0.0.1:${port}/x` }), refused)
 })
 
-t.test('A host of several addresses that all refuse is out of reach', async t => {
+t.test('A host name whose addresses all refuse connections is unreachable', async t => {
   const port = await closedPort()
   t.capture(dns, 'lookup', ((_host: string, _options: object, done: (error: null, addresses: object) => void) => {
     done(null, [{ address: '127.0.0.1', family: 4 }, { address: '::1', family: 6 }])
@@ -208,14 +208,14 @@ t.test('A host of several addresses that all refuse is out of reach', async t =>
     `Cannot reach the database at db.example.org:${port}/x: ECONNREFUSED`)
 })
 
-t.test('A database that does not exist stops the start', async t => {
+t.test('A database that does not exist is a StartupError', async t => {
   const url = new URL(await createDatabase(t))
   url.pathname = '/missing'
   t.equal(await refusal({ DATABASE_URL: url.href }),
     `Cannot reach the database at ${url.host}/missing: database "missing" does not exist`)
 })
 
-t.test('Without DATABASE_URL an embedded PostgreSQL in DATA_DIR is used, and stopped by the last who does', async t => {
+t.test('Without DATABASE_URL an embedded PostgreSQL in DATA_DIR is used, and stopped by its last user', async t => {
   const dir = await mkdtemp('.data/database-')
   t.teardown(() => rm(dir, { recursive: true }))
   const config = testConfig({ DATA_DIR: dir })

@@ -13,7 +13,7 @@ import t from 'tap'
 import { findAccount, findBinaries, startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { StartupError } from '#lib/errors.js'
 
-// Servers are made, started, killed and started again.
+// Creates, starts and kills servers.
 
 const run = promisify(execFile)
 
@@ -25,7 +25,7 @@ const isRoot = self.uid === 0
 const nobody = { uid: 65_534, gid: 65_534 }
 const { initdb, pg_ctl: control } = await findBinaries()
 
-/** A folder that no other user can enter, for all servers of this file; gone when it ends. */
+/** A folder that only its owner can enter, removed when the test ends. */
 await mkdir('.data', { recursive: true })
 const parent = resolve(await mkdtemp('.data/embedded-'))
 t.teardown(() => rm(parent, { recursive: true, maxRetries: 5 }))
@@ -33,7 +33,7 @@ t.teardown(() => rm(parent, { recursive: true, maxRetries: 5 }))
 let count = 0
 const newHome = () => join(parent, String(++count))
 
-/** A log, and what it was told. */
+/** A logger that collects its lines. */
 function fakeLog () {
   const lines: string[] = []
   const add = (line: string) => lines.push(line)
@@ -42,17 +42,17 @@ function fakeLog () {
 
 const start = (home: string, log = fakeLog()) => startEmbeddedPostgres(home, log as never)
 
-/** Waits until a server that died is told to be there again. */
+/** Waits until the log says that the server was restarted. */
 async function recovery ({ lines }: ReturnType<typeof fakeLog>) {
   while (lines.at(-1) !== 'The embedded PostgreSQL is there again') await sleep(20)
 }
 
-/** The line with which the start stops. */
+/** The message of the StartupError. */
 async function refusal (promise: Promise<unknown>) {
   return promise.catch(error => error instanceof StartupError ? error.message : error)
 }
 
-/** A data folder with one row in it, and no server: a copy of one that was made once. */
+/** A stopped data folder with one row: a copy, because initdb is slow. */
 async function newData (t: Test) {
   const home = newHome()
   await run('cp', ['-a', seed, home])
@@ -62,13 +62,13 @@ async function newData (t: Test) {
 
 const pidFile = (home: string) => join(home, 'postgres', 'postmaster.pid')
 
-/** The process id of the server on these data, while it lives. */
+/** The pid of the running server on this data. */
 async function serverPid (home: string) {
   const pid = Number((await readFile(pidFile(home), 'utf8').catch(() => '')).split('\n', 1))
   return pid && await isAlive(pid) ? pid : undefined
 }
 
-/** Whether the process runs; one that ended and whose parent has not asked about it does not. */
+/** Whether the process runs. A zombie does not. */
 async function isAlive (pid: number) {
   try {
     process.kill(pid, 0)
@@ -78,7 +78,7 @@ async function isAlive (pid: number) {
   }
 }
 
-/** Ends a server at once, as a signal does or as a crash does. */
+/** Kills a server by a signal, or makes it crash. */
 async function end (pid: number, signal: 'SIGQUIT' | 'SIGKILL') {
   process.kill(pid, signal)
   await ended(pid)
@@ -88,13 +88,13 @@ async function ended (pid: number) {
   while (await isAlive(pid)) await sleep(20)
 }
 
-/** Ends what a test that failed halfway leaves behind. */
+/** Removes what a failed test leaves behind. */
 async function stopServer (home: string) {
   const pid = await serverPid(home)
   if (pid && pid !== process.pid) await end(pid, 'SIGQUIT')
 }
 
-/** Runs this on one connection. */
+/** Runs a query on a new connection. */
 async function query<T> (url: string, ask: (sql: postgres.Sql) => Promise<T>) {
   const sql = postgres(url, { max: 1, onnotice () {} })
   try {
@@ -109,7 +109,7 @@ const KEPT = [{ row: 1 }]
 
 const administration = (url: string) => url.replace(/community$/, 'postgres')
 
-/** Waits until so many use the server: it learns that one of them is gone a moment later. */
+/** Waits until the server has this many users: it notices a closed connection a moment later. */
 async function used (url: string, users: number) {
   await query(administration(url), async sql => {
     const locks = () => sql`SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted`
@@ -117,11 +117,11 @@ async function used (url: string, users: number) {
   })
 }
 
-/** The start of a process: it prints the address and goes on until it is killed. */
+/** Starts a process that starts the server, prints its URL, and runs until it is killed. */
 async function startElsewhere (t: Test, home: string, wrapper: string[] = []) {
   const script = `import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
     console.log((await startEmbeddedPostgres(${JSON.stringify(home)}, { info () {}, warn () {} })).url)`
-  // Its coverage does not count, see test/process.ts.
+  // Without coverage, see test/process.ts.
   const command = [...wrapper, process.execPath, '--input-type=module', '--eval', script]
   const child = spawn('env', ['-u', 'NODE_OPTIONS', ...command], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => { child.kill('SIGKILL') })
@@ -149,7 +149,7 @@ const [firstSettings] = await query(firstStart.url, async sql => sql`
 const firstPid = await serverPid(seed)
 await firstStart.release()
 
-t.test('The first start makes the data, tells it in one line, and the last release stops the server', async t => {
+t.test('The first start creates the data, logs one line, and the last release stops the server', async t => {
   t.strictSame(firstLog.lines, [`Creating the embedded PostgreSQL in ${join(seed, 'postgres')} (first start only)`])
   t.match(firstStart.url, /^postgres:\/\/postgres:[A-Za-z0-9_-]{64}@127\.0\.0\.1:\d+\/community$/)
   t.strictSame(firstSettings, {
@@ -160,7 +160,7 @@ t.test('The first start makes the data, tells it in one line, and the last relea
   t.equal(existsSync(pidFile(seed)), false)
 })
 
-t.test('The second start has the data, and makes nothing', async t => {
+t.test('The second start finds the data, and creates nothing', async t => {
   const home = await newData(t)
   const log = fakeLog()
   const server = await start(home, log)
@@ -170,35 +170,35 @@ t.test('The second start has the data, and makes nothing', async t => {
   t.equal(await serverPid(home), undefined)
 })
 
-t.test('The server asks for its password', async t => {
+t.test('The server requires its password', async t => {
   const server = await start(await newData(t))
   const url = Object.assign(new URL(server.url), { password: 'guessed' }).href
   await t.rejects(kept(url), { code: '28P01' })
   await server.release()
 })
 
-t.test('Two that start at once on a new folder share one server, which the last one stops', async t => {
+t.test('Concurrent starts on a new folder share one server, which the last release stops', async t => {
   const home = newHome()
   t.teardown(() => stopServer(home))
   const [one, other] = await Promise.all([start(home), start(home)])
   t.equal(one.url, other.url)
   const pid = await serverPid(home)
   await one.release()
-  t.equal(await serverPid(home), pid, 'the other one still uses it')
+  t.equal(await serverPid(home), pid, 'the other process still uses it')
   t.strictSame(await query(other.url, async sql => [...await sql`SELECT 1 AS row`]), KEPT)
   await other.release()
   t.equal(await serverPid(home), undefined)
   const { stdout } = await run('ls', [home])
-  t.strictSame(stdout.trim().split('\n'), ['postgres', 'postgres-password', 'postgres.log'], 'no draft is left')
+  t.strictSame(stdout.trim().split('\n'), ['postgres', 'postgres-password', 'postgres.log'], 'no temporary files')
 })
 
-t.test('A server whose starter was killed is joined, and then stopped', async t => {
+t.test('A server whose starter was killed is joined, and stopped in the end', async t => {
   const home = await newData(t)
   const starter = await startElsewhere(t, home)
   const pid = await serverPid(home)
   await starter.kill()
   await used(starter.url, 0)
-  t.equal(await serverPid(home), pid, 'it was left behind')
+  t.equal(await serverPid(home), pid, 'left behind')
 
   const server = await start(home)
   t.equal(server.url, starter.url)
@@ -223,7 +223,7 @@ t.test('A server that another process uses is not stopped', async t => {
   t.equal(await serverPid(home), undefined)
 })
 
-t.test('After the server was killed, its release is nothing, and the next start has all data', async t => {
+t.test('After the server was killed, release does nothing, and the next start finds all data', async t => {
   const home = await newData(t)
   const server = await start(home)
   await query(server.url, sql => sql`CREATE TABLE more AS SELECT 2 AS row`)
@@ -237,7 +237,7 @@ t.test('After the server was killed, its release is nothing, and the next start 
   t.equal(await serverPid(home), undefined)
 })
 
-t.test('A server that dies is started again at its address, as often as it dies, and stopped in the end', async t => {
+t.test('A server that dies is restarted on the same port, any number of times, and stopped in the end', async t => {
   const home = await newData(t)
   const log = fakeLog()
   const server = await start(home, log)
@@ -248,14 +248,14 @@ t.test('A server that dies is started again at its address, as often as it dies,
     t.equal(log.lines[0], 'The connection to the embedded PostgreSQL was lost')
     log.lines.length = 0
   }
-  // It is in use again: another one does not stop it.
+  // It counts as used again: a release elsewhere does not stop it.
   await (await start(home)).release()
   t.strictSame(await kept(server.url), KEPT)
   await server.release()
   t.equal(await serverPid(home), undefined)
 })
 
-t.test('A server that cannot be started again is tried on until it can', async t => {
+t.test('A server that cannot be restarted is retried until it can', async t => {
   const home = await newData(t)
   const log = fakeLog()
   const server = await start(home, log)
@@ -271,7 +271,7 @@ t.test('A server that cannot be started again is tried on until it can', async t
   t.equal(await serverPid(home), undefined)
 })
 
-t.test('A pid file of a process that is something else by now is cleared', async t => {
+t.test('A pid file is removed when its pid belongs to another program', async t => {
   const home = await newData(t)
   await writeFile(pidFile(home), [process.pid, join(home, 'postgres'), 1, 5432, '', '127.0.0.1', '', ''].join('\n'))
   const server = await start(home)
@@ -281,11 +281,11 @@ t.test('A pid file of a process that is something else by now is cleared', async
   t.equal(await serverPid(home), undefined)
 })
 
-t.test('A server of another user, and one whose command cannot be told, are joined', async t => {
+t.test('A server is joined if it belongs to another user, or if its command is unknown', async t => {
   const home = await newData(t)
   const server = await start(home)
   const content = await readFile(pidFile(home), 'utf8')
-  // There is no /proc/0123 beside /proc/123, as there is no /proc on other systems.
+  // /proc/0123 does not exist beside /proc/123, as /proc does not on other systems.
   await writeFile(pidFile(home), `0${content}`)
   const kill = t.capture(process, 'kill', (() => {
     throw Object.assign(new Error('kill EPERM'), { code: 'EPERM' })
@@ -300,10 +300,10 @@ t.test('A server of another user, and one whose command cannot be told, are join
   t.equal(await serverPid(home), undefined)
 })
 
-t.test('A database that somebody makes at the same time is theirs, and used', async t => {
+t.test('A database that is created concurrently is used', async t => {
   const home = await newData(t)
   const server = await start(home)
-  // Who asks for the databases does not see it, as if it were made a moment later.
+  // Hides it from the query, as if it were created a moment later.
   await query(administration(server.url), async sql => {
     await sql`CREATE SCHEMA blind CREATE TABLE pg_database (datname name)`
     await sql`ALTER DATABASE postgres SET search_path = blind, pg_catalog`
@@ -314,7 +314,7 @@ t.test('A database that somebody makes at the same time is theirs, and used', as
   await server.release()
 })
 
-t.test('A server that runs but does not answer stops the start after a while', async t => {
+t.test('A server that does not respond is a StartupError after the timeout', async t => {
   const home = await newData(t)
   const server = await start(home)
   await query(administration(server.url), async sql => {
@@ -332,7 +332,7 @@ t.test('A server that runs but does not answer stops the start after a while', a
   t.equal(await serverPid(home), undefined)
 })
 
-t.test('A release that fails while the server runs is told', async t => {
+t.test('A failed release is reported', async t => {
   const home = await newData(t)
   const server = await start(home)
   await query(server.url, async sql => {
@@ -344,7 +344,7 @@ t.test('A release that fails while the server runs is told', async t => {
   t.type(await serverPid(home), 'number')
 })
 
-t.test('Data that the server cannot use stop the start with one line', async t => {
+t.test('Unusable data is a StartupError of one line', async t => {
   const home = await newData(t)
   const data = join(home, 'postgres')
   const see = `(see ${join(home, 'postgres.log')})`
@@ -364,11 +364,11 @@ t.test('Data that the server cannot use stop the start with one line', async t =
 
   await rm(join(data, 'PG_VERSION'))
   const empty = String(await refusal(start(home)))
-  t.match(empty, /^The embedded PostgreSQL does not start: [^\s(][^\n]*$/, 'it says why')
+  t.match(empty, /^The embedded PostgreSQL does not start: [^\s(][^\n]*$/, 'with the reason')
   t.equal(await serverPid(home), undefined)
 })
 
-t.test('Data that cannot be made stop the start with one line, and leave no draft', async t => {
+t.test('Data that cannot be created is a StartupError of one line, and leaves no temporary files', async t => {
   const home = newHome()
   await mkdir(home)
   await writeFile(join(home, 'postgres-password'), '')
@@ -377,40 +377,40 @@ t.test('Data that cannot be made stop the start with one line, and leave no draf
   t.equal(stdout, 'postgres-password\n')
 })
 
-t.test('There is no embedded PostgreSQL for an unknown platform', async t => {
+t.test('An unknown platform has no embedded PostgreSQL', async t => {
   t.equal(await refusal(findBinaries('plan9-mips')), 'There is no embedded PostgreSQL for plan9-mips: ' +
     'set DATABASE_URL to the address of a PostgreSQL 14 or newer')
   t.equal(dirname(initdb), dirname(control))
   t.equal(existsSync(initdb), true)
 })
 
-/** Bits of the capabilities of Linux that pass folders. */
+/** Linux capabilities that grant access to folders. */
 const DAC_OVERRIDE = 1 << 1
 const DAC_READ_SEARCH = 1 << 2
 
-/** The capabilities of a process: 0 where there are none. */
+/** The capabilities of a process; 0 without /proc. */
 async function capabilities (pid: number | 'self') {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => 'CapEff:\t0')
   return Number.parseInt(/^CapEff:\t(\w+)/m.exec(status)![1]!, 16)
 }
 
-/** The user of the server on these data, and what it may beyond that. */
+/** The user that runs the server on this data, and its capabilities. */
 async function privileges (home: string) {
   const pid = (await serverPid(home))!
   const { stdout } = await run('ps', ['-o', 'uid=', '-p', String(pid)])
   return { uid: Number(stdout), capabilities: await capabilities(pid) }
 }
 
-/** The capability with which root's server can pass the folders to these paths; 0 when it needs none. */
+/** The capability that lets the server enter the folders of these paths; 0 if it needs none. */
 async function grant (...paths: string[]) {
   const isOpen = async (path: string) => run('test', ['-x', path], nobody).then(() => true, () => false)
   if (!isRoot || !(await Promise.all(paths.map(isOpen))).includes(false)) return 0
-  // Installed with an umask of 077, the programs are executed by this alone.
+  // Under a umask of 077 the programs are only executable with this one.
   if (!((await stat(initdb)).mode & 0o001)) return DAC_OVERRIDE
   return await capabilities('self') & DAC_READ_SEARCH || DAC_OVERRIDE
 }
 
-/** A folder that all users can enter, gone when the test ends. */
+/** A folder that all users can enter, removed when the test ends. */
 async function openFolder (t: Test) {
   const folder = await mkdtemp(join(tmpdir(), 'embedded-'))
   t.teardown(() => rm(folder, { recursive: true }))
@@ -418,7 +418,7 @@ async function openFolder (t: Test) {
   return folder
 }
 
-/** A folder with these programs, for PATH. */
+/** A folder for PATH with these programs. */
 async function folderOf (t: Test, ...programs: string[]) {
   const folder = await openFolder(t)
   for (const program of programs) {
@@ -428,7 +428,7 @@ async function folderOf (t: Test, ...programs: string[]) {
   return folder
 }
 
-/** Makes the test root, who finds no programs but those in this folder. */
+/** Pretends to be root, with the programs in this folder only. */
 function becomeRoot (t: Intercepting, path = process.env.PATH) {
   t.intercept(process, 'getuid', { value: () => 0 })
   t.intercept(process, 'env', { value: { ...process.env, PATH: path } })
@@ -436,7 +436,7 @@ function becomeRoot (t: Intercepting, path = process.env.PATH) {
 
 const starter = isRoot ? nobody : self
 
-t.test('In a closed folder the server runs as its starter, or for root as nobody, who may pass folders', async t => {
+t.test('In a closed folder the server runs as its starter, or for root as nobody with access to folders', async t => {
   const home = await newData(t)
   const server = await start(home)
   t.equal((await stat(join(home, 'postgres'))).uid, starter.uid)
@@ -444,7 +444,7 @@ t.test('In a closed folder the server runs as its starter, or for root as nobody
   await server.release()
 })
 
-t.test('In an open folder nothing is granted', async t => {
+t.test('In an open folder it gets no capability', async t => {
   const folder = await openFolder(t)
   const home = join(folder, 'data')
   t.teardown(() => stopServer(home))
@@ -454,8 +454,8 @@ t.test('In an open folder nothing is granted', async t => {
   await server.release()
 })
 
-t.test('Root runs the server as the owner of its data, even when their folder is closed', async t => {
-  // An earlier version chose the user postgres.
+t.test('Root runs the server as the owner of its data, even in a closed folder', async t => {
+  // An earlier version ran it as postgres.
   const owner = isRoot ? { uid: 101, gid: 102 } : self
   const folder = await openFolder(t)
   const home = join(folder, 'data')
@@ -480,12 +480,12 @@ t.test('Root runs the server as the owner of its data, even when their folder is
   await query(next.url, sql => sql`CREATE TABLE more AS SELECT 2 AS row`)
   await next.release()
   const { stdout } = await run('find', [join(home, 'postgres'), '!', '-uid', String(owner.uid)])
-  t.equal(stdout, '', 'all of it is still theirs')
+  t.equal(stdout, '', 'all files keep their owner')
 })
 
-t.test('In a container, which leaves root less, the server gets what is left', async t => {
+t.test('In a container, where root has fewer capabilities, the server gets the remaining ones', async t => {
   const home = await newData(t)
-  // What container engines leave root by default.
+  // The defaults of container engines.
   const left = '-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap'
   const other = await startElsewhere(t, home, isRoot ? ['setpriv', `--bounding-set=${left}`] : [])
   t.strictSame(await privileges(home), { uid: starter.uid, capabilities: isRoot ? DAC_OVERRIDE : 0 })
@@ -496,12 +496,12 @@ t.test('In a container, which leaves root less, the server gets what is left', a
   await server.release()
 })
 
-t.test('An ordinary user runs the server as it is', async t => {
+t.test('Other users run the server as themselves', async t => {
   t.intercept(process, 'getuid', { value: () => 1234 })
   t.strictSame(await findAccount(parent, initdb), { owner: { uid: 1234, gid: self.gid }, wrapper: [] })
 })
 
-t.test('Where root cannot become another user, a user namespace does, and the data are root\'s', async t => {
+t.test('Where root cannot change users, a user namespace does, and the data belongs to root', async t => {
   const path = await folderOf(t, 'unshare', 'id')
   const canUnshare = await run('unshare', ['--user', '--map-root-user', 'true']).then(() => true, () => false)
   if (!canUnshare) {
@@ -526,7 +526,7 @@ t.test('Where root cannot become another user, a user namespace does, and the da
   await next.release()
 })
 
-t.test('Where no other user can run the server for root, one line says what to do', async t => {
+t.test('Where root can run the server in no way, a StartupError of one line says what to do', async t => {
   const home = newHome()
   becomeRoot(t, await folderOf(t, 'id'))
   t.equal(await refusal(start(home)),

@@ -19,7 +19,7 @@ const standby = await primary.standby(t)
 await Promise.all([primary.start(), standby.start()])
 const closed = await freePort()
 
-/** The address of one database on several hosts. */
+/** The URL of a database on several hosts. */
 const urlOf = (ports: number[], database = 'postgres') =>
   `postgres://postgres@${ports.map(port => `127.0.0.1:${port}`).join()}/${database}`
 
@@ -27,7 +27,7 @@ async function open (ports: number[]) {
   return openDatabase(testConfig({ DATABASE_URL: urlOf(ports), DATABASE_POOL_SIZE: '4', DATABASE_TIMEOUT: '2' }), log)
 }
 
-/** The ports of the hosts that several statements at once reach. */
+/** The ports that concurrent statements reach. */
 async function reached (sql: postgres.Sql) {
   const rows = await Promise.all(Array.from({ length: 8 }, () => sql`
     SELECT inet_server_port() AS port, pg_sleep(0.02)
@@ -35,7 +35,7 @@ async function reached (sql: postgres.Sql) {
   return [...new Set(rows.map(([row]) => row!.port))]
 }
 
-t.test('the addresses of the hosts', async t => {
+t.test('hostUrls returns the URL of each host', async t => {
   t.strictSame(hostUrls('postgres://localhost'), ['postgres://localhost'])
   t.strictSame(hostUrls('postgresql://ada:a,b%40@one:5433,two/x?application_name=y,z'), [
     'postgresql://ada:a,b%40@one:5433/x?application_name=y,z', 'postgresql://ada:a,b%40@two/x?application_name=y,z',
@@ -50,7 +50,7 @@ const ORDERS: Record<string, number[]> = {
   'nothing on the first': [closed, standby.port, primary.port],
 }
 
-t.test('a host without a port has the default one, not that of another', async t => {
+t.test('A host without a port has the default one', async t => {
   const DATABASE_URL = `postgres://postgres@127.0.0.9,127.0.0.1:${primary.port}/postgres`
   const { sql, close } = await openDatabase(testConfig({ DATABASE_URL, DATABASE_TIMEOUT: '2' }), log)
   t.teardown(close)
@@ -58,7 +58,7 @@ t.test('a host without a port has the default one, not that of another', async t
 })
 
 for (const [name, ports] of Object.entries(ORDERS)) {
-  t.test(`of several hosts, the one that takes writes is used: ${name}`, async t => {
+  t.test(`Of several hosts, the primary is used: ${name}`, async t => {
     const { sql, sqlProbe, url, close } = await open(ports)
     t.teardown(close)
     t.equal(url, urlOf(ports))
@@ -73,7 +73,7 @@ for (const [name, ports] of Object.entries(ORDERS)) {
   })
 }
 
-t.test('a host that does not answer is passed over in time', async t => {
+t.test('A host that does not respond is skipped after the timeout', async t => {
   const silent = createServer(socket => socket.on('error', () => {})).listen(0, '127.0.0.1')
   await once(silent, 'listening')
   t.teardown(() => silent.close())
@@ -83,7 +83,7 @@ t.test('a host that does not answer is passed over in time', async t => {
   t.equal(load.late, 0)
 })
 
-t.test('without a host that takes writes, nothing starts', async t => {
+t.test('Without a primary the service does not start', async t => {
   const refusal = async (ports: number[]) => open(ports).catch(error => error instanceof StartupError && error.message)
   const cannot = (...ports: number[]) =>
     `Cannot reach the database at ${ports.map(port => `127.0.0.1:${port}`).join()}/postgres:`
@@ -94,7 +94,7 @@ t.test('without a host that takes writes, nothing starts', async t => {
   await t.rejects(migrate(urlOf([standby.port, closed])), { code: 'ECONNREFUSED' })
 })
 
-t.test('a host that accepts nobody yet is passed over', async t => {
+t.test('A host that does not accept connections yet is skipped', async t => {
   const onStandby = postgres(standby.url(), { max: 1 })
   await onStandby`ALTER SYSTEM SET hot_standby = off`
   await onStandby.end()
@@ -104,13 +104,13 @@ t.test('a host that accepts nobody yet is passed over', async t => {
   t.strictSame(await reached(sql), [primary.port])
 })
 
-t.test('after a fail-over, the new primary is found by the same pool', async t => {
+t.test('After a fail-over the pool finds the new primary', async t => {
   const { sql, load, close } = await open([primary.port, standby.port])
   t.teardown(close)
   t.strictSame(await reached(sql), [primary.port])
 
   await primary.stop('immediate')
-  // Nobody takes writes: it fails at once, and after each round of the hosts the driver waits.
+  // No primary: statements fail at once, and the driver waits after each round of hosts.
   const start = performance.now()
   for (let times = 0; times < 12; times++) await t.rejects(sql`CREATE TABLE notes ()`)
   t.ok(performance.now() - start > 100, 'no storm of connections')

@@ -10,7 +10,7 @@ import { build, createDatabase, person } from '../../helper.ts'
 
 const NAMES = (await readdir('migrations')).sort().map(file => file.replace('.sql', ''))
 
-/** A database without a schema, and a connection to it. */
+/** An empty database, and a connection to it. */
 async function emptyDatabase (t: Test) {
   const url = await createDatabase(t, { migrated: false })
   const sql = postgres(url, { max: 1 })
@@ -18,7 +18,7 @@ async function emptyDatabase (t: Test) {
   return { url, sql }
 }
 
-/** All that a schema consists of, as PostgreSQL itself writes it down. */
+/** The schema, as PostgreSQL describes it. */
 async function dump (sql: postgres.Sql) {
   const rows = await sql<{ definition: string }[]>`
     SELECT concat_ws(
@@ -59,20 +59,20 @@ t.test('up and down', async t => {
   `
   t.strictSame(await migrate(url), NAMES)
   const schema = await dump(sql)
-  t.strictSame(await migrate(url), [], 'a second time there is nothing to do')
+  t.strictSame(await migrate(url), [], 'the second run changes nothing')
 
   t.strictSame(await migrate(url, 'down', NAMES.length), [...NAMES].reverse())
-  t.strictSame([...await relations()], [{ relname: 'pgmigrations' }], 'all taken back, nothing else is left')
+  t.strictSame([...await relations()], [{ relname: 'pgmigrations' }], 'all reverted')
   const bare = await dump(sql)
   t.notOk(bare.some(line => line.startsWith('CREATE OR REPLACE FUNCTION') || line.startsWith('CREATE TRIGGER')))
   t.strictSame([...await sql`SELECT FROM pgmigrations`], [])
-  t.strictSame(await migrate(url, 'down'), [], 'there is nothing to take back')
+  t.strictSame(await migrate(url, 'down'), [], 'nothing left to revert')
 
   t.strictSame(await migrate(url), NAMES)
   t.strictSame(await dump(sql), schema, 'the same schema as the first time')
 })
 
-t.test('each migration takes back all that it did, and nothing else', async t => {
+t.test('the down part of each migration reverts its up part', async t => {
   const { url, sql } = await emptyDatabase(t)
   await migrate(url)
   await migrate(url, 'down', NAMES.length)
@@ -88,14 +88,14 @@ t.test('each migration takes back all that it did, and nothing else', async t =>
   }
 })
 
-t.test('several at once apply each step once', async t => {
+t.test('concurrent runs apply each migration once', async t => {
   const { url, sql } = await emptyDatabase(t)
   const steps = await Promise.all([migrate(url), migrate(url), migrate(url)])
   t.strictSame(steps.flat(), NAMES)
   t.strictSame((await sql`SELECT name FROM pgmigrations ORDER BY id`).map(({ name }) => name), NAMES)
 })
 
-t.test('migrate has given its connection back when it is done, also when it failed', async t => {
+t.test('migrate closes its connection, also when it fails', async t => {
   const { url, sql } = await emptyDatabase(t)
   const others = () => sql`
     SELECT state, query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -108,7 +108,7 @@ t.test('migrate has given its connection back when it is done, also when it fail
   t.strictSame([...await others()], [])
 })
 
-t.test('a step that fails takes the others with it', async t => {
+t.test('a failed migration rolls all others back', async t => {
   const { url, sql } = await emptyDatabase(t)
   await sql`CREATE TABLE events ()`
   await t.rejects(migrate(url), { message: 'relation "events" already exists' })
@@ -125,7 +125,7 @@ t.test('migrationStatus and assertMigrated', async t => {
   )
   t.strictSame(await migrationStatus(sql), status(0), 'without the table of migrations')
   await t.rejects(assertMigrated(sql), lacks(NAMES.length))
-  t.strictSame(await dump(sql).then(lines => lines.filter(line => /pgmigrations/.test(line))), [], 'asking makes none')
+  t.strictSame(await dump(sql).then(lines => lines.filter(line => /pgmigrations/.test(line))), [], 'not created')
 
   await migrate(url, 'up', 2)
   t.strictSame(await migrationStatus(sql), status(2))
@@ -136,7 +136,7 @@ t.test('migrationStatus and assertMigrated', async t => {
   await t.resolves(assertMigrated(sql))
 })
 
-t.test('a database that is ahead of the code counts as migrated', async t => {
+t.test('a database with newer migrations counts as migrated', async t => {
   const { url, sql } = await emptyDatabase(t)
   await migrate(url)
   await sql`INSERT INTO pgmigrations (name, run_on) VALUES ('29990101000000000_hoverboards', now())`
@@ -145,7 +145,7 @@ t.test('a database that is ahead of the code counts as migrated', async t => {
   t.strictSame(await migrate(url), [])
 })
 
-t.test('new_id() makes UUIDs of version 7 and variant 2, whose timestamps are the clock and ascend', async t => {
+t.test('new_id() generates UUIDs of version 7 and variant 2 with ascending timestamps', async t => {
   const { sql } = await build(t)
   const rows = await sql<{ before: number, id: string, after: number }[]>`
     SELECT
@@ -162,7 +162,7 @@ t.test('new_id() makes UUIDs of version 7 and variant 2, whose timestamps are th
   t.equal(new Set(rows.map(({ id }) => id)).size, rows.length)
 })
 
-t.test('what the schema guarantees', async t => {
+t.test('the schema guarantees', async t => {
   const app = await build(t)
   const { sql } = app
   const NOBODY = '00000000-0000-7000-8000-000000000000'
@@ -187,30 +187,30 @@ t.test('what the schema guarantees', async t => {
   const like = (user: string, mentor: string) => add('mentor_likes', { user_id: user, mentor_id: mentor })
   const register = (user: string, event: string) => add('event_registrations', { user_id: user, event_id: event })
 
-  t.test('an email has one account', async t => {
+  t.test('that an email has one account', async t => {
     const { email } = await person(app)
     await t.rejects(person(app, 'STUDENT', { email }), { code: UNIQUE, constraint_name: 'users_email_key' })
-    await t.resolves(person(app, 'STUDENT', { email: email.toUpperCase() }), 'emails are used as supplied')
+    await t.resolves(person(app, 'STUDENT', { email: email.toUpperCase() }), 'emails are case-sensitive')
   })
 
-  t.test('a club name is unique, and may be as long as 10 kB of noise', async t => {
+  t.test('that club names are unique, up to 10 kB of random text', async t => {
     const name = randomBytes(7500).toString('base64')
     await club({ name })
     await t.rejects(club({ name }), { code: EXCLUDED, constraint_name: 'clubs_name_key' })
     await t.resolves(club({ name: `${name} ` }))
   })
 
-  t.test('no one heads two clubs, and a club may be without a head', async t => {
+  t.test('that a head has one club, and a club may have no head', async t => {
     const { id } = await person(app)
     await club({ club_head_id: id })
     await t.rejects(club({ club_head_id: id }), { code: UNIQUE, constraint_name: 'clubs_club_head_id_key' })
     await t.resolves(Promise.all([club(), club()]))
-    await t.resolves(club({ club_head_id: NOBODY }), 'a head is no foreign key')
-    await t.resolves(remove('users', id), 'nor keeps an account from being deleted')
+    await t.resolves(club({ club_head_id: NOBODY }), 'the head is not a foreign key')
+    await t.resolves(remove('users', id), 'so the account can be deleted')
     t.equal(await count('clubs', 'club_head_id', id), 1)
   })
 
-  t.test('a like is one of each user and mentor, and goes with either', async t => {
+  t.test('that a user likes a mentor once, and that the like is deleted with either', async t => {
     const [ada, eve] = [await person(app), await person(app)]
     const [grace, alan] = [await mentor(), await mentor()]
     await like(ada.id, grace.id)
@@ -227,7 +227,7 @@ t.test('what the schema guarantees', async t => {
     t.equal(await count('mentor_likes', 'mentor_id', alan.id), 1)
   })
 
-  t.test('a registration is one of each user and event, and keeps both', async t => {
+  t.test('that a user registers for an event once, and that neither can be deleted', async t => {
     const ada = await person(app)
     const { id } = await event()
     const registration = await register(ada.id, id)
@@ -242,7 +242,7 @@ t.test('what the schema guarantees', async t => {
     t.equal(await count('users', 'id', ada.id) + await count('events', 'id', id), 0)
   })
 
-  t.test('a user with blogs is kept', async t => {
+  t.test('that a user with blogs cannot be deleted', async t => {
     const ada = await person(app)
     const { id } = await blog({ author_id: ada.id })
     await t.rejects(remove('users', ada.id), { code: REFERENCED, table_name: 'blogs' })
@@ -251,7 +251,7 @@ t.test('what the schema guarantees', async t => {
     t.equal(await count('users', 'id', ada.id), 0)
   })
 
-  t.test('nothing points at what is not there', async t => {
+  t.test('that references exist', async t => {
     const { id } = await person(app)
     const dangling: [what: string, insert: () => Promise<unknown>][] = [
       ['a member’s club', () => person(app, 'STUDENT', { club_id: NOBODY })],
@@ -266,7 +266,7 @@ t.test('what the schema guarantees', async t => {
     for (const [what, insert] of dangling) await t.rejects(insert(), { code: REFERENCED }, what)
   })
 
-  t.test('roles and statuses are those of the contract', async t => {
+  t.test('the roles and statuses of the contract', async t => {
     const { id, role } = await person(app)
     t.equal(role, 'STUDENT')
     for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN']) {
@@ -283,7 +283,7 @@ t.test('what the schema guarantees', async t => {
     }
   })
 
-  t.test('what is not given has its default', async t => {
+  t.test('defaults', async t => {
     const account = { email: 'default@example.org', password: '!', first_name: 'A', last_name: 'B' }
     const { id, created_at: created, updated_at: updated, ...user } = await add('users', account) as postgres.Row
     t.strictSame(user, { ...account, idp_id: null, avatar: null, role: 'STUDENT', club_id: null })
@@ -293,7 +293,7 @@ t.test('what the schema guarantees', async t => {
     t.match(await club(), { image_url: null, club_head_id: null })
   })
 
-  t.test('events are in the years 1 to 9999', async t => {
+  t.test('that events are in the years 1 to 9999', async t => {
     const dates: [date: string, stored: boolean][] = [
       ['0001-01-01T00:00:00Z', true],
       ['0001-12-31T23:59:59.999Z BC', false],
@@ -304,7 +304,7 @@ t.test('what the schema guarantees', async t => {
       ['-infinity', false],
     ]
     for (const [date, stored] of dates) {
-      // As text: the driver would make a Date of it.
+      // As text, because the driver would convert it to a Date.
       const insert = sql`
         INSERT INTO events (title, description, date, club_id)
         VALUES ('Open day', 'All day', ${date}::text::timestamptz, ${clubId})
@@ -314,9 +314,9 @@ t.test('what the schema guarantees', async t => {
     }
   })
 
-  t.test('a new row was updated when it was created', async t => {
+  t.test('that a new row has equal created_at and updated_at', async t => {
     const { id } = await person(app)
-    // Of so many, two looks at the clock would give some another millisecond.
+    // In so many rows, two reads of the clock would differ somewhere.
     const blogs = await sql`
       INSERT INTO blogs (title, content, author_id) SELECT 'Title', 'Content', ${id} FROM generate_series(1, 20000)
       RETURNING created_at = updated_at AS same
@@ -327,7 +327,7 @@ t.test('what the schema guarantees', async t => {
     await sql`DELETE FROM blogs WHERE author_id = ${id}`
   })
 
-  t.test('updated_at follows every update, and created_at none', async t => {
+  t.test('that every update changes updated_at, and none created_at', async t => {
     const long = { created_at: '2000-01-01T00:00:00Z', updated_at: '2000-01-01T00:00:00Z' }
     const { id } = await person(app, 'STUDENT', long)
     await blog({ author_id: id, ...long })
@@ -341,7 +341,7 @@ t.test('what the schema guarantees', async t => {
     }
   })
 
-  t.test('mentors sort as people do, on every server', async t => {
+  t.test('a natural order of mentors, whatever the locale of the server', async t => {
     const names = ['adam', 'Bela', 'Émile', 'Frida', 'zoe', 'Zoe']
     const { id } = await club()
     for (const name of [...names].reverse()) await mentor({ name, club_id: id })

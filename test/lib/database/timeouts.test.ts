@@ -16,20 +16,20 @@ await observer`CREATE TABLE notes (text text)`
 
 const LATE = { name: 'TimeoutError', message: 'no answer within 0.3 s' }
 
-/** A pool of one connection, and what keeps it busy until released. */
+/** A pool with one connection, which is busy until `release`. */
 function pool (t: Test, address = url) {
   const sql: Sql = postgres(address, { max: 1, fetch_types: false })
   t.teardown(() => sql.end({ timeout: 0 }))
   return { sql: withQueryTimeout(sql, 0.3), unlimited: sql }
 }
 
-/** What was written. */
+/** The rows that were written. */
 async function notes () {
   const rows = await observer<{ text: string }[]>`SELECT text FROM notes ORDER BY text`
   return rows.map(({ text }) => text)
 }
 
-t.test('a query that waits for a connection fails in time, and is never run', async t => {
+t.test('a query that waits for a connection fails after the timeout, and is never run', async t => {
   const { sql, unlimited } = pool(t)
   let release!: () => void
   const busy = unlimited.begin(() => new Promise<void>(resolve => { release = resolve }))
@@ -40,11 +40,11 @@ t.test('a query that waits for a connection fails in time, and is never run', as
   await t.rejects(sql.begin(sql => sql`INSERT INTO notes VALUES ('never')`), LATE)
   release()
   await busy
-  t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }], 'the connection serves the next one')
+  t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }], 'the connection is usable')
   t.strictSame(await notes(), [])
 })
 
-t.test('a query whose server is silent fails in time, and all is well when it speaks again', async t => {
+t.test('a query on a silent server fails after the timeout, and the pool recovers', async t => {
   const { hostname, port } = new URL(url)
   const sockets: Socket[] = []
   const proxy = createServer(client => {
@@ -72,7 +72,7 @@ t.test('a query whose server is silent fails in time, and all is well when it sp
   t.strictSame(await notes(), [])
 })
 
-t.test('a query that gives up while its connection is opened leaves the connection to others', async t => {
+t.test('a query that times out while its connection is opened leaves it to others', async t => {
   const address = new URL(url)
   const proxy = await makeProxy(t, Number(address.port), address.hostname)
   const { sql } = pool(t, Object.assign(address, { host: `127.0.0.1:${proxy.port}` }).href)
@@ -83,11 +83,11 @@ t.test('a query that gives up while its connection is opened leaves the connecti
   t.strictSame(await notes(), [])
 })
 
-t.test('what is in time is left alone', async t => {
+t.test('a query within the timeout is unaffected', async t => {
   const { sql } = pool(t)
   const inserted = sql`INSERT INTO notes VALUES (${'one'}), (${'two'}) RETURNING text`
   t.strictSame([...await inserted], [{ text: 'one' }, { text: 'two' }])
-  t.strictSame([...await inserted], [{ text: 'one' }, { text: 'two' }], 'and may be waited for twice')
+  t.strictSame([...await inserted], [{ text: 'one' }, { text: 'two' }], 'and may be awaited twice')
   const fragment = sql`WHERE text = ${'one'}`
   t.strictSame([...await sql`SELECT text FROM ${sql('notes')} ${fragment}`], [{ text: 'one' }])
   await t.rejects(sql`SELECT 1 / 0`, { code: '22012' })

@@ -105,7 +105,7 @@ for (const [operation, status, failure] of [
     t.equal(response.json().blog.status, status)
   })
 
-  t.test(`POST /blogs/:id/${operation} returns 500 for an unknown id: ${failure}; and 400 for an empty one`, async t => {
+  t.test(`POST /blogs/:id/${operation} is ${failure} for an unknown id, and a 400 for an empty one`, async t => {
     const { id } = await store(admin)
     for (const unknown of unknownPaths(id)) {
       assertMessage(t, await admin.inject('POST', `/blogs/${unknown}/${operation}`), 500, failure, unknown.slice(0, 50))

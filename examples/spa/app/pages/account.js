@@ -62,13 +62,13 @@ export function registerPage ({ query }) {
 }
 
 /**
- * Where the service sends people back to after a sign-in with a provider.
+ * The page that the service redirects to after a sign-in with a provider.
  *
  * @param {Visit} visit
  */
 export async function callbackPage ({ query }) {
   const token = query.get('token')
-  // The address stays in the browser's history, where the token has no business.
+  // Removes the token from the browser's history.
   history.replaceState(null, '', '/auth/callback')
   const to = endSignIn(query.get('to'))
   if (!token || !to) return [heading('That was no sign-in'), h('p', {}, h('a', { href: '/sign-in' }, 'Try again'), '.')]
@@ -94,7 +94,7 @@ function leadOn (to) {
 }
 
 /**
- * The button by which a sign-in with a provider begins. A link could be opened in another tab, which knows of none.
+ * The button that starts a sign-in with a provider. Not a link, which could be opened in a tab without the session.
  *
  * @param {string} to
  */
@@ -102,7 +102,7 @@ function provider (to) {
   if (!PROVIDER) return null
   const name = PROVIDER === 'https://accounts.google.com' ? 'Google' : new URL(PROVIDER).hostname
   const onclick = () => {
-    // The service hands `redirect` back as `to`.
+    // The service returns `redirect` as `to`.
     location.assign(`${API}/auth/google/start?${new URLSearchParams({ redirect: beginSignIn(to) })}`)
   }
   return h('p', { class: 'or' }, h('button', { type: 'button', onclick }, `Sign in with ${name}`))

@@ -5,7 +5,7 @@ import { cover, heading, lead, nameOf, nothing, onDate, portrait, statusBadge } 
 /** @import { Schemas } from 'community-platform-client' */
 /** @import { Visit } from '../router.js' */
 
-/** How many characters of a blog its card shows. */
+/** The number of characters of a blog on its card. */
 const EXCERPT = 140
 
 export async function blogsPage () {
@@ -38,7 +38,7 @@ function excerpt (content) {
 }
 
 /**
- * A blog, as text: what somebody has put into it is shown, and never run.
+ * A blog as plain text: HTML in it is shown, and never run.
  *
  * @param {Visit} visit
  */

@@ -25,7 +25,7 @@ export async function clubsPage () {
 }
 
 /**
- * A club with its people and events, coming ones first.
+ * A club with its members and events, upcoming ones first.
  *
  * @param {Visit} visit
  */
@@ -63,7 +63,7 @@ const eventLine = ({ title, date }) => h('li', {},
 
 /**
  * @param {string} title
- * @param {string | false} empty what is said when there is nothing
+ * @param {string | false} empty the text for an empty list
  * @param {Node} content
  */
 export const section = (title, empty, content) =>

@@ -13,7 +13,7 @@ import { subscribeButton } from '../subscribe.js'
 const LIMIT = 6
 
 /**
- * All events, page by page, and the registration for them.
+ * All events in pages, with buttons to register.
  *
  * @param {Visit} visit
  */
@@ -39,7 +39,7 @@ export async function eventsPage ({ query }) {
   ].filter(node => node !== null)
 }
 
-/** The ids of the events that this person is registered for. */
+/** The ids of the events that the user is registered for. */
 async function registeredEvents () {
   if (!currentUser()) return new Set()
   const { registrations } = await call(client.GET('/events/registered'))

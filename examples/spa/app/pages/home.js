@@ -4,7 +4,7 @@ import { atTime, calendarLeaf, cover, inColour, isPast, lead, nothing, portrait 
 import { currentUser } from '../session.js'
 import { blogCard } from './blogs.js'
 
-/** What is on soon, what was written last, and what somebody said. */
+/** Upcoming events, the latest blogs and some testimonials. */
 export async function homePage () {
   const [{ events }, { blogs }, { items }] = await Promise.all([
     call(client.GET('/events', { params: { query: { limit: '50' } } })),
@@ -47,7 +47,7 @@ export async function homePage () {
 }
 
 /**
- * What somebody said, as a figure.
+ * A testimonial as a figure.
  *
  * @param {import('community-platform-client').Schemas['Testimonial']} testimonial
  */

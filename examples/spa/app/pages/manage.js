@@ -13,7 +13,7 @@ import { adminNav } from '../shell.js'
 /** @import { Visit } from '../router.js' */
 /** @typedef {{ event: Schemas['Event'], registrations: number }} Row */
 
-/** The events of the club that this person is in. */
+/** The events of the user's club. */
 export async function ownEventsPage () {
   const { events } = await call(client.GET('/events/mine'))
   return [
@@ -52,7 +52,7 @@ function list (rows) {
   }))
 }
 
-/** @param {Schemas['Event']} [event] the one to change; without it a new one is made */
+/** @param {Schemas['Event']} [event] to change; without it, a new one is created */
 async function editEvent (event) {
   const saved = await openDialog(event ? 'Edit event' : 'New event', close => [form({
     fields: [
@@ -76,7 +76,7 @@ async function editEvent (event) {
 }
 
 /**
- * A moment as the clock shows it here: 2026-01-31T09:30.
+ * A timestamp in local time for an input: 2026-01-31T09:30.
  *
  * @param {string} date
  */
@@ -100,7 +100,7 @@ async function deleteEvent ({ id, title }, registrations) {
 }
 
 /**
- * Who is registered for an event.
+ * The registrations for an event.
  *
  * @param {Visit} visit
  */

@@ -10,7 +10,7 @@ import { subscribeToOwnButton } from '../subscribe.js'
 import { section } from './clubs.js'
 import { mentorCard } from './mentors.js'
 
-/** Who I am, what I have written, where I go and whom I like. */
+/** The profile, blogs, registrations and liked mentors of the user. */
 export async function mePage () {
   const user = /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())
   const [{ blogs }, { registrations }, { likedMentors }] = await Promise.all([
@@ -45,7 +45,7 @@ export async function mePage () {
   ]
 }
 
-/** Writing a blog. An admin reads it before others do. */
+/** The form for a blog. An admin publishes it. */
 export function submitPage () {
   return [h('div', { class: 'narrow' },
     heading('Write a blog', lead('Only you and the admins see it, until one of them publishes it.')),

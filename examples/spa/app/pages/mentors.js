@@ -16,7 +16,7 @@ export async function mentorsPage () {
   ]
 }
 
-/** The ids of the mentors that this person likes. */
+/** The ids of the mentors that the user likes. */
 async function likedMentors () {
   if (!currentUser()) return new Set()
   const { likedMentors } = await call(client.GET('/mentors/liked'))
@@ -24,7 +24,7 @@ async function likedMentors () {
 }
 
 /**
- * A mentor, and a heart to press.
+ * A mentor with a button to like them.
  *
  * @param {Schemas['MentorProfile']} mentor
  * @param {Set<unknown>} liked

@@ -13,7 +13,7 @@ import { adminNav } from '../../shell.js'
 const FILTERS = [['', 'All'], ['DRAFT', 'Drafts'], ['PUBLISHED', 'Published'], ['ARCHIVED', 'Archived']]
 
 /**
- * All blogs, drafts too, and what becomes of them.
+ * All blogs, including drafts, and the actions on them.
  *
  * @param {Visit} visit
  */
@@ -59,7 +59,7 @@ function row (blog) {
       }, { class: 'danger', ...describedBy })))
 }
 
-/** @param {Schemas['BlogWithAuthorName']} [blog] the one to change; without it a new one is made */
+/** @param {Schemas['BlogWithAuthorName']} [blog] to change; without it, a new one is created */
 async function editBlog (blog) {
   const saved = await openDialog(blog ? 'Edit blog' : 'New blog', close => [form({
     fields: [

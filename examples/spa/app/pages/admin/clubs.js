@@ -5,7 +5,7 @@ import { count, cover, heading, inColour, lead, nameOf, nothing, notify, openDia
 import { refresh } from '../../router.js'
 import { adminNav } from '../../shell.js'
 
-/** All clubs. The service founds them, and neither changes nor deletes them. */
+/** All clubs. The service can create clubs, but neither change nor delete them. */
 export async function clubsAdminPage () {
   const { clubs } = await call(client.GET('/clubs'))
   return [

@@ -46,7 +46,7 @@ function row (mentor, clubs) {
 
 /**
  * @param {Schemas['Club'][]} clubs
- * @param {Mentor} [mentor] the one to change; without it a new one is made
+ * @param {Mentor} [mentor] to change; without it, a new one is created
  */
 async function editMentor (clubs, mentor) {
   const saved = await openDialog(mentor ? 'Edit mentor' : 'New mentor', close => [form({

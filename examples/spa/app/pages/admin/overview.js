@@ -4,14 +4,14 @@ import { h } from '../../dom.js'
 import { heading, lead, nameOf, nothing, onDate, ROLES, STATUSES } from '../../parts.js'
 import { adminNav } from '../../shell.js'
 
-/** How many events and months are shown. */
+/** How many events and months the charts show. */
 const EVENTS = 6
 const MONTHS = 12
 
 const MONTH = new Intl.DateTimeFormat(undefined, { month: 'short' })
 const MONTH_AND_YEAR = new Intl.DateTimeFormat(undefined, { month: 'long', year: 'numeric' })
 
-/** What the community amounts to, in numbers and charts. */
+/** Counts and charts of the whole community. */
 export async function overviewPage () {
   const [{ analytics }, { events }, { users }, { blogs }] = await Promise.all([
     call(client.GET('/users/analytics')),

@@ -42,7 +42,7 @@ function row (testimonial) {
       }, { class: 'danger', ...describedBy })))
 }
 
-/** @param {Testimonial} [testimonial] the one to change; without it a new one is made */
+/** @param {Testimonial} [testimonial] to change; without it, a new one is created */
 async function editTestimonial (testimonial) {
   const saved = await openDialog(testimonial ? 'Edit voice' : 'New voice', close => [form({
     fields: [

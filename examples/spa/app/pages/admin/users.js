@@ -10,7 +10,7 @@ import { adminNav } from '../../shell.js'
 /** @import { Schemas } from 'community-platform-client' */
 /** @typedef {Schemas['ListedUser']} User */
 
-/** Everybody who has an account, and what an admin may change about them. */
+/** All accounts, and the actions on them. */
 export async function usersPage () {
   const [{ users }, { clubs }] = await Promise.all([call(client.GET('/users')), call(client.GET('/clubs'))])
   const rows = users.map(user => ({ element: row(user, clubs), text: `${nameOf(user)} ${user.email}`.toLowerCase() }))
