@@ -20,7 +20,7 @@ interface Record {
   undeclared: string[]
 }
 
-const RECORDS = join(RUN_DIR, 'answers')
+const RECORDS = join(RUN_DIR, 'responses')
 /** Together, the tests in these folders must see every declared response. */
 const FOLDERS = ['test/plugins', 'test/routes']
 

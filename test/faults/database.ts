@@ -77,7 +77,7 @@ export async function strike (
   row.recovery = Math.max(0, latest - over) / 1000
   problem(recovered, `not recovered within ${PATIENCE / 1000} s`)
   problem(failed === 0, `${failed} requests failed before the fault`)
-  problem(!isAway || watch.lost > start, '/readyz did not tell')
+  problem(!isAway || watch.lost > start, '/readyz did not fail')
   problem(!fails || load.failed > failed, 'nothing failed: there was no fault')
   problem(service.child.exitCode === null && service.child.signalCode === null, 'the service has ended')
   row.problems.push(...await findContradictions(world))

@@ -23,7 +23,7 @@ const ADMIN = { username: 'admin', password: 'password' }
 const CLIENT = { IDP_CLIENT_ID: 'community-platform', IDP_CLIENT_SECRET: 'a-client-secret-of-the-judges' }
 
 /** Timeout of its start and of each step of a sign-in, in milliseconds. */
-const PATIENCE = 15_000
+const TIMEOUT = 15_000
 
 /** The claims of a user, besides common ones. */
 const CLAIMS = ['given_name', 'family_name', 'email_verified', 'picture']
@@ -56,7 +56,7 @@ export const glewlwyd: Judge = {
     /** What the user sees in the end. */
     async function signIn ({ username, password }: typeof PEOPLE[number]) {
       const context = await browser.newContext()
-      context.setDefaultTimeout(PATIENCE)
+      context.setDefaultTimeout(TIMEOUT)
       const page = await context.newPage()
       await page.goto(frontend.origin)
       await page.click('text=Sign in')
@@ -113,7 +113,7 @@ async function startGlewlwyd ({ scope, directory }: Setting, redirectUri: string
     if (!response.ok) throw new Error(`glewlwyd returns ${response.status} for ${path}: ${await response.text()}`)
     return response
   }
-  const deadline = performance.now() + PATIENCE
+  const deadline = performance.now() + TIMEOUT
   while (!await fetch(origin).catch(() => undefined)) {
     if (performance.now() > deadline || child.exitCode !== null) throw new Error('glewlwyd does not start')
     await sleep(50)

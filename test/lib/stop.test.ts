@@ -139,7 +139,7 @@ t.test('an uncaught error is logged, and exits with 1', async t => {
 })
 
 const ENDS: [what: string, signal: NodeJS.Signals, code: number][] = [
-  ['SIGTERM', 'SIGTERM', 0], ['SIGINT', 'SIGINT', 0], ['an error that nobody catches', 'SIGWINCH', 1],
+  ['SIGTERM', 'SIGTERM', 0], ['SIGINT', 'SIGINT', 0], ['an uncaught error', 'SIGWINCH', 1],
 ]
 for (const [what, signal, code] of ENDS) {
   t.test(`${what} loses no line of the log`, async t => {

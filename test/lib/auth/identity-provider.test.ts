@@ -194,9 +194,9 @@ t.test('A failed exchange is an error that discloses neither the code, the secre
     fake.responses['/token'] = response
     const error = await idp.exchangeCode(code).then(() => undefined, error => error)
     t.match(error, { message: /^The identity provider does not exchange the code: / }, what)
-    const told = inspect(error, { depth: Infinity, showHidden: true })
+    const shown = inspect(error, { depth: Infinity, showHidden: true })
     for (const secret of [code, CLIENT.IDP_CLIENT_SECRET, fake.received.at(-1)!.authorization!, quoted.slice(0, 8)]) {
-      t.notOk(told.includes(secret), `${what} does not disclose ${secret}`)
+      t.notOk(shown.includes(secret), `${what} does not disclose ${secret}`)
     }
   }
   t.notOk(fake.requests.includes('/elsewhere'))
@@ -362,9 +362,9 @@ t.test('An ID token', async t => {
     for (const [what, token] of Object.entries(tokens)) {
       const error = await idp.verifyIdToken(token).then(() => undefined, error => error)
       t.match(error, { message: /^The ID token does not verify: / }, what)
-      const told = inspect(error, { depth: Infinity, showHidden: true })
+      const shown = inspect(error, { depth: Infinity, showHidden: true })
       for (const secret of [String(fake.claims.email), ...token.split('.').slice(1)].filter(Boolean)) {
-        t.notOk(told.includes(secret), `${what} does not disclose ${secret}`)
+        t.notOk(shown.includes(secret), `${what} does not disclose ${secret}`)
       }
     }
     t.notOk(fake.requests.includes('/other'))

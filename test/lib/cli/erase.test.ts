@@ -73,7 +73,7 @@ const blogsOf = async (id: string) =>
 const containsAny = (texts: string[], words: string[]) =>
   texts.filter(text => words.some(word => text.toLowerCase().includes(word.toLowerCase())))
 
-const told = (verb: string, id: string, published: string) => ({
+const result = (verb: string, id: string, published: string) => ({
   code: 0,
   signal: null,
   stdout: `${verb} the account ${id}\n  registrations      3\n  likes              3\n  unpublished blogs  2\n` +
@@ -94,7 +94,7 @@ t.test('erase deletes the data of a user, and keeps published blogs under a neut
   const bystander = await addActivePerson()
   for (const role of ROLES) {
     const ada = await addActivePerson(role)
-    t.strictSame(await user('erase', '--email', ada.email), told('Erased', ada.id, '1, under a neutral author'))
+    t.strictSame(await user('erase', '--email', ada.email), result('Erased', ada.id, '1, under a neutral author'))
     await isErased(t, ada)
   }
   const { blogs } = (await inject(app, 'GET', '/blogs')).json()
@@ -116,7 +116,7 @@ t.test('the neutral author cannot sign in or register', async t => {
 t.test('erase --with-blogs deletes published blogs as well', async t => {
   const ada = await addActivePerson()
   const [{ before } = {}] = await sql`SELECT count(*)::int AS before FROM blogs`
-  t.strictSame(await user('erase', '--email', ada.email, '--with-blogs'), told('Erased', ada.id, '1'))
+  t.strictSame(await user('erase', '--email', ada.email, '--with-blogs'), result('Erased', ada.id, '1'))
   await isErased(t, ada)
   const [{ after } = {}] = await sql`SELECT count(*)::int AS after FROM blogs`
   t.equal(after, before - 3)
@@ -126,8 +126,9 @@ t.test('erase --dry-run prints what would be deleted, and changes nothing', asyn
   const ada = await addActivePerson()
   const before = await dump()
   t.strictSame(await user('erase', '--email', ada.email, '--dry-run'),
-    told('Would erase', ada.id, '1, under a neutral author'))
-  t.strictSame(await user('erase', '--email', ada.email, '--dry-run', '--with-blogs'), told('Would erase', ada.id, '1'))
+    result('Would erase', ada.id, '1, under a neutral author'))
+  t.strictSame(await user('erase', '--email', ada.email, '--dry-run', '--with-blogs'),
+    result('Would erase', ada.id, '1'))
   t.strictSame(await dump(), before)
 })
 

@@ -138,9 +138,9 @@ t.test('GET /events/mine', async t => {
       const someone = await person(app, role, { club_id: club.id })
       for (const url of ['/events/mine', '/events/mine/']) {
         const response = await someone.inject('GET', url)
-        const answer = response.json()
-        answer.events[0].registrations.sort((a: Registration, b: Registration) => a.id < b.id ? -1 : 1)
-        t.strictSame([response.statusCode, answer], [200, {
+        const body = response.json()
+        body.events[0].registrations.sort((a: Registration, b: Registration) => a.id < b.id ? -1 : 1)
+        t.strictSame([response.statusCode, body], [200, {
           events: [
             { ...late, club: clubOf(club), registrations: ids(registrations).sort().map(id => ({ id })) },
             { ...early, club: clubOf(club), registrations: [] },
