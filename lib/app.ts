@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import autoload from '@fastify/autoload'
 import Fastify, { type FastifyInstance } from 'fastify'
 
+import type { Channel } from './cluster/channel.ts'
 import type { Config } from './config.ts'
 import { isEmail, isText, isUrl } from './formats.ts'
 import { sendClientError, sendFrameworkError } from './http/framework-errors.ts'
@@ -16,6 +17,8 @@ declare module 'fastify' {
     config: Config
     /** Whether this service is only described (`npm run openapi`): it never connects to a database. */
     describeOnly: boolean
+    /** What a worker asks the primary of all workers; `undefined` where one process serves. */
+    primary: Channel | undefined
   }
 }
 
@@ -23,7 +26,9 @@ declare module 'fastify' {
  * Builds the service from everything in `plugins/` and `routes/`. It opens its database on `ready` or `listen`, which
  * throw a StartupError when that fails, and closes it on `close`.
  */
-export function buildApp (config: Config, logger?: Logger, { describeOnly = false } = {}): FastifyInstance {
+export function buildApp (
+  config: Config, logger?: Logger, { describeOnly = false, primary }: { describeOnly?: boolean, primary?: Channel } = {}
+): FastifyInstance {
   const { TRUST_PROXY } = config
   const app: FastifyInstance = Fastify({
     ...logger && logOptions(logger),
@@ -59,6 +64,7 @@ export function buildApp (config: Config, logger?: Logger, { describeOnly = fals
   })
   app.decorate('config', config)
   app.decorate('describeOnly', describeOnly)
+  app.decorate('primary', primary)
   app.register(autoload, { dir: join(import.meta.dirname, '../plugins') })
   app.register(autoload, { dir: join(import.meta.dirname, '../routes'), autoHooks: true, cascadeHooks: true })
   return app

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
 import { parseEnv } from 'node:util'
 
 import { type Static, Type } from '@sinclair/typebox'
@@ -20,6 +21,11 @@ export const variables = Type.Object({
   NODE_ENV: Type.String({ default: 'development', description: 'production, development or any other name' }),
   HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
   PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65_535, description: 'a port number from 0 to 65535' }),
+  WORKERS: Type.String({
+    default: '1',
+    pattern: '^([1-9]\\d?|auto)$',
+    description: 'a number of processes from 1 to 99, or auto for one on each core',
+  }),
   LOG_LEVEL: Type.Unsafe<string>({
     type: 'string',
     enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
@@ -131,7 +137,9 @@ export const variables = Type.Object({
 })
 
 /** The configuration after `loadConfig`: one field a variable, under the variable's own name. */
-export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'TRUST_PROXY'> & {
+export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'TRUST_PROXY' | 'WORKERS'> & {
+  /** How many processes serve. */
+  WORKERS: number
   /** The proxies whose forwarding headers count: how many the last hops are, or where; `false` for none. */
   TRUST_PROXY: false | number | string[]
   /** The origins of the browser apps, in the order given; empty when the variable is unset. */
@@ -161,6 +169,7 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
   }
   return {
     ...config,
+    WORKERS: config.WORKERS === 'auto' ? availableParallelism() : Number(config.WORKERS),
     TRUST_PROXY: readProxies(config.TRUST_PROXY),
     FRONTEND_URL: config.FRONTEND_URL?.split(',').map(url => new URL(url).origin) ?? [],
   }

@@ -1,3 +1,5 @@
+import type { MetricObjectWithValues, MetricValue } from 'prom-client'
+
 import type { CacheCounts } from './cache/snapshot-cache.ts'
 import type { PoolStats } from './database/timeouts.ts'
 
@@ -45,13 +47,20 @@ export async function createMetrics ({ version, pool, hashing, cache }: Sources)
     () => cache.counts.validations)
   gauge('response_cache_bytes', 'Memory of cached responses', cache.bytes)
 
-  new Gauge({ name: 'build_info', help: 'Version of service and Node.js', labelNames: ['version', 'node'], registers })
-    .set({ version, node: process.version }, 1)
+  new Gauge({
+    name: 'build_info',
+    help: 'Version of service and Node.js',
+    labelNames: ['version', 'node'],
+    registers,
+    aggregator: 'first',
+  }).set({ version, node: process.version }, 1)
 
   return {
     contentType: registry.contentType,
     /** All metrics in the text format of Prometheus. */
     read: () => registry.metrics(),
+    /** The same for `addUp`. */
+    values: () => registry.getMetricsAsJSON(),
     /** Records a request by the pattern of its route, with the seconds that it took. */
     observe: (method: string, route: string, status: number, seconds: number) =>
       times.observe({ method, route, status }, seconds),
@@ -71,5 +80,37 @@ export async function createMetrics ({ version, pool, hashing, cache }: Sources)
         this.inc(read())
       },
     })
+  }
+}
+
+/** Metrics as they go from a worker to the primary. */
+export type Values = MetricObjectWithValues<MetricValue<string>>[]
+
+/**
+ * Adds up the metrics of this process and of its workers. What a worker has counted stays in the sums when it ends: for
+ * Prometheus, a sum that falls would be a counter that began anew.
+ */
+export async function createTotals () {
+  const { AggregatorRegistry, collectDefaultMetrics, Registry } = await import('prom-client')
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  let kept: Promise<Values> = Promise.resolve([])
+
+  return {
+    /** Keeps what a worker has counted that has ended. */
+    async keep (ended: Values) {
+      const counted = ended.filter(({ type }) => ['counter', 'histogram'].includes(String(type)))
+      kept = kept.then(kept => AggregatorRegistry.aggregate([kept, counted]).getMetricsAsJSON())
+      await kept
+    },
+    /** All metrics in the text format of Prometheus, with those of the workers that run. */
+    async read (workers: Values[]) {
+      const own = await registry.getMetricsAsJSON()
+      for (const metric of own) {
+        // The event loop that lags most, and the process that started last.
+        if (['average', 'omit'].includes(metric.aggregator)) metric.aggregator = 'max'
+      }
+      return AggregatorRegistry.aggregate([own, await kept, ...workers]).metrics()
+    },
   }
 }

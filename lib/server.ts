@@ -1,78 +1,59 @@
-import closeWithGrace from 'close-with-grace'
-import type { FastifyBaseLogger } from 'fastify'
+import cluster from 'node:cluster'
+import { inspect } from 'node:util'
 
-import { buildApp } from './app.ts'
-import { loadConfig } from './config.ts'
-import { createLogger, flushLog } from './http/logger.ts'
+import { limitHashing } from './auth/passwords.ts'
+import { Channel } from './cluster/channel.ts'
+import { Primary, type WorkerStart } from './cluster/primary.ts'
+import { type Config, loadConfig } from './config.ts'
 import { runMain, StartupError } from './errors.ts'
+import { createLogger } from './http/logger.ts'
+import { run } from './lifecycle.ts'
 import { shutdownTimeouts } from './shutdown-timeouts.ts'
 
-/** Signals of a crash. A handler would return to what crashed, again and again, and the process would never end. */
-const CRASHES: closeWithGrace.AllEvents[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV']
+await (cluster.isWorker ? work() : runMain(main))
 
-/** Milliseconds within which a second SIGINT is the same Ctrl-C: npm and the service get it, and npm passes it on. */
-const SAME_CTRL_C = 500
-
-await runMain(async () => {
+async function main () {
   const config = loadConfig()
+  if (config.WORKERS === 1) return serve(config)
   const logger = createLogger(config.LOG_LEVEL)
-  const app = buildApp(config, logger)
-  const start = app.listen({ host: config.HOST, port: config.PORT })
-  let isStopping = false
-  // close-with-grace takes its listeners away before it adds others. A signal in between would end the process.
-  for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) process.on(signal, () => {})
-  const grace = closeWithGrace({
-    delay: shutdownTimeouts(config).total * 1000, logger: app.log, skip: CRASHES,
-  }, async ({ err, signal }) => {
-    isStopping = true
-    if (err) {
-      app.log.fatal({ err }, 'Stopping after an error that nobody caught')
-      await app.close()
-    } else {
-      app.log.info(`Stopping on ${signal}`)
-      logger.flush()
-      handleRepeatedSignals(app.log)
-      // Before it listens nobody waits for it, and what the start opens is closed when that is through.
-      await (app.server.listening ? app.stop() : Promise.allSettled([app.close(), start]))
-    }
-    await flushLog(logger)
-  })
-  try {
-    await start
-    await flushLog(logger)
-  } catch (error) {
-    // Told to stop it refuses to listen; and Ctrl-C ends what makes the database, too.
-    if (isStopping) return
-    grace.uninstall()
-    await app.close()
-    throw explain(error as NodeJS.ErrnoException, `${config.HOST}:${config.PORT}`)
-  }
-})
-
-/**
- * Replaces what close-with-grace does on a second signal: exit at once. Only a second Ctrl-C may. npm repeats a SIGTERM
- * that all processes get, file watchers send one after a Ctrl-C, and a terminal that closes sends SIGHUP.
- */
-function handleRepeatedSignals (log: FastifyBaseLogger) {
-  const first = performance.now()
-  for (const signal of ['SIGTERM', 'SIGHUP'] as const) replaceListeners(signal, () => {})
-  replaceListeners('SIGINT', () => {
-    if (performance.now() - first < SAME_CTRL_C) return
-    log.warn('Ending at once on SIGINT')
-    process.exit(1)
-  })
+  await run(new Primary(config, logger), logger, shutdownTimeouts(config).total)
 }
 
-/** Replaces the listeners of a signal. It always has one: without, the signal would end the process at once. */
-function replaceListeners (signal: NodeJS.Signals, listener: () => void) {
-  const replaced = process.listeners(signal)
-  process.on(signal, listener)
-  for (const other of replaced) process.off(signal, other)
+/** Serves as one of several workers, which the primary has started. It prints why a worker could not start. */
+async function work () {
+  const primary = new Channel(process)
+  try {
+    const { config, share } = await primary.ask<WorkerStart>('start')
+    limitHashing(share)
+    await serve(config, primary)
+  } catch (error) {
+    await primary.ask('failed', error instanceof StartupError ? error.message : inspect(error))
+    process.exit(1)
+  }
+}
+
+async function serve (config: Config, primary?: Channel) {
+  const { buildApp } = await import('./app.ts')
+  const logger = createLogger(config.LOG_LEVEL)
+  const app = buildApp(config, logger, { primary })
+  let start: PromiseLike<string>
+  await run({
+    async start () {
+      start = app.listen({ host: config.HOST, port: config.PORT })
+      await start
+    },
+    // Before it listens nobody waits for it, and what the start opens is closed when that is through.
+    stop: () => app.server.listening ? app.stop() : Promise.allSettled([app.close(), start]),
+    close: async () => app.close(),
+  }, logger, shutdownTimeouts(config).total).catch(error => {
+    throw explain(error, `${config.HOST}:${config.PORT}`)
+  })
 }
 
 /** Says in words why the address cannot be listened on. */
 function explain (error: NodeJS.ErrnoException, address: string) {
-  if (error.syscall !== 'listen' && error.syscall !== 'getaddrinfo') return error
+  // In a worker the call is `bind`.
+  if (!['listen', 'bind', 'getaddrinfo'].includes(error.syscall ?? '')) return error
   return new StartupError(error.code === 'EADDRINUSE'
     ? `${address} is taken: stop what listens there, or set PORT`
     : `Cannot listen on ${address}: ${error.message}`)

@@ -1,9 +1,7 @@
 import fp from 'fastify-plugin'
 
-import { ensureAdmin } from '../lib/auth/accounts.ts'
 import { createPools, openDatabase, type Sql } from '../lib/database/client.ts'
-import type { AuditEvent } from '../lib/http/audit.ts'
-import { prepareSchema } from '../lib/database/migrations.ts'
+import { prepareDatabase } from '../lib/database/prepare.ts'
 import type { PoolStats } from '../lib/database/timeouts.ts'
 
 declare module 'fastify' {
@@ -26,12 +24,5 @@ export default fp(async app => {
   app.decorate('poolStats', database.load)
   app.addHook('onClose', () => database.close())
 
-  if (describeOnly) return
-  await prepareSchema(database, config, log)
-  if (config.ADMIN_EMAIL && config.ADMIN_PASSWORD) {
-    const { id, outcome } = await ensureAdmin(database.sql, config.ADMIN_EMAIL, config.ADMIN_PASSWORD)
-    const change = { event: 'role-changed' satisfies AuditEvent, user: id, role: 'ADMIN' }
-    if (outcome === 'created') log.info(change, 'Admin account created from ADMIN_EMAIL')
-    if (outcome === 'promoted') log.info(change, 'Account of ADMIN_EMAIL made an admin')
-  }
+  if (!describeOnly) await prepareDatabase(database, config, log)
 }, { name: 'database' })

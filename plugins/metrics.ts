@@ -19,6 +19,7 @@ export default fp(async app => {
 
   const pool = { size: DATABASE_POOL_SIZE, load: app.poolStats }
   const metrics = await createMetrics({ version: VERSION, pool, hashing: hashingLoad, cache: app.cache })
+  app.primary?.answer('metrics', metrics.values)
 
   app.addHook('onResponse', ({ method, routeOptions }, reply, done) => {
     // With and without a slash at its end it is the same operation.
@@ -35,6 +36,6 @@ export default fp(async app => {
     if (!timingSafeEqual(digest(token), expected)) {
       throw new HttpError(401, 'Metrics token required', {}, { 'www-authenticate': 'Bearer' })
     }
-    return reply.type(metrics.contentType).send(await metrics.read())
+    return reply.type(metrics.contentType).send(await (app.primary?.ask('metrics') ?? metrics.read()))
   })
 }, { name: 'metrics', dependencies: ['database', 'cache'] })

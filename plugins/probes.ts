@@ -15,7 +15,14 @@ export default fp(async app => {
     logLevel: 'warn',
   }, async () => ({ message: 'Alive' }))
 
-  // Ready: the database answers, its schema is up to date, and the service is not stopping.
+  // Apart from the pool, on which others may wait in a long line.
+  const assertReady = () => assertMigrated(app.sqlProbe)
+  app.primary?.answer('ready', async () => {
+    if (app.isClosing()) throw new Error('A worker is stopping')
+    await assertReady()
+  })
+
+  // Ready: the database answers all workers, its schema is up to date, and the service is not stopping.
   app.get('/readyz', {
     schema: {
       operationId: 'getReadiness',
@@ -26,8 +33,7 @@ export default fp(async app => {
   }, async request => {
     if (app.isClosing()) throw new HttpError(503, 'Stopping')
     try {
-      // Apart from the pool, on which others may wait in a long line.
-      await assertMigrated(app.sqlProbe)
+      await (app.primary ? app.primary.ask('ready', undefined, app.config.DATABASE_TIMEOUT) : assertReady())
     } catch (error) {
       request.log.warn({ err: error }, 'Not ready')
       throw new HttpError(503, 'Not ready')

@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os'
 import argon2 from 'argon2'
 
 import { FairQueue } from './fair-queue.ts'
+import { ALL, type Share, shareOf } from '../cluster/share.ts'
 import { HttpError } from '../errors.ts'
 
 /** argon2id as OWASP's Password Storage Cheat Sheet has it: 19 MiB of memory, two passes, one lane. */
@@ -39,25 +40,32 @@ export const HASHING_TIME = 5
 export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
 
 let refused = 0
+let atOnce: number
+let queue: FairQueue
+limitHashing(ALL)
 
-// The pool is given one more, which waits there for the first thread that is free: without it, a core would be idle
-// until the main thread called for the next hash.
-const queue = new FairQueue({
-  concurrency: AT_ONCE + 1,
-  places: QUEUE_LENGTH - 1,
-  maxWait: MAX_WAIT,
-  refusal () {
-    refused++
-    return new HttpError(503, BUSY, {}, { 'retry-after': 5 })
-  },
-})
+/** Limits this process to its share of the hashes that are made at once, and of those that wait. Before the first. */
+export function limitHashing (share: Share) {
+  atOnce = shareOf(AT_ONCE, share)
+  queue = new FairQueue({
+    // The pool is given one more, which waits there for the first thread that is free: without it, a core would be idle
+    // until the main thread called for the next hash.
+    concurrency: atOnce + 1,
+    places: shareOf(QUEUE_LENGTH - 1, share),
+    maxWait: MAX_WAIT,
+    refusal () {
+      refused++
+      return new HttpError(503, BUSY, {}, { 'retry-after': 5 })
+    },
+  })
+}
 
 /** The network of what no client asks for: commands, and the start of the service. */
 const OWN = 'own'
 
 /** How many hashes are made or verified at this moment, how many wait for it, and how many were refused so far. */
 export function hashingLoad () {
-  const running = Math.min(queue.running, AT_ONCE)
+  const running = Math.min(queue.running, atOnce)
   return { running, waiting: queue.running - running + queue.waiting, refused }
 }
 

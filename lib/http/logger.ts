@@ -21,7 +21,10 @@ const redact = {
   censor: '[redacted]',
 }
 
-/** Bytes that are collected before they are written. */
+/**
+ * Bytes that are collected before they are written. Several workers write to the same pipe: only so many (PIPE_BUF) go
+ * there in one piece, and a write has whole lines. A line that alone is longer may be torn in a pipe, not in a file.
+ */
 const BATCH_BYTES = 4096
 
 /** Longest time until a line is written, in milliseconds. */
@@ -51,7 +54,12 @@ export type Logger = ReturnType<typeof createLogger>
 function standardOutput () {
   if (process.stdout.isTTY) return process.stdout
   return destination({
-    dest: 1, sync: false, minLength: BATCH_BYTES, periodicFlush: FLUSH_INTERVAL, maxLength: MAX_BUFFERED,
+    dest: 1,
+    sync: false,
+    minLength: BATCH_BYTES - 1,
+    maxWrite: BATCH_BYTES,
+    periodicFlush: FLUSH_INTERVAL,
+    maxLength: MAX_BUFFERED,
   })
 }
 

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
 import t from 'tap'
@@ -25,6 +26,7 @@ const SECRET = 'x'.repeat(32)
 /** What the message requires of each variable. */
 const MUST = {
   PORT: 'PORT must be a port number from 0 to 65535',
+  WORKERS: 'WORKERS must be a number of processes from 1 to 99, or auto for one on each core',
   LOG_LEVEL: 'LOG_LEVEL must be fatal, error, warn, info, debug, trace or silent',
   TRUST_PROXY: 'TRUST_PROXY must be false, a number of proxies from 1 to 99, or a comma-separated list of their ' +
     'addresses and networks such as 10.0.0.0/8',
@@ -65,6 +67,7 @@ const DEFAULTS = {
   NODE_ENV: 'development',
   HOST: '127.0.0.1',
   PORT: 3000,
+  WORKERS: 1,
   LOG_LEVEL: 'info',
   API_DOCS: true,
   MAX_REQUESTS: 1000,
@@ -216,6 +219,7 @@ t.test('A valid value is accepted', async t => {
 t.test('An invalid value is a StartupError of one line, with the variable and the rule', async t => {
   const bad: Record<keyof typeof MUST, string[]> = {
     PORT: ['-1', '65536', '80.5', 'http', '3000x'],
+    WORKERS: ['0', '-1', '1.5', '100', 'Auto', 'all'],
     API_DOCS: ['no', '0'],
     MAX_REQUESTS: ['0', '1000001'],
     MAX_BODY_BYTES: ['1023', '268435457', '1MB'],
@@ -278,6 +282,11 @@ t.test('FRONTEND_URL is a list of origins', async t => {
     ['https://APP.example.org:443', ['https://app.example.org']],
   ]
   for (const [value, origins] of lists) t.strictSame(load({ FRONTEND_URL: value }).FRONTEND_URL, origins, value)
+})
+
+t.test('WORKERS is a number, or one for each core', async t => {
+  t.equal(load({ WORKERS: '99' }).WORKERS, 99)
+  t.equal(load({ WORKERS: 'auto' }).WORKERS, availableParallelism())
 })
 
 t.test('TRUST_PROXY is false, a number, or a list', async t => {
