@@ -92,6 +92,9 @@ export const LOGIN: Case = {
   },
 }
 
+/** The service with one worker and with two. */
+const withWorkers = ({ name, prepare }: Case): Case => ({ name: `${name}, workers`, workers: true, prepare })
+
 /** In the order of measurement. */
 export const CASES: Case[] = [
   ...LISTS,
@@ -120,4 +123,5 @@ export const CASES: Case[] = [
   REGISTER,
   LIKE,
   LOGIN,
+  ...[EVENTS, ME, REGISTER, LOGIN].map(withWorkers),
 ]

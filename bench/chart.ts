@@ -19,11 +19,13 @@ const STYLE = `
   .value { font-size: 11px; font-variant-numeric: tabular-nums }
   .paper { fill: #ffffff; stroke: #d1d9e0 }
   .s0 { fill: #0969da } .s1 { fill: #80b5f0 } .s2 { fill: #afb8c1 } .s3 { fill: #1a7f64 } .s4 { fill: #bc4c00 }
+  .s5 { fill: #8250df }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3 }
     .faint { fill: #9198a1 }
     .paper { fill: #0d1117; stroke: #3d444d }
     .s0 { fill: #4493f8 } .s1 { fill: #2a5b9c } .s2 { fill: #656c76 } .s3 { fill: #3fb68b } .s4 { fill: #f0883e }
+    .s5 { fill: #a371f7 }
   }`
 
 /** Draws a bar chart. Each case has its own scale, because the rates differ a hundredfold. */

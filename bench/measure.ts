@@ -22,6 +22,8 @@ export interface Case {
   alternatives?: boolean
   /** The shares or multiples of other rates that the service must reach, with its defaults and with LOG_LEVEL=warn. */
   targets?: [of: string, defaults: number, warn: number][]
+  /** Compares one worker with two. */
+  workers?: boolean
   /** Commits per second during the measurement, each a registration for a listed event. */
   commits?: number
   /** Prepares the requests for this URL, before each run. `check` returns what is wrong afterwards, if anything. */
@@ -82,11 +84,11 @@ export async function measure (
   const enough = Math.min(Math.max(1, Math.ceil(3 * connections / warm.get(key)!)), 5)
   const { load, check } = await prepare(fixture, server.url)
   // Resets the peak of the resident memory.
-  await writeFile(`/proc/${server.pid}/clear_refs`, '5')
-  const before = await cpuSeconds(server.pid)
+  for (const pid of server.pids) await writeFile(`/proc/${pid}/clear_refs`, '5')
+  const before = await cpuSeconds(server)
   const outcome = await wrk(server.url, load, connections, enough)
-  const cpu = await cpuSeconds(server.pid) - before
-  const { peak } = await residentMemory(server.pid)
+  const cpu = await cpuSeconds(server) - before
+  const { peak } = await residentMemory(server)
   await settle(fixture, server)
   // The log would fill the disk: it has a line for each request.
   await truncate(server.log)
@@ -100,20 +102,20 @@ export async function measure (
 }
 
 /** Waits until the server and its database have finished earlier requests. Throws after a minute. */
-export async function settle ({ sql }: Fixture, { name, pid }: Server) {
+export async function settle ({ sql }: Fixture, server: Server) {
   const end = Date.now() + 60_000
   while (Date.now() < end) {
     interrupted.throwIfAborted()
-    const before = await cpuSeconds(pid)
+    const before = await cpuSeconds(server)
     await sleep(50)
     const [busy] = await sql`
       SELECT FROM pg_stat_activity
       WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle' AND
         pid <> pg_backend_pid()
     `
-    if (!busy && await cpuSeconds(pid) - before < 0.02) return
+    if (!busy && await cpuSeconds(server) - before < 0.02) return
   }
-  throw new Error(`${name} is still busy a minute after the last request`)
+  throw new Error(`${server.name} is still busy a minute after the last request`)
 }
 
 /** Runs one turn of the service, a baseline or an alternative. */
@@ -170,17 +172,25 @@ export async function latency (url: string) {
   return performance.now() - start
 }
 
-/** The CPU time of all threads of a process, in seconds. */
-async function cpuSeconds (pid: number) {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-  // The name of the program is in parentheses; utime and stime, in hundredths of a second, are fields 14 and 15.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / 100
+/** The CPU time of all threads of a server, in seconds. */
+function cpuSeconds ({ pids }: Server) {
+  return sumOf(pids, async pid => {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
+    // The name of the program is in parentheses; utime and stime, in hundredths of a second, are fields 14 and 15.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return (Number(fields[11]) + Number(fields[12])) / 100
+  })
 }
 
-/** The current and the peak resident memory of a process, in megabytes of 10^6 bytes. */
-export async function residentMemory (pid: number) {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8')
-  const megabytes = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)![1]) * 1024 / 1e6
-  return { now: megabytes('VmRSS'), peak: megabytes('VmHWM') }
+/** The current and the peak resident memory of a server, in megabytes of 10^6 bytes. */
+export async function residentMemory ({ pids }: Server) {
+  const megabytes = (field: string) => sumOf(pids, async pid => {
+    const status = await readFile(`/proc/${pid}/status`, 'utf8')
+    return Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)![1]) * 1024 / 1e6
+  })
+  return { now: await megabytes('VmRSS'), peak: await megabytes('VmHWM') }
+}
+
+async function sumOf (pids: number[], read: (pid: number) => Promise<number>) {
+  return (await Promise.all(pids.map(read))).reduce((sum, value) => sum + value, 0)
 }

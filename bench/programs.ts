@@ -56,7 +56,8 @@ export async function run (program: string, args: string[], env: NodeJS.Dict<str
 export interface Server {
   name: string
   url: string
-  pid: number
+  /** The processes of the service, without npm. */
+  pids: number[]
   /** The path of its log. */
   log: string
   stop (): Promise<void>
@@ -105,11 +106,11 @@ export async function startServer ({ name, command, env, directory, path }: Serv
     }
     await sleep(50, undefined, { signal: interrupted })
   }
-  return { name, url, pid: await innermost(child.pid!), log, stop }
+  return { name, url, pids: await workingProcesses(child.pid!), log, stop }
 }
 
-/** The process that listens: `npm start` has it as a child. */
-async function innermost (pid: number): Promise<number> {
-  const child = parseInt(await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8'))
-  return child ? innermost(child) : pid
+/** Leaves out npm, whose only child the service is; the first process of several workers has them as children. */
+async function workingProcesses (pid: number): Promise<number[]> {
+  const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).match(/\d+/g)?.map(Number) ?? []
+  return children.length === 1 ? workingProcesses(children[0]!) : [pid, ...children]
 }

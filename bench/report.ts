@@ -3,7 +3,7 @@ import os from 'node:os'
 
 import { ARGON2, CASES, EXPRESS, FASTIFY, HTTP, PGBENCH, PROFILE } from './cases.ts'
 import { drawChart } from './chart.ts'
-import { SERVICE, SERVICE_WARN } from './fixture.ts'
+import { SERVICE, SERVICE_WARN, SERVICE_WORKERS } from './fixture.ts'
 import { figure, type Results, type Verdict } from './results.ts'
 
 /** The columns of the table of rates and the bars of the chart. Of several baselines, the fastest one is shown. */
@@ -13,6 +13,7 @@ const SERIES = {
   Baseline: [HTTP, PROFILE, PGBENCH, ...Object.values(ARGON2)],
   [FASTIFY]: [FASTIFY],
   [EXPRESS]: [EXPRESS],
+  'Service, WORKERS=2': [SERVICE_WORKERS],
 }
 
 /** Writes results.json, results.md and chart.svg into a folder, and prints the goals. */

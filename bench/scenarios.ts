@@ -7,7 +7,7 @@ import { CASES, EVENTS, LIKE, LOGIN, REGISTER } from './cases.ts'
 import { checkCounts, checkLists, checkRegistrations } from './checks.ts'
 import {
   type Amounts, amountsOf, createFixture, type Fixture, type Postgres, prepareCommits, SERVICE, SERVICE_WARN,
-  startService,
+  SERVICE_WORKERS, startService,
 } from './fixture.ts'
 import { get } from './http.ts'
 import { type Case, compare, latency, measure, residentMemory, settle, startRepeating } from './measure.ts'
@@ -38,16 +38,18 @@ export async function measureCases ({ results, postgres, directory, quick, only 
   ])
   const services = await Promise.all([SERVICE, SERVICE_WARN].map(name => startService(fixture, name)))
   const service = services[0]!
+  const several = cases.some(({ workers }) => workers) ? [await startService(fixture, SERVICE_WORKERS)] : []
   const alternatives = withAlternatives ? await startAlternatives(fixture, service) : []
   const commit = await prepareCommits(fixture)
 
   for (const operation of cases) {
-    const { name, commits, targets } = operation
+    const { name, commits, targets, workers } = operation
     const baseline = await startBaseline(results, fixture, service, operation)
     const start = performance.now()
     const writer = commits ? startRepeating(1000 / commits, commit) : undefined
     await compare(results, [
-      ...services.map(server => ({ run: () => measure(results, fixture, server, operation) })),
+      ...(workers ? [service, ...several] : services)
+        .map(server => ({ run: () => measure(results, fixture, server, operation) })),
       ...baseline.contenders,
       ...operation.alternatives
         ? alternatives.map(server => ({ run: () => measure(results, fixture, server, operation), seldom: true }))
@@ -70,7 +72,7 @@ export async function measureCases ({ results, postgres, directory, quick, only 
   if (only.test('memory at rest')) {
     results.goals['memory at rest'] = [atMost(await memoryAtRest(fixture, service), 250, ' MB')]
   }
-  await Promise.all([...services, ...alternatives].map(({ stop }) => stop()))
+  await Promise.all([...services, ...several, ...alternatives].map(({ stop }) => stop()))
   await fixture.drop()
 }
 
@@ -89,7 +91,7 @@ async function measureBesideLogins (results: Results, fixture: Fixture, services
 export async function memoryAtRest (fixture: Fixture, service: Server) {
   await settle(fixture, service)
   await sleep(20_000, undefined, { signal: interrupted })
-  return (await residentMemory(service.pid)).now
+  return (await residentMemory(service)).now
 }
 
 /** Runs `use` with a service on a new database, which is dropped afterwards. */
@@ -159,7 +161,7 @@ export async function measureLarge (context: Context) {
       await fixture.sql`UPDATE blogs SET status = 'PUBLISHED' WHERE status <> 'PUBLISHED'`
       await fixture.sql`VACUUM ANALYZE blogs`
       await settle(fixture, service)
-      const { now: atFirst } = await residentMemory(service.pid)
+      const { now: atFirst } = await residentMemory(service)
       for (const operation of cases) {
         const others = startRepeating(5, () => latency(`${service.url}/livez`))
         const { outcome: { bytes, requests }, ...measured } = await measure(results, fixture, service, operation, 1)

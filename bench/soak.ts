@@ -32,7 +32,7 @@ export async function soak ({ results, postgres, directory, quick }: Context, mi
 
   const samples: number[] = []
   while (!await Promise.race([ended, sleep(60_000 / SAMPLES, false)])) {
-    samples.push((await residentMemory(service.pid)).now)
+    samples.push((await residentMemory(service)).now)
     console.log(`${(samples.length / SAMPLES).toFixed(2)} min  ${samples.at(-1)!.toFixed(0)} MB`)
     await truncate(service.log)
   }

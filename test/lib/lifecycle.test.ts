@@ -12,7 +12,8 @@ const SERVICE = `
   import { run } from '#lib/lifecycle.js'
   setInterval(() => {}, 1000)
   const never = () => new Promise(() => {})
-  await run({ start: async () => {}, stop: never, close: never, kill () { console.log('killed') } }, createLogger('info'), 0.2)
+  const service = { start: async () => {}, stop: never, close: never, kill () { console.log('killed') } }
+  await run(service, createLogger('info'), 0.2)
   console.log('started')
 `
 

@@ -86,7 +86,8 @@ t.test('A worker has its share of the hashes at once, and of those that wait', a
     const { restore } = t.intercept(argon2, 'hash', {
       value: () => new Promise<void>(resolve => { begun.push(resolve) }),
     })
-    const hashes = Promise.allSettled(Array.from({ length: atOnce + 1 + places + 3 }, () => hashPassword('correct horse')))
+    const length = atOnce + 1 + places + 3
+    const hashes = Promise.allSettled(Array.from({ length }, () => hashPassword('correct horse')))
     await setImmediate()
     t.equal(begun.length, atOnce + 1)
     t.match(hashingLoad(), { running: atOnce, waiting: 1 + places })

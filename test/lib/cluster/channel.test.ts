@@ -8,7 +8,8 @@ import { Channel } from '#lib/cluster/channel.js'
 /** A process that doubles numbers, fails when it is told to, and asks back. */
 const OTHER = `
   import { Channel } from '#lib/cluster/channel.js'
-  const channel = new Channel(process, { double: number => number * 2, end () { process.exit() }, never: () => new Promise(() => {}) })
+  const channel = new Channel(process, { double: number => number * 2, end () { process.exit() } })
+  channel.answer('never', () => new Promise(() => {}))
   channel.answer('fail', () => { throw new Error('as told') })
   channel.answer('back', async number => await channel.ask('double', number) + 1)
 `
