@@ -41,8 +41,8 @@ async function send ({ url }: Service, path: string, { method = 'GET', body, hea
   sent.end(body && JSON.stringify(body))
   const [response] = await once(sent, 'response') as [IncomingMessage]
   const answer = await text(response)
-  const body = answer.startsWith('{') ? JSON.parse(answer) : undefined
-  return { status: response.statusCode!, headers: response.headers, text: answer, body }
+  const parsed = answer.startsWith('{') ? JSON.parse(answer) : undefined
+  return { status: response.statusCode!, headers: response.headers, text: answer, body: parsed }
 }
 
 interface Line {
