@@ -127,6 +127,7 @@ t.test('Every variable is available under its own name', async t => {
   t.strictSame(load({
     ...texts,
     PORT: '8080',
+    WORKERS: '4',
     API_DOCS: 'false',
     MAX_REQUESTS: '77',
     MAX_BODY_BYTES: '2048',
@@ -151,6 +152,7 @@ t.test('Every variable is available under its own name', async t => {
   }), {
     ...texts,
     PORT: 8080,
+    WORKERS: 4,
     API_DOCS: false,
     MAX_REQUESTS: 77,
     MAX_BODY_BYTES: 2048,

@@ -121,7 +121,12 @@ t.test('Two processes serve on one port, with one log', async t => {
 })
 
 t.test('A worker that is killed is replaced, after pauses that grow, and what it has counted stays', async t => {
-  const service = await startWorkers(t, { METRICS_TOKEN }, { covered: true })
+  // As when a message to a worker cannot be sent.
+  const prelude = `import cluster from 'node:cluster'
+    cluster.on('fork', worker => process.on('SIGWINCH', () => worker.emit('error', new Error('provoked'))))`
+  const service = await startWorkers(t, { METRICS_TOKEN }, { covered: true, prelude })
+  process.kill(service.pid, 'SIGWINCH')
+  await until(() => service.messages().filter(message => message === 'Worker failed').length === 2)
   const CLUBS = 'http_request_duration_seconds_count{method="GET",route="/clubs",status="200"}'
   for (let n = 0; n < 10; n++) await send(service, '/clubs')
   t.equal(await sample(service, CLUBS), 10)
@@ -311,9 +316,10 @@ t.test('A failed start is one line, and no loop', async t => {
 t.test('A defect that keeps a worker from starting is printed with all that is known about it', async t => {
   const { code, stderr } = await run(t, 'dist/lib/server.js', {
     DATABASE_URL: await createDatabase(t), PORT: '0', WORKERS: '2',
-  }, { prelude: redirectImport('argon2', 'test/none.js', 'module') })
+  }, { prelude: redirectImport('@fastify/autoload', 'test/none.js', 'module'), covered: true })
   t.equal(code, 1)
   t.match(stderr, /none\.js/)
+  t.match(stderr, /\n {4}at /)
 })
 
 t.test('The embedded database is started once, serves all, and is stopped with them', async t => {
