@@ -204,8 +204,8 @@ export async function freePort () {
 }
 
 /** Whether a server listens on the port. */
-export async function isListening (port: number) {
-  const socket = connect(port, '127.0.0.1')
+export async function isListening (port: number, host = '127.0.0.1') {
+  const socket = connect(port, host)
   try {
     await once(socket, 'connect')
     return true

@@ -1,16 +1,13 @@
 // A fail-over between the hosts in DATABASE_URL: a primary and its synchronous standby, of the system's PostgreSQL.
-import { readdir } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
 import { type Fault, type Setting, startCluster, strike } from './database.ts'
+import { newestBin } from './programs.ts'
 import { type Row, rowOf } from './report.ts'
 import { startService } from './service.ts'
 import { makeWorld } from './world.ts'
-
-/** Where Debian and Ubuntu have the programs of each version. */
-const VERSIONS = '/usr/lib/postgresql'
 
 /** How soon the service must recover from the loss of the primary, in seconds. */
 const BOUND = 10
@@ -69,10 +66,4 @@ async function makeSynchronous (databaseUrl: string) {
   await sql`SELECT pg_reload_conf()`
   while ((await sql`SELECT FROM pg_stat_replication WHERE sync_state = 'sync'`).length === 0) await sleep(50)
   await sql.end()
-}
-
-async function newestBin () {
-  const versions = await readdir(VERSIONS).catch(() => [])
-  const newest = versions.sort((a, b) => Number(a) - Number(b)).at(-1)
-  return newest && `${VERSIONS}/${newest}/bin`
 }

@@ -1,12 +1,7 @@
 // Several instances, as docs/deployment.md describes them: behind HAProxy, with PgBouncer between them and PostgreSQL.
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { closeSync, openSync } from 'node:fs'
-import { chown, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 import postgres from 'postgres'
@@ -14,32 +9,20 @@ import postgres from 'postgres'
 import { PLANNING } from '#lib/database/client.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { Cluster } from '../cluster.ts'
-import { freePort, isListening } from '../process.ts'
+import { freePort } from '../process.ts'
 import { type Fault, lazy, type Setting } from './database.ts'
 import { type Outcome, send } from './http.ts'
 import { findContradictions } from './ledger.ts'
 import { Load } from './load.ts'
+import { fillExample, missingPrograms, NOBODY, ROOT, startProgram, writeFor } from './programs.ts'
 import { rowOf } from './report.ts'
-import type { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
 import { makeWorld, type World } from './world.ts'
 
 const run = promisify(execFile)
 
-const ROOT = fileURLToPath(new URL('.', import.meta.resolve('#package.json')))
-
-const EXAMPLES = join(ROOT, 'examples/several-instances')
-
 /** How long the service may let an operation wait, in milliseconds: the default of DATABASE_TIMEOUT. */
 const WAIT = 5000
-
-/** How long a program may take until it listens, in milliseconds. */
-const PATIENCE = 10_000
-
-/** Runs the programs that refuse to run as root. */
-const ACCOUNT = process.getuid!() === 0
-  ? { uid: 65_534, gid: 65_534 }
-  : { uid: process.getuid!(), gid: process.getgid!() }
 
 /** The role that PgBouncer authenticates. */
 const ROLE = { user: 'community', password: 'correct-horse' }
@@ -118,14 +101,6 @@ export function instanceFaults (setting: Setting): Fault[] {
   })]
 }
 
-async function missingPrograms (...programs: string[]) {
-  const missing: string[] = []
-  for (const program of programs) {
-    if (!await run('sh', ['-c', `command -v ${program}`]).then(() => true, () => false)) missing.push(program)
-  }
-  return missing.length > 0 ? `${missing.join(' and ')} must be installed` : undefined
-}
-
 async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   const cluster = await Cluster.create(scope, directory)
   await cluster.start()
@@ -135,8 +110,8 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   await sql.end()
 
   const pooler = await freePort()
-  const users = await write(directory, 'userlist.txt', `"${ROLE.user}" "${ROLE.password}"\n`)
-  await startProgram(scope, directory, 'pgbouncer', pooler, [await fill(directory, 'pgbouncer.ini', {
+  const users = await writeFor(NOBODY, directory, 'userlist.txt', `"${ROLE.user}" "${ROLE.password}"\n`)
+  const settings = await fillExample(directory, 'several-instances/pgbouncer.ini', {
     '10.0.0.20': '127.0.0.1',
     5432: String(cluster.port),
     '10.0.0.15': '127.0.0.1',
@@ -144,7 +119,8 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
     '/etc/pgbouncer/userlist.txt': users,
     // The tests of the routes copy a database, which must have no connections.
     '[pgbouncer]': '[pgbouncer]\nserver_idle_timeout = 1',
-  })])
+  })
+  await startProgram(scope, directory, 'pgbouncer', pooler, [settings])
   const poolerUrl = `postgres://${ROLE.user}:${ROLE.password}@127.0.0.1:${pooler}/community`
 
   // Concurrently, so that both try to migrate.
@@ -160,11 +136,12 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   const instances = await Promise.all(ports.map(start))
   const world = await makeWorld(cluster.url('community'))
   const front = await freePort()
-  await startProgram(scope, directory, 'haproxy', front, ['-db', '-f', await fill(directory, 'haproxy.cfg', {
+  const proxy = await fillExample(directory, 'several-instances/haproxy.cfg', {
     '0.0.0.0:80': `127.0.0.1:${front}`,
     '10.0.0.11:3000': `127.0.0.1:${ports[0]}`,
     '10.0.0.12:3000': `127.0.0.1:${ports[1]}`,
-  })])
+  })
+  await startProgram(scope, directory, 'haproxy', front, ['-db', '-f', proxy])
   return {
     world,
     url: `http://127.0.0.1:${front}`,
@@ -176,43 +153,6 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
       instances[n] = await start(ports[n]!)
       return { code }
     },
-  }
-}
-
-/** The example of the repository, with the values of this machine. */
-async function fill (directory: string, name: string, values: Record<string, string>) {
-  let text = await readFile(join(EXAMPLES, name), 'utf8')
-  for (const [example, value] of Object.entries(values)) {
-    if (!text.includes(example)) throw new Error(`${name} does not say ${example}`)
-    text = text.replaceAll(example, value)
-  }
-  return write(directory, name, text)
-}
-
-async function write (directory: string, name: string, text: string) {
-  const path = join(directory, name)
-  await writeFile(path, text)
-  await chown(path, ACCOUNT.uid, ACCOUNT.gid)
-  return path
-}
-
-/** Starts a program, and waits until it listens. */
-async function startProgram (scope: Scope, directory: string, program: string, port: number, args: string[]) {
-  const file = join(directory, `${program}.log`)
-  const output = openSync(file, 'a')
-  const child = spawn(program, args, { ...ACCOUNT, cwd: directory, stdio: ['ignore', output, output] })
-  closeSync(output)
-  const ended = once(child, 'close')
-  scope.teardown(async () => {
-    child.kill('SIGKILL')
-    await ended
-  })
-  const deadline = performance.now() + PATIENCE
-  while (!await isListening(port)) {
-    if (performance.now() > deadline || child.exitCode !== null) {
-      throw new Error(`${program} does not start:\n${(await readFile(file, 'utf8')).slice(-2000)}`)
-    }
-    await sleep(50)
   }
 }
 
