@@ -11,7 +11,7 @@ import { migrate } from '#lib/database/migrations.js'
 import { Cluster, makeProxy } from '../cluster.ts'
 import { postgresOf, remaining } from '../process.ts'
 import { findContradictions } from './ledger.ts'
-import { Load } from './load.ts'
+import { Load, type LoadOptions } from './load.ts'
 import { type Row, rowOf } from './report.ts'
 import type { Scope } from '../scope.ts'
 import { type Service, startService, watchReadiness } from './service.ts'
@@ -35,6 +35,8 @@ export interface Target {
   world: World
   /** The DATABASE_TIMEOUT of the service, in seconds. */
   timeout: number
+  /** What is put on the service; the defaults of a load where nothing is said. */
+  load?: Partial<LoadOptions>
 }
 
 /** A fault that can be run. */
@@ -45,7 +47,7 @@ export interface Fault {
 
 interface Strike {
   /** Injects the fault. Resolves when it is over and its causes are removed. */
-  inflict (): Promise<unknown>
+  inflict (load: Load): Promise<unknown>
   /** Whether requests must fail, and whether the database is away long enough for /readyz to notice. */
   fails: boolean
   isAway: boolean
@@ -53,14 +55,14 @@ interface Strike {
 
 /** Injects a fault during a load, and waits until the service has recovered. */
 export async function strike (
-  fault: string, { service, world, timeout }: Target, { inflict, fails, isAway }: Strike
+  fault: string, { service, world, timeout, load: options }: Target, { inflict, fails, isAway }: Strike
 ): Promise<Row> {
-  const load = new Load(world, service.url, { wait: timeout * 1000 })
+  const load = new Load(world, service.url, { wait: timeout * 1000, ...options })
   const watch = watchReadiness(service.url)
   await load.start()
   const { failed } = load
   const start = performance.now()
-  await inflict().catch(error => load.problems.push(String(error.message)))
+  await inflict(load).catch(error => load.problems.push(String(error.message)))
   const over = performance.now()
 
   // Recovered when no request of the last half second has failed.

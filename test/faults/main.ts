@@ -9,6 +9,7 @@ import { failOverFaults } from './fail-over.ts'
 import { instanceFaults } from './instances.ts'
 import { type Options, readFaultOptions, USAGE } from './options.ts'
 import { overloadFaults } from './overload.ts'
+import { patroniFaults } from './patroni.ts'
 import { processFaults } from './process.ts'
 import { type Row, showHeader, showRow } from './report.ts'
 import { Scope } from '../scope.ts'
@@ -20,6 +21,11 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.exit(130)
   })
 }
+process.once('uncaughtException', async error => {
+  console.error(error)
+  await scope.end()
+  process.exit(1)
+})
 
 await runMain(async () => {
   const options = readFaultOptions()
@@ -40,8 +46,9 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   // PgBouncer and HAProxy do not run as root, and must be able to enter it.
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
-  const faults = [databaseFaults, failOverFaults, processFaults, overloadFaults, instanceFaults]
-    .flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
+  const faults = [
+    databaseFaults, failOverFaults, processFaults, overloadFaults, instanceFaults, patroniFaults,
+  ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()
   const rows: Row[] = []
