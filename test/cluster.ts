@@ -1,9 +1,10 @@
 // PostgreSQL servers for a single test, which the server of the test run must not be used for.
 import { execFile } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
-import { appendFile, chown, mkdir, writeFile } from 'node:fs/promises'
+import { appendFile, chown, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 import { type Account, findAccount, findBinaries, runAs } from '#lib/database/embedded-postgres.js'
@@ -29,13 +30,13 @@ const SETTINGS = `
 /** A PostgreSQL server with its own data; created stopped. */
 export class Cluster {
   readonly port: number
-  readonly #home: string
+  readonly home: string
   readonly #account: Account
   readonly #bin: string
 
   private constructor (home: string, port: number, account: Account, bin: string) {
     this.port = port
-    this.#home = home
+    this.home = home
     this.#account = account
     this.#bin = bin
   }
@@ -43,9 +44,9 @@ export class Cluster {
   /** Creates a server from the programs in `bin`, removed when the test ends. */
   static async create (t: Teardown, parent?: string, bin = BIN) {
     const cluster = await Cluster.#make(t, parent, bin)
-    await cluster.#run('initdb', '--pgdata', cluster.#data, '--username', 'postgres', '--auth', 'trust',
+    await cluster.#run('initdb', '--pgdata', cluster.data, '--username', 'postgres', '--auth', 'trust',
       '--encoding', 'UTF8', '--locale', 'C', '--wal-segsize', '1', '--no-sync')
-    await appendFile(join(cluster.#data, 'postgresql.conf'), SETTINGS)
+    await cluster.configure(SETTINGS)
     return cluster
   }
 
@@ -57,8 +58,9 @@ export class Cluster {
     return new Cluster(home, await freePort(), account, bin)
   }
 
-  get #data () {
-    return join(this.#home, 'postgres')
+  /** The folder of its data. */
+  get data () {
+    return join(this.home, 'postgres')
   }
 
   url (database = 'postgres', port = this.port) {
@@ -66,7 +68,21 @@ export class Cluster {
   }
 
   async start () {
-    await this.#control('start', '--log', join(this.#home, 'log'), '--options', `-p ${this.port}`)
+    const file = join(this.home, 'log')
+    const read = () => readFile(file, 'utf8').catch(() => '')
+    for (let tries = 1; ; tries++) {
+      const { length } = await read()
+      try {
+        return await this.#control('start', '--log', file, '--options', `-p ${this.port}`)
+      } catch (error) {
+        const log = (await read()).slice(length)
+        // A connection to elsewhere may have got the port while the server was away, and keeps it for a minute after.
+        if (!log.includes('Address already in use') || tries > 140) {
+          throw new Error(`PostgreSQL does not start:\n${log.slice(-1000)}`, { cause: error })
+        }
+        await sleep(500)
+      }
+    }
   }
 
   async stop (mode: 'fast' | 'immediate') {
@@ -74,15 +90,15 @@ export class Cluster {
   }
 
   async restart (mode: 'fast' | 'immediate') {
-    await this.#control('restart', '--mode', mode, '--log', join(this.#home, 'log'))
+    await this.#control('restart', '--mode', mode, '--log', join(this.home, 'log'))
   }
 
   /** Sends a signal to the postmaster and all its children. */
   async signal (signal: NodeJS.Signals) {
-    const [server] = await postgresOf(this.#home)
+    const [server] = await postgresOf(this.home)
     // A stopped postmaster forks no more children.
     process.kill(server!, 'SIGSTOP')
-    const pids = await postgresOf(this.#home)
+    const pids = await postgresOf(this.home)
     // Some may have exited already.
     await run('kill', ['-s', signal.slice('SIG'.length), ...pids.map(String)]).catch(() => {})
     if (signal === 'SIGKILL') await remaining(pids)
@@ -96,19 +112,28 @@ export class Cluster {
   /** Creates a standby that follows this server, which must be stopped. */
   async standby (t: Teardown, parent?: string) {
     const standby = await Cluster.#make(t, parent, this.#bin)
-    await run('cp', ['-a', this.#data, standby.#data])
-    await appendFile(join(standby.#data, 'postgresql.conf'),
-      `primary_conninfo = 'host=127.0.0.1 port=${this.port} user=postgres'\n`)
-    await writeFile(join(standby.#data, 'standby.signal'), '')
+    await run('cp', ['-a', this.data, standby.data])
+    await standby.configure(`primary_conninfo = 'host=127.0.0.1 port=${this.port} user=postgres'\n`)
+    await writeFile(join(standby.data, 'standby.signal'), '')
     return standby
   }
 
+  /** Adds settings, which count from the next start on. */
+  async configure (settings: string) {
+    await appendFile(join(this.data, 'postgresql.conf'), settings)
+  }
+
   async #control (command: string, ...args: string[]) {
-    await this.#run('pg_ctl', command, '--pgdata', this.#data, '--wait', '--silent', ...args)
+    await this.#run('pg_ctl', command, '--pgdata', this.data, '--wait', '--silent', ...args)
   }
 
   #run (program: string, ...args: string[]) {
-    return runAs(this.#account, join(this.#bin, program), args, this.#home)
+    return this.run(join(this.#bin, program), ...args)
+  }
+
+  /** Runs a program as the account of the server. */
+  run (program: string, ...args: string[]) {
+    return runAs(this.#account, program, args, this.home)
   }
 }
 

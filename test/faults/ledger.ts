@@ -25,6 +25,37 @@ export class Ledger {
     }
   }
 
+  /** What was acknowledged until now. */
+  copy () {
+    const copy = new Ledger()
+    for (const name of ['registrations', 'blogs', 'accounts'] as const) {
+      for (const [id, content] of this[name]) copy[name].set(id, content as never)
+    }
+    copy.likes.push(...this.likes)
+    // What is sent later may take effect, too.
+    for (const [id, { sent, acknowledged }] of this.titles) copy.titles.set(id, { sent, acknowledged })
+    copy.#updates = this.#updates
+    return copy
+  }
+
+  /** How many of these writes are in the database. */
+  async countFound ({ look }: World): Promise<number> {
+    const titles = [...this.titles.values()].flatMap(({ sent }) => sent)
+    const [row] = await look(sql => sql`
+      SELECT (
+        (SELECT count(*) FROM event_registrations WHERE id = ANY(${[...this.registrations.keys()]}::uuid[])) +
+        (SELECT count(*) FROM mentor_likes WHERE concat_ws(' ', user_id, mentor_id) = ANY(${this.#pairs()})) +
+        (SELECT count(*) FROM users WHERE id = ANY(${[...this.accounts.keys()]}::uuid[])) +
+        (SELECT count(*) FROM blogs WHERE id = ANY(${[...this.blogs.keys()]}::uuid[]) OR title = ANY(${titles}))
+      )::int AS count
+    `)
+    return row!.count
+  }
+
+  #pairs () {
+    return this.likes.map(({ user, mentor }) => `${user} ${mentor}`)
+  }
+
   /** The acknowledged writes that the database does not have. */
   async findLost ({ look }: World): Promise<string[]> {
     const lost: string[] = []
@@ -50,8 +81,7 @@ export class Ledger {
 
       const likes = await sql`SELECT concat_ws(' ', user_id, mentor_id) AS pair FROM mentor_likes`
       const liked = new Set(likes.map(({ pair }) => pair))
-      const pairs = this.likes.map(({ user, mentor }) => `${user} ${mentor}`)
-      lost.push(...pairs.filter(pair => !liked.has(pair)).map(pair => `like ${pair}`))
+      lost.push(...this.#pairs().filter(pair => !liked.has(pair)).map(pair => `like ${pair}`))
 
       const titles = await sql`SELECT id, title FROM blogs WHERE id = ANY(${[...this.titles.keys()]}::uuid[])`
       for (const { id, title } of titles) {

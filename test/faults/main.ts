@@ -10,6 +10,7 @@ import { instanceFaults } from './instances.ts'
 import { type Options, readFaultOptions, USAGE } from './options.ts'
 import { overloadFaults } from './overload.ts'
 import { patroniFaults } from './patroni.ts'
+import { pgbackrestFaults } from './pgbackrest.ts'
 import { processFaults } from './process.ts'
 import { type Row, showHeader, showRow } from './report.ts'
 import { Scope } from '../scope.ts'
@@ -47,7 +48,7 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
   const faults = [
-    databaseFaults, failOverFaults, processFaults, overloadFaults, instanceFaults, patroniFaults,
+    databaseFaults, failOverFaults, processFaults, overloadFaults, instanceFaults, patroniFaults, pgbackrestFaults,
   ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()
