@@ -78,6 +78,13 @@ export const variables = Type.Object({
     format: 'postgres',
     description: 'a PostgreSQL address such as postgres://user:password@host:5432/name',
   })),
+  DATABASE_REPLICA_URL: Type.Optional(Type.String({
+    format: 'postgres',
+    description: 'a PostgreSQL address such as postgres://user:password@host1:5432,host2:5432/name',
+  })),
+  REPLICA_WAIT: Type.Integer({
+    default: 100, minimum: 1, maximum: 10_000, description: 'a number of milliseconds from 1 to 10000',
+  }),
   DATABASE_POOL_SIZE: Type.Integer({
     default: 10, minimum: 1, maximum: 1000, description: 'a number of connections from 1 to 1000',
   }),
@@ -147,7 +154,9 @@ export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'TRUST_PROX
 }
 
 /** Secrets that container platforms mount as files: `NAME_FILE` holds the path. */
-const MOUNTED = ['DATABASE_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET', 'METRICS_TOKEN'] as const
+const MOUNTED = [
+  'DATABASE_URL', 'DATABASE_REPLICA_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET', 'METRICS_TOKEN',
+] as const
 
 /**
  * Reads the configuration from `.env` (when present) and from `environment`, which wins. An empty value counts as

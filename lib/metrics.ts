@@ -1,6 +1,7 @@
 import type { MetricObjectWithValues, MetricValue } from 'prom-client'
 
 import type { CacheCounts } from './cache/snapshot-cache.ts'
+import type { Replicas } from './database/replicas.ts'
 import type { PoolStats } from './database/timeouts.ts'
 
 /** Counters that exist anyway. */
@@ -9,13 +10,14 @@ export interface Sources {
   pool: { size: number, load: PoolStats }
   hashing (): { running: number, waiting: number, refused: number }
   cache: { counts: CacheCounts, bytes (): number }
+  replicas: Replicas | undefined
 }
 
 /** Upper bounds of the histogram's buckets, in seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** Metrics for Prometheus: of the process, of requests, and of the sources. */
-export async function createMetrics ({ version, pool, hashing, cache }: Sources) {
+export async function createMetrics ({ version, pool, hashing, cache, replicas }: Sources) {
   // Loaded only when needed: the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -35,6 +37,13 @@ export async function createMetrics ({ version, pool, hashing, cache }: Sources)
     () => Math.max(pool.load.pending - pool.size, 0))
   counter('database_queries_total', 'Queries and transactions that have ended', () => pool.load.done)
   counter('database_queries_late_total', 'Queries and transactions past DATABASE_TIMEOUT', () => pool.load.late)
+
+  if (replicas) {
+    gauge('database_replicas_available', 'Replicas that are in use', replicas.available)
+    counter('database_replica_reads_total', 'Reads on replicas', () => replicas.counts.reads)
+    counter('database_replica_fallbacks_total', 'Reads that the primary answered instead of a replica',
+      () => replicas.counts.fallbacks)
+  }
 
   gauge('password_hashes_running', 'Passwords that are being hashed or verified', () => hashing().running)
   gauge('password_hashes_waiting', 'Passwords that wait to be hashed or verified', () => hashing().waiting)

@@ -17,6 +17,11 @@ import { OVERLOADED } from './pending-operations.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     cache: { counts: CacheCounts, bytes (): number }
+    /**
+     * Runs statements that only read: on a replica that has all that was acknowledged before the call, or on the
+     * primary. They may be run again. What follows a write belongs on `app.sql`.
+     */
+    read<T> (work: (sql: Sql) => Promise<T>): Promise<T>
   }
 
   interface FastifyReply {
@@ -49,12 +54,13 @@ const ACCEPTED = 100
 /** Sends responses from the snapshot cache. */
 export default fp(async app => {
   const { CACHE_SIZE_MB, DATABASE_TIMEOUT, MAX_UNSENT_BYTES } = app.config
-  const cache = createSnapshotCache(app.sql, app.sqlProbe, CACHE_SIZE_MB * 2 ** 20, DATABASE_TIMEOUT)
+  const cache = createSnapshotCache(app.sql, app.sqlProbe, CACHE_SIZE_MB * 2 ** 20, DATABASE_TIMEOUT, app.replicas)
   const negotiator = new Negotiator({ supportedValues: ENCODINGS, cache: new LRUCache({ max: ACCEPTED }) })
   const unsent = new UnsentBodies()
   const queryIds = new WeakMap<object, number>()
   let lastId = 0
   app.decorate('cache', cache)
+  app.decorate('read', cache.readFresh)
   app.addHook('onClose', async () => unsent.stop())
 
   app.addHook('onRoute', route => {

@@ -2,6 +2,7 @@ import fp from 'fastify-plugin'
 
 import { createPools, openDatabase, type Sql } from '../lib/database/client.ts'
 import { prepareDatabase } from '../lib/database/prepare.ts'
+import { createReplicas, type Replicas } from '../lib/database/replicas.ts'
 import type { PoolStats } from '../lib/database/timeouts.ts'
 
 declare module 'fastify' {
@@ -12,6 +13,8 @@ declare module 'fastify' {
     sqlProbe: Sql
     /** What the pool is asked for. */
     poolStats: PoolStats
+    /** Standbys to read from, if there are any. */
+    replicas: Replicas | undefined
   }
 }
 
@@ -22,7 +25,15 @@ export default fp(async app => {
   app.decorate('sql', database.sql)
   app.decorate('sqlProbe', database.sqlProbe)
   app.decorate('poolStats', database.load)
-  app.addHook('onClose', () => database.close())
+  const { DATABASE_REPLICA_URL } = config
+  const replicas = DATABASE_REPLICA_URL && !describeOnly
+    ? createReplicas(DATABASE_REPLICA_URL, database.sqlProbe, config, log)
+    : undefined
+  app.decorate('replicas', replicas)
+  app.addHook('onClose', async () => {
+    await replicas?.close()
+    await database.close()
+  })
 
   if (!describeOnly) await prepareDatabase(database, config, log)
 }, { name: 'database' })

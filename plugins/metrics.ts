@@ -18,7 +18,8 @@ export default fp(async app => {
   if (!METRICS_TOKEN) return
 
   const pool = { size: DATABASE_POOL_SIZE, load: app.poolStats }
-  const metrics = await createMetrics({ version: VERSION, pool, hashing: hashingLoad, cache: app.cache })
+  const { cache, replicas } = app
+  const metrics = await createMetrics({ version: VERSION, pool, hashing: hashingLoad, cache, replicas })
   app.primary?.answer('metrics', metrics.values)
 
   app.addHook('onResponse', ({ method, routeOptions }, reply, done) => {

@@ -104,6 +104,11 @@ export class Cluster {
     if (signal === 'SIGKILL') await remaining(pids)
   }
 
+  /** What the server has logged so far. */
+  log () {
+    return readFile(join(this.#home, 'log'), 'utf8')
+  }
+
   /** Promotes a standby. */
   async promote () {
     await this.#control('promote')

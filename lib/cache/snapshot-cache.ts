@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import type { PendingQuery, Row } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
+import { type Replicas, type WalPosition, walPosition } from '../database/replicas.ts'
 import { CachedBody, ChunkCollector, hashChunks } from './cached-body.ts'
 import { singleFlight } from './single-flight.ts'
 
@@ -40,6 +41,13 @@ export interface BodyWriter<Fields = any, Item = any> {
 
 /** Identifies a snapshot. Equal ids mean that nothing was committed in between. `null` never matches. */
 export type SnapshotId = string | null
+
+/** What the primary says of itself. */
+interface PrimaryState {
+  snapshot: SnapshotId
+  /** Where a replica must be to have what was committed before; null when that cannot be said. */
+  position: WalPosition | null
+}
 
 interface CacheEntry {
   /** `undefined` when the query had no row. */
@@ -109,25 +117,34 @@ export interface CacheCounts {
  *
  * The snapshot is asked for on `sqlProbe`, which long reads do not occupy. `maxBytes` bounds all entries; the least
  * recently used one goes first. No caller waits more than `seconds` for another caller's read and its own.
+ *
+ * With replicas, bodies are read there: the question for the snapshot also brings the position that a replica must have
+ * replayed to have everything that is in the snapshot. What was read is cached with that snapshot.
  */
-export function createSnapshotCache (sql: Sql, sqlProbe: Sql, maxBytes: number, seconds: number) {
+export function createSnapshotCache (
+  sql: Sql, sqlProbe: Sql, maxBytes: number, seconds: number, replicas?: Replicas
+) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => ENTRY_OVERHEAD + key.length + ENCODED_FORMS * (body?.length ?? 0),
   })
   const currentId = snapshotId(sql)
-  const shareSnapshot = singleFlight<SnapshotId>(seconds)
+  const andPosition = replicas ? sql`, ${walPosition(sql)} AS position` : sql``
+  const shareState = singleFlight<PrimaryState>(seconds)
   const shareRead = singleFlight<CacheEntry>(seconds)
   const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
+  /** What was found out last. */
+  let latest: PrimaryState = { snapshot: null, position: null }
 
-  return { currentSnapshot, get, counts, bytes: () => entries.calculatedSize }
+  return { currentState, get, readFresh, counts, bytes: () => entries.calculatedSize }
 
-  /** The current snapshot at some time after the call. */
-  function currentSnapshot () {
-    return shareSnapshot('', async () => {
+  /** The state of the primary at some time after the call. */
+  function currentState () {
+    return shareState('', async () => {
       counts.validations++
-      const [row] = await sqlProbe<[{ snapshot: SnapshotId }]>`SELECT ${currentId} AS snapshot`
-      return row.snapshot
+      const [state] = await sqlProbe<[PrimaryState]>`SELECT ${currentId} AS snapshot ${andPosition}`
+      latest = state
+      return state
     })
   }
 
@@ -137,8 +154,9 @@ export function createSnapshotCache (sql: Sql, sqlProbe: Sql, maxBytes: number, 
    */
   async function get (key: string, query: (sql: Sql) => CachedQuery<any>): Promise<CachedBody | undefined> {
     let snapshot: SnapshotId = null
-    if (entries.has(key)) {
-      snapshot = await currentSnapshot()
+    // With replicas everybody asks before they share a read, so that its replica has what each of them must see.
+    if (replicas || entries.has(key)) {
+      snapshot = (await currentState()).snapshot
       const entry = entries.get(key)
       if (entry && snapshot !== null && entry.snapshot === snapshot) {
         counts.hits++
@@ -149,9 +167,16 @@ export function createSnapshotCache (sql: Sql, sqlProbe: Sql, maxBytes: number, 
     return body
   }
 
+  /** Runs statements that only read, on a replica or on the primary, some time after the call. */
+  async function readFresh<T> (work: (sql: Sql) => Promise<T>): Promise<T> {
+    if (!replicas) return work(sql)
+    const { position } = await currentState()
+    return replicas.read(position, work, () => work(sql))
+  }
+
   async function read (key: string, query: CachedQuery<any>): Promise<CacheEntry> {
     counts.misses++
-    const { chunks, snapshot } = await readChunks(sql, query, currentId)
+    const { chunks, snapshot } = await readSomewhere(query)
     const hash = chunks && await hashChunks(chunks)
     const cached = entries.get(key)?.body
     // A commit elsewhere leaves the bytes as they are: keep the body, and what it was encoded to.
@@ -160,6 +185,15 @@ export function createSnapshotCache (sql: Sql, sqlProbe: Sql, maxBytes: number, 
     const entry = { body, snapshot }
     entries.set(key, entry)
     return entry
+  }
+
+  async function readSomewhere (query: CachedQuery<any>) {
+    const onPrimary = () => readChunks(sql, query, currentId)
+    if (!replicas) return onPrimary()
+    // Not that of the first who shares this read: the others may have asked later.
+    const { snapshot, position } = latest
+    const known = sql`${snapshot}::text`
+    return replicas.read(position, replica => readChunks(replica, query, known), onPrimary)
   }
 }
 

@@ -71,9 +71,9 @@ export async function openDatabase (
     return { ...database, close }
   } catch (error) {
     await close()
-    const { message, code } = error as NodeJS.ErrnoException
     // So the driver says that it closed the connection to the last host itself.
-    const reason = code === 'CONNECTION_DESTROYED' ? 'it takes no writes' : message || code
+    const isNoPrimary = (error as NodeJS.ErrnoException).code === 'CONNECTION_DESTROYED'
+    const reason = isNoPrimary ? 'it takes no writes' : describe(error)
     throw new StartupError(`Cannot reach the database at ${address(server.url)}: ${reason}`)
   }
 }
@@ -96,7 +96,11 @@ export function createPools (
   }
 }
 
-function connect (
+/**
+ * Makes a pool of `max` connections, all to the primary if the address has several hosts. A statement may take
+ * `timeout` seconds, 0 for any number.
+ */
+export function connect (
   url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, max: number, timeout = config.DATABASE_TIMEOUT,
   load?: PoolStats
 ): Sql {
@@ -133,8 +137,14 @@ function primaryOf (hosts: URL[]) {
   } as const
 }
 
+/** What went wrong. An error of several addresses has no message. */
+export function describe (error: unknown) {
+  const { message, code } = error as NodeJS.ErrnoException
+  return message || code
+}
+
 /** The address without what is secret in it: user, password and options. */
-function address (url: string) {
+export function address (url: string) {
   return url.replace(/^\w+:\/\/(.*@)?/, '').replace(/\?.*/, '')
 }
 

@@ -35,10 +35,16 @@ export function withQueryTimeout (
     },
     get (target, name) {
       if (name !== 'begin') return Reflect.get(target, name)
-      return (work: (sql: TransactionSql) => Promise<unknown>) => limitTransaction(target, work, seconds, load)
+      return (...args: [work: Work] | [options: string, work: Work]) => {
+        const [work, options = ''] = args.reverse() as [Work, string?]
+        return limitTransaction(target, options, work, seconds, load)
+      }
     },
   })
 }
+
+/** What runs in a transaction. */
+type Work = (sql: TransactionSql) => Promise<unknown>
 
 /** With what the types do not tell. */
 type LimitedQuery = PendingQuery<Row[]> & {
@@ -72,12 +78,10 @@ function limitQuery (query: LimitedQuery, seconds: number, load: PoolStats) {
   return query
 }
 
-async function limitTransaction (
-  sql: Sql, work: (sql: TransactionSql) => Promise<unknown>, seconds: number, load: PoolStats
-) {
+async function limitTransaction (sql: Sql, options: string, work: Work, seconds: number, load: PoolStats) {
   const end = track(load)
   let late: TimeoutError | undefined
-  const transaction = sql.begin(sql => {
+  const transaction = sql.begin(options, sql => {
     // It got a connection after its caller had stopped waiting.
     if (late) throw late
     return work(sql)

@@ -15,10 +15,10 @@ const exports: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { id } = request.params
     if (!id) throw new HttpError(400, 'Event ID is required')
-    const event = await findManagedEvent(app.sql, request.user, id)
+    const event = await app.read(sql => findManagedEvent(sql, request.user, id))
     if (!event) throw new HttpError(404, 'Event not found')
     if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
-    const rows = await readInBatches(app.sql, registrationsOf(id))
+    const rows = await readInBatches(app.read, registrationsOf(id))
     const name = ['registrations', event.date.slice(0, 10), toFileName(event.title)].filter(Boolean).join('-')
     return send(reply, name, toCsv(rows, { name: 'name', email: 'email', time: 'registeredAt' }))
   })
@@ -28,7 +28,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.users,
     config: { failure: 'Error fetching users' },
   }, async (_request, reply) => {
-    const rows = await readInBatches(app.sql, allUsers)
+    const rows = await readInBatches(app.read, allUsers)
     return send(reply, 'users', toCsv(rows, {
       email: 'email', firstName: 'firstName', lastName: 'lastName', role: 'role', club: 'club', time: 'createdAt',
     }))

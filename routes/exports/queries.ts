@@ -1,4 +1,5 @@
 import type { FastifyJWT } from '@fastify/jwt'
+import type { FastifyInstance } from 'fastify'
 
 import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Sql } from '../../lib/database/client.ts'
@@ -15,21 +16,27 @@ interface Position {
 /** Before the newest row. */
 const START: Position = { time: 'infinity', id: '00000000-0000-0000-0000-000000000000' }
 
-type Batch<Row> = (sql: Sql, after: Position) => PromiseLike<readonly (Row & Position)[]>
+type Batch<Row> = (sql: Sql, after: Position) => Promise<readonly (Row & Position)[]>
 
 /**
  * Reads all rows, the newest first. Resolves with the first of them at hand, so that what fails at once fails before
  * anything is sent.
  */
-export async function readInBatches<Row> (sql: Sql, batch: Batch<Row>): Promise<AsyncIterable<Row>> {
-  const first = await batch(sql, START)
+export async function readInBatches<Row> (
+  read: FastifyInstance['read'], batch: Batch<Row>
+): Promise<AsyncIterable<Row>> {
+  const first = await read(sql => batch(sql, START))
   return rest()
 
   async function * rest () {
-    for (let rows = first; rows.length > 0; rows = await batch(sql, rows.at(-1)!)) {
+    for (let rows = first; rows.length > 0; rows = await readAfter(rows.at(-1)!)) {
       yield * rows
       if (rows.length < BATCH_ROWS) return
     }
+  }
+
+  function readAfter (last: Position) {
+    return read(sql => batch(sql, last))
   }
 }
 

@@ -50,8 +50,8 @@ const notAgain = () => { throw new Error('read again') }
 
 /** A cache with its own connections, like an instance of the service. */
 function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = connect(t, 1)) {
-  const { get, currentSnapshot } = createSnapshotCache(sql, sqlProbe, maxBytes, 60)
-  const instance = { reads: 0, get, currentSnapshot, ask, value }
+  const { get, currentState } = createSnapshotCache(sql, sqlProbe, maxBytes, 60)
+  const instance = { reads: 0, get, currentState, ask, value }
   return instance
 
   /** The body of a query for a name, as text. */
@@ -196,7 +196,7 @@ for (const asked of ['meanwhile', 'afterwards']) {
     await write('a', 1)
     const late = asked === 'meanwhile' ? instance.value('a', gated) : undefined
     // Makes known that the running read is outdated.
-    await instance.currentSnapshot()
+    await instance.currentState()
     await gate`SELECT pg_advisory_unlock(${GATE})`
     gate.release()
     t.equal(await early, 0, 'the call before the commit')
@@ -209,7 +209,7 @@ test('A commit while the snapshot is asked for is visible to later calls', async
   const instance = start(t, ROOMY, connect(t, 4), connect(t, 1, server.url('postgres', proxy.port)))
   t.equal(await instance.value('a'), 0)
   // Opens the connection.
-  await instance.currentSnapshot()
+  await instance.currentState()
   const { arrived, release } = proxy.hold()
   const early = instance.value('a')
   await arrived
