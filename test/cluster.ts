@@ -106,7 +106,7 @@ export class Cluster {
 
   /** What the server has logged so far. */
   log () {
-    return readFile(join(this.#home, 'log'), 'utf8')
+    return readFile(join(this.home, 'log'), 'utf8')
   }
 
   /** Promotes a standby. */

@@ -12,6 +12,7 @@ import { overloadFaults } from './overload.ts'
 import { patroniFaults } from './patroni.ts'
 import { pgbackrestFaults } from './pgbackrest.ts'
 import { processFaults } from './process.ts'
+import { replicaFaults } from './replicas.ts'
 import { type Row, showHeader, showRow } from './report.ts'
 import { Scope } from '../scope.ts'
 
@@ -48,7 +49,8 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
   const faults = [
-    databaseFaults, failOverFaults, processFaults, overloadFaults, instanceFaults, patroniFaults, pgbackrestFaults,
+    databaseFaults, failOverFaults, replicaFaults, processFaults, overloadFaults, instanceFaults, patroniFaults,
+    pgbackrestFaults,
   ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()
