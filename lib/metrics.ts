@@ -39,7 +39,7 @@ export async function createMetrics ({ version, pool, hashing, cache, replicas }
   counter('database_queries_late_total', 'Queries and transactions past DATABASE_TIMEOUT', () => pool.load.late)
 
   if (replicas) {
-    gauge('database_replicas_available', 'Replicas that are in use', replicas.available)
+    gauge('database_replicas_available', 'Replicas that are in use', replicas.available, 'min')
     counter('database_replica_reads_total', 'Reads on replicas', () => replicas.counts.reads)
     counter('database_replica_fallbacks_total', 'Reads that the primary answered instead of a replica',
       () => replicas.counts.fallbacks)
@@ -75,8 +75,8 @@ export async function createMetrics ({ version, pool, hashing, cache, replicas }
       times.observe({ method, route, status }, seconds),
   }
 
-  function gauge (name: string, help: string, read: () => number) {
-    return new Gauge({ name, help, registers, collect () { this.set(read()) } })
+  function gauge (name: string, help: string, read: () => number, aggregator: 'sum' | 'min' = 'sum') {
+    return new Gauge({ name, help, registers, aggregator, collect () { this.set(read()) } })
   }
 
   function counter (name: string, help: string, read: () => number) {

@@ -103,7 +103,6 @@ export class Primary implements Service {
     const { WORKERS: count } = config
     const shares = Array.from({ length: count }, (_share, index): Share => ({ index, count }))
     await Promise.all(shares.map(share => this.#fork(config, share).started))
-    if (this.#stopping.signal.aborted) return
     this.#log.info(`All ${count} workers are ready`)
     for (const share of shares) this.#keep(config, share)
   }
