@@ -1,0 +1,200 @@
+// Podman with images, containers and networks of its own, apart from those of this machine. No registry is needed: the
+// base images are made of Debian's and npm's packages, and kept in the temporary folder for the next run.
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+
+import type { Test } from 'tap'
+
+const exec = promisify(execFile)
+
+const PROGRAMS = ['podman', 'runc', 'podman-compose', 'debootstrap']
+
+/** Base images and the engine's state. */
+const CACHE = join(tmpdir(), 'community-platform-container')
+
+/** The folder with what makes the base images. */
+const IMAGES = 'test/container/images'
+
+const NODE_IMAGE = 'docker.io/library/node:24-slim'
+const POSTGRES_IMAGE = 'docker.io/library/postgres:18'
+
+/** The file system of containers, on which none of its kind can be mounted. */
+const OVERLAYFS = 0x794c7630
+
+/** What compose.yaml needs: what the image is built of (see .dockerignore), and itself. */
+const CONTEXT = [
+  '.dockerignore', '.npmrc', 'Dockerfile', 'bin', 'compose.yaml', 'lib', 'migrations', 'package-lock.json',
+  'package.json', 'patches', 'plugins', 'routes', 'tsconfig.json',
+]
+
+/** How a program ended, and what it wrote. */
+export interface Result {
+  code: number | null
+  output: string
+}
+
+export interface Engine {
+  /** A copy of compose.yaml and all that it needs, gone when the test ends. */
+  context: string
+  /** Options of `podman build` that let its `npm ci` reach the registry as npm does on this machine. */
+  buildOptions: string[]
+  /** Runs podman to its end. */
+  podman (...args: string[]): Promise<Result>
+  /** Runs podman and returns what it wrote. Throws when it fails. */
+  succeed (...args: string[]): Promise<string>
+  /** Runs podman-compose in the context. */
+  compose (...args: string[]): Promise<Result>
+}
+
+/** The engine with both base images. Everything that is made with it is removed when the test ends. */
+export async function startEngine (t: Test): Promise<Engine> {
+  const missing = await missingPrograms()
+  if (missing.length > 0) t.bailout(`${missing.join(', ')} missing: sudo apt-get install ${PROGRAMS.join(' ')}`)
+  if (process.getuid!() !== 0) t.bailout('debootstrap needs root: sudo npm run test:container')
+
+  await mkdir(CACHE, { recursive: true, mode: 0o700 })
+  // What a run that was killed has left.
+  for (const name of await readdir(CACHE)) {
+    if (name.startsWith('run-')) await rm(join(CACHE, name), { recursive: true, force: true })
+  }
+  const folder = await mkdtemp(join(CACHE, 'run-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const environment = { ...process.env, ...await configure() }
+
+  async function run (program: string, args: string[], cwd?: string): Promise<Result> {
+    const child = spawn(program, args, { env: environment, stdio: ['ignore', 'pipe', 'pipe'], cwd })
+    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+    return { code, output: stdout + stderr }
+  }
+  const podman = (...args: string[]) => run('podman', args)
+  const succeed = async (...args: string[]) => {
+    const { code, output } = await podman(...args)
+    if (code !== 0) throw new Error(`podman ${args.join(' ')}: exit code ${code}\n${output}`)
+    return output.trim()
+  }
+
+  // Last, when containers, their pods and networks are gone; what a run that was killed has left goes, too.
+  const clean = async () => {
+    await podman('pod', 'rm', '--all', '--force')
+    await podman('rm', '--all', '--force', '--time', '0', '--volumes')
+    await podman('volume', 'prune', '--force')
+    await podman('network', 'prune', '--force')
+    await podman('rmi', '--force', 'community-platform')
+    await podman('image', 'prune', '--force')
+  }
+  await clean()
+  t.teardown(clean)
+  await makeBaseImages({ podman, succeed }, t, folder)
+
+  const context = join(folder, 'community-platform')
+  await mkdir(context)
+  for (const path of CONTEXT) await cp(path, join(context, path), { recursive: true })
+  const buildOptions = ['--format', 'docker', '--network', 'host', ...await npmOptions(folder)]
+  return { context, buildOptions, podman, succeed, compose: (...args) => run('podman-compose', args, context) }
+}
+
+async function missingPrograms () {
+  const found = await Promise.all(PROGRAMS.map(program =>
+    exec('sh', ['-c', 'command -v "$0"', program]).then(() => true, () => false)))
+  return PROGRAMS.filter((_program, index) => !found[index])
+}
+
+/** Writes the configuration of the engine. Returns the environment that has podman read it. */
+async function configure () {
+  const { type } = await statfs(CACHE)
+  const CONTAINERS_CONF = join(CACHE, 'containers.conf')
+  const CONTAINERS_STORAGE_CONF = join(CACHE, 'storage.conf')
+  // The default limits are higher than some machines allow.
+  await writeFile(CONTAINERS_CONF, `
+    [engine]
+    runtime = "runc"
+    cgroup_manager = "cgroupfs"
+    events_logger = "file"
+    [containers]
+    default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
+    [network]
+    network_config_dir = "${join(CACHE, 'networks')}"
+  `)
+  await writeFile(CONTAINERS_STORAGE_CONF, `
+    [storage]
+    driver = "${type === OVERLAYFS ? 'vfs' : 'overlay'}"
+    graphroot = "${join(CACHE, 'storage')}"
+    runroot = "${join(CACHE, 'state')}"
+  `)
+  return { CONTAINERS_CONF, CONTAINERS_STORAGE_CONF }
+}
+
+/** Makes the base images that are not there from an earlier run. */
+async function makeBaseImages ({ podman, succeed }: Pick<Engine, 'podman' | 'succeed'>, t: Test, folder: string) {
+  const isThere = async (image: string) => (await podman('image', 'exists', image)).code === 0
+  const build = async (image: string, file: string, context: string) => {
+    t.comment(`makes ${image}`)
+    await succeed(
+      'build', '--format', 'docker', '--network', 'host', '--tag', image, '--file', join(IMAGES, file), context
+    )
+  }
+  if (!await isThere('localhost/debian')) {
+    t.comment('makes localhost/debian')
+    const root = join(folder, 'debian')
+    await exec('debootstrap', ['--variant=minbase', '--include=ca-certificates', 'bookworm', root])
+    await exec('tar', ['--directory', root, '--create', '--file', `${root}.tar`, '.'])
+    await succeed('import', `${root}.tar`, 'localhost/debian')
+    await Promise.all([root, `${root}.tar`].map(path => rm(path, { recursive: true })))
+  }
+  if (!await isThere(NODE_IMAGE)) {
+    const context = join(folder, 'node-image')
+    for (const [name, spec] of [['node', `node-linux-${process.arch}@24`], ['npm', 'npm@11']] as const) {
+      await mkdir(join(context, name), { recursive: true })
+      const { stdout } = await exec('npm', ['pack', '--silent', '--pack-destination', context, spec])
+      const file = join(context, stdout.trim())
+      await exec('tar', ['--directory', join(context, name), '--strip-components=1', '--extract', '--file', file])
+    }
+    await build(NODE_IMAGE, 'node.Dockerfile', context)
+  }
+  if (!await isThere(POSTGRES_IMAGE)) await build(POSTGRES_IMAGE, 'postgres.Dockerfile', IMAGES)
+}
+
+/** Mounts npm's configuration and the certificates that it trusts while an image is built; the image has neither. */
+async function npmOptions (folder: string) {
+  const get = async (key: string) => (await exec('npm', ['config', 'get', key], { cwd: tmpdir() })).stdout.trim()
+  const files = await Promise.all(['globalconfig', 'userconfig'].map(get))
+  const contents = await Promise.all(files.map(file => readFile(file, 'utf8').catch(() => '')))
+  const certificates = [await get('cafile'), process.env.NODE_EXTRA_CA_CERTS].find(file => file && file !== 'null')
+  const path = join(folder, 'npmrc')
+  const options = ['--volume', `${path}:/root/.npmrc:ro`]
+  if (certificates) {
+    await copyFile(certificates, join(folder, 'certificates'))
+    contents.push('cafile=/tmp/certificates')
+    options.push('--volume', `${join(folder, 'certificates')}:/tmp/certificates:ro`)
+  }
+  await writeFile(path, contents.join('\n'), { mode: 0o600 })
+  return options
+}
+
+/** Waits until a check holds. Throws when it takes more than a minute. */
+export async function until (check: () => Promise<boolean>) {
+  const deadline = performance.now() + 60_000
+  while (!await check()) {
+    if (performance.now() > deadline) throw new Error('Not within a minute')
+    await sleep(200)
+  }
+}
+
+/** The status of a response, 0 without one. */
+export const statusOf = (url: string, init?: RequestInit) =>
+  fetch(url, { ...init, signal: AbortSignal.timeout(5000) }).then(({ status }) => status, () => 0)
+
+/** Registers somebody. Returns the status of the response. */
+export const register = (origin: string) => statusOf(`${origin}/auth/register`, {
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({
+    email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace',
+  }),
+})
