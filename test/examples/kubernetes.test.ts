@@ -1,0 +1,137 @@
+import { readdir, readFile } from 'node:fs/promises'
+
+import t from 'tap'
+import ts from 'typescript'
+import { parseAllDocuments } from 'yaml'
+
+import { variables } from '#lib/config.js'
+import { shutdownTimeouts } from '#lib/shutdown-timeouts.js'
+import { testConfig } from '../helper.ts'
+
+const FOLDER = 'examples/kubernetes'
+const DEFAULT_MAX_CONNECTIONS = 100
+
+interface Manifest {
+  apiVersion: string
+  kind: string
+  metadata: { name: string }
+  spec: any
+}
+
+const manifests: Manifest[] = []
+for (const name of await readdir(FOLDER)) {
+  const documents = parseAllDocuments(await readFile(`${FOLDER}/${name}`, 'utf8'), { version: '1.1' })
+  for (const document of documents) manifests.push(document.toJS())
+}
+const specOf = (kind: string) => manifests.find(manifest => manifest.kind === kind)?.spec
+const deployment = specOf('Deployment')
+const pods = [deployment, specOf('Job')].map(({ template }) => template.spec)
+
+/**
+ * What is wrong with each manifest by the types of kubernetes-types, which are made of the API's own schemas. All are
+ * compiled together, a file each, because most of the time goes into the types.
+ */
+function check (manifests: Manifest[]) {
+  const files = new Map(manifests.map((manifest, index) => [`manifest-${index}.ts`, `
+    const manifest: import('kubernetes-types/${manifest.apiVersion.replace(/^v1$/, 'core/v1')}').${manifest.kind} =
+      ${JSON.stringify(manifest)}
+    export default manifest
+  `]))
+  const options: ts.CompilerOptions = {
+    strict: true,
+    noEmit: true,
+    skipLibCheck: true,
+    types: [],
+    lib: ['lib.es5.d.ts'],
+    module: ts.ModuleKind.ESNext,
+    moduleResolution: ts.ModuleResolutionKind.Bundler,
+  }
+  const host = ts.createCompilerHost(options)
+  const { getSourceFile, fileExists } = host
+  host.fileExists = path => files.has(path) || fileExists(path)
+  host.getSourceFile = (path, version, ...rest) => {
+    const source = files.get(path)
+    return source === undefined ? getSourceFile(path, version, ...rest) : ts.createSourceFile(path, source, version)
+  }
+  const program = ts.createProgram([...files.keys()], options, host)
+  return [...files.keys()].map(file => ts.getPreEmitDiagnostics(program, program.getSourceFile(file))
+    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')).join('\n'))
+}
+
+/** A quantity of Kubernetes as a number. */
+function quantity (text: string) {
+  const [, number, unit = ''] = /^(\d+)(m|Ki|Mi|Gi)?$/.exec(text)!
+  return Number(number) * ({ m: 0.001, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 }[unit] ?? 1)
+}
+
+t.test('The manifests are what the API of Kubernetes takes', async t => {
+  t.strictSame(manifests.map(({ kind }) => kind).sort(), [
+    'Deployment', 'HorizontalPodAutoscaler', 'Job', 'PodDisruptionBudget', 'Service',
+  ])
+  const budget = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name: 'wrong' }, spec: {} }
+  const wrong = [
+    { ...budget, spec: { maxUnavailabel: 1 } },
+    { ...budget, spec: { maxUnavailable: true } },
+    { ...budget, kind: 'PodDisruption' },
+    { ...budget, apiVersion: 'apps/v1', kind: 'Deployment', spec: { selector: {} } },
+  ]
+  const found = check([...manifests, budget, ...wrong])
+  t.strictSame(found.splice(0, manifests.length + 1), Array(manifests.length + 1).fill(''))
+  t.match(found, [/maxUnavailabel.* does not exist/, /'true' is not assignable/, /no exported member/, /'template'/])
+})
+
+t.test('They set variables that exist, to valid values, and secrets by files that are mounted', async t => {
+  for (const { containers: [{ env, volumeMounts }], volumes } of pods) {
+    for (const { name, value } of env as { name: string, value: string }[]) {
+      t.hasProp(variables.properties, name.replace(/_FILE$/, ''))
+      if (name.endsWith('_FILE')) t.ok(value.startsWith(`${volumeMounts[0].mountPath}/`), name)
+      else t.doesNotThrow(() => testConfig({ [name]: value }), name)
+    }
+    t.equal(volumes[0].name, volumeMounts[0].name)
+  }
+})
+
+t.test('Pods have the time that a stop may take, and probes the time that the database has', async t => {
+  const [{ containers: [{ env, startupProbe, readinessProbe }], terminationGracePeriodSeconds }] = pods
+  const settings: { name: string, value: string }[] = env
+  const config = testConfig({ STOP_DELAY: settings.find(({ name }) => name === 'STOP_DELAY')!.value })
+  const { total } = shutdownTimeouts(config)
+  t.ok(terminationGracePeriodSeconds > total)
+  t.match(await readFile(`${FOLDER}/service.yaml`, 'utf8'), `is ${total} seconds`)
+  for (const probe of [startupProbe, readinessProbe]) t.ok(probe.timeoutSeconds > config.DATABASE_TIMEOUT)
+})
+
+t.test('A rolling update takes no pod away before another one is ready', async t => {
+  t.strictSame(deployment.strategy.rollingUpdate, { maxUnavailable: 0, maxSurge: 1 })
+  const { minReplicas, maxReplicas, scaleTargetRef } = specOf('HorizontalPodAutoscaler')
+  t.equal(scaleTargetRef.name, manifests.find(({ kind }) => kind === 'Deployment')?.metadata.name)
+  t.ok(minReplicas > specOf('PodDisruptionBudget').maxUnavailable)
+  const connections = (maxReplicas + 1) * (testConfig({}).DATABASE_POOL_SIZE + 1)
+  t.ok(connections < DEFAULT_MAX_CONNECTIONS)
+  t.match(await readFile(`${FOLDER}/service.yaml`, 'utf8'), `take ${connections}.`)
+})
+
+t.test('Whatever selects the pods selects them by their labels', async t => {
+  const { selector, template: { metadata: { labels } } } = deployment
+  t.strictSame(selector.matchLabels, labels)
+  t.strictSame(specOf('Service').selector, labels)
+  t.strictSame(specOf('PodDisruptionBudget').selector.matchLabels, labels)
+  t.notSame(specOf('Job').template.metadata.labels, labels)
+  const [{ containers: [{ ports, startupProbe, readinessProbe, livenessProbe }] }] = pods
+  for (const { httpGet } of [startupProbe, readinessProbe, livenessProbe]) t.equal(httpGet.port, ports[0].name)
+  t.equal(specOf('Service').ports[0].targetPort, ports[0].name)
+})
+
+t.test('Pods have no rights that the service does not need', async t => {
+  for (const { securityContext, containers: [container], ...pod } of pods) {
+    t.match(securityContext, { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } })
+    t.match(container.securityContext, {
+      allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] },
+    })
+    t.equal(pod.automountServiceAccountToken, false)
+    t.equal(pod.volumes[0].secret.defaultMode, 0o440)
+    const { requests, limits } = container.resources
+    t.ok(quantity(requests.cpu) > 0)
+    t.ok(quantity(requests.memory) < quantity(limits.memory))
+  }
+})
