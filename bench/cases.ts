@@ -6,6 +6,7 @@ import type { Case } from './measure.ts'
 export const HTTP = 'node:http'
 export const PROFILE = 'node:http + token + postgres.js'
 export const PGBENCH = 'pgbench'
+export const UNTRACED = 'service without tracing'
 export const ARGON2 = { 2: 'argon2, 2 at once', 4: 'argon2, 4 at once' }
 export const EXPRESS = 'Express + Prisma'
 export const FASTIFY = 'Fastify + pg'
@@ -125,3 +126,6 @@ export const CASES: Case[] = [
   LOGIN,
   ...[EVENTS, ME, REGISTER, LOGIN].map(withWorkers),
 ]
+
+/** With tracing on, compared with the service itself without. */
+export const TRACED = [EVENTS, ME].map(({ name, prepare }): Case => ({ name: `${name}, traced`, prepare }))

@@ -126,11 +126,11 @@ export async function createFixture ({ url }: Postgres, name: string, amounts: A
 }
 
 /** Starts the service as operators do: `npm start` with NODE_ENV=production and otherwise the defaults. */
-export function startService ({ databaseUrl, directory }: Fixture, name = SERVICE) {
+export function startService ({ databaseUrl, directory }: Fixture, name = SERVICE, env: NodeJS.Dict<string> = {}) {
   return startServer({
     name,
     command: ['npm', 'start'],
-    env: { DATABASE_URL: databaseUrl, JWT_SECRET, ...VARIABLES[name] },
+    env: { DATABASE_URL: databaseUrl, JWT_SECRET, ...VARIABLES[name], ...env },
     directory,
     path: '/readyz',
   })

@@ -9,7 +9,7 @@ import { startPostgres } from './fixture.ts'
 import { atEnd, cleanUp, compiled, interrupted, ROOT, run, source } from './programs.ts'
 import { writeReport } from './report.ts'
 import { Results } from './results.ts'
-import { measureCases, measureGrowth, measureLarge } from './scenarios.ts'
+import { measureCases, measureGrowth, measureLarge, measureTracing } from './scenarios.ts'
 import { judgeSoak, soak } from './soak.ts'
 
 const USAGE = `Usage: npm run bench [-- OPTION …]
@@ -78,6 +78,7 @@ async function benchmark ({ only, quick, soak: isSoak, minutes }: ReturnType<typ
     await soak(context, minutes)
   } else {
     await measureCases(context)
+    await measureTracing(context)
     await measureGrowth(context)
     await measureLarge(context)
     const isComplete = !quick && only.test('')

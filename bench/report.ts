@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 
-import { ARGON2, CASES, EXPRESS, FASTIFY, HTTP, PGBENCH, PROFILE } from './cases.ts'
+import { ARGON2, CASES, EXPRESS, FASTIFY, HTTP, PGBENCH, PROFILE, TRACED, UNTRACED } from './cases.ts'
 import { drawChart } from './chart.ts'
 import { SERVICE, SERVICE_WARN, SERVICE_WORKERS } from './fixture.ts'
 import { figure, type Results, type Verdict } from './results.ts'
@@ -10,7 +10,7 @@ import { figure, type Results, type Verdict } from './results.ts'
 const SERIES = {
   Service: [SERVICE],
   'Service, LOG_LEVEL=warn': [SERVICE_WARN],
-  Baseline: [HTTP, PROFILE, PGBENCH, ...Object.values(ARGON2)],
+  Baseline: [HTTP, PROFILE, PGBENCH, ...Object.values(ARGON2), UNTRACED],
   [FASTIFY]: [FASTIFY],
   [EXPRESS]: [EXPRESS],
   'Service, WORKERS=2': [SERVICE_WORKERS],
@@ -26,7 +26,7 @@ export async function writeReport (results: Results, folder: string, millisecond
   const machine = `${cpu}, ${Math.round(os.totalmem() / 2 ** 30)} GiB; ${system}, Linux ${os.release()}; ` +
     `Node.js ${process.versions.node}, PostgreSQL ${postgres}`
 
-  const rates = CASES.map(({ name }) => ({
+  const rates = [...CASES, ...TRACED].map(({ name }) => ({
     name,
     rates: Object.values(SERIES).map(of => {
       const found = of.flatMap(of => results.find(name, of)?.rate ?? [])

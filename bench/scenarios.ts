@@ -1,9 +1,12 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { percentile } from '../test/statistics.ts'
 import { installAlternatives, startAlternatives } from './alternatives.ts'
 import { startBaseline } from './baselines.ts'
-import { CASES, EVENTS, LIKE, LOGIN, REGISTER } from './cases.ts'
+import { CASES, EVENTS, LIKE, LOGIN, REGISTER, TRACED, UNTRACED } from './cases.ts'
 import { checkCounts, checkLists, checkRegistrations } from './checks.ts'
 import {
   type Amounts, amountsOf, createFixture, type Fixture, type Postgres, prepareCommits, SERVICE, SERVICE_WARN,
@@ -92,6 +95,27 @@ export async function memoryAtRest (fixture: Fixture, service: Server) {
   await settle(fixture, service)
   await sleep(20_000, undefined, { signal: interrupted })
   return (await residentMemory(service)).now
+}
+
+/** The service that exports every request and statement, and one that does not, in turns. */
+export async function measureTracing ({ results, postgres, directory, quick, only }: Context) {
+  const cases = TRACED.filter(({ name }) => only.test(name))
+  if (cases.length === 0) return
+  const fixture = await createFixture(postgres, 'traced', amountsOf(quick).main, directory)
+  const collector = createServer((request, response) => request.resume().on('end', () => response.end('{}')))
+  await once(collector.listen(0, '127.0.0.1'), 'listening')
+  const OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${(collector.address() as AddressInfo).port}`
+  const services = await Promise.all([
+    startService(fixture, SERVICE, { OTEL_EXPORTER_OTLP_ENDPOINT }), startService(fixture, UNTRACED),
+  ])
+  for (const operation of cases) {
+    const contenders = services.map(server => ({ run: () => measure(results, fixture, server, operation) }))
+    await compare(results, contenders, quick ? TURNS.quick : TURNS.shown)
+  }
+  await Promise.all(services.map(({ stop }) => stop()))
+  collector.closeAllConnections()
+  collector.close()
+  await fixture.drop()
 }
 
 /** Runs `use` with a service on a new database, which is dropped afterwards. */

@@ -41,6 +41,9 @@ export const variables = Type.Object({
   METRICS_TOKEN: Type.Optional(Type.String({
     pattern: '^[\\w.~+/-]{16,}=*$', description: 'a secret of at least 16 letters, digits and -._~+/',
   })),
+  OTEL_EXPORTER_OTLP_ENDPOINT: Type.Optional(Type.String({
+    format: 'web', description: 'the http or https address of an OpenTelemetry collector',
+  })),
   API_DOCS: Type.Boolean({ default: true, description: 'true or false' }),
 
   MAX_REQUESTS: Type.Integer({

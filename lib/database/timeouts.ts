@@ -10,6 +10,12 @@ import { TimeoutError, withTimeout } from '../timeout.ts'
  */
 export const databaseTime = new AsyncLocalStorage<{ total: number }>()
 
+/** Ends the span of a statement: its text with placeholders, unless it was never sent, and its error if it failed. */
+export type EndStatement = (text: string | undefined, error?: unknown) => void
+
+/** Starts the span of a statement that is run now, if it gets one. Set while tracing is on, see lib/tracing.ts. */
+export const statementTracing: { start?: () => EndStatement | undefined } = {}
+
 /** What a pool is asked for: queries and transactions without a result yet, with one, and those that were late. */
 export interface PoolStats {
   pending: number
@@ -50,32 +56,58 @@ type Work = (sql: TransactionSql) => Promise<unknown>
 type LimitedQuery = PendingQuery<Row[]> & {
   /** Null until the query is sent. */
   state: object | null
+  statement: { string: string } | null
   reject (error: Error): void
 }
 
-/** A query is run when somebody waits for it; a fragment of another never is. */
 function limitQuery (query: LimitedQuery, seconds: number, load: PoolStats) {
+  return observe(query, () => {
+    const timer = setTimeout(() => {
+      load.late++
+      query.reject(new TimeoutError(seconds))
+      // One that was sent has the server's own limit. Were it cancelled behind another one on its connection, the
+      // next one would get its result.
+      if (!query.state) query.cancel()
+    }, seconds * 1000)
+    const end = track(load)
+    return () => {
+      clearTimeout(timer)
+      end()
+    }
+  })
+}
+
+/**
+ * Has `begin` called when a query is run, and what that returns when it has ended. A query is run when somebody waits
+ * for it; a fragment of another never is.
+ */
+function observe (query: LimitedQuery, begin?: () => () => void) {
   const then = query.then.bind(query) as typeof query.then
-  let timer: NodeJS.Timeout | undefined
+  let isRunning = false
   query.then = ((...handlers: Parameters<typeof then>) => {
-    if (!timer) {
-      timer = setTimeout(() => {
-        load.late++
-        query.reject(new TimeoutError(seconds))
-        // One that was sent has the server's own limit. Were it cancelled behind another one on its connection, the
-        // next one would get its result.
-        if (!query.state) query.cancel()
-      }, seconds * 1000)
-      const end = track(load)
-      const stop = () => {
-        clearTimeout(timer)
-        end()
+    if (!isRunning) {
+      isRunning = true
+      const end = begin?.()
+      const endSpan = statementTracing.start?.()
+      const stop = (error?: unknown) => {
+        end?.()
+        endSpan?.(query.statement?.string, error)
       }
-      then(stop, stop)
+      then(() => stop(), stop)
     }
     return then(...handlers)
   }) as typeof then
   return query
+}
+
+/** Has the statements of a transaction traced. */
+function traceStatements (sql: TransactionSql) {
+  return new Proxy(sql, {
+    apply (target, self, args) {
+      const query: unknown = Reflect.apply(target, self, args)
+      return query instanceof Promise ? observe(query as LimitedQuery) : query
+    },
+  })
 }
 
 async function limitTransaction (sql: Sql, options: string, work: Work, seconds: number, load: PoolStats) {
@@ -84,7 +116,7 @@ async function limitTransaction (sql: Sql, options: string, work: Work, seconds:
   const transaction = sql.begin(options, sql => {
     // It got a connection after its caller had stopped waiting.
     if (late) throw late
-    return work(sql)
+    return work(statementTracing.start ? traceStatements(sql) : sql)
   })
   try {
     return await withTimeout(transaction, seconds, error => {

@@ -6,7 +6,7 @@ import {
 } from 'pino'
 import pretty from 'pino-pretty'
 
-import { traceOf } from './tracing.ts'
+import { type RawRequest, traceOf } from './tracing.ts'
 
 const SECRETS = ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', '["set-cookie"]']
 
@@ -68,8 +68,7 @@ export function logOptions (logger: Logger) {
   return {
     loggerInstance: logger as FastifyBaseLogger,
     logController: new CompletedRequests(logger),
-    childLoggerFactory: (_logger, bindings, options, { headers }) =>
-      new RequestLogger(logger, { ...bindings, ...traceOf(headers.traceparent) }, options),
+    childLoggerFactory: (_logger, bindings, options, request) => new RequestLogger(logger, request, bindings, options),
   } satisfies FastifyServerOptions
 }
 
@@ -79,7 +78,13 @@ const LEVELS_OF_REQUESTS = new Set(['info', 'debug', 'trace'])
 /** A segment of a path that may be a secret, such as the token of a calendar; ids are shorter. */
 const SECRET_SEGMENT = /[\w%~-]{43,}/g
 
-/** Logs each request once, when it is done. Its path is without the query, which may carry the code of a sign-in. */
+/** The path of a URL, without what may be secret: the query, which may carry the code of a sign-in, and tokens. */
+export function pathOf (url: string) {
+  const query = url.indexOf('?')
+  return (query < 0 ? url : url.slice(0, query)).replace(SECRET_SEGMENT, '[redacted]')
+}
+
+/** Logs each request once, when it is done. */
 class CompletedRequests extends LogController {
   readonly #log: Logger
 
@@ -92,16 +97,15 @@ class CompletedRequests extends LogController {
   override incomingRequest () {}
 
   override requestCompleted (error: Error | null | undefined, request: FastifyRequest, reply: FastifyReply) {
-    const { id, method, url, headers, log } = request
+    const { id, method, url, raw, log } = request
     if (!LEVELS_OF_REQUESTS.has(log.level)) return
-    const query = url.indexOf('?')
     const line = {
       reqId: id,
       method,
-      path: (query < 0 ? url : url.slice(0, query)).replace(SECRET_SEGMENT, '[redacted]'),
+      path: pathOf(url),
       status: reply.statusCode,
       responseTime: Math.round(reply.elapsedTime * 1000) / 1000,
-      ...traceOf(headers.traceparent),
+      ...traceOf(raw),
     }
     if (error) log.error({ err: error, ...line }, 'request errored')
     else this.#log.info(line, 'request completed')
@@ -112,19 +116,21 @@ class CompletedRequests extends LogController {
 class RequestLogger implements FastifyBaseLogger {
   readonly level: LevelWithSilent
   readonly #parent: Logger
+  readonly #request: RawRequest
   readonly #bindings: Bindings
   readonly #options: ChildLoggerOptions
   #child: Logger | undefined
 
-  constructor (parent: Logger, bindings: Bindings, options: ChildLoggerOptions) {
+  constructor (parent: Logger, request: RawRequest, bindings: Bindings, options: ChildLoggerOptions) {
     this.level = (options.level ?? parent.level) as LevelWithSilent
     this.#parent = parent
+    this.#request = request
     this.#bindings = bindings
     this.#options = options
   }
 
   get #log () {
-    this.#child ??= this.#parent.child(this.#bindings, this.#options)
+    this.#child ??= this.#parent.child({ ...this.#bindings, ...traceOf(this.#request) }, this.#options)
     return this.#child
   }
 
