@@ -103,7 +103,7 @@ t.test('compose.yaml starts PostgreSQL, migrates it and serves', async t => {
   await until(async () => (await podman('healthcheck', 'run', name('postgres'))).code === 0)
   await run('up', '--detach', 'migrate')
   const code = await succeed('wait', name('migrate'))
-  t.equal(code, '0', 'it migrates', { output: await succeed('logs', name('migrate')) })
+  t.equal(code, '0', 'it migrates', await podman('logs', name('migrate')))
   await run('up', '--detach', 'service')
 
   const origin = `http://127.0.0.1:${port}`

@@ -33,9 +33,10 @@ const CONTEXT = [
   'package.json', 'patches', 'plugins', 'routes', 'tsconfig.json',
 ]
 
-/** How a program ended, and what it wrote. */
+/** How a program ended, and what it wrote; `output` has all of it. */
 export interface Result {
   code: number | null
+  stdout: string
   output: string
 }
 
@@ -46,7 +47,7 @@ export interface Engine {
   buildOptions: string[]
   /** Runs podman to its end. */
   podman (...args: string[]): Promise<Result>
-  /** Runs podman and returns what it wrote. Throws when it fails. */
+  /** Runs podman and returns its output. Throws when it fails. */
   succeed (...args: string[]): Promise<string>
   /** Runs podman-compose in the context. */
   compose (...args: string[]): Promise<Result>
@@ -70,13 +71,13 @@ export async function startEngine (t: Test): Promise<Engine> {
   async function run (program: string, args: string[], cwd?: string): Promise<Result> {
     const child = spawn(program, args, { env: environment, stdio: ['ignore', 'pipe', 'pipe'], cwd })
     const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-    return { code, output: stdout + stderr }
+    return { code, stdout, output: stdout + stderr }
   }
   const podman = (...args: string[]) => run('podman', args)
   const succeed = async (...args: string[]) => {
-    const { code, output } = await podman(...args)
+    const { code, stdout, output } = await podman(...args)
     if (code !== 0) throw new Error(`podman ${args.join(' ')}: exit code ${code}\n${output}`)
-    return output.trim()
+    return stdout.trim()
   }
 
   // Last, when containers, their pods and networks are gone; what a run that was killed has left goes, too.
@@ -157,7 +158,8 @@ async function makeBaseImages ({ podman, succeed }: Pick<Engine, 'podman' | 'suc
     }
     await build(NODE_IMAGE, 'node.Dockerfile', context)
   }
-  if (!await isThere(POSTGRES_IMAGE)) await build(POSTGRES_IMAGE, 'postgres.Dockerfile', IMAGES)
+  // Its layers are cached.
+  await build(POSTGRES_IMAGE, 'postgres.Dockerfile', IMAGES)
 }
 
 /** Mounts npm's configuration and the certificates that it trusts while an image is built; the image has neither. */
