@@ -118,7 +118,10 @@ export class Cluster {
   async standby (t: Teardown, parent?: string) {
     const standby = await Cluster.#make(t, parent, this.#bin)
     await run('cp', ['-a', this.data, standby.data])
-    await standby.configure(`primary_conninfo = 'host=127.0.0.1 port=${this.port} user=postgres'\n`)
+    await standby.configure(`
+      primary_conninfo = 'host=127.0.0.1 port=${this.port} user=postgres'
+      wal_retrieve_retry_interval = '100ms'
+    `)
     await writeFile(join(standby.data, 'standby.signal'), '')
     return standby
   }

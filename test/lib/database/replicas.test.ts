@@ -32,6 +32,8 @@ async function startStandbys (t: Test, count: number, of = primary) {
   await Promise.all([of, ...standbys].map(server => server.start()))
   // The connections that are kept find out that they are lost.
   for (const sql of [ofPrimary, sqlOfTest()]) while (!await sql`SELECT`.then(() => true, () => false));
+  const streaming = () => ofPrimary`SELECT FROM pg_stat_replication WHERE state = 'streaming'`
+  while ((await streaming()).length < count) await sleep(20)
   return Promise.all(standbys.map(async server => ({ server, sql: open(t, server.url()) })))
 }
 
@@ -42,7 +44,7 @@ function sqlOfTest () {
 /** The replicas at these ports, for a service whose primary this is, and what it logs of them. */
 async function use (t: Test, ports: number[], variables: NodeJS.Dict<string> = {}, { database = 'postgres' } = {}) {
   const config = testConfig({
-    DATABASE_URL: primary.url(), DATABASE_POOL_SIZE: '4', DATABASE_TIMEOUT: '10', REPLICA_WAIT: '2000', ...variables,
+    DATABASE_URL: primary.url(), DATABASE_POOL_SIZE: '4', DATABASE_TIMEOUT: '10', REPLICA_WAIT: '4000', ...variables,
   })
   const lines: string[] = []
   const note = (line: unknown) => { lines.push(String(line).replace(/127\.0\.0\.1:\d+\/\w+/, 'HOST')) }
