@@ -135,6 +135,8 @@ async function openPair ({ scope, directory, short }: Setting): Promise<Pair | u
     DATABASE_URL: databaseUrl,
     DATABASE_REPLICA_URL: standby.url('community'),
     DATABASE_TIMEOUT: String(timeout),
+    // Servers, service and load share a machine, on which a standby that keeps up may not run for 100 ms.
+    REPLICA_WAIT: '500',
   })
   const pair = { primary, standby, world, service, timeout }
   for (const end = performance.now() + PATIENCE; !(await linesSince(pair, 0)).at(-1)?.endsWith('is in use');) {
