@@ -23,11 +23,11 @@ async function main () {
 async function work () {
   const primary = new Channel(process)
   try {
-    const { config, share } = await primary.ask<WorkerStart>('start')
+    const { config, share } = await primary.request<WorkerStart>('start')
     limitHashing(share)
     await serve(config, primary)
   } catch (error) {
-    await primary.ask('failed', error instanceof StartupError ? error.message : inspect(error))
+    await primary.request('failed', error instanceof StartupError ? error.message : inspect(error))
     process.exit(1)
   }
 }

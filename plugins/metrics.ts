@@ -20,7 +20,7 @@ export default fp(async app => {
   const pool = { size: DATABASE_POOL_SIZE, load: app.poolStats }
   const { cache, replicas } = app
   const metrics = await createMetrics({ version: VERSION, pool, hashing: hashingLoad, cache, replicas })
-  app.primary?.answer('metrics', metrics.values)
+  app.primary?.handle('metrics', metrics.values)
 
   app.addHook('onResponse', ({ method, routeOptions }, reply, done) => {
     // With and without a slash at its end it is the same operation.
@@ -37,6 +37,6 @@ export default fp(async app => {
     if (!timingSafeEqual(digest(token), expected)) {
       throw new HttpError(401, 'Metrics token required', {}, { 'www-authenticate': 'Bearer' })
     }
-    return reply.type(metrics.contentType).send(await (app.primary?.ask('metrics') ?? metrics.read()))
+    return reply.type(metrics.contentType).send(await (app.primary?.request('metrics') ?? metrics.read()))
   })
 }, { name: 'metrics', dependencies: ['database', 'cache'] })

@@ -31,9 +31,9 @@ export async function send ({ url }: Service, path: string, { method = 'GET', bo
   })
   sent.end(body && JSON.stringify(body))
   const [response] = await once(sent, 'response') as [IncomingMessage]
-  const answer = await text(response)
-  const parsed = answer.startsWith('{') ? JSON.parse(answer) : undefined
-  return { status: response.statusCode!, headers: response.headers, text: answer, body: parsed }
+  const content = await text(response)
+  const parsed = content.startsWith('{') ? JSON.parse(content) : undefined
+  return { status: response.statusCode!, headers: response.headers, text: content, body: parsed }
 }
 
 interface Line {

@@ -7,41 +7,41 @@ interface Peer {
   on (event: 'disconnect', listener: () => void): unknown
 }
 
-type Message = { id: number, question: string, argument?: unknown } | { id: number, answer?: unknown, error?: string }
+type Message = { id: number, method: string, argument?: unknown } | { id: number, result?: unknown, error?: string }
 
 interface Pending {
-  resolve (answer: any): void
+  resolve (result: any): void
   reject (error: Error): void
 }
 
-/** Asks another process of the cluster for something that JSON can carry, and answers what that one asks. */
+/** Requests to another process of the cluster and responses to its own, both as JSON. */
 export class Channel {
   readonly #peer: Peer
-  readonly #answers: Record<string, (argument: any) => unknown>
+  readonly #handlers: Record<string, (argument: any) => unknown>
   readonly #pending = new Map<number, Pending>()
   #lastId = 0
 
-  constructor (peer: Peer, answers: Record<string, (argument: any) => unknown> = {}) {
+  constructor (peer: Peer, handlers: Record<string, (argument: any) => unknown> = {}) {
     this.#peer = peer
-    this.#answers = answers
+    this.#handlers = handlers
     peer.on('message', message => this.#receive(message))
     peer.on('disconnect', () => {
       for (const { reject } of this.#pending.values()) reject(new Error('The other process has ended'))
     })
   }
 
-  /** Answers this question, or throws, from now on. */
-  answer (question: string, answer: (argument: any) => unknown) {
-    this.#answers[question] = answer
+  /** Sets what handles requests for a method: it returns the result, or throws. */
+  handle (method: string, handler: (argument: any) => unknown) {
+    this.#handlers[method] = handler
   }
 
-  /** Asks a question. Rejects when the other process cannot answer, ends, or takes longer than so many seconds. */
-  async ask<T> (question: string, argument?: unknown, seconds = 5): Promise<T> {
+  /** Sends a request. Rejects when the other process fails, ends, or takes longer than so many seconds. */
+  async request<T> (method: string, argument?: unknown, seconds = 5): Promise<T> {
     const id = ++this.#lastId
-    const answered = new Promise<T>((resolve, reject) => { this.#pending.set(id, { resolve, reject }) })
-    this.#send({ id, question, argument })
+    const response = new Promise<T>((resolve, reject) => { this.#pending.set(id, { resolve, reject }) })
+    this.#send({ id, method, argument })
     try {
-      return await withTimeout(answered, seconds)
+      return await withTimeout(response, seconds)
     } finally {
       this.#pending.delete(id)
     }
@@ -49,20 +49,20 @@ export class Channel {
 
   async #receive (message: Message) {
     const { id } = message
-    if ('question' in message) {
+    if ('method' in message) {
       try {
-        this.#send({ id, answer: await this.#answers[message.question]!(message.argument) })
+        this.#send({ id, result: await this.#handlers[message.method]!(message.argument) })
       } catch (error) {
         this.#send({ id, error: (error as Error).message })
       }
     } else if (message.error === undefined) {
-      this.#pending.get(id)?.resolve(message.answer)
+      this.#pending.get(id)?.resolve(message.result)
     } else {
       this.#pending.get(id)?.reject(new Error(message.error))
     }
   }
 
-  /** What cannot be sent, because the other process has ended, gets no answer either. */
+  /** Rejects the request if it cannot be sent, because the other process has ended. */
   #send (message: Message) {
     this.#peer.send!(message, undefined, undefined, error => {
       if (error) this.#pending.get(message.id)?.reject(error)

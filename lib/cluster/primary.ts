@@ -184,12 +184,12 @@ export class Primary implements Service {
     }
   }
 
-  /** Rejects unless all workers serve, and the database answers each of them. */
+  /** Rejects unless all workers serve, and each of them reaches the database. */
   async #assertReady () {
     const serving = this.#running.filter(({ isServing }) => isServing)
     const { WORKERS, DATABASE_TIMEOUT } = this.#config
     if (serving.length < WORKERS) throw new Error(`${serving.length} of ${WORKERS} workers serve`)
-    await Promise.all(serving.map(({ channel }) => channel.ask('ready', undefined, DATABASE_TIMEOUT)))
+    await Promise.all(serving.map(({ channel }) => channel.request('ready', undefined, DATABASE_TIMEOUT)))
   }
 
   /** The metrics of all processes, in the text format of Prometheus. */
@@ -197,7 +197,7 @@ export class Primary implements Service {
     const serving = this.#running.filter(({ isServing }) => isServing)
     // One that is too busy has those of the last time.
     await Promise.allSettled(serving.map(async running => {
-      running.metrics = await running.channel.ask<Values>('metrics', undefined, METRICS_TIMEOUT)
+      running.metrics = await running.channel.request<Values>('metrics', undefined, METRICS_TIMEOUT)
     }))
     const totals = await this.#totals!
     return totals.read(serving.filter(({ isServing }) => isServing).map(({ metrics }) => metrics))

@@ -15,7 +15,7 @@ export interface WalPosition {
   lsn: string
 }
 
-/** Reads on replicas, and reads that the primary had to answer instead. */
+/** Reads on replicas, and reads that fell back to the primary. */
 export interface ReplicaCounts {
   reads: number
   fallbacks: number
@@ -68,8 +68,8 @@ const identity = (sql: Sql) => sql`(
 
 /**
  * Opens a pool for each host of DATABASE_REPLICA_URL. A replica takes part once it is found to be a standby that keeps
- * up with the primary, which `sqlProbe` asks. One that fails is left out until it is found so again; the log tells of
- * both. Throws nothing: without replicas the primary answers.
+ * up with the primary, which `sqlProbe` asks. One that fails is left out until it is found so again; both are in the
+ * log. Throws nothing: without replicas, the primary is read.
  */
 export function createReplicas (
   url: string, sqlProbe: Sql, config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'debug'>, pauses = PAUSES
@@ -89,7 +89,7 @@ export function createReplicas (
         counts.reads++
         return result
       } catch {
-        // The primary answers; an error of the read itself is found there, too.
+        // The primary is read instead; an error of the read itself occurs there, too.
       }
     }
     counts.fallbacks++

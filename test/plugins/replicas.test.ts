@@ -1,4 +1,4 @@
-// The service with a standby that keeps up, lags, dies, and becomes a primary: every answer is right, and none fails.
+// The service with a standby that keeps up, lags, dies, and becomes a primary: every response is right, and none fails.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -64,7 +64,7 @@ async function logged (of: Cluster, run: () => Promise<unknown>) {
   return (await of.log()).slice(length)
 }
 
-/** Writes in many ways; whoever asks next sees it. Throws when somebody does not, or a request fails. */
+/** Writes in many ways. Throws when a later request does not see a write, or fails. */
 async function writeAndRead (admin: Person) {
   const ask = async (path: string, status = 200) => {
     const response = await admin.inject('GET', path)
@@ -139,7 +139,7 @@ t.test('without DATABASE_REPLICA_URL all is as before', async t => {
   t.notMatch(body, 'database_replica')
 })
 
-t.test('a standby that does not keep up costs no answer', async t => {
+t.test('a standby that does not keep up fails no request', async t => {
   const { app, lines } = await start(t, { REPLICA_WAIT: '200' })
   await until(t, app, 1)
   const admin = await person(app, 'ADMIN')

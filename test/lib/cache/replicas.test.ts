@@ -125,7 +125,7 @@ t.test('who shares a read sees what was acknowledged before they asked, not befo
   await onStandby!`SELECT pg_wal_replay_resume()`
 })
 
-t.test('no answer is older than what was acknowledged before it was asked for, whatever the standbys do', async t => {
+t.test('no response is older than what was acknowledged before its request, whatever the standbys do', async t => {
   const NAMES = ['a', 'b', 'c']
   let boundsOf: { [name: string]: Bounds }
 

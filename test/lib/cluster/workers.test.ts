@@ -16,8 +16,8 @@ t.test('Two processes serve on one port, with one log', async t => {
   const service = await startWorkers(t, { ...ADMIN, METRICS_TOKEN, DATABASE_POOL_SIZE: '3' }, { covered: true })
   const workers = await service.workers()
   t.equal(workers.length, 2)
-  const answers = await Promise.all(Array.from({ length: 10 }, () => send(service, '/clubs')))
-  t.strictSame(answers.map(({ status }) => status), Array(10).fill(200))
+  const responses = await Promise.all(Array.from({ length: 10 }, () => send(service, '/clubs')))
+  t.strictSame(responses.map(({ status }) => status), Array(10).fill(200))
   const login = { method: 'POST', body: { email: ADMIN.ADMIN_EMAIL, password: ADMIN.ADMIN_PASSWORD } }
   const { body: { token } } = await send(service, '/auth/login', login)
   const headers = { authorization: `Bearer ${token}` }
@@ -111,8 +111,8 @@ t.test('It is ready when all workers are', async t => {
   t.equal(await sample(service, 'database_pool_connections', agent), 3)
 
   process.kill(other, 'SIGSTOP')
-  t.equal((await send(service, '/readyz', { agent })).status, 503, 'one does not answer')
-  t.equal(await sample(service, 'database_pool_connections', agent), 3, 'it counts as it did when it answered last')
+  t.equal((await send(service, '/readyz', { agent })).status, 503, 'one does not respond')
+  t.equal(await sample(service, 'database_pool_connections', agent), 3, 'it counts as it did in its last response')
   process.kill(other, 'SIGCONT')
   await until(() => ready(service))
 

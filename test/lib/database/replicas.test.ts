@@ -63,7 +63,7 @@ async function use (t: Test, ports: number[], variables: NodeJS.Dict<string> = {
     return row.position
   }
 
-  /** Asks in the way of the cache; the port of the server that answered. */
+  /** Reads in the way of the cache. Returns the port of the server that was read. */
   async function ask (work = async (_sql: Sql) => {}) {
     const read = async (sql: Sql) => {
       await work(sql)
@@ -91,7 +91,7 @@ async function use (t: Test, ports: number[], variables: NodeJS.Dict<string> = {
   }
 }
 
-/** Every write is seen at once, whoever answers: all the ports. */
+/** Checks that every write is seen at once. Returns the ports of all servers that were read. */
 async function write (t: Test, { all }: Awaited<ReturnType<typeof use>>, times: number) {
   const ports = new Set<number>()
   for (let turn = 0; turn < times; turn++) {
@@ -111,7 +111,7 @@ const LAGS = leftOut('it lags by more than 300 ms')
 /** Of a test in which the time is up. */
 const SHORT = { REPLICA_WAIT: '300', DATABASE_TIMEOUT: '4' }
 
-t.test('a standby that keeps up answers, with all that was acknowledged', async t => {
+t.test('a standby that keeps up is read, and has all that was acknowledged', async t => {
   const [standby] = await startStandbys(t, 1)
   const replicas = await use(t, [standby!.server.port])
   t.equal(replicas.available(), 0, 'until it is found to be one')
@@ -121,7 +121,7 @@ t.test('a standby that keeps up answers, with all that was acknowledged', async 
   t.strictSame(replicas.lines, [IN_USE])
   t.strictSame(replicas.counts, { reads: 100, fallbacks: 1 })
 
-  await t.test('without a position the primary answers', async t => {
+  await t.test('without a position the primary is read', async t => {
     const { counts } = replicas
     t.equal(await replicas.read(null, async () => 'replica', async () => 'primary'), 'primary')
     t.strictSame(counts, { reads: 100, fallbacks: 2 })
@@ -311,7 +311,7 @@ t.test('a standby that is away', async t => {
   })
 })
 
-t.test('of several standbys each takes its turn, and those that are there answer', async t => {
+t.test('of several standbys each takes its turn, and those that are there are read', async t => {
   const standbys = await startStandbys(t, 2)
   const ports = standbys.map(({ server }) => server.port)
   const replicas = await use(t, ports)
@@ -326,7 +326,7 @@ t.test('of several standbys each takes its turn, and those that are there answer
   t.strictSame(await write(t, replicas, 10), [second!.server.port])
 })
 
-t.test('a standby that is promoted answers no more', async t => {
+t.test('a standby that is promoted is not read any more', async t => {
   const standbys = await startStandbys(t, 2)
   const [early, late] = standbys
   const replicas = await use(t, [early!.server.port])
@@ -349,11 +349,11 @@ t.test('a standby that is promoted answers no more', async t => {
   })
   t.equal(port, primary.port)
   t.equal(seen.length, 2)
-  t.ok(seen[0]! > seen[1]!, 'what it held after its promotion is not the answer')
+  t.ok(seen[0]! > seen[1]!, 'what it held after its promotion is not the result')
   t.strictSame(others.lines, [IN_USE, leftOut('it is no standby')])
 })
 
-t.test('a standby that went past the place where its new primary branched off answers no more', async t => {
+t.test('a standby that went past the place where its new primary branched off is not read any more', async t => {
   const old = await Cluster.create(t)
   await old.start()
   const onOld = open(t, old.url())
