@@ -44,7 +44,7 @@ async function start (t: Test, variables: NodeJS.Dict<string> = {}, of = standby
   const app = await build(t, {
     DATABASE_URL: server.url('community'),
     DATABASE_REPLICA_URL: of.url('community'),
-    REPLICA_WAIT: '2000',
+    REPLICA_WAIT: '5000',
     METRICS_TOKEN: TOKEN,
     ...variables,
   }, logger)
@@ -140,22 +140,24 @@ t.test('without DATABASE_REPLICA_URL all is as before', async t => {
 })
 
 t.test('a standby that does not keep up fails no request', async t => {
-  const { app, lines } = await start(t, { REPLICA_WAIT: '200' })
+  const { app, lines } = await start(t, { REPLICA_WAIT: '500' })
   await until(t, app, 1)
   const admin = await person(app, 'ADMIN')
   const leftOut = (reason: RegExp) => new RegExp(`^Replica \\S+ is left out: ${reason.source}$`)
 
   await t.test('its replay paused', async t => {
+    lines.length = 0
     await onStandby`SELECT pg_wal_replay_pause()`
     for (let times = 0; times < 3; times++) await writeAndRead(admin)
     await onStandby`SELECT pg_wal_replay_resume()`
     await until(t, app, 1)
-    t.match(lines, [IN_USE, leftOut(/it lags by more than 200 ms/), IN_USE])
+    t.match(lines[0], leftOut(/it lags by more than 500 ms/))
+    t.match(lines.at(-1), IN_USE)
     await writeAndRead(admin)
   })
 
-  await t.test('its replay delayed by a second', async () => {
-    await onStandby`ALTER SYSTEM SET recovery_min_apply_delay = '1s'`
+  await t.test('its replay delayed by two seconds', async () => {
+    await onStandby`ALTER SYSTEM SET recovery_min_apply_delay = '2s'`
     await onStandby`SELECT pg_reload_conf()`
     for (let times = 0; times < 3; times++) await writeAndRead(admin)
     await onStandby`ALTER SYSTEM RESET recovery_min_apply_delay`
@@ -168,7 +170,7 @@ t.test('a standby that does not keep up fails no request', async t => {
     await standby.signal('SIGKILL')
     for (let times = 0; times < 3; times++) await writeAndRead(admin)
     t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200)
-    t.match(lines, [leftOut(/.+/)])
+    t.match(lines[0], leftOut(/.+/))
     t.equal(app.replicas!.available(), 0)
     const late = await start(t)
     t.equal((await inject(late.app, 'GET', '/readyz')).statusCode, 200, 'nor is a start in need of it')

@@ -10,7 +10,7 @@ import { Cluster, makeProxy } from '../../cluster.ts'
 import { testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'
 
-const PAUSES = { shortest: 50, longest: 400 }
+const PAUSES = { shortest: 50, longest: 5000 }
 
 const primary = await Cluster.create(t)
 await primary.start()
@@ -84,7 +84,7 @@ async function use (t: Test, ports: number[], variables: NodeJS.Dict<string> = {
   }
 
   async function until (available: number) {
-    for (const end = Date.now() + 10_000; replicas.available() !== available;) {
+    for (const end = Date.now() + 20_000; replicas.available() !== available;) {
       if (Date.now() > end) throw new Error(`${replicas.available()} are in use: ${lines.join('; ')}`)
       await sleep(5)
     }
@@ -106,10 +106,10 @@ async function write (t: Test, { all }: Awaited<ReturnType<typeof use>>, times: 
 
 const IN_USE = 'Replica HOST is in use'
 const leftOut = (reason: string) => `Replica HOST is left out: ${reason}`
-const LAGS = leftOut('it lags by more than 300 ms')
+const LAGS = leftOut('it lags by more than 1000 ms')
 
 /** Of a test in which the time is up. */
-const SHORT = { REPLICA_WAIT: '300', DATABASE_TIMEOUT: '4' }
+const SHORT = { REPLICA_WAIT: '1000', DATABASE_TIMEOUT: '8' }
 
 t.test('a standby that keeps up is read, and has all that was acknowledged', async t => {
   const [standby] = await startStandbys(t, 1)
@@ -144,7 +144,7 @@ t.test('a standby that keeps up is read, and has all that was acknowledged', asy
     const { server } = standby!
     const single = await use(t, [server.port], { ...SHORT, DATABASE_POOL_SIZE: '1' })
     await single.until(1)
-    const long = single.ask(async sql => { await sql`SELECT pg_sleep(0.6)` })
+    const long = single.ask(async sql => { await sql`SELECT pg_sleep(2)` })
     const ports = await Promise.all([long, sleep(20).then(() => single.ask())])
     t.strictSame(ports, [server.port, primary.port])
     t.equal(await single.ask(), server.port)
@@ -197,7 +197,7 @@ t.test('a standby that lags is left out, and comes back', async t => {
     await sleep(4 * PAUSES.shortest)
     t.equal(replicas.available(), 0)
     t.strictSame(await write(t, replicas, 20), [primary.port])
-    t.ok(performance.now() - start < 2000, 'nobody waits for it any more')
+    t.ok(performance.now() - start < 10_000, 'none of them waits for it any more')
     await onStandby`SELECT pg_wal_replay_resume()`
     await replicas.until(1)
     t.strictSame(replicas.lines, [IN_USE, LAGS, IN_USE])
@@ -213,9 +213,9 @@ t.test('a standby that lags is left out, and comes back', async t => {
     while ((await isSet()).length === 0);
   }
 
-  await t.test('its replay delayed by a second', async t => {
+  await t.test('its replay delayed by three seconds', async t => {
     replicas.lines.length = 0
-    await delay(1000)
+    await delay(3000)
     t.strictSame(await write(t, replicas, 5), [primary.port])
     t.strictSame(replicas.lines, [LAGS])
   })
@@ -267,8 +267,8 @@ t.test('a standby that is away', async t => {
     const start = performance.now()
     t.strictSame(await Promise.all([replicas.ask(), replicas.ask()]), [primary.port, primary.port])
     const first = performance.now() - start
-    t.ok(first >= 290 && first < 1500, `after ${first} ms`)
-    t.strictSame(replicas.lines, [leftOut('no answer within 0.3 s')])
+    t.ok(first >= 990 && first < 2000, `after ${first} ms: both wait at once`)
+    t.strictSame(replicas.lines, [leftOut('no answer within 1 s')])
     t.strictSame(await write(t, replicas, 20), [primary.port])
     end()
     await replicas.until(1)
@@ -284,7 +284,7 @@ t.test('a standby that is away', async t => {
     })
     const took = performance.now() - start
     t.equal(port, primary.port)
-    t.ok(took >= 1900 && took < 3900, `after ${took} ms of 4 s`)
+    t.ok(took >= 3900 && took < 7900, `after ${took} ms of 8 s`)
     t.equal(replicas.available(), 0)
     end()
     await replicas.until(1)
