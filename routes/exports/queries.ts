@@ -5,7 +5,7 @@ import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Sql } from '../../lib/database/client.ts'
 
 /** Rows that are fetched at a time. No connection and no snapshot is held between, however slowly a client reads. */
-const BATCH_ROWS = 1000
+const BATCH_ROWS = 250
 
 /** Where a batch ends, for the next one to begin after it: all rows have a time that stays and an id. */
 interface Position {
