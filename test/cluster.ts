@@ -76,8 +76,9 @@ export class Cluster {
         return await this.#control('start', '--log', file, '--options', `-p ${this.port}`)
       } catch (error) {
         const log = (await read()).slice(length)
-        // A connection to elsewhere may have got the port while the server was away, and keeps it for a minute after.
-        if (!log.includes('Address already in use') || tries > 140) {
+        // A killed server may not be reaped yet, and a connection to elsewhere may have got the port while it was away,
+        // which it keeps for a minute after.
+        if (!/Address already in use|lock file .* already exists/.test(log) || tries > 140) {
           throw new Error(`PostgreSQL does not start:\n${log.slice(-1000)}`, { cause: error })
         }
         await sleep(500)
