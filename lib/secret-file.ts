@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 
 import { StartupError } from './errors.ts'
 
@@ -34,6 +34,11 @@ export async function readOrCreateJwtSecret (path: string): Promise<string> {
   const { mode } = await stat(path)
   if (mode & 0o077) throw new StartupError(`${path} can be read by others: run chmod 600 ${path}, or set JWT_SECRET`)
   return secret
+}
+
+/** The secret that signs tokens: JWT_SECRET, or the one kept in DATA_DIR, see `readOrCreateJwtSecret`. */
+export async function jwtSecretOf ({ JWT_SECRET, DATA_DIR }: { JWT_SECRET?: string, DATA_DIR: string }) {
+  return JWT_SECRET ?? readOrCreateJwtSecret(join(DATA_DIR, 'jwt-secret'))
 }
 
 async function create (path: string) {

@@ -36,7 +36,7 @@ export async function startTracing (app: FastifyInstance, endpoint: string) {
   const tracer = provider.getTracer('community-platform', VERSION)
 
   const instrumentation = new FastifyOtelInstrumentation({
-    ignorePaths: ({ url }) => UNTRACED.has(url.split('?', 1)[0]!),
+    ignorePaths: ({ url }) => UNTRACED.has(pathOf(url)),
     // One span a request: neither one for each of its hooks, nor the stack traces that the log has.
     instrumentHooks: false,
     instrumentHandler: false,

@@ -1,12 +1,10 @@
-import { join } from 'node:path'
-
 import jwt, { type FastifyJWT } from '@fastify/jwt'
 import type { FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 
 import type { Role } from '../lib/auth/accounts.ts'
 import { HttpError } from '../lib/errors.ts'
-import { readOrCreateJwtSecret } from '../lib/secret-file.ts'
+import { jwtSecretOf } from '../lib/secret-file.ts'
 
 declare module '@fastify/jwt' {
   interface FastifyJWT {
@@ -52,11 +50,9 @@ const CANONICAL = /^[\w-]+\.[\w-]+\.[\w-]{42}[AEIMQUYcgkosw048]$/
 
 /** Tokens (HS256 only), and the hooks that guard routes by them. */
 export default fp(async app => {
-  const { JWT_SECRET, JWT_EXPIRES_IN, DATA_DIR } = app.config
-
   await app.register(jwt, {
-    secret: JWT_SECRET ?? await readOrCreateJwtSecret(join(DATA_DIR, 'jwt-secret')),
-    sign: { algorithm: 'HS256', expiresIn: JWT_EXPIRES_IN },
+    secret: await jwtSecretOf(app.config),
+    sign: { algorithm: 'HS256', expiresIn: app.config.JWT_EXPIRES_IN },
     // A token is verified once while it is cached; its expiry is checked every time.
     verify: { algorithms: ['HS256'], cache: CACHED_TOKENS },
   })

@@ -203,6 +203,11 @@ export async function freePort () {
   return port
 }
 
+/** Whether a program of the system is installed. */
+export function isInstalled (program: string) {
+  return promisify(execFile)('sh', ['-c', 'command -v "$0"', program]).then(() => true, () => false)
+}
+
 /** Whether a server listens on the port. */
 export async function isListening (port: number, host = '127.0.0.1') {
   const socket = connect(port, host)

@@ -1,5 +1,4 @@
 import cluster, { type Worker } from 'node:cluster'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Config } from '../config.ts'
@@ -10,7 +9,7 @@ import { StartupError } from '../errors.ts'
 import type { Logger } from '../http/logger.ts'
 import type { Service } from '../lifecycle.ts'
 import { createTotals, type Values } from '../metrics.ts'
-import { readOrCreateJwtSecret } from '../secret-file.ts'
+import { jwtSecretOf } from '../secret-file.ts'
 import { Channel } from './channel.ts'
 import { type Share, shareConfig } from './share.ts'
 
@@ -121,7 +120,7 @@ export class Primary implements Service {
     } finally {
       await database.close()
     }
-    config.JWT_SECRET ??= await readOrCreateJwtSecret(join(config.DATA_DIR, 'jwt-secret'))
+    config.JWT_SECRET = await jwtSecretOf(config)
     return { ...config, MIGRATE_ON_START: false, ADMIN_EMAIL: undefined, ADMIN_PASSWORD: undefined }
   }
 

@@ -11,6 +11,8 @@ import { promisify } from 'node:util'
 
 import type { Test } from 'tap'
 
+import { isInstalled } from '../process.ts'
+
 const exec = promisify(execFile)
 
 const PROGRAMS = ['podman', 'runc', 'podman-compose', 'debootstrap']
@@ -101,8 +103,7 @@ export async function startEngine (t: Test): Promise<Engine> {
 }
 
 async function missingPrograms () {
-  const found = await Promise.all(PROGRAMS.map(program =>
-    exec('sh', ['-c', 'command -v "$0"', program]).then(() => true, () => false)))
+  const found = await Promise.all(PROGRAMS.map(isInstalled))
   return PROGRAMS.filter((_program, index) => !found[index])
 }
 

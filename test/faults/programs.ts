@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
-import { isListening } from '../process.ts'
+import { isInstalled, isListening } from '../process.ts'
 import type { Scope } from '../scope.ts'
 
 const run = promisify(execFile)
@@ -50,7 +50,7 @@ export async function newestBin () {
 export async function missingPrograms (...programs: string[]) {
   const missing: string[] = []
   for (const program of programs) {
-    if (!await run('sh', ['-c', `command -v ${program}`]).then(() => true, () => false)) missing.push(program)
+    if (!await isInstalled(program)) missing.push(program)
   }
   return missing.length > 0 ? `${missing.join(' and ')} must be installed` : undefined
 }

@@ -1,11 +1,11 @@
 // Lets programs of others look for flaws in the service: `npm run test:judges -- --help`.
-import { execFile } from 'node:child_process'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs, promisify } from 'node:util'
 
-import { runMain, StartupError } from '#lib/errors.js'
+import { runMain } from '#lib/errors.js'
+import { readOptions } from '../options.ts'
+import { isInstalled } from '../process.ts'
 import { Scope } from '../scope.ts'
 import { glewlwyd } from './glewlwyd.ts'
 import type { Judge, Setting } from './judge.ts'
@@ -35,12 +35,14 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 }
 
 await runMain(async () => {
-  const { help, only } = readOptions()
+  const { help, only } = readOptions(
+    { options: { only: { type: 'string', default: '' }, help: { type: 'boolean' } } },
+    ({ values: { help, only } }) => ({ help, only: new RegExp(only) }))
   if (help) return console.log(USAGE)
   let judged = 0
   let faults = 0
   for (const [name, judge] of Object.entries(JUDGES)) {
-    if (!new RegExp(only).test(name)) continue
+    if (!only.test(name)) continue
     if (!await isInstalled(judge.program)) {
       console.log(`${name}: skipped, ${judge.program} is not installed (${judge.install})`)
       continue
@@ -56,19 +58,6 @@ await runMain(async () => {
   if (faults > 0 || judged === 0) process.exitCode = 1
 })
 process.exit()
-
-function readOptions () {
-  try {
-    return parseArgs({ options: { only: { type: 'string', default: '' }, help: { type: 'boolean' } } }).values
-  } catch (error) {
-    throw new StartupError(`${(error as Error).message} (see --help)`)
-  }
-}
-
-/** Whether the program is installed. */
-function isInstalled (program: string) {
-  return promisify(execFile)('sh', ['-c', 'command -v "$0"', program]).then(() => true, () => false)
-}
 
 /** A directory that the embedded PostgreSQL, which does not run as root, can enter. */
 async function makeDirectory () {
