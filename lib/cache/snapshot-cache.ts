@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises'
+
 import type { Static, TSchema } from '@sinclair/typebox'
 import { LRUCache } from 'lru-cache'
 import type { PendingQuery, Row } from 'postgres'
@@ -109,9 +111,9 @@ export interface CacheCounts {
  * any number of instances:
  *
  * 1. A body is cached with the snapshot that it was read in. Both come from one statement.
- * 2. When there is a body, the current snapshot is asked for after the request arrived; requests that arrive together
- *    share the question. Equal ids mean that nothing was committed in between: the cached bytes are what a read would
- *    give.
+ * 2. When there is a body, the current snapshot is asked for after the request arrived; requests of one turn of the
+ *    event loop share the question. Equal ids mean that nothing was committed in between: the cached bytes are what a
+ *    read would give.
  * 3. Otherwise the body is read again by a statement that begins after the request arrived. All requests that found
  *    the same new snapshot share that read.
  *
@@ -130,22 +132,25 @@ export function createSnapshotCache (
   })
   const currentId = snapshotId(sql)
   const andPosition = replicas ? sql`, ${walPosition(sql)} AS position` : sql``
-  const shareState = singleFlight<PrimaryState>(seconds)
   const shareRead = singleFlight<CacheEntry>(seconds)
   const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
+  /** Not sent yet. */
+  let question: Promise<PrimaryState> | undefined
   /** What was found out last. */
   let latest: PrimaryState = { snapshot: null, position: null }
 
   return { currentState, get, readFresh, counts, bytes: () => entries.calculatedSize }
 
-  /** The state of the primary at some time after the call. */
+  /** The state of the primary at some time after the call. Calls of one turn of the event loop share the question. */
   function currentState () {
-    return shareState('', async () => {
+    question ??= setImmediate().then(async () => {
+      question = undefined
       counts.validations++
       const [state] = await sqlProbe<[PrimaryState]>`SELECT ${currentId} AS snapshot ${andPosition}`
       latest = state
       return state
     })
+    return question
   }
 
   /**
