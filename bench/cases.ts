@@ -2,14 +2,13 @@ import { addEvents, type Fixture } from './fixture.ts'
 import { get } from './http.ts'
 import type { Case } from './measure.ts'
 
-/** The names of baselines and alternatives in the tables. */
+/** The names of baselines and of the alternative in the tables. */
 export const HTTP = 'node:http'
 export const PROFILE = 'node:http + token + postgres.js'
 export const PGBENCH = 'pgbench'
 export const UNTRACED = 'service without tracing'
 export const ARGON2 = { 2: 'argon2, 2 at once', 4: 'argon2, 4 at once' }
 export const EXPRESS = 'Express + Prisma'
-export const FASTIFY = 'Fastify + pg'
 
 /** A GET request for one path. The baseline is a bare server that sends the same bytes. */
 const reading = (path: string, share?: [defaults: number, warn: number], more?: Partial<Case>): Case => ({
@@ -20,7 +19,7 @@ const reading = (path: string, share?: [defaults: number, warn: number], more?: 
   ...more,
 })
 
-const listing = (path: string, share: [defaults: number, warn: number]) => reading(path, share, { alternatives: true })
+const listing = (path: string, share: [defaults: number, warn: number]) => reading(path, share, { alternative: true })
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
@@ -46,7 +45,7 @@ export const BLOG: Case = {
 export const ME: Case = {
   name: 'GET /auth/me',
   baseline: 'profile',
-  alternatives: true,
+  alternative: true,
   targets: [[PROFILE, 0.75, 0.85], [EXPRESS, 13, 15]],
   prepare: fixture => asStudents(fixture, 'GET', ['/auth/me']),
 }
@@ -55,7 +54,7 @@ export const ME: Case = {
 export const REGISTER: Case = {
   name: 'POST /events/:id/register',
   baseline: 'pgbench',
-  alternatives: true,
+  alternative: true,
   targets: [[PGBENCH, 0.25, 0.25]],
   async prepare (fixture) {
     const ids = await addEvents(fixture, 200)

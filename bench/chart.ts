@@ -56,7 +56,7 @@ export function drawChart (groups: Group[], series: string[], subtitle: string) 
     y += 14
   }
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y + 8}" width="${WIDTH}" height="${y + 8}"
-  role="img" aria-label="Requests a second over 64 connections: the service, baselines and alternatives">
+  role="img" aria-label="Requests a second over 64 connections: the service, baselines and an alternative">
 <style>${STYLE}
 </style>
 <rect class="paper" x="0.5" y="0.5" width="${WIDTH - 1}" height="${y + 7}" rx="8"/>

@@ -18,8 +18,8 @@ export interface Case {
   name: string
   /** Its baseline. */
   baseline?: 'http' | 'profile' | 'pgbench' | 'argon2'
-  /** Whether the alternatives implement it. */
-  alternatives?: boolean
+  /** Whether the alternative implements it. */
+  alternative?: boolean
   /** The shares or multiples of other rates that the service must reach, with its defaults and with LOG_LEVEL=warn. */
   targets?: [of: string, defaults: number, warn: number][]
   /** Compares one worker with two. */
@@ -118,7 +118,7 @@ export async function settle ({ sql }: Fixture, server: Server) {
   throw new Error(`${server.name} is still busy a minute after the last request`)
 }
 
-/** Runs one turn of the service, a baseline or an alternative. */
+/** Runs one turn of the service, a baseline or the alternative. */
 export interface Contender {
   run (): Promise<Measure>
   /** Runs in every second turn only. */

@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 
-import { ARGON2, CASES, EXPRESS, FASTIFY, HTTP, PGBENCH, PROFILE, TRACED, UNTRACED } from './cases.ts'
+import { ARGON2, CASES, EXPRESS, HTTP, PGBENCH, PROFILE, TRACED, UNTRACED } from './cases.ts'
 import { drawChart } from './chart.ts'
 import { SERVICE, SERVICE_WARN, SERVICE_WORKERS } from './fixture.ts'
 import { figure, type Results, type Verdict } from './results.ts'
@@ -11,7 +11,6 @@ const SERIES = {
   Service: [SERVICE],
   'Service, LOG_LEVEL=warn': [SERVICE_WARN],
   Baseline: [HTTP, PROFILE, PGBENCH, ...Object.values(ARGON2), UNTRACED],
-  [FASTIFY]: [FASTIFY],
   [EXPRESS]: [EXPRESS],
   'Service, WORKERS=2': [SERVICE_WORKERS],
 }

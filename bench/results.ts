@@ -12,7 +12,7 @@ export interface Figures {
 /** The measurement of a case. */
 export interface Measure extends Figures {
   case: string
-  /** The service, a baseline or an alternative. */
+  /** The service, a baseline or the alternative. */
   of: string
   /** The rate of each turn. */
   rates?: (number | undefined)[]

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { percentile } from '../test/statistics.ts'
-import { installAlternatives, startAlternatives } from './alternatives.ts'
+import { startAlternative } from './alternative.ts'
 import { startBaseline } from './baselines.ts'
 import { CASES, EVENTS, LIKE, LOGIN, REGISTER, TRACED, UNTRACED } from './cases.ts'
 import { checkCounts, checkLists, checkRegistrations } from './checks.ts'
@@ -31,18 +31,15 @@ export interface Context {
 /** The number of turns for cases with goals, for other cases, and in a quick run. */
 const TURNS = { judged: 7, shown: 3, quick: 2 }
 
-/** Measures every case in turns: the service at two log levels, the baselines and the alternatives, a process each. */
+/** Measures every case in turns: the service at two log levels, the baselines and the alternative, a process each. */
 export async function measureCases ({ results, postgres, directory, quick, only }: Context) {
   const cases = CASES.filter(({ name }) => only.test(name))
   if (cases.length === 0) return
-  const withAlternatives = cases.some(({ alternatives }) => alternatives)
-  const [fixture] = await Promise.all([
-    createFixture(postgres, 'main', amountsOf(quick).main, directory), withAlternatives && installAlternatives(),
-  ])
+  const fixture = await createFixture(postgres, 'main', amountsOf(quick).main, directory)
   const services = await Promise.all([SERVICE, SERVICE_WARN].map(name => startService(fixture, name)))
   const service = services[0]!
   const several = cases.some(({ workers }) => workers) ? [await startService(fixture, SERVICE_WORKERS)] : []
-  const alternatives = withAlternatives ? await startAlternatives(fixture, service) : []
+  const alternatives = cases.some(({ alternative }) => alternative) ? [await startAlternative(fixture, service)] : []
   const commit = await prepareCommits(fixture)
 
   for (const operation of cases) {
@@ -54,7 +51,7 @@ export async function measureCases ({ results, postgres, directory, quick, only 
       ...(workers ? [service, ...several] : services)
         .map(server => ({ run: () => measure(results, fixture, server, operation) })),
       ...baseline.contenders,
-      ...operation.alternatives
+      ...operation.alternative
         ? alternatives.map(server => ({ run: () => measure(results, fixture, server, operation), seldom: true }))
         : [],
     ], quick ? TURNS.quick : targets ? TURNS.judged : TURNS.shown)

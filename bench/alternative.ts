@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { readFile, writeFile } from 'node:fs/promises'
+
+import { EXPRESS, LISTS } from './cases.ts'
+import { type Fixture, JWT_SECRET } from './fixture.ts'
+import { run, type Server, source, startServer } from './programs.ts'
+
+const FOLDER = source('express-prisma')
+
+/** Installs and builds the alternative in its folder, unless that was done before. */
+async function install () {
+  const inputs = ['package-lock.json', 'schema.prisma'].map(name => readFile(`${FOLDER}/${name}`, 'utf8'))
+  const wanted = (await Promise.all(inputs)).join('')
+  const mark = `${FOLDER}/node_modules/.installed`
+  if (await readFile(mark, 'utf8').catch(() => '') === wanted) return
+  // No package needs its install script. Prisma declares engines for parts that are not used. The environment may
+  // configure a registry.
+  const flags = ['--ignore-scripts', '--no-engine-strict', '--no-audit', '--no-fund']
+  await run('npm', ['ci', ...flags], process.env, FOLDER)
+  await run('npm', ['run', 'build'], {}, FOLDER)
+  await writeFile(mark, wanted)
+}
+
+/** Starts the alternative. Throws unless its responses equal those of the service. */
+export async function startAlternative ({ databaseUrl, directory, students, blog }: Fixture, service: Server) {
+  await install()
+  const command = [process.execPath, `${FOLDER}/server.js`]
+  const env = { DATABASE_URL: databaseUrl, JWT_SECRET }
+  const alternative = await startServer({ name: EXPRESS, command, env, directory, path: '/events' })
+  const headers = { authorization: `Bearer ${students[0]}` }
+  for (const operation of [...LISTS.map(({ name }) => name), `GET /blogs/${blog}`, 'GET /auth/me']) {
+    const [ours, theirs] = await Promise.all([service, alternative].map(async ({ url }) => {
+      return (await fetch(operation.replace('GET ', url), { headers })).json()
+    }))
+    assert.deepEqual({ [operation]: theirs }, { [operation]: ours })
+  }
+  return alternative
+}
