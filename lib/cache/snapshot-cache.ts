@@ -21,7 +21,7 @@ export interface CachedQuery<Body extends object> {
   list?: [field: keyof Body & string, rows: PendingQuery<Row[]>]
   /** The query for the other fields: the columns of its one row. Without a row there is no body. */
   fields?: PendingQuery<Row[]>
-  /** What the list and the fields are written as, once for each read. */
+  /** What a list and the other fields are written as, once for each read. */
   format?: BodyFormat
 }
 
@@ -81,7 +81,7 @@ const snapshotId = (sql: Sql) => sql`
 `
 
 /** A row: the snapshot id and the other fields, in the first row, and an item of the list. */
-type Columns = [snapshot: Buffer | null, fields: Buffer | null, item: Buffer | null]
+type Columns = [snapshot: Buffer | null, fields: Buffer | null, item?: Buffer | null]
 
 const COMMA = Buffer.from(',')
 
@@ -203,30 +203,34 @@ export function createSnapshotCache (
 }
 
 /**
- * Reads a body and its snapshot in one statement. Rows are fetched in batches, so that other requests are served in
- * between, however many there are.
+ * Reads a body and its snapshot in one statement. The rows of a list are fetched in batches, so that other requests are
+ * served in between, however many there are.
  */
 async function readChunks (sql: Sql, { list, fields, format }: CachedQuery<any>, currentId: PendingQuery<Row[]>) {
-  const [name, rows] = list ?? []
   const others = sql`(SELECT row_to_json(fields) FROM (${fields ?? sql`SELECT`}) AS fields)`
-  const isFirst = sql`row_number() OVER () = 1`
-  const statement = rows
-    ? sql`
+  const collector = new ChunkCollector()
+  let first: Columns
+  if (list) {
+    const [name, rows] = list
+    const isFirst = sql`row_number() OVER () = 1`
+    const read = sql`
       SELECT CASE WHEN ${isFirst} THEN ${currentId} END, CASE WHEN ${isFirst} THEN ${others} END, item
       FROM (SELECT) AS one LEFT JOIN (SELECT row_to_json(item) AS item FROM (${rows}) AS item) AS items ON true
-    `
-    : sql`SELECT ${currentId}, ${others}, NULL`
-
-  const collector = new ChunkCollector()
-  const read = statement.raw() as unknown as PendingQuery<Columns[]>
-  const [snapshot, rest] = format ? await writeFormat(read, format, collector) : await writeJson(read, name, collector)
+    `.raw() as unknown as PendingQuery<Columns[]>
+    first = format ? await writeFormat(read, format, collector) : await writeList(read, name, collector)
+  } else {
+    // Without a cursor, whose round trips take as much time again.
+    [first] = await sql`SELECT ${currentId}, ${others}`.raw() as unknown as [Columns]
+    if (first[1]) collector.add(first[1])
+  }
+  const [snapshot, rest] = first
   return { snapshot: snapshot && String(snapshot), chunks: rest ? collector.end() : undefined }
 }
 
 /** Copies rows as PostgreSQL wrote them. Returns the first one. */
-async function writeJson (read: PendingQuery<Columns[]>, name: string | undefined, collector: ChunkCollector) {
+async function writeList (read: PendingQuery<Columns[]>, name: string, collector: ChunkCollector) {
   let first: Columns | undefined
-  if (name) collector.add(Buffer.from(`{"${name}":[`))
+  collector.add(Buffer.from(`{"${name}":[`))
   await read.cursor(BATCH_ROWS, rows => {
     for (const columns of rows) {
       if (first) collector.add(COMMA)
@@ -237,8 +241,8 @@ async function writeJson (read: PendingQuery<Columns[]>, name: string | undefine
   })
   const [, rest] = first!
   if (rest) {
-    if (name) collector.add(Buffer.from(rest.length > '{}'.length ? '],' : ']'))
-    collector.add(name ? rest.subarray('{'.length) : rest)
+    collector.add(Buffer.from(rest.length > '{}'.length ? '],' : ']'))
+    collector.add(rest.subarray('{'.length))
   }
   return first!
 }
