@@ -168,6 +168,7 @@ export function createSnapshotCache (
         return entry.body
       }
     }
+    // Or joins a running read that was started for the same snapshot.
     const { body } = await shareRead(key, () => read(key, query(sql)), snapshot)
     return body
   }
