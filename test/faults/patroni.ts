@@ -9,7 +9,6 @@ import { promisify } from 'node:util'
 
 import postgres from 'postgres'
 
-import { variables } from '#lib/config.js'
 import { migrate } from '#lib/database/migrations.js'
 import { postgresOf, remaining } from '../process.ts'
 import { type Fault, lazy, type Setting, strike, type Target } from './database.ts'
@@ -238,16 +237,13 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   const urlOf = (hosts: string) => `postgres://${ROLE.user}:${ROLE.password}@${hosts}/community`
   await migrate(urlOf(hosts))
   const world = await makeWorld(`${urlOf(hosts)}?target_session_attrs=primary&connect_timeout=1`)
-  const replicas = (hosts: string) => 'DATABASE_REPLICA_URL' in variables.properties
-    ? { DATABASE_REPLICA_URL: urlOf(hosts) }
-    : {}
   const ways: [string, NodeJS.Dict<string>][] = [
     ['HAProxy', {
       DATABASE_URL: `${urlOf(`${network}20:5432`)}?target_session_attrs=primary`,
-      ...replicas(`${network}20:5433`),
+      DATABASE_REPLICA_URL: urlOf(`${network}20:5433`),
     }],
     ['PgBouncer', { DATABASE_URL: urlOf(`${network}15:6432`), DATABASE_PREPARE: 'false' }],
-    ['several hosts', { DATABASE_URL: urlOf(hosts), ...replicas(hosts) }],
+    ['several hosts', { DATABASE_URL: urlOf(hosts), DATABASE_REPLICA_URL: urlOf(hosts) }],
   ]
   const targets = await Promise.all(ways.map(async ([way, environment], n) => [way, {
     service: await startService(scope, directory, environment),
