@@ -44,7 +44,6 @@ export async function run (service: Service, logger: Logger, seconds: number) {
       await service.close()
     } else {
       logger.info(`Stopping on ${signal}`)
-      logger.flush()
       handleRepeatedSignals(logger)
       await service.stop()
     }
@@ -52,7 +51,6 @@ export async function run (service: Service, logger: Logger, seconds: number) {
   })
   try {
     await start
-    await flushLog(logger)
   } catch (error) {
     // Told to stop it refuses to listen; and Ctrl-C ends what makes the database, too.
     if (isStopping) return

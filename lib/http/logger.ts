@@ -22,20 +22,17 @@ const redact = {
 }
 
 /**
- * Bytes that are collected before they are written. Several workers write to the same pipe: only so many (PIPE_BUF) go
- * there in one piece, and a write has whole lines. A line that alone is longer may be torn in a pipe, not in a file.
+ * Bytes of whole lines in one write. Several workers write to the same pipe: only so many (PIPE_BUF) go there in one
+ * piece. A line that alone is longer may be torn in a pipe, not in a file.
  */
 const BATCH_BYTES = 4096
-
-/** Longest time until a line is written, in milliseconds. */
-const FLUSH_INTERVAL = 1000
 
 /** Bytes that wait at most for a slow reader of the log; further lines are dropped, and the service goes on. */
 const MAX_BUFFERED = 64 * 1024 * 1024
 
 /**
- * Creates the log of the service: pino, one JSON object a line, or coloured lines at a terminal. Lines are written in
- * batches, within a second. Secrets are redacted.
+ * Creates the log of the service: pino, one JSON object a line, or coloured lines at a terminal. Secrets are
+ * redacted.
  */
 export function createLogger (level: string, output: DestinationStream & { isTTY?: boolean } = standardOutput()) {
   const stream = output.isTTY
@@ -44,7 +41,7 @@ export function createLogger (level: string, output: DestinationStream & { isTTY
   return pino({ level, redact }, stream)
 }
 
-/** Writes what is left in the batch. */
+/** Resolves when every line is written. */
 export function flushLog (logger: Logger) {
   return new Promise<void>(resolve => logger.flush(() => resolve()))
 }
@@ -53,14 +50,9 @@ export type Logger = ReturnType<typeof createLogger>
 
 function standardOutput () {
   if (process.stdout.isTTY) return process.stdout
-  return destination({
-    dest: 1,
-    sync: false,
-    minLength: BATCH_BYTES - 1,
-    maxWrite: BATCH_BYTES,
-    periodicFlush: FLUSH_INTERVAL,
-    maxLength: MAX_BUFFERED,
-  })
+  // The lines that come during a write share the next one. Waiting for larger batches costs more: for each line, pino
+  // counts the bytes of its batch anew. With a `minLength` of 0, `flush` would not wait.
+  return destination({ dest: 1, sync: false, minLength: 1, maxWrite: BATCH_BYTES, maxLength: MAX_BUFFERED })
 }
 
 /** Fastify's options for this log: one line a request when it is done. */
