@@ -15,7 +15,7 @@ import { Load, type LoadOptions } from './load.ts'
 import { type Row, rowOf } from './report.ts'
 import type { Scope } from '../scope.ts'
 import { type Service, startService, watchReadiness } from './service.ts'
-import { makeWorld, type World } from './world.ts'
+import { createFixture, type Fixture } from './fixture.ts'
 
 const run = promisify(execFile)
 
@@ -32,7 +32,7 @@ export interface Setting {
 /** A service, and the rows in its database. */
 export interface Target {
   service: Service
-  world: World
+  fixture: Fixture
   /** The DATABASE_TIMEOUT of the service, in seconds. */
   timeout: number
   /** What is put on the service; the defaults of a load where nothing is said. */
@@ -55,9 +55,9 @@ interface Strike {
 
 /** Injects a fault during a load, and waits until the service has recovered. */
 export async function strike (
-  fault: string, { service, world, timeout, load: options }: Target, { inflict, fails, isAway }: Strike
+  fault: string, { service, fixture, timeout, load: options }: Target, { inflict, fails, isAway }: Strike
 ): Promise<Row> {
-  const load = new Load(world, service.url, { wait: timeout * 1000, ...options })
+  const load = new Load(fixture, service.url, { wait: timeout * 1000, ...options })
   const watch = watchReadiness(service.url)
   await load.start()
   const { failed } = load
@@ -73,7 +73,7 @@ export async function strike (
   await load.stop()
   await watch.stop()
 
-  const row = rowOf(fault, [load], await load.ledger.findLost(world))
+  const row = rowOf(fault, [load], await load.ledger.findLost(fixture))
   const problem = (holds: boolean, what: string) => { if (!holds) row.problems.push(what) }
   const latest = Math.max(load.lastFailure.start > over ? load.lastFailure.end : 0, watch.found)
   row.recovery = Math.max(0, latest - over) / 1000
@@ -82,7 +82,7 @@ export async function strike (
   problem(!isAway || watch.lost > start, '/readyz did not fail')
   problem(!fails || load.failed > failed, 'nothing failed: there was no fault')
   problem(service.child.exitCode === null && service.child.signalCode === null, 'the service has ended')
-  row.problems.push(...await findContradictions(world))
+  row.problems.push(...await findContradictions(fixture))
   return row
 }
 
@@ -108,7 +108,7 @@ export function databaseFaults (setting: Setting): Fault[] {
       for (let tries = 0; !await cluster.start().then(() => true, () => tries > 20); tries++) await sleep(500)
     }),
     onOutside('PostgreSQL restarted', false, ({ cluster }) => cluster.restart('fast')),
-    onOutside('all connections terminated', false, ({ world }) => world.look(sql => sql`
+    onOutside('all connections terminated', false, ({ fixture }) => fixture.look(sql => sql`
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
     `)),
@@ -161,12 +161,12 @@ interface Outside extends Target {
 /** The service on a server of its own, behind a proxy. */
 async function openOutside ({ scope, directory }: Setting, timeout: number): Promise<Outside> {
   const { cluster, databaseUrl } = await startCluster(scope, directory)
-  const world = await makeWorld(databaseUrl)
+  const fixture = await createFixture(databaseUrl)
   const proxy = await makeProxy(scope, cluster.port)
   const service = await startService(scope, directory, {
     DATABASE_URL: cluster.url('community', proxy.port), DATABASE_TIMEOUT: String(timeout),
   })
-  return { cluster, proxy, world, service, timeout }
+  return { cluster, proxy, fixture, service, timeout }
 }
 
 /** A server with a migrated database. */
@@ -195,7 +195,7 @@ async function openEmbedded (
     await remaining(pids)
   })
   const service = await startService(scope, directory, { DATA_DIR: dataDir, DATABASE_TIMEOUT: String(timeout) })
-  return { dataDir, service, timeout, world: await makeWorld(await embeddedUrl(dataDir)) }
+  return { dataDir, service, timeout, fixture: await createFixture(await embeddedUrl(dataDir)) }
 }
 
 /** The URL of the embedded server, with its password. */

@@ -7,7 +7,7 @@ import { type Fault, type Setting, startCluster, strike } from './database.ts'
 import { newestBin } from './programs.ts'
 import { type Row, rowOf } from './report.ts'
 import { startService } from './service.ts'
-import { makeWorld } from './world.ts'
+import { createFixture } from './fixture.ts'
 
 /** How soon the service must recover from the loss of the primary, in seconds. */
 const BOUND = 10
@@ -36,10 +36,10 @@ async function failOver (
   const timeout = short ? 2 : 5
   const hosts = [`127.0.0.1:${standby.port}`, `127.0.0.1:${primary.port}`]
   const DATABASE_URL = `postgres://postgres@${(isFirst ? hosts : hosts.reverse()).join()}/community`
-  const world = await makeWorld(`${DATABASE_URL}?target_session_attrs=primary&connect_timeout=1`)
+  const fixture = await createFixture(`${DATABASE_URL}?target_session_attrs=primary&connect_timeout=1`)
   const service = await startService(scope, directory, { DATABASE_URL, DATABASE_TIMEOUT: String(timeout) })
   let took = 0
-  const row = await strike(name, { service, world, timeout }, {
+  const row = await strike(name, { service, fixture, timeout }, {
     fails: true,
     // Requests fail so briefly that readiness checks may miss it.
     isAway: false,

@@ -17,7 +17,7 @@ import { Load } from './load.ts'
 import { fillExample, missingPrograms, NOBODY, ROOT, startProgram, writeFor } from './programs.ts'
 import { rowOf } from './report.ts'
 import { type Service, startService } from './service.ts'
-import { makeWorld, type World } from './world.ts'
+import { createFixture, type Fixture } from './fixture.ts'
 
 const run = promisify(execFile)
 
@@ -28,7 +28,7 @@ const WAIT = 5000
 const ROLE = { user: 'community', password: 'correct-horse' }
 
 interface Group {
-  world: World
+  fixture: Fixture
   /** The URL of HAProxy. */
   url: string
   instances: Service[]
@@ -55,20 +55,20 @@ export function instanceFaults (setting: Setting): Fault[] {
       if (missing) return { ...rowOf(name, [], []), missing }
       const opened = await group()
       const { loads, problems, note } = await work(opened)
-      const lost = (await Promise.all(loads.map(load => load.ledger.findLost(opened.world)))).flat()
+      const lost = (await Promise.all(loads.map(load => load.ledger.findLost(opened.fixture)))).flat()
       const row = rowOf(name, loads, lost)
       row.note = note
-      row.problems.push(...problems, ...await findContradictions(opened.world))
+      row.problems.push(...problems, ...await findContradictions(opened.fixture))
       return row
     },
   })
 
   const faults: Fault[] = [
-    named('two instances: all see at once what is written', async ({ world, url, instances, poolerUrl }) => {
-      const load = new Load(world, url, { wait: WAIT, readers: 8, writers: 8 })
+    named('two instances: all see at once what is written', async ({ fixture, url, instances, poolerUrl }) => {
+      const load = new Load(fixture, url, { wait: WAIT, readers: 8, writers: 8 })
       await load.start()
       await sleep(short ? 1000 : 10_000)
-      const problems = await crossWrites(world, instances, short ? 50 : 500)
+      const problems = await crossWrites(fixture, instances, short ? 50 : 500)
       await load.stop()
       if (load.failed > 0) problems.push(`${load.failed} requests failed`)
       problems.push(...await compareSettings(poolerUrl))
@@ -77,8 +77,8 @@ export function instanceFaults (setting: Setting): Fault[] {
     named('two instances: they share the count of failed sign-ins', async group => {
       return { loads: [], problems: await shareFailures(group) }
     }),
-    named('two instances: rolling restart under load', async ({ world, url, restart }) => {
-      const load = new Load(world, url, { wait: WAIT, readers: 10, writers: 10 })
+    named('two instances: rolling restart under load', async ({ fixture, url, restart }) => {
+      const load = new Load(fixture, url, { wait: WAIT, readers: 10, writers: 10 })
       await load.start()
       const problems: string[] = []
       const start = performance.now()
@@ -134,7 +134,7 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   const start = (port: number) => startService(scope, directory, { ...variables, PORT: String(port) })
   const ports = [await freePort(), await freePort()]
   const instances = await Promise.all(ports.map(start))
-  const world = await makeWorld(cluster.url('community'))
+  const fixture = await createFixture(cluster.url('community'))
   const front = await freePort()
   const proxy = await fillExample(directory, 'several-instances/haproxy.cfg', {
     '0.0.0.0:80': `127.0.0.1:${front}`,
@@ -143,7 +143,7 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   })
   await startProgram(scope, directory, 'haproxy', front, ['-db', '-f', proxy])
   return {
-    world,
+    fixture,
     url: `http://127.0.0.1:${front}`,
     instances,
     poolerUrl,
@@ -157,7 +157,7 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
 }
 
 /** Writes through one instance and reads through the other, in turns. */
-async function crossWrites ({ students }: World, instances: Service[], times: number) {
+async function crossWrites ({ students }: Fixture, instances: Service[], times: number) {
   const problems: string[] = []
   for (let n = 0; n < times; n++) {
     const [one, other] = n % 2 === 0 ? instances : instances.toReversed()
@@ -185,10 +185,10 @@ async function compareSettings (poolerUrl: string) {
 }
 
 /** Sends wrong passwords through HAProxy, then through each instance. */
-async function shareFailures ({ world, url, instances }: Group) {
+async function shareFailures ({ fixture, url, instances }: Group) {
   const email = 'guessed@example.org'
   const password = await hashPassword('correct horse')
-  await world.look(sql => sql`
+  await fixture.look(sql => sql`
     INSERT INTO users (email, password, first_name, last_name) VALUES (${email}, ${password}, 'Ada', 'Lovelace')
   `)
   const guess = (url: string, password: string) =>

@@ -1,4 +1,4 @@
-import type { World } from './world.ts'
+import type { Fixture } from './fixture.ts'
 
 /** The acknowledged writes, to be compared with the database afterwards. */
 export class Ledger {
@@ -39,7 +39,7 @@ export class Ledger {
   }
 
   /** How many of these writes are in the database. */
-  async countFound ({ look }: World): Promise<number> {
+  async countFound ({ look }: Fixture): Promise<number> {
     const titles = [...this.titles.values()].flatMap(({ sent }) => sent)
     const [row] = await look(sql => sql`
       SELECT (
@@ -57,7 +57,7 @@ export class Ledger {
   }
 
   /** The acknowledged writes that the database does not have. */
-  async findLost ({ look }: World): Promise<string[]> {
+  async findLost ({ look }: Fixture): Promise<string[]> {
     const lost: string[] = []
     await look(async sql => {
       const compare = <T extends object>(name: string, expected: Map<string, T>, rows: (T & { id: string })[]) => {
@@ -95,7 +95,7 @@ export class Ledger {
 }
 
 /** Inconsistencies in the database: wrong counts, and operations that were done in part. */
-export async function findContradictions ({ look }: World): Promise<string[]> {
+export async function findContradictions ({ look }: Fixture): Promise<string[]> {
   return look(async sql => {
     const rows = await sql<{ what: string }[]>`
       SELECT 'registrations of event ' || events.id AS what FROM events WHERE

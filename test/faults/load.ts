@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { openClient, type Outcome, type Request } from './http.ts'
 import { Ledger } from './ledger.ts'
 import { allowance, percentile } from '../statistics.ts'
-import { PASSWORD, type Person, type World } from './world.ts'
+import { type Fixture, PASSWORD, type Person } from './fixture.ts'
 
 /** A request, its successful status, and its declared failure. */
 interface Operation extends Request {
@@ -67,7 +67,7 @@ export class Load {
   slowest = 0
   /** When the latest failed request was sent, and when it failed. */
   lastFailure = { start: 0, end: 0 }
-  readonly #world: World
+  readonly #fixture: Fixture
   readonly #options: Required<LoadOptions>
   readonly #client: ReturnType<typeof openClient>
   /** The longest duration allowed, in milliseconds. Infinite until the load has been measured without a fault. */
@@ -75,8 +75,8 @@ export class Load {
   #running: Promise<void>[] = []
   #stopped = false
 
-  constructor (world: World, url: string, options: LoadOptions) {
-    this.#world = world
+  constructor (fixture: Fixture, url: string, options: LoadOptions) {
+    this.#fixture = fixture
     this.#options = {
       readers: 6, writers: 6, onlyAccounts: false, pause: 5, allows: () => false, inspect: () => undefined, ...options,
     }
@@ -139,7 +139,7 @@ export class Load {
   }
 
   async #register () {
-    const { value } = this.#world.registrations.next()
+    const { value } = this.#fixture.registrations.next()
     if (!value) return this.#note('all pairs are registered: the load ran too long')
     const [{ id: user, token }, event] = value
     const path = `/events/${event}/register`
@@ -153,7 +153,7 @@ export class Load {
   }
 
   async #like () {
-    const { value } = this.#world.likes.next()
+    const { value } = this.#fixture.likes.next()
     if (!value) return this.#note('all pairs are likes: the load ran too long')
     const [{ id: user, token }, mentor] = value
     const body = await this.#ask({
@@ -178,7 +178,7 @@ export class Load {
 
   /** Writers update different blogs, so that each knows the latest title. */
   async #update (writer: number) {
-    const { blogs, admin: { token } } = this.#world
+    const { blogs, admin: { token } } = this.#fixture
     const own = blogs.filter((_, n) => n % this.#options.writers === writer)
     const blog = own[Math.floor(Math.random() * own.length)]!
     const title = `Title ${randomUUID()}`
@@ -222,7 +222,7 @@ export class Load {
   }
 
   #someone (): Person {
-    const { students } = this.#world
+    const { students } = this.#fixture
     return students[Math.floor(Math.random() * students.length)]!
   }
 

@@ -16,7 +16,7 @@ import { type Row, rowOf } from './report.ts'
 import { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
 import { allowance, percentile } from '../statistics.ts'
-import { makeWorld, PASSWORD, type World } from './world.ts'
+import { createFixture, type Fixture, PASSWORD } from './fixture.ts'
 
 /** How long the service may let an operation wait, in milliseconds: the default of DATABASE_TIMEOUT. */
 const WAIT = 5000
@@ -40,27 +40,28 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
   const seconds = short ? 4 : 15
   const server = lazy(async () => {
     const { databaseUrl } = await startCluster(scope, directory)
-    return { world: await makeWorld(databaseUrl), DATABASE_URL: databaseUrl }
+    return { fixture: await createFixture(databaseUrl), DATABASE_URL: databaseUrl }
   })
 
   /** Runs the work beside a load, on a service of its own. */
   async function beside (
-    name: string, variables: NodeJS.Dict<string>, work: (service: Service, world: World, load: Load) => Promise<Found>
+    name: string, variables: NodeJS.Dict<string>,
+    work: (service: Service, fixture: Fixture, load: Load) => Promise<Found>
   ): Promise<Row> {
-    const { world, DATABASE_URL } = await server()
+    const { fixture, DATABASE_URL } = await server()
     const own = new Scope()
     try {
       const service = await startService(own, directory, { DATABASE_URL, ...variables })
-      const load = new Load(world, service.url, { wait: WAIT, readers: 4, writers: 4, allows: isRefusal })
+      const load = new Load(fixture, service.url, { wait: WAIT, readers: 4, writers: 4, allows: isRefusal })
       await load.start()
-      const { note, problems } = await work(service, world, load)
+      const { note, problems } = await work(service, fixture, load)
       const p99 = percentile(load.latencies, 99)
       const { refused } = load
       const over = performance.now()
       await sleep(1000)
       await load.stop()
 
-      const row = rowOf(name, [load], await load.ledger.findLost(world))
+      const row = rowOf(name, [load], await load.ledger.findLost(fixture))
       row.recovery = Math.max(0, load.lastFailure.end - over) / 1000
       row.note = `${note}; beside it 99 % of the load took up to ${Math.round(p99)} ms, and ` +
         `${Math.round(load.usual)} ms without it` + (refused > 0 ? `, and ${refused} requests of it were refused` : '')
@@ -80,22 +81,22 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
     {
       name: 'clients that register and sign in',
       async run () {
-        const { world, DATABASE_URL } = await server()
+        const { fixture, DATABASE_URL } = await server()
         const own = new Scope()
         try {
           const { url } = await startService(own, directory, { DATABASE_URL })
           const accounts = { wait: WAIT, readers: 0, pause: 0, onlyAccounts: true }
-          const single = new Load(world, url, { ...accounts, writers: 1 })
+          const single = new Load(fixture, url, { ...accounts, writers: 1 })
           await single.start(2000)
           await single.stop()
           // So many that on one core the last password waits for half of its limit.
           const writers = Math.max(2, Math.min(64, Math.floor(HASH_WAIT / 2 / single.usual) * availableParallelism()))
-          const load = new Load(world, url, { ...accounts, writers })
+          const load = new Load(fixture, url, { ...accounts, writers })
           await load.start()
           await sleep(short ? 5000 : 60_000)
           await load.stop()
 
-          const row = rowOf(this.name, [single, load], await load.ledger.findLost(world))
+          const row = rowOf(this.name, [single, load], await load.ledger.findLost(fixture))
           row.note = `${writers} clients`
           if (load.failed > 0) row.problems.push(`${load.failed} requests failed`)
           if (load.ledger.size < writers) row.problems.push(`only ${load.ledger.size} have registered`)
@@ -108,8 +109,8 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
     {
       name: 'flood of sign-ins',
       run () {
-        return beside(this.name, {}, async (service, world, load) => {
-          const emails = await addAccounts(world, 300)
+        return beside(this.name, {}, async (service, fixture, load) => {
+          const emails = await addAccounts(fixture, 300)
           return flood(service, load, seconds, 300, HASH_WAIT, n => ({
             method: 'POST', path: '/auth/login', body: { email: emails[n], password: PASSWORD },
           }))
@@ -119,11 +120,11 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
     {
       name: 'flood of sign-ins from one address',
       async run () {
-        const { world, DATABASE_URL } = await server()
+        const { fixture, DATABASE_URL } = await server()
         const own = new Scope()
         try {
           const { url } = await startService(own, directory, { DATABASE_URL })
-          const [honest, flooding] = await addAccounts(world, 2)
+          const [honest, flooding] = await addAccounts(fixture, 2)
           const client = openClient(url, 1, 2 * WAIT, '127.0.0.2')
           own.teardown(client.end)
           /** Signs in ten times from another address, one after the other. */
@@ -173,10 +174,10 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
       run () {
         const limit = short ? 2 : 5
         const variables = { REQUEST_TIMEOUT: String(limit), IDLE_TIMEOUT: String(limit) }
-        return beside(this.name, variables, async (service, world, { usual }) => {
-          await addBigBlogs(world)
+        return beside(this.name, variables, async (service, fixture, { usual }) => {
+          await addBigBlogs(fixture)
           const bigRequest = 'GET /blogs/admin HTTP/1.1\r\nHost: a\r\n' +
-            `Authorization: Bearer ${world.admin.token}\r\n\r\n`
+            `Authorization: Bearer ${fixture.admin.token}\r\n\r\n`
           // Added to each limit: the interval of the service's checks, the time that it lingers, and noise.
           const moment = 2 + allowance(usual, RESPONSE_TIME) / 1000
           const kinds: [what: string, limit: number, hold: (socket: Socket, turn: number) => void][] = [
@@ -212,7 +213,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
           return { ...rowOf(this.name, [], []), missing: `no more files may be opened (${(error as Error).message})` }
         }
         const variables = { IDLE_TIMEOUT: String(idle), REQUEST_TIMEOUT: String(idle) }
-        return beside(this.name, variables, async (service, _world, { usual }) => {
+        return beside(this.name, variables, async (service, _fixture, { usual }) => {
           const before = await residentMemory(service)
           const sockets = await openIdle(service.url, count)
           const opened = performance.now()
@@ -383,7 +384,7 @@ async function residentMemory ({ child }: Service) {
 }
 
 /** Inserts accounts with the common password. */
-async function addAccounts ({ look }: World, count: number) {
+async function addAccounts ({ look }: Fixture, count: number) {
   const password = await hashPassword(PASSWORD)
   const rows = await look(sql => sql<{ email: string }[]>`
     INSERT INTO users (email, password, first_name, last_name)
@@ -394,7 +395,7 @@ async function addAccounts ({ look }: World, count: number) {
 }
 
 /** Inserts drafts that make a response exceed the buffers of a connection. */
-async function addBigBlogs ({ look, admin }: World) {
+async function addBigBlogs ({ look, admin }: Fixture) {
   await look(sql => sql`
     INSERT INTO blogs (title, content, author_id)
     SELECT 'Big', repeat('Something to be read by nobody. ', 1000), ${admin.id} FROM generate_series(1, 500)

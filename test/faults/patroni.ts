@@ -19,7 +19,7 @@ import {
 import { type Row, rowOf } from './report.ts'
 import type { Scope } from '../scope.ts'
 import { startService } from './service.ts'
-import { makeWorld, shareOf } from './world.ts'
+import { createFixture, shareOf } from './fixture.ts'
 
 const run = promisify(execFile)
 
@@ -236,7 +236,7 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   const hosts = [...cluster.members.values()].map(({ host }) => `${host}:5432`).join()
   const urlOf = (hosts: string) => `postgres://${ROLE.user}:${ROLE.password}@${hosts}/community`
   await migrate(urlOf(hosts))
-  const world = await makeWorld(`${urlOf(hosts)}?target_session_attrs=primary&connect_timeout=1`)
+  const fixture = await createFixture(`${urlOf(hosts)}?target_session_attrs=primary&connect_timeout=1`)
   const ways: [string, NodeJS.Dict<string>][] = [
     ['HAProxy', {
       DATABASE_URL: `${urlOf(`${network}20:5432`)}?target_session_attrs=primary`,
@@ -247,7 +247,7 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   ]
   const targets = await Promise.all(ways.map(async ([way, environment], n) => [way, {
     service: await startService(scope, directory, environment),
-    world: shareOf(world, n, ways.length),
+    fixture: shareOf(fixture, n, ways.length),
     timeout: TIMEOUT,
     // What two cores carry beside three servers.
     load: { readers: 3, writers: 3, pause: 20 },

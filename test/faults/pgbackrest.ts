@@ -12,7 +12,7 @@ import { Load } from './load.ts'
 import { missingPrograms, newestBin, readExample } from './programs.ts'
 import { type Row, rowOf } from './report.ts'
 import { isReady, startService } from './service.ts'
-import { makeWorld, shareOf } from './world.ts'
+import { createFixture, shareOf } from './fixture.ts'
 
 const NAME = 'pgbackrest: destroyed, restored to a second'
 
@@ -35,9 +35,9 @@ async function restoreToSecond ({ scope, directory, short }: Setting): Promise<R
   await pgbackrest('stanza-create')
   await pgbackrest('check')
 
-  const world = await makeWorld(databaseUrl)
+  const fixture = await createFixture(databaseUrl)
   const service = await startService(scope, directory, { DATABASE_URL: databaseUrl })
-  const load = new Load(shareOf(world, 0, 2), service.url, { wait: WAIT })
+  const load = new Load(shareOf(fixture, 0, 2), service.url, { wait: WAIT })
   await load.start()
   const backup = await measure(() => pgbackrest('backup', '--type=full'))
   await sleep(short ? 2000 : 10_000)
@@ -46,12 +46,12 @@ async function restoreToSecond ({ scope, directory, short }: Setting): Promise<R
 
   // Writes that are under way at that moment may be there or not.
   const before = load.ledger.copy()
-  const [{ target }] = await world.look(sql => sql<[{ target: string }]>`SELECT clock_timestamp()::text AS target`)
-  const later = new Load(shareOf(world, 1, 2), service.url, { wait: WAIT })
+  const [{ target }] = await fixture.look(sql => sql<[{ target: string }]>`SELECT clock_timestamp()::text AS target`)
+  const later = new Load(shareOf(fixture, 1, 2), service.url, { wait: WAIT })
   await later.start()
   await sleep(short ? 1000 : 5000)
   await Promise.all([load.stop(), later.stop()])
-  await world.look(archiveAll)
+  await fixture.look(archiveAll)
 
   await cluster.signal('SIGKILL')
   for (const name of await readdir(cluster.data)) await rm(join(cluster.data, name), { recursive: true })
@@ -59,23 +59,23 @@ async function restoreToSecond ({ scope, directory, short }: Setting): Promise<R
     '--target-action=promote'))
   const replay = await measure(async () => {
     await cluster.start()
-    await waitUntil('a primary', () => world.look(async sql => {
+    await waitUntil('a primary', () => fixture.look(async sql => {
       const [row] = await sql`SELECT pg_is_in_recovery() AS "isStandby"`
       return !row!.isStandby
     }))
   })
   await waitUntil('ready', () => isReady(service.url))
 
-  const row = rowOf(NAME, [load, later], await before.findLost(world))
+  const row = rowOf(NAME, [load, later], await before.findLost(fixture))
   if (load.failed + later.failed > 0) row.problems.push(`${load.failed + later.failed} requests failed`)
-  const found = await later.ledger.countFound(world)
+  const found = await later.ledger.countFound(fixture)
   if (found > 0) row.problems.push(`${found} writes of later are there`)
   if (before.size === 0 || later.ledger.size === 0) row.problems.push('nothing was written')
   // The service, which saw another future, goes on with this one.
-  const last = new Load(world, service.url, { wait: WAIT })
+  const last = new Load(fixture, service.url, { wait: WAIT })
   await last.start()
   await last.stop()
-  row.problems.push(...last.problems, ...await last.ledger.findLost(world), ...await findContradictions(world))
+  row.problems.push(...last.problems, ...await last.ledger.findLost(fixture), ...await findContradictions(fixture))
   if (last.failed > 0) row.problems.push(`${last.failed} requests failed after the restore`)
   await pgbackrest('check')
   row.note = `all ${before.size} writes from before, none of ${later.ledger.size} from after; seconds: full backup ` +

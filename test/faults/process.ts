@@ -10,7 +10,7 @@ import { findContradictions } from './ledger.ts'
 import { Load } from './load.ts'
 import { rowOf } from './report.ts'
 import { type Service, startService } from './service.ts'
-import { makeWorld, type World } from './world.ts'
+import { createFixture, type Fixture } from './fixture.ts'
 
 /** How long the service may let an operation wait, in milliseconds: the default of DATABASE_TIMEOUT. */
 const WAIT = 5000
@@ -25,20 +25,20 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
   const server = lazy(async () => {
     const { cluster, databaseUrl } = await startCluster(scope, directory)
     const variables = { DATABASE_URL: cluster.url('community'), DATABASE_TIMEOUT: String(timeout) }
-    return { world: await makeWorld(databaseUrl), variables }
+    return { fixture: await createFixture(databaseUrl), variables }
   })
 
   return [
     {
       name: 'SIGTERM under load',
       async run () {
-        const { world, variables } = await server()
+        const { fixture, variables } = await server()
         const service = await startService(scope, directory, variables)
         let stopping = Infinity
         // Allows for the delivery of the signal.
         const inspect = ({ start, status, headers }: Outcome) =>
           status > 0 && start > stopping + 100 && headers.connection !== 'close' ? 'the connection is kept' : undefined
-        const load = new Load(world, service.url, {
+        const load = new Load(fixture, service.url, {
           wait: WAIT, readers: 20, writers: 20, pause: 0, inspect, allows: isTurnedAway,
         })
         await load.start(short ? 1000 : 3000)
@@ -47,8 +47,8 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
         const { note, problems } = await stopService(service, total)
         await load.stop()
 
-        const row = rowOf(this.name, [load], await load.ledger.findLost(world))
-        row.problems.push(...problems, ...await findContradictions(world))
+        const row = rowOf(this.name, [load], await load.ledger.findLost(fixture))
+        row.problems.push(...problems, ...await findContradictions(fixture))
         row.note = `${note}, ${load.answered - beforehand} responses later, ${load.refused} connections were refused`
         const logged = (await service.log()).match(/"request completed"/g)?.length ?? 0
         if (logged !== load.answered + load.failed) row.problems.push(`${logged} requests were logged`)
@@ -58,9 +58,9 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
     {
       name: 'SIGTERM with clients that stay connected',
       async run () {
-        const { world, variables } = await server()
+        const { fixture, variables } = await server()
         const service = await startService(scope, directory, variables)
-        const load = new Load(world, service.url, { wait: WAIT, allows: isTurnedAway })
+        const load = new Load(fixture, service.url, { wait: WAIT, allows: isTurnedAway })
         await load.start()
         const { hostname, port } = new URL(service.url)
         const request = `GET /livez HTTP/1.1\r\nHost: ${hostname}\r\n`
@@ -73,7 +73,7 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
         await load.stop()
         for (const socket of holders) socket.destroy()
 
-        const row = rowOf(this.name, [load], await load.ledger.findLost(world))
+        const row = rowOf(this.name, [load], await load.ledger.findLost(fixture))
         row.note = note
         row.problems.push(...problems)
         return row
@@ -82,7 +82,7 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
     {
       name: 'SIGKILL under load',
       async run () {
-        const { world, variables } = await server()
+        const { fixture, variables } = await server()
         const loads: Load[] = []
         const problems: string[] = []
         const lost: string[] = []
@@ -92,23 +92,23 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
           const service = await startService(scope, directory, variables)
           slowestStart = Math.max(slowestStart, performance.now() - start)
           // Requests in progress fail with the process, but must not be done in part.
-          const load = new Load(world, service.url, {
+          const load = new Load(fixture, service.url, {
             wait: WAIT, allows: ({ error }) => /^(ECONNREFUSED|ECONNRESET|aborted)$/.test(error ?? ''),
           })
           await load.start()
-          const big = startBigWrites(world, service)
+          const big = startBigWrites(fixture, service)
           for (let polls = 0; polls < 100 && !big.isUnderWay(); polls++) await sleep(50)
           await sleep(500 + Math.random() * 500)
           service.child.kill('SIGKILL')
           await service.ended
           await load.stop()
           problems.push(...await big.stop())
-          lost.push(...await load.ledger.findLost(world))
+          lost.push(...await load.ledger.findLost(fixture))
           loads.push(load)
         }
         const row = rowOf(this.name, loads, lost)
         row.recovery = slowestStart / 1000
-        row.problems.push(...problems, ...await findContradictions(world))
+        row.problems.push(...problems, ...await findContradictions(fixture))
         return row
       },
     },
@@ -136,16 +136,16 @@ function isTurnedAway ({ error, reused }: Outcome) {
 const CROWD = 100
 
 /** Creates clubs and deletes events until `stop`, which returns what was lost or done in part. */
-function startBigWrites (world: World, { url }: Service) {
+function startBigWrites (fixture: Fixture, { url }: Service) {
   const client = openClient(url, 4, 2 * WAIT)
   const clubs = new Set<string>()
   const deleted = new Set<string>()
   const events: string[] = []
-  const { token } = world.admin
+  const { token } = fixture.admin
   let stopped = false
 
   async function makeClubs () {
-    const heads = await world.look(sql => sql<{ email: string }[]>`
+    const heads = await fixture.look(sql => sql<{ email: string }[]>`
       INSERT INTO users (email, password, first_name, last_name)
       SELECT new_id() || '@example.org', '!', 'Head', 'Student' FROM generate_series(1, 2000) RETURNING email
     `)
@@ -158,7 +158,7 @@ function startBigWrites (world: World, { url }: Service) {
   }
 
   async function deleteEvents () {
-    events.push(...await world.look(async sql => {
+    events.push(...await fixture.look(async sql => {
       const rows = await sql<{ id: string }[]>`
         INSERT INTO events (title, description, date, club_id)
         SELECT 'To be deleted', 'With its registrations', now(), (SELECT club_id FROM events LIMIT 1)
@@ -186,7 +186,7 @@ function startBigWrites (world: World, { url }: Service) {
       stopped = true
       await Promise.all(writing)
       client.end()
-      return world.look(async sql => {
+      return fixture.look(async sql => {
         const problems: string[] = []
         const names = new Set((await sql`SELECT name FROM clubs`).map(({ name }) => name))
         for (const name of clubs) if (!names.has(name)) problems.push(`lost: club ${name}`)

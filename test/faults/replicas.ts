@@ -9,7 +9,7 @@ import { type Fault, lazy, type Setting, startCluster, strike, type Target } fro
 import { newestBin } from './programs.ts'
 import { rowOf } from './report.ts'
 import { startService } from './service.ts'
-import { makeWorld } from './world.ts'
+import { createFixture } from './fixture.ts'
 
 /** How long a replica may take to be in use again, in milliseconds. */
 const PATIENCE = 60_000
@@ -129,7 +129,7 @@ async function openPair ({ scope, directory, short }: Setting): Promise<Pair | u
   await primary.stop('fast')
   const standby = await primary.standby(scope, directory)
   await Promise.all([primary.start(), standby.start()])
-  const world = await makeWorld(databaseUrl)
+  const fixture = await createFixture(databaseUrl)
   const timeout = short ? 2 : 5
   const service = await startService(scope, directory, {
     DATABASE_URL: databaseUrl,
@@ -138,7 +138,7 @@ async function openPair ({ scope, directory, short }: Setting): Promise<Pair | u
     // Servers, service and load share a machine, on which a standby that keeps up may not run for 100 ms.
     REPLICA_WAIT: '500',
   })
-  const pair = { primary, standby, world, service, timeout }
+  const pair = { primary, standby, fixture, service, timeout }
   for (const end = performance.now() + PATIENCE; !(await linesSince(pair, 0)).at(-1)?.endsWith('is in use');) {
     if (performance.now() > end) throw new Error(await service.log())
     await sleep(50)

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { freePort } from '../process.ts'
 import { send } from './http.ts'
 import type { Scope } from '../scope.ts'
-import { SECRET } from './world.ts'
+import { SECRET } from './fixture.ts'
 
 /** The script that starts the service. */
 const START = fileURLToPath(new URL('bin/start', import.meta.resolve('#package.json')))

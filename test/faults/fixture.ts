@@ -18,7 +18,7 @@ export interface Person {
 }
 
 /** The rows of a database, and pairs that are not used yet. */
-export interface World {
+export interface Fixture {
   /** A URL that bypasses the faults. */
   databaseUrl: string
   admin: Person
@@ -33,7 +33,7 @@ export interface World {
 }
 
 /** Inserts rows into a migrated database. */
-export async function makeWorld (databaseUrl: string): Promise<World> {
+export async function createFixture (databaseUrl: string): Promise<Fixture> {
   const look = async <T>(work: (sql: postgres.Sql) => Promise<T>) => {
     const sql = postgres(databaseUrl, { max: 1, onnotice () {} })
     try {
@@ -87,9 +87,9 @@ export async function makeWorld (databaseUrl: string): Promise<World> {
   }
 }
 
-/** The same world for the nth of several loads at a time: each knows the titles of its own blogs. */
-export function shareOf (world: World, n: number, loads: number): World {
-  return { ...world, blogs: world.blogs.filter((_, index) => index % loads === n) }
+/** The same fixture for the nth of several loads at a time: each knows the titles of its own blogs. */
+export function shareOf (fixture: Fixture, n: number, loads: number): Fixture {
+  return { ...fixture, blogs: fixture.blogs.filter((_, index) => index % loads === n) }
 }
 
 /** All pairs, in an order in which neighbours have no row in common. */
