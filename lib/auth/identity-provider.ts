@@ -4,7 +4,7 @@ import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 import type { Config } from '../config.ts'
 import { isSecureUrl } from '../formats.ts'
 import { withTimeout } from '../timeout.ts'
-import type { OAuth2Client } from './oauth2-client.ts'
+import type { Endpoints, OAuth2Client } from './oauth2-client.ts'
 
 /** Timeout of one request to the provider, in milliseconds. */
 const TIMEOUT = 5_000
@@ -21,10 +21,8 @@ const SKEW = 60
 const SCOPES = ['openid', 'email', 'profile']
 
 /** What is used of a discovery document (OpenID Connect Discovery 1.0, § 3). */
-export interface Metadata {
+interface Metadata extends Endpoints {
   issuer: string
-  authorization_endpoint: string
-  token_endpoint: string
   userinfo_endpoint: string
   jwks_uri: string
 }
@@ -105,7 +103,7 @@ export class IdentityProvider {
   async fetchIdentity (accessToken: string): Promise<Identity | undefined> {
     const { metadata } = await this.#discover()
     try {
-      const claims = await fetchJson(metadata.userinfo_endpoint, { authorization: `Bearer ${accessToken}` })
+      const claims = await fetchJson<JWTPayload>(metadata.userinfo_endpoint, { authorization: `Bearer ${accessToken}` })
       return toIdentity(claims, this.#config)
     } catch (error) {
       this.#log.warn({ err: error }, 'The identity provider does not say who signed in')
@@ -153,7 +151,7 @@ export class IdentityProvider {
 async function discover (issuer: string): Promise<Provider> {
   const metadata = issuer === GOOGLE.issuer
     ? GOOGLE
-    : await fetchJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`) as unknown as Metadata
+    : await fetchJson<Metadata>(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
   if (metadata.issuer !== issuer) throw new Error(`The discovery document of ${issuer} is that of ${metadata.issuer}`)
   for (const name of ['authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri'] as const) {
     if (!isSecureUrl(metadata[name])) throw new Error(`The ${name} of ${issuer} is not an https address`)
@@ -166,17 +164,17 @@ async function discover (issuer: string): Promise<Provider> {
 }
 
 /**
- * Reads a JSON object. The deadline is a timer of ours: fetch() can lose its signal to the garbage collector while it
+ * Reads a JSON object. The timeout is a timer of ours: fetch() can lose its signal to the garbage collector while it
  * reads a body, always so with `redirect: 'error'`, and then waits for minutes. A redirect is no success here either.
  */
-async function fetchJson (url: string, headers: Record<string, string> = {}) {
+async function fetchJson<T> (url: string, headers: Record<string, string> = {}) {
   const abort = new AbortController()
   async function read () {
     const response = await fetch(url, {
       headers: { accept: 'application/json', ...headers }, redirect: 'manual', signal: abort.signal,
     })
     if (!response.ok) throw new Error(`${url} responded with status ${response.status}`)
-    return await response.json() as Record<string, unknown>
+    return await response.json() as T
   }
   return await withTimeout(read(), TIMEOUT / 1000, error => abort.abort(error))
 }

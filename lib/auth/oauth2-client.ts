@@ -5,7 +5,6 @@ import oauth2 from '@fastify/oauth2'
 import Fastify from 'fastify'
 
 import type { Config } from '../config.ts'
-import type { Metadata } from './identity-provider.ts'
 
 /** The simple-oauth2 client that @fastify/oauth2 exposes as `oauth2`, so far as it is used; its types leave it out. */
 export interface OAuth2Client {
@@ -13,11 +12,17 @@ export interface OAuth2Client {
   getToken (parameters: object): Promise<{ token: { access_token?: string } }>
 }
 
+/** The endpoints that it is for, as a discovery document has them. */
+export interface Endpoints {
+  authorization_endpoint: string
+  token_endpoint: string
+}
+
 /** Makes the client for the endpoints of a discovery document. Its requests time out after so many milliseconds. */
 export async function createOAuth2Client (
-  metadata: Metadata, config: Config, timeout: number
+  endpoints: Endpoints, config: Config, timeout: number
 ): Promise<OAuth2Client> {
-  const [authorize, token] = [new URL(metadata.authorization_endpoint), new URL(metadata.token_endpoint)]
+  const [authorize, token] = [new URL(endpoints.authorization_endpoint), new URL(endpoints.token_endpoint)]
   const app = Fastify()
   app.register(oauth2, {
     name: 'idp',
