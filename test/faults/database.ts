@@ -10,12 +10,12 @@ import postgres from 'postgres'
 import { migrate } from '#lib/database/migrations.js'
 import { Cluster, makeProxy } from '../cluster.ts'
 import { postgresOf, remaining } from '../process.ts'
+import { createFixture, type Fixture } from './fixture.ts'
 import { findContradictions } from './ledger.ts'
 import { Load, type LoadOptions } from './load.ts'
 import { type Row, rowOf } from './report.ts'
 import type { Scope } from '../scope.ts'
 import { type Service, startService, watchReadiness } from './service.ts'
-import { createFixture, type Fixture } from './fixture.ts'
 
 const run = promisify(execFile)
 

@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
 import { type Fault, type Setting, startCluster, strike } from './database.ts'
+import { createFixture } from './fixture.ts'
 import { newestBin } from './programs.ts'
 import { type Row, rowOf } from './report.ts'
 import { startService } from './service.ts'
-import { createFixture } from './fixture.ts'
 
 /** How soon the service must recover from the loss of the primary, in seconds. */
 const BOUND = 10

@@ -11,13 +11,13 @@ import { hashPassword } from '#lib/auth/passwords.js'
 import { Cluster } from '../cluster.ts'
 import { freePort } from '../process.ts'
 import { type Fault, lazy, type Setting } from './database.ts'
+import { createFixture, type Fixture } from './fixture.ts'
 import { type Outcome, send } from './http.ts'
 import { findContradictions } from './ledger.ts'
 import { Load } from './load.ts'
 import { fillExample, missingPrograms, NOBODY, ROOT, startProgram, writeFor } from './programs.ts'
 import { rowOf } from './report.ts'
 import { type Service, startService } from './service.ts'
-import { createFixture, type Fixture } from './fixture.ts'
 
 const run = promisify(execFile)
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { type Fixture, PASSWORD, type Person } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
 import { Ledger } from './ledger.ts'
 import { allowance, percentile } from '../statistics.ts'
-import { type Fixture, PASSWORD, type Person } from './fixture.ts'
 
 /** A request, its successful status, and its declared failure. */
 interface Operation extends Request {

@@ -10,13 +10,13 @@ import { promisify } from 'node:util'
 
 import { hashPassword } from '#lib/auth/passwords.js'
 import { type Fault, lazy, type Setting, startCluster } from './database.ts'
+import { createFixture, type Fixture, PASSWORD } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
 import { RESPONSE_TIME, Load } from './load.ts'
 import { type Row, rowOf } from './report.ts'
 import { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
 import { allowance, percentile } from '../statistics.ts'
-import { createFixture, type Fixture, PASSWORD } from './fixture.ts'
 
 /** How long the service may let an operation wait, in milliseconds: the default of DATABASE_TIMEOUT. */
 const WAIT = 5000

@@ -12,6 +12,7 @@ import postgres from 'postgres'
 import { migrate } from '#lib/database/migrations.js'
 import { postgresOf, remaining } from '../process.ts'
 import { type Fault, lazy, type Setting, strike, type Target } from './database.ts'
+import { createFixture, shareOf } from './fixture.ts'
 import type { Load } from './load.ts'
 import {
   type Account, fillExample, missingPrograms, newestBin, NOBODY, postgresAccount, readExample, startProgram, writeFor,
@@ -19,7 +20,6 @@ import {
 import { type Row, rowOf } from './report.ts'
 import type { Scope } from '../scope.ts'
 import { startService } from './service.ts'
-import { createFixture, shareOf } from './fixture.ts'
 
 const run = promisify(execFile)
 

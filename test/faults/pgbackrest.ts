@@ -7,12 +7,12 @@ import postgres from 'postgres'
 
 import type { Cluster } from '../cluster.ts'
 import { type Fault, type Setting, startCluster } from './database.ts'
+import { createFixture, shareOf } from './fixture.ts'
 import { findContradictions } from './ledger.ts'
 import { Load } from './load.ts'
 import { missingPrograms, newestBin, readExample } from './programs.ts'
 import { type Row, rowOf } from './report.ts'
 import { isReady, startService } from './service.ts'
-import { createFixture, shareOf } from './fixture.ts'
 
 const NAME = 'pgbackrest: destroyed, restored to a second'
 

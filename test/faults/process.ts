@@ -5,12 +5,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { shutdownTimeouts } from '#lib/shutdown-timeouts.js'
 import { type Fault, lazy, type Setting, startCluster } from './database.ts'
+import { createFixture, type Fixture } from './fixture.ts'
 import { openClient, type Outcome } from './http.ts'
 import { findContradictions } from './ledger.ts'
 import { Load } from './load.ts'
 import { rowOf } from './report.ts'
 import { type Service, startService } from './service.ts'
-import { createFixture, type Fixture } from './fixture.ts'
 
 /** How long the service may let an operation wait, in milliseconds: the default of DATABASE_TIMEOUT. */
 const WAIT = 5000

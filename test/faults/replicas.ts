@@ -6,10 +6,10 @@ import postgres from 'postgres'
 
 import type { Cluster } from '../cluster.ts'
 import { type Fault, lazy, type Setting, startCluster, strike, type Target } from './database.ts'
+import { createFixture } from './fixture.ts'
 import { newestBin } from './programs.ts'
 import { rowOf } from './report.ts'
 import { startService } from './service.ts'
-import { createFixture } from './fixture.ts'
 
 /** How long a replica may take to be in use again, in milliseconds. */
 const PATIENCE = 60_000

@@ -7,9 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 import { freePort } from '../process.ts'
+import { SECRET } from './fixture.ts'
 import { send } from './http.ts'
 import type { Scope } from '../scope.ts'
-import { SECRET } from './fixture.ts'
 
 /** The script that starts the service. */
 const START = fileURLToPath(new URL('bin/start', import.meta.resolve('#package.json')))
