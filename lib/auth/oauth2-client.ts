@@ -12,7 +12,7 @@ export interface OAuth2Client {
   getToken (parameters: object): Promise<{ token: { access_token?: string } }>
 }
 
-/** The endpoints that it is for, as a discovery document has them. */
+/** The endpoints of a provider, as its discovery document has them. */
 export interface Endpoints {
   authorization_endpoint: string
   token_endpoint: string

@@ -152,7 +152,7 @@ export function notify (message, kind = 'done') {
 export function wordsOf (error) {
   if (error instanceof ApiError) return error.message
   console.error(error)
-  return 'Something in this app went wrong. Load the page again, then try again.'
+  return 'Something in this app went wrong. Reload the page, then try again.'
 }
 
 /**
