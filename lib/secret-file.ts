@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { constants, existsSync } from 'node:fs'
+import { link, lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 import { StartupError } from './errors.ts'
@@ -12,7 +12,8 @@ import { StartupError } from './errors.ts'
 export async function readOrCreateSecret (path: string): Promise<string> {
   try {
     if (!existsSync(path)) await create(path)
-    return await readFile(path, 'utf8')
+    // Whoever may write to the folder could have made it a link, to another file of root's.
+    return await readFile(path, { encoding: 'utf8', flag: constants.O_RDONLY | constants.O_NOFOLLOW })
   } catch (error) {
     throw new StartupError(`Cannot keep a secret in ${path}: ${(error as Error).message}`)
   }
@@ -31,7 +32,7 @@ export async function readOrCreateJwtSecret (path: string): Promise<string> {
     throw new StartupError(`${path} must have at least ${JWT_SECRET_LENGTH} characters: ` +
       'delete it to have a new secret made, or set JWT_SECRET')
   }
-  const { mode } = await stat(path)
+  const { mode } = await lstat(path)
   if (mode & 0o077) throw new StartupError(`${path} can be read by others: run chmod 600 ${path}, or set JWT_SECRET`)
   return secret
 }
@@ -44,7 +45,7 @@ export async function jwtSecretOf ({ JWT_SECRET, DATA_DIR }: { JWT_SECRET?: stri
 async function create (path: string) {
   await mkdir(dirname(path), { recursive: true })
   const draft = `${path}.${randomUUID()}`
-  await writeFile(draft, randomBytes(48).toString('base64url'), { mode: 0o600 })
+  await writeFile(draft, randomBytes(48).toString('base64url'), { mode: 0o600, flag: 'wx' })
   try {
     await link(draft, path)
   } catch (error) {

@@ -44,6 +44,14 @@ t.test('A file that can be neither read nor created is a StartupError', async t 
     `Cannot keep a secret in ${path}: EEXIST: file already exists, mkdir '${join(dir, 'file')}'`)
 })
 
+t.test('A link is not followed', async t => {
+  const dir = t.testdir({ target: 'of somebody else' })
+  for (const target of ['target', 'nowhere']) {
+    await fs.symlink(join(dir, target), join(dir, `to-${target}`))
+    t.match(await refusal(join(dir, `to-${target}`)), /^Cannot keep a secret in .*: ELOOP/)
+  }
+})
+
 t.test('A file that cannot be moved into place is a StartupError, and leaves no temporary file', async t => {
   const link = fs.link
   t.teardown(() => {
