@@ -5,14 +5,19 @@ import fp from 'fastify-plugin'
 import { failureOf, HttpError } from '../lib/errors.ts'
 import { audit } from '../lib/http/audit.ts'
 
+/** Headers of a success, which no error has, whatever was set before it occurred. */
+const OF_SUCCESS = ['etag', 'content-disposition', 'content-encoding', 'content-length', 'content-type']
+
 /** Renders every error, in one place, as JSON `{message}`; what is not for the client goes to the log. */
 export default fp(async app => {
   app.setErrorHandler<FastifyError>((error, request, reply) => {
-    // A failure is never cacheable, whatever was set for a success.
-    for (const name of ['etag', 'content-encoding', 'content-length', 'content-type']) reply.removeHeader(name)
+    for (const name of OF_SUCCESS) reply.removeHeader(name)
     reply.header('cache-control', 'no-store')
+    const { status, body } = failureOf(request.routeOptions.config)
     if (error instanceof HttpError) {
       if (error.statusCode === 403) audit(request, 'access-denied')
+      // An operation whose failure is a success does not show an overload either.
+      if (error.statusCode === 503 && status < 400) return respond(reply, status, body)
       return respond(reply.headers(error.headers), error.statusCode, { message: error.message, ...error.fields })
     }
     if (error.validation) {
@@ -23,7 +28,6 @@ export default fp(async app => {
     if (String(error.code).startsWith('FST_') && error.statusCode && error.statusCode < 500) {
       return reply.code(error.statusCode).send({ message: error.message })
     }
-    const { status, body } = failureOf(request.routeOptions.config)
     // Whether the operation has taken effect is unknown, so the line names who asked for it.
     request.log.error({ err: error, actor: request.user?.id }, 'Unexpected error')
     return respond(reply, status, body)

@@ -6,8 +6,8 @@ import { clientNetwork } from './client-network.ts'
 /** What operators must be able to reconstruct (OWASP ASVS 5.0, 16.3). */
 export type AuditEvent =
   'sign-in' | 'sign-in-refused' | 'access-denied' | 'role-changed' | 'membership-changed' | 'user-changed' |
-  'user-deleted' | 'blog-moderated' | 'blog-deleted' | 'calendar-deleted' | 'event-deleted' | 'mentor-deleted' |
-  'testimonial-deleted'
+  'user-deleted' | 'users-exported' | 'registrations-exported' | 'blog-moderated' | 'blog-deleted' |
+  'calendar-created' | 'calendar-deleted' | 'event-deleted' | 'mentor-deleted' | 'testimonial-deleted'
 
 /** Details of an event. Accounts appear by id only: never put an email, a token or a password here. */
 interface AuditFields {

@@ -1,9 +1,12 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply } from 'fastify'
+import { Readable } from 'node:stream'
 
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { toCsv, toFileName } from './csv.ts'
-import { allUsers, findManagedEvent, readInBatches, registrationsOf } from './queries.ts'
+import { allUsers, type Batch, findManagedEvent, readInBatches, registrationsOf } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Lists that leave the platform, as files for spreadsheets. */
@@ -18,28 +21,31 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     const event = await app.read(sql => findManagedEvent(sql, request.user, id))
     if (!event) throw new HttpError(404, 'Event not found')
     if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
-    const rows = await readInBatches(app.read, registrationsOf(id))
+    audit(request, 'registrations-exported', { target: id })
     const name = ['registrations', event.date.slice(0, 10), toFileName(event.title)].filter(Boolean).join('-')
-    return send(reply, name, toCsv(rows, { name: 'name', email: 'email', time: 'registeredAt' }))
+    return send(request, reply, name, registrationsOf(id), { name: 'name', email: 'email', time: 'registeredAt' })
   })
 
   app.get('/users.csv', {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.users,
     config: { failure: 'Error fetching users' },
-  }, async (_request, reply) => {
-    const rows = await readInBatches(app.read, allUsers)
-    return send(reply, 'users', toCsv(rows, {
+  }, async (request, reply) => {
+    audit(request, 'users-exported')
+    return send(request, reply, 'users', allUsers, {
       email: 'email', firstName: 'firstName', lastName: 'lastName', role: 'role', club: 'club', time: 'createdAt',
-    }))
+    })
   })
-}
 
-function send (reply: FastifyReply, name: string, csv: NodeJS.ReadableStream) {
-  reply.headers({
-    'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,
-  })
-  return reply.send(csv)
+  /** Sends rows as a file. HEAD gets its headers, and no row is read for it. */
+  async function send<Row extends object> (
+    { method }: FastifyRequest, reply: FastifyReply, name: string, rows: Batch<Row>, columns: Record<string, string>
+  ) {
+    reply.headers({
+      'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,
+    })
+    return reply.send(method === 'HEAD' ? Readable.from([]) : toCsv(await readInBatches(app.read, rows), columns))
+  }
 }
 
 export default exports

@@ -16,7 +16,8 @@ interface Position {
 /** Before the newest row. */
 const START: Position = { time: 'infinity', id: '00000000-0000-0000-0000-000000000000' }
 
-type Batch<Row> = (sql: Sql, after: Position) => Promise<readonly (Row & Position)[]>
+/** Reads the rows after a position, a batch at most. */
+export type Batch<Row> = (sql: Sql, after: Position) => Promise<readonly (Row & Position)[]>
 
 /**
  * Reads all rows, the newest first. Resolves with the first of them at hand, so that what fails at once fails before

@@ -2,8 +2,8 @@ import { Type } from '@sinclair/typebox'
 
 import { IdParam, Media, Message } from '../../lib/schemas.ts'
 
-const DESCRIPTION = 'CSV (RFC 4180) in UTF-8 with a byte order mark. A cell that a spreadsheet would take for a ' +
-  'formula begins with an apostrophe.'
+const DESCRIPTION = 'CSV (RFC 4180) in UTF-8 with a byte order mark. An apostrophe stands ' +
+  'before what a spreadsheet would take for a formula, such as the plus sign of a phone number.'
 
 export const registrations = {
   operationId: 'exportRegistrations',

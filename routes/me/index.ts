@@ -16,6 +16,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const token = createCalendarToken()
     const calendar = await replaceCalendar(app.sql, request.user.id, hashCalendarToken(token))
     if (!calendar) throw new HttpError(401, 'Unauthorized')
+    audit(request, 'calendar-created')
     reply.code(201)
     return { calendar: { path: `/feeds/me/${token}.ics`, ...calendar } }
   })
@@ -36,9 +37,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error exporting data', cache: 'private' },
   }, async (request, reply) => {
     reply.header('content-disposition', 'attachment; filename="personal-data.json"')
-    if (await reply.cached(exportQuery, request.user.id)) return
-    reply.removeHeader('content-disposition')
-    throw new HttpError(401, 'Unauthorized')
+    if (!await reply.cached(exportQuery, request.user.id)) throw new HttpError(401, 'Unauthorized')
   })
 }
 
