@@ -36,7 +36,7 @@ const GOOGLE: Metadata = {
   jwks_uri: 'https://www.googleapis.com/oauth2/v3/certs',
 }
 
-/** A person as the provider knows them. `email` is absent when it has none, or none that it has verified. */
+/** A person as the provider knows them. `email` is absent when it has no address, or none that it has verified. */
 export interface Identity {
   id: string
   email?: string
@@ -184,7 +184,8 @@ function toIdentity (claims: JWTPayload, config: Config): Identity {
   const text = (value: unknown) => typeof value === 'string' && value !== '' ? value : undefined
   const id = text(claims.sub)
   if (!id) throw new Error('There is no subject')
-  const email = isEmailVerified(claims, config) ? text(claims.email) : undefined
+  const address = text(claims.email)
+  const email = address?.includes('@') && isEmailVerified(claims, config) ? address : undefined
   return {
     id,
     email,

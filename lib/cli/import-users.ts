@@ -6,7 +6,7 @@ import { type Role, ROLES } from '../auth/accounts.ts'
 import { PLACEHOLDER } from '../auth/passwords.ts'
 import type { Sql } from '../database/client.ts'
 import { StartupError } from '../errors.ts'
-import { isEmail, isText } from '../formats.ts'
+import { isEmail, isText, printableLine } from '../formats.ts'
 
 const COLUMNS = ['email', 'firstName', 'lastName', 'role', 'club'] as const
 const REQUIRED: readonly string[] = COLUMNS.slice(0, 3)
@@ -46,7 +46,8 @@ export async function importUsers (
     for (const { line, email } of batch) if (emails.has(email)) wrong.push([line, `${email} has an account already`])
   }
   if (wrong.length > 0) {
-    const lines = wrong.sort(([one], [other]) => one - other).map(([line, what]) => `Line ${line}: ${what}`)
+    const lines = wrong.sort(([one], [other]) => one - other)
+      .map(([line, what]) => `Line ${line}: ${printableLine(what)}`)
     throw new StartupError([...lines, 'Nothing was imported'].join('\n'))
   }
   if (dryRun) return users.length

@@ -2,7 +2,7 @@ import { type Account, createAccount, listAccounts, type Role, ROLES, setPasswor
 import { type Erasure, eraseUser } from '../auth/erasure.ts'
 import { personalData } from '../auth/personal-data.ts'
 import type { Limits, Sql } from '../database/client.ts'
-import { isEmail, isText } from '../formats.ts'
+import { isEmail, isText, printableLine } from '../formats.ts'
 import { assertMigrated } from '../database/migrations.ts'
 import { StartupError } from '../errors.ts'
 import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
@@ -53,6 +53,8 @@ export default async function userCommand (args: string[]) {
     return value
   }
   const email = () => take('email', isEmail)
+  // An account of the provider may have an address of any form.
+  const known = () => take('email', isText)
   const role = () => take('role', value => ROLES.includes(value as Role)) as Role
 
   switch (command) {
@@ -66,11 +68,11 @@ export default async function userCommand (args: string[]) {
       return show(created)
     }
     case 'set-role': {
-      const change = [email(), role()] as const
+      const change = [known(), role()] as const
       return show(found(await onAccounts(sql => setRole(sql, ...change))))
     }
     case 'set-password': {
-      const change = [email(), await readPassword(values['password-stdin'])] as const
+      const change = [known(), await readPassword(values['password-stdin'])] as const
       return show(found(await onAccounts(sql => setPassword(sql, ...change))))
     }
     case 'import': {
@@ -81,15 +83,16 @@ export default async function userCommand (args: string[]) {
       return console.log(dryRun ? `${accounts} would be imported` : `${accounts} imported`)
     }
     case 'export': {
+      const address = known()
       const [data] = await onAccounts(async sql => {
-        const [account] = await sql<{ id: string }[]>`SELECT id FROM users WHERE email = ${email()}`
+        const [account] = await sql<{ id: string }[]>`SELECT id FROM users WHERE email = ${address}`
         return account ? personalData(sql, account.id) : []
       })
       if (!data) throw new StartupError(UNKNOWN)
       return console.log(JSON.stringify(data, null, 2))
     }
     case 'erase': {
-      const address = email()
+      const address = known()
       const options = { withBlogs: values['with-blogs'], dryRun: values['dry-run'] }
       const erasure = await onAccounts(sql => eraseUser(sql, address, options), NO_TIMEOUT)
       if (!erasure) throw new StartupError(UNKNOWN)
@@ -141,6 +144,7 @@ function showJson (...accounts: Account[]) {
 
 function showLines (...accounts: Account[]) {
   for (const { email, role, id, firstName, lastName } of accounts) {
-    console.log(`${role.padEnd(9)}  ${id}  ${email}  ${firstName} ${lastName}`)
+    // A line break or an escape sequence in a name could forge a line.
+    console.log(`${role.padEnd(9)}  ${id}  ${printableLine(email)}  ${printableLine(`${firstName} ${lastName}`)}`)
   }
 }

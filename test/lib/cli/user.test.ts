@@ -107,6 +107,26 @@ t.test('list is sorted by newest, then by id', async t => {
   ].join('')))
 })
 
+t.test('A name cannot forge a line, nor send the terminal an escape sequence', async t => {
+  const app = await build(t)
+  const names = { first_name: 'Ada\r\nADMIN  x', last_name: '\u001b[2J\u009b1mL\u2028' }
+  const { id, email } = await person(app, 'STUDENT', names)
+  t.strictSame(await user(t, { DATABASE_URL: app.config.DATABASE_URL }, ['list']),
+    succeeded(`STUDENT    ${id}  ${email}  Ada ADMIN x [2J1mL\n`))
+})
+
+t.test('An account with an address of any form can be exported, changed and erased', async t => {
+  const app = await build(t)
+  const { DATABASE_URL } = app.config
+  for (const email of ['jörg@example.org', 'former-member', 'a..b@example.org']) {
+    await person(app, 'STUDENT', { email })
+    t.match(JSON.parse((await user(t, { DATABASE_URL }, ['export', '--email', email])).stdout), { account: { email } })
+    t.equal((await user(t, { DATABASE_URL }, ['set-role', '--email', email, '--role', 'ADMIN'])).code, 0)
+    t.equal((await user(t, { DATABASE_URL }, ['erase', '--email', email])).code, 0)
+    t.strictSame([...await app.sql`SELECT FROM users WHERE email = ${email}`], [])
+  }
+})
+
 t.test('--json prints the accounts as JSON', async t => {
   const app = await build(t)
   const { DATABASE_URL } = app.config
@@ -140,7 +160,7 @@ t.test('rejects unknown arguments', async t => {
     [['set-role', '--role', 'ADMIN'], help('set-role needs --email')],
     [['set-role', '--email', 'a@b.org'], help('set-role needs --role')],
     [['set-role', '--email', 'a@b.org', '--role', 'admin'], help('--role "admin" will not do')],
-    [['set-role', '--email', 'a@b', '--role', 'ADMIN'], help('--email "a@b" will not do')],
+    [['create', '--email', 'a@b', '--role', 'ADMIN'], help('--email "a@b" will not do')],
     [['set-password', '--password-stdin'], help('set-password needs --email')],
     [['set-password', '--email', 'a@b.org'], 'No terminal to ask for the password at: use --password-stdin'],
     [['set-password', '--email', 'a@b.org', '--password-stdin'], 'The password must have at least 8 characters', 'x'],

@@ -153,7 +153,7 @@ t.test('POST /auth/google returns 401 for an idToken that is not a string', asyn
 })
 
 t.test('POST /auth/google returns 401 for a token without a verified email', async t => {
-  for (const claims of [{ email: undefined! }, { email: '' }, { email_verified: false }]) {
+  for (const claims of [{ email: undefined! }, { email: '' }, { email: 'former-member' }, { email_verified: false }]) {
     const account = add(claims)
     const response = await postToken(await provider.idToken(account))
     t.strictSame([response.statusCode, response.json()], [401, { message: 'Invalid IdP token' }])
