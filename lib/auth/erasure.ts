@@ -1,4 +1,5 @@
 import type { Sql } from '../database/client.ts'
+import { StartupError } from '../errors.ts'
 import { PLACEHOLDER } from './passwords.ts'
 
 /** What an erasure takes away, or would. */
@@ -41,6 +42,9 @@ export function eraseUser (
       FROM users, concat(first_name, ' ', last_name) AS full_name WHERE id = ${id}
     `
     if (dryRun) return erasure
+    if (email === NOBODY.email && erasure.publishedBlogs > 0 && !withBlogs) {
+      throw new StartupError(`${email} is the author of what erased people have published: it goes only with that`)
+    }
 
     // In the order of the operations that delete an event or a mentor: another one deadlocks with them.
     await sql`
@@ -51,6 +55,8 @@ export function eraseUser (
       SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
       ORDER BY id FOR KEY SHARE
     `
+    // In the order of a retention.
+    await sql`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
     await sql`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`
     if (!withBlogs && erasure.publishedBlogs > 0) {

@@ -23,6 +23,16 @@ export async function takeUse (sql: Sql, limit: RateLimit, key: string): Promise
   return row.wait
 }
 
+/** The same for a user. Nothing is counted, nor written, for one who was deleted or erased: their token still works. */
+export function takeUseOfUser (sql: Sql, limit: RateLimit, userId: string): Promise<number> {
+  if (!limit.max) return Promise.resolve(0)
+  return sql.begin(async transaction => {
+    // An erasure that runs is waited for; one that begins waits.
+    const { count } = await transaction`SELECT FROM users WHERE id = ${userId} FOR KEY SHARE`
+    return count > 0 ? takeUse(transaction as unknown as Sql, limit, userId) : 0
+  })
+}
+
 /** The statement that finds for how many seconds the limit is reached; no row when it is not. */
 export const waitFor = (sql: Sql, { name, max, window }: RateLimit, key: string) => sql`
   SELECT ceil(extract(epoch FROM times[${max}] - ${since(sql, window)}))::integer AS wait

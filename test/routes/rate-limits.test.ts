@@ -9,6 +9,7 @@ import argon2 from 'argon2'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 
+import { eraseUser } from '#lib/auth/erasure.js'
 import { assertResponse } from '../assertions.ts'
 import { build, createDatabase, person } from '../helper.ts'
 
@@ -340,4 +341,17 @@ t.test('Each use deletes ten expired rows, without waiting for locks', async t =
   await guess(address, stranger())
   t.equal(await left(), 0)
   t.equal((await stored('present')).length, 1)
+})
+
+t.test('The token of an erased user leaves nothing in rate_limits', async t => {
+  const app = await build(t, { SUBMISSIONS_PER_USER: '3' })
+  const ada = await person(app)
+  const body = { title: 'A title', content: 'A text that is long enough' }
+  t.equal((await ada.inject('POST', '/blogs/submit', body)).statusCode, 201)
+  // Some before, some during, some after.
+  const submissions = Array.from({ length: 20 }, () => ada.inject('POST', '/blogs/submit', body))
+  await eraseUser(app.sql, ada.email, {})
+  await Promise.all(submissions)
+  t.equal((await ada.inject('POST', '/blogs/submit', body)).statusCode, 500)
+  t.strictSame([...await app.sql`SELECT FROM rate_limits WHERE key = ${ada.id}`], [])
 })

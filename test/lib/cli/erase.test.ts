@@ -30,6 +30,19 @@ async function dump () {
   return rows.flat().map(({ text }) => text).sort()
 }
 
+t.test('The neutral author goes only with what it has published', async t => {
+  const [{ id }] = await sql<[{ id: string }]>`
+    INSERT INTO users (email, password, first_name, last_name) VALUES ('former-member', '!', 'Former', 'member')
+    RETURNING id
+  `
+  await sql`INSERT INTO blogs (title, content, status, author_id) VALUES ('Title', 'Content', 'PUBLISHED', ${id})`
+  const { code, stderr } = await user('erase', '--email', 'former-member')
+  t.strictSame([code, stderr],
+    [1, 'former-member is the author of what erased people have published: it goes only with that\n'])
+  t.equal((await user('erase', '--email', 'former-member', '--with-blogs')).code, 0)
+  t.strictSame([...await sql`SELECT FROM users WHERE id = ${id}`], [])
+})
+
 /** The stored counts, and the rows that they count. */
 async function counts () {
   const [row] = await sql<[Record<string, number>]>`

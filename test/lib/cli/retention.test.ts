@@ -1,7 +1,10 @@
+import postgres from 'postgres'
 import t from 'tap'
 
+import { eraseUser } from '#lib/auth/erasure.js'
 import databaseCommand from '#lib/cli/database.js'
-import { build, inject, person } from '../../helper.ts'
+import { removePastRegistrations } from '#lib/database/retention.js'
+import { build, createDatabase, inject, person } from '../../helper.ts'
 import { call } from '../../process.ts'
 
 const app = await build(t)
@@ -87,4 +90,45 @@ t.test('retention requires an age', async t => {
     t.equal(code, 1)
     t.match(stderr, /see --help/)
   }
+})
+
+t.test('A retention and an erasure at the same time do not deadlock', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  const preparation = postgres(DATABASE_URL, { max: 1 })
+  // Each statement finds the rows by an index, whose order may be the opposite of that of another.
+  for (const scan of ['enable_seqscan', 'enable_bitmapscan']) {
+    await preparation.unsafe(`ALTER DATABASE "${new URL(DATABASE_URL).pathname.slice(1)}" SET ${scan} = off`)
+  }
+  await preparation.end()
+  const app = await build(t, { DATABASE_URL })
+  const ada = await person(app)
+  const id = (n: number) => `00000000-0000-7000-8000-00000000000${n}`
+  await app.sql`INSERT INTO clubs (id, name, description) VALUES (${id(1)}, 'Chess', 'A club')`
+  for (const n of [1, 2, 3]) {
+    await app.sql`
+      INSERT INTO events (id, title, description, date, club_id)
+      VALUES (${id(n)}, 'An event', 'Come', now() - interval '3 years', ${id(1)})
+    `
+    await app.sql`
+      INSERT INTO event_registrations (id, event_id, user_id, registered_at)
+      VALUES (${id(4 - n)}, ${id(n)}, ${ada.id}, now() - interval '3 years')
+    `
+  }
+  let release!: () => void
+  const released = new Promise<void>(resolve => { release = resolve })
+  const holder = app.sql.begin(async sql => {
+    await sql`SELECT FROM event_registrations WHERE id = ${id(2)} FOR UPDATE`
+    await released
+  })
+  const both = Promise.all([removePastRegistrations(app.sql, '2y', () => {}), eraseUser(app.sql, ada.email, {})])
+  for (let waiting = 0; waiting < 2;) {
+    const { count } = await app.sql`
+      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    `
+    waiting = count
+  }
+  release()
+  await t.resolves(both)
+  await holder
+  t.strictSame([...await app.sql`SELECT FROM event_registrations`], [])
 })
