@@ -4304,7 +4304,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description CSV (RFC 4180) in UTF-8 with a byte order mark. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
+            /** @description CSV (RFC 4180) in UTF-8 with a byte order mark. An apostrophe stands before what a spreadsheet would take for a formula, such as the plus sign of a phone number. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4406,7 +4406,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description CSV (RFC 4180) in UTF-8 with a byte order mark. A cell that a spreadsheet would take for a formula begins with an apostrophe. */
+            /** @description CSV (RFC 4180) in UTF-8 with a byte order mark. An apostrophe stands before what a spreadsheet would take for a formula, such as the plus sign of a phone number. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5076,20 +5076,6 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description How many seconds to wait before the next try. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
             };
             /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
@@ -6560,20 +6546,6 @@ export interface operations {
                     "application/json": {
                         /** @enum {string} */
                         message: "Forbidden";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description How many seconds to wait before the next try. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
                     };
                 };
             };

@@ -6,10 +6,11 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type { Channel } from './cluster/channel.ts'
 import type { Config } from './config.ts'
 import { isEmail, isText, isUrl } from './formats.ts'
-import { sendClientError, sendFrameworkError } from './http/framework-errors.ts'
+import { sendClientError } from './http/framework-errors.ts'
 import { createHttpServer } from './http/server.ts'
-import { type Logger, logOptions } from './http/logger.ts'
+import { logAborted, type Logger, logOptions } from './http/logger.ts'
 import { requestIdOf } from './http/tracing.ts'
+import { toDecodable } from './http/url.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -55,7 +56,8 @@ export function buildApp (
     },
     onProtoPoisoning: 'remove',
     onConstructorPoisoning: 'remove',
-    frameworkErrors: sendFrameworkError,
+    // An id that cannot be decoded is an unknown one.
+    rewriteUrl: ({ url = '' }) => toDecodable(url),
     clientErrorHandler: sendClientError,
     // While the service closes, open connections get their response and are then closed.
     return503OnClosing: false,
@@ -65,7 +67,8 @@ export function buildApp (
   app.decorate('config', config)
   app.decorate('describeOnly', describeOnly)
   app.decorate('primary', primary)
+  if (logger) logAborted(app)
   app.register(autoload, { dir: join(import.meta.dirname, '../plugins') })
-  app.register(autoload, { dir: join(import.meta.dirname, '../routes'), autoHooks: true, cascadeHooks: true })
+  app.register(autoload, { dir: join(import.meta.dirname, '../routes') })
   return app
 }

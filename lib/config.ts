@@ -16,11 +16,27 @@ import { JWT_SECRET_LENGTH } from './secret-file.ts'
 /** The version of the service, as package.json has it. */
 export const VERSION: string = createRequire(import.meta.url)('#package.json').version
 
+interface Bounds {
+  default: number
+  minimum: number
+  maximum: number
+}
+
+/** A whole number of something, such as `a number of seconds`. */
+function integer (what: string, bounds: Bounds) {
+  return Type.Integer({ ...bounds, description: `${what} from ${bounds.minimum} to ${bounds.maximum}` })
+}
+
+/** The same for a limit, which 0 turns off. */
+function limit (what: string, bounds: Omit<Bounds, 'minimum'>) {
+  return Type.Integer({ ...bounds, minimum: 0, description: `${what} from 1 to ${bounds.maximum}, or 0 for no limit` })
+}
+
 /** Every variable that the service reads. `description` completes the sentence "NAME must be …". */
 export const variables = Type.Object({
   NODE_ENV: Type.String({ default: 'development', description: 'production, development or any other name' }),
   HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
-  PORT: Type.Integer({ default: 3000, minimum: 0, maximum: 65_535, description: 'a port number from 0 to 65535' }),
+  PORT: integer('a port number', { default: 3000, minimum: 0, maximum: 65_535 }),
   WORKERS: Type.String({
     default: '1',
     pattern: '^([1-9]\\d?|auto)$',
@@ -44,38 +60,24 @@ export const variables = Type.Object({
   OTEL_EXPORTER_OTLP_ENDPOINT: Type.Optional(Type.String({
     format: 'web', description: 'the http or https address of an OpenTelemetry collector',
   })),
+  HSTS: Type.String({
+    default: 'max-age=31536000',
+    pattern: '^(off|max-age=\\d{1,10}(; ?includeSubDomains)?(; ?preload)?)$',
+    description: 'a value of Strict-Transport-Security such as max-age=31536000; includeSubDomains, or off',
+  }),
   API_DOCS: Type.Boolean({ default: true, description: 'true or false' }),
 
-  MAX_REQUESTS: Type.Integer({
-    default: 1000, minimum: 1, maximum: 1_000_000, description: 'a number of requests from 1 to 1000000',
-  }),
+  MAX_REQUESTS: integer('a number of requests', { default: 1000, minimum: 1, maximum: 1_000_000 }),
   // A body becomes a string, of at most 512 MB in JavaScript: a longer one would end the process.
-  MAX_BODY_BYTES: Type.Integer({
-    default: 1_048_576, minimum: 1024, maximum: 268_435_456, description: 'a number of bytes from 1024 to 268435456',
-  }),
-  MAX_HEADER_BYTES: Type.Integer({
-    default: 16_384, minimum: 1024, maximum: 1_048_576, description: 'a number of bytes from 1024 to 1048576',
-  }),
-  MAX_JSON_DEPTH: Type.Integer({
-    default: 32, minimum: 1, maximum: 1000, description: 'a number of levels from 1 to 1000',
-  }),
-  REQUEST_TIMEOUT: Type.Integer({
-    default: 30, minimum: 1, maximum: 3600, description: 'a number of seconds from 1 to 3600',
-  }),
-  IDLE_TIMEOUT: Type.Integer({
-    default: 72, minimum: 1, maximum: 3600, description: 'a number of seconds from 1 to 3600',
-  }),
+  MAX_BODY_BYTES: integer('a number of bytes', { default: 1_048_576, minimum: 1024, maximum: 268_435_456 }),
+  MAX_HEADER_BYTES: integer('a number of bytes', { default: 16_384, minimum: 1024, maximum: 1_048_576 }),
+  MAX_JSON_DEPTH: integer('a number of levels', { default: 32, minimum: 1, maximum: 1000 }),
+  REQUEST_TIMEOUT: integer('a number of seconds', { default: 30, minimum: 1, maximum: 3600 }),
+  IDLE_TIMEOUT: integer('a number of seconds', { default: 72, minimum: 1, maximum: 3600 }),
 
-  MAX_UNSENT_BYTES: Type.Integer({
-    default: 134_217_728,
-    minimum: 1_048_576,
-    maximum: 68_719_476_736,
-    description: 'a number of bytes from 1048576 to 68719476736',
-  }),
+  MAX_UNSENT_BYTES: integer('a number of bytes', { default: 134_217_728, minimum: 1_048_576, maximum: 68_719_476_736 }),
 
-  STOP_DELAY: Type.Integer({
-    default: 1, minimum: 0, maximum: 3600, description: 'a number of seconds from 0 to 3600',
-  }),
+  STOP_DELAY: integer('a number of seconds', { default: 1, minimum: 0, maximum: 3600 }),
 
   DATABASE_URL: Type.Optional(Type.String({
     format: 'postgres',
@@ -85,19 +87,11 @@ export const variables = Type.Object({
     format: 'postgres',
     description: 'a PostgreSQL address such as postgres://user:password@host1:5432,host2:5432/name',
   })),
-  REPLICA_WAIT: Type.Integer({
-    default: 100, minimum: 1, maximum: 10_000, description: 'a number of milliseconds from 1 to 10000',
-  }),
-  DATABASE_POOL_SIZE: Type.Integer({
-    default: 10, minimum: 1, maximum: 1000, description: 'a number of connections from 1 to 1000',
-  }),
+  REPLICA_WAIT: integer('a number of milliseconds', { default: 100, minimum: 1, maximum: 10_000 }),
+  DATABASE_POOL_SIZE: integer('a number of connections', { default: 10, minimum: 1, maximum: 1000 }),
   DATABASE_PREPARE: Type.Boolean({ default: true, description: 'true or false' }),
-  DATABASE_TIMEOUT: Type.Integer({
-    default: 5, minimum: 1, maximum: 3600, description: 'a number of seconds from 1 to 3600',
-  }),
-  CACHE_SIZE_MB: Type.Integer({
-    default: 32, minimum: 1, maximum: 65_536, description: 'a number of megabytes from 1 to 65536',
-  }),
+  DATABASE_TIMEOUT: integer('a number of seconds', { default: 5, minimum: 1, maximum: 3600 }),
+  CACHE_SIZE_MB: integer('a number of megabytes', { default: 32, minimum: 1, maximum: 65_536 }),
   DATA_DIR: Type.String({ default: '.data', description: 'the path of a folder' }),
   MIGRATE_ON_START: Type.Boolean({ default: false, description: 'true or false' }),
 
@@ -107,24 +101,11 @@ export const variables = Type.Object({
   JWT_EXPIRES_IN: Type.String({
     default: '7d', pattern: '^[1-9][0-9]{0,4}(s|m|h|d|w)$', description: 'a lifetime such as 15m, 12h or 7d',
   }),
-  SIGN_IN_ATTEMPTS: Type.Integer({
-    default: 20, minimum: 0, maximum: 1000, description: 'a number of failures from 1 to 1000, or 0 for no limit',
-  }),
-  SIGN_IN_ATTEMPTS_PER_NETWORK: Type.Integer({
-    default: 300, minimum: 0, maximum: 10_000, description: 'a number of failures from 1 to 10000, or 0 for no limit',
-  }),
-  SIGN_IN_WINDOW: Type.Integer({
-    default: 900, minimum: 1, maximum: 86_400, description: 'a number of seconds from 1 to 86400',
-  }),
-  REGISTRATIONS_PER_NETWORK: Type.Integer({
-    default: 0,
-    minimum: 0,
-    maximum: 10_000,
-    description: 'a number of registrations from 1 to 10000, or 0 for no limit',
-  }),
-  SUBMISSIONS_PER_USER: Type.Integer({
-    default: 0, minimum: 0, maximum: 10_000, description: 'a number of blogs from 1 to 10000, or 0 for no limit',
-  }),
+  SIGN_IN_ATTEMPTS: limit('a number of failures', { default: 20, maximum: 1000 }),
+  SIGN_IN_ATTEMPTS_PER_NETWORK: limit('a number of failures', { default: 300, maximum: 10_000 }),
+  SIGN_IN_WINDOW: integer('a number of seconds', { default: 900, minimum: 1, maximum: 86_400 }),
+  REGISTRATIONS_PER_NETWORK: limit('a number of registrations', { default: 0, maximum: 10_000 }),
+  SUBMISSIONS_PER_USER: limit('a number of blogs', { default: 0, maximum: 10_000 }),
   ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', description: 'an email address' })),
   ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, description: 'a password of at least 8 characters' })),
 

@@ -19,6 +19,12 @@ export function failureOf ({ failure = 'Internal server error' }: FastifyContext
   return typeof failure === 'string' ? { status: 500, body: { message: failure } } : failure
 }
 
+interface HttpErrorOptions {
+  /** Fields of the body beside its message. */
+  fields?: object
+  headers?: Record<string, string | number>
+}
+
 /**
  * An error that the contract names. The error handler responds with its status, its headers and `{message}` with the
  * further fields, and logs nothing.
@@ -29,9 +35,7 @@ export class HttpError extends Error {
   readonly fields: object
   readonly headers: Record<string, string | number>
 
-  constructor (
-    statusCode: number, message: string, fields: object = {}, headers: Record<string, string | number> = {}
-  ) {
+  constructor (statusCode: number, message: string, { fields = {}, headers = {} }: HttpErrorOptions = {}) {
     super(message)
     this.statusCode = statusCode
     this.fields = fields

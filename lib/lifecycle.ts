@@ -70,7 +70,7 @@ function handleRepeatedSignals (logger: Logger) {
   replaceListeners('SIGINT', () => {
     if (performance.now() - first < SAME_CTRL_C) return
     logger.warn('Ending at once on SIGINT')
-    process.exit(1)
+    flushLog(logger).then(() => process.exit(1))
   })
 }
 

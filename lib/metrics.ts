@@ -2,22 +2,24 @@ import type { MetricObjectWithValues, MetricValue } from 'prom-client'
 
 import type { CacheCounts } from './cache/snapshot-cache.ts'
 import type { Replicas } from './database/replicas.ts'
-import type { PoolStats } from './database/timeouts.ts'
+import type { PoolStats } from './database/statements.ts'
 
 /** Counters that exist anyway. */
 export interface Sources {
   version: string
-  pool: { size: number, load: PoolStats }
+  poolSize: number
+  poolStats: PoolStats
   hashing (): { running: number, waiting: number, refused: number }
   cache: { counts: CacheCounts, bytes (): number }
   replicas: Replicas | undefined
+  log: { dropped: number }
 }
 
 /** Upper bounds of the histogram's buckets, in seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** Metrics for Prometheus: of the process, of requests, and of the sources. */
-export async function createMetrics ({ version, pool, hashing, cache, replicas }: Sources) {
+export async function createMetrics ({ version, poolSize, poolStats, hashing, cache, replicas, log }: Sources) {
   // Loaded only when needed: the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -31,12 +33,12 @@ export async function createMetrics ({ version, pool, hashing, cache, replicas }
     buckets: BUCKETS,
     registers,
   })
-  gauge('database_pool_connections', 'Size of the connection pool', () => pool.size)
-  gauge('database_pool_used', 'Connections in use', () => Math.min(pool.load.pending, pool.size))
-  gauge('database_pool_waiting', 'Queries and transactions that wait for a connection',
-    () => Math.max(pool.load.pending - pool.size, 0))
-  counter('database_queries_total', 'Queries and transactions that have ended', () => pool.load.done)
-  counter('database_queries_late_total', 'Queries and transactions past DATABASE_TIMEOUT', () => pool.load.late)
+  gauge('database_pool_connections', 'Size of the connection pool', () => poolSize)
+  gauge('database_pool_used', 'Connections in use', () => Math.min(poolStats.pending, poolSize))
+  gauge('database_pool_waiting', 'Statements that wait for a connection',
+    () => Math.max(poolStats.pending - poolSize, 0))
+  counter('database_queries_total', 'Statements that have ended', () => poolStats.done)
+  counter('database_queries_late_total', 'Statements past DATABASE_TIMEOUT', () => poolStats.late)
 
   if (replicas) {
     gauge('database_replicas_available', 'Replicas that are in use', replicas.available, 'min')
@@ -55,6 +57,8 @@ export async function createMetrics ({ version, pool, hashing, cache, replicas }
   counter('response_cache_validations_total', 'Queries for the current snapshot, shared by concurrent requests',
     () => cache.counts.validations)
   gauge('response_cache_bytes', 'Memory of cached responses', cache.bytes)
+
+  counter('log_lines_dropped_total', 'Lines of the log dropped because it could not be written', () => log.dropped)
 
   new Gauge({
     name: 'build_info',

@@ -36,6 +36,7 @@ async function serve (config: Config, primary?: Channel) {
   const { buildApp } = await import('./app.ts')
   const logger = createLogger(config.LOG_LEVEL)
   const app = buildApp(config, logger, { primary })
+  const { worker, total } = shutdownTimeouts(config)
   let start: PromiseLike<string>
   await run({
     async start () {
@@ -45,7 +46,7 @@ async function serve (config: Config, primary?: Channel) {
     // Before it listens nobody waits for it, and what the start opens is closed when that is through.
     stop: () => app.server.listening ? app.stop() : Promise.allSettled([app.close(), start]),
     close: async () => app.close(),
-  }, logger, shutdownTimeouts(config).total).catch(error => {
+  }, logger, primary ? worker : total).catch(error => {
     throw explain(error, `${config.HOST}:${config.PORT}`)
   })
 }

@@ -6,7 +6,7 @@ import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace
 import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 
 import { VERSION } from './config.ts'
-import { type EndStatement, statementTracing } from './database/timeouts.ts'
+import { type EndStatement, statementTracing } from './database/statements.ts'
 import { pathOf } from './http/logger.ts'
 import { setSpan } from './http/tracing.ts'
 import { shutdownTimeouts } from './shutdown-timeouts.ts'
@@ -15,8 +15,8 @@ import { withTimeout } from './timeout.ts'
 /** Probes and scrapes come all the time, and nobody asks what became of one. */
 const UNTRACED = new Set(['/livez', '/readyz', '/metrics'])
 
-/** What a statement does: it writes, perhaps in a WITH, or else reads. */
-const WRITE = /\b(?:INSERT(?= INTO)|DELETE(?= FROM)|(?<!\b(?:FOR|KEY|DO) )UPDATE)\b/
+/** A statement begins or ends a transaction, or it writes, perhaps in a WITH, or else reads. */
+const OPERATION = /^(?:begin|commit|rollback)\b|\b(?:INSERT(?= INTO)|DELETE(?= FROM)|(?<!\b(?:FOR|KEY|DO) )UPDATE)\b/
 
 /**
  * Turns on OpenTelemetry: spans of requests and of the statements that they run, sent in batches to the collector at
@@ -57,7 +57,7 @@ export async function startTracing (app: FastifyInstance, endpoint: string) {
     const span = tracer.startSpan('SQL', { kind: SpanKind.CLIENT, attributes: { 'db.system.name': 'postgresql' } })
     return ((text, error) => {
       if (text) {
-        const operation = WRITE.exec(text)?.[0] ?? 'SELECT'
+        const operation = OPERATION.exec(text)?.[0].toUpperCase() ?? 'SELECT'
         span.updateName(operation)
         span.setAttributes({ 'db.operation.name': operation, 'db.query.text': text })
       }

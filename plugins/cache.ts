@@ -53,8 +53,8 @@ const ACCEPTED = 100
 
 /** Sends responses from the snapshot cache. */
 export default fp(async app => {
-  const { CACHE_SIZE_MB, DATABASE_TIMEOUT, MAX_UNSENT_BYTES } = app.config
-  const cache = createSnapshotCache(app.sql, app.sqlProbe, CACHE_SIZE_MB * 2 ** 20, DATABASE_TIMEOUT, app.replicas)
+  const { CACHE_SIZE_MB, MAX_UNSENT_BYTES } = app.config
+  const cache = createSnapshotCache(app.sql, app.sqlProbe, CACHE_SIZE_MB * 2 ** 20, app.replicas)
   const negotiator = new Negotiator({ supportedValues: ENCODINGS, cache: new LRUCache({ max: ACCEPTED }) })
   const unsent = new UnsentBodies()
   const queryIds = new WeakMap<object, number>()
@@ -75,39 +75,36 @@ export default fp(async app => {
     if (!scope) throw new Error('A route that sends cached responses says for whom: config.cache')
     const owner = scope === 'private' ? request.user.id : undefined
     const body = await cache.get(JSON.stringify([idOf(query), owner, ...args]), sql => {
-      if (unsent.bytes > MAX_UNSENT_BYTES) throw new HttpError(503, OVERLOADED, {}, { 'retry-after': 2 })
+      if (unsent.bytes > MAX_UNSENT_BYTES) throw new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } })
       return query(sql, ...args)
     })
     if (!body) return false
-    if (scope === 'private') {
-      const { length, contentType, chunks } = body
-      const fields = ['content-type', contentType, 'content-length', String(length), 'cache-control', cacheControl]
-      sendBytes(this, 200, fields, chunks)
-    } else {
-      await sendPublic(this, body, cacheControl)
-    }
+    // Timed out, or its connection is gone.
+    if (this.sent) return true
+    this.header('cache-control', cacheControl)
+    if (scope === 'private') sendChunks(this, body, body.chunks)
+    else await sendPublic(this, body)
+    // A handler that ends before its response is sent would have an empty one sent.
+    if (!this.sent) await Promise.resolve(this).catch(() => {})
     return true
   })
 
   /** Sends a body in the best encoding that the client accepts, or a 304 when the client has it. */
-  async function sendPublic (reply: FastifyReply, body: CachedBody, cacheControl: string) {
+  async function sendPublic (reply: FastifyReply, body: CachedBody) {
     const { headers } = reply.request
     const accepted = headers['accept-encoding']
     let encoding = accepted && body.length > MIN_COMPRESSED && negotiator.negotiate(accepted) as Encoding | null
     const encoded = encoding ? await body.encode(encoding) : undefined
     if (!encoded) encoding = undefined
-    const chunks = encoded ?? body.chunks
+    if (reply.sent) return
 
     const etag = encoding ? `"${body.hash}-${encoding}"` : `"${body.hash}"`
     // @fastify/cors has set `Vary: Origin` where the response depends on it.
     const origin = reply.getHeader('vary')
-    reply.removeHeader('vary')
-    const vary = origin ? `${origin}, Accept-Encoding` : 'Accept-Encoding'
-    const fields = ['etag', etag, 'cache-control', cacheControl, 'vary', vary]
-    if (fresh(headers, { etag })) return sendBytes(reply, 304, fields)
-    if (encoding) fields.push('content-encoding', encoding)
-    fields.push('content-type', body.contentType, 'content-length', String(lengthOf(chunks)))
-    sendBytes(reply, 200, fields, chunks)
+    reply.headers({ etag, vary: origin ? `${origin}, Accept-Encoding` : 'Accept-Encoding' })
+    if (fresh(headers, { etag })) return reply.code(304).send()
+    if (encoding) reply.header('content-encoding', encoding)
+    return sendChunks(reply, body, encoded ?? body.chunks)
   }
 
   /** Functions have no unique names. */
@@ -117,19 +114,9 @@ export default fp(async app => {
     return id
   }
 
-  /**
-   * Sends bytes with Node's own means: `reply.send()` would look at type, length and schema again. All hooks before the
-   * handler have run, `onResponse` still does.
-   */
-  function sendBytes (reply: FastifyReply, status: 200 | 304, fields: string[], chunks: Chunks = []) {
-    // Timed out, or its connection is gone.
-    if (reply.sent) return
-    app.endOperation(reply.request)
-    for (const [name, value] of Object.entries(reply.getHeaders())) fields.push(name, String(value))
-    reply.raw.writeHead(status, app.commonHeaders(reply.request).concat(fields))
-    reply.hijack()
-    if (chunks.length > 1) Readable.from(chunks).pipe(reply.raw)
-    else reply.raw.end(chunks[0])
+  function sendChunks (reply: FastifyReply, { contentType }: CachedBody, chunks: Chunks) {
+    reply.headers({ 'content-type': contentType, 'content-length': lengthOf(chunks) })
+    reply.send(chunks.length > 1 ? Readable.from(chunks) : chunks[0])
     if (chunks.length > 1 || reply.raw.writableLength > 0) unsent.add(reply.raw, chunks)
   }
-}, { name: 'cache', dependencies: ['auth', 'database', 'headers', 'pending-operations'] })
+}, { name: 'cache', dependencies: ['auth', 'database'] })

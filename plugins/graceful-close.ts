@@ -14,8 +14,9 @@ declare module 'fastify' {
 }
 
 /**
- * Closes each connection with its next response while the service stops; Fastify would wait for idle ones. Closing an
- * idle connection at once would lose a request that is on its way.
+ * Closes each connection with its next response while the service stops. When STOP_DELAY is over, Fastify closes those
+ * that are idle: a request that is on its way there at that moment is lost, which clients see as a closed connection,
+ * and repeat if it was a GET. By then, load balancers send none.
  */
 export default fp(async app => {
   const { STOP_DELAY } = app.config

@@ -1,14 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { databaseTime } from '../lib/database/timeouts.ts'
+import { databaseTime } from '../lib/database/statements.ts'
 
 declare module 'fastify' {
-  interface FastifyInstance {
-    /** The headers of every response, as a flat list of names and values. */
-    commonHeaders (request: FastifyRequest): string[]
-  }
-
   interface FastifyRequest {
     /** When it arrived, and how long the database took for it, in milliseconds; null in production. */
     timing: { start: number, database: { total: number } } | null
@@ -16,19 +11,20 @@ declare module 'fastify' {
 }
 
 /** Security headers for a JSON API: it loads nothing and is shown in no frame (OWASP REST Security Cheat Sheet). */
-const SECURITY_HEADERS = [
-  'content-security-policy', "default-src 'none';frame-ancestors 'none'",
-  'referrer-policy', 'no-referrer',
-  'strict-transport-security', 'max-age=31536000; includeSubDomains',
-  'x-content-type-options', 'nosniff',
-]
+const SECURITY_HEADERS = {
+  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+}
 
 /**
  * The headers of every response: security, the id under which the log has the request, outside production how long it
  * took (`Server-Timing`), and `no-store` unless the route says otherwise: most responses are about persons.
  */
 export default fp(async app => {
-  const isTimed = app.config.NODE_ENV !== 'production'
+  const { NODE_ENV, HSTS } = app.config
+  const isTimed = NODE_ENV !== 'production'
+  const security = { ...SECURITY_HEADERS, ...HSTS !== 'off' && { 'strict-transport-security': HSTS } }
   app.decorateRequest('timing', null)
 
   if (isTimed) {
@@ -40,16 +36,11 @@ export default fp(async app => {
     app.addHook('preHandler', (request, _reply, done) => databaseTime.run(request.timing!.database, done))
   }
 
-  app.decorate('commonHeaders', ({ id, timing }) => {
-    const headers = [...SECURITY_HEADERS, 'x-request-id', id]
-    if (timing) headers.push('server-timing', serverTiming(timing))
-    if (app.isClosing()) headers.push('connection', 'close')
-    return headers
-  })
-
-  app.addHook('onSend', (request, reply, _payload, done) => {
-    const headers = app.commonHeaders(request)
-    for (let index = 0; index < headers.length; index += 2) reply.header(headers[index]!, headers[index + 1])
+  app.addHook('onSend', ({ id, timing }, reply, _payload, done) => {
+    reply.headers(security)
+    reply.header('x-request-id', id)
+    if (timing) reply.header('server-timing', serverTiming(timing))
+    if (app.isClosing()) reply.header('connection', 'close')
     if (!reply.hasHeader('cache-control')) reply.header('cache-control', 'no-store')
     done()
   })

@@ -1,19 +1,49 @@
+import { errorCodes, type FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { HttpError } from '../lib/errors.ts'
 import { isDeeperThan } from '../lib/http/json-depth.ts'
 
 /**
- * Reads JSON and nothing else, and takes an empty body for no body: clients send `Content-Type: application/json` with
- * nothing in it on operations that have no body, and Fastify would refuse that.
+ * Reads JSON and nothing else, and takes an empty body for no body, whatever its media type: clients send
+ * `Content-Type` with nothing in it on operations that have no body, and Fastify would refuse that. Where a route has a
+ * schema for its body, no body is `{}`, so that each required field is reported.
  */
 export default fp(async app => {
   const { MAX_JSON_DEPTH } = app.config
   const parse = app.getDefaultJsonParser('remove', 'remove')
   app.removeAllContentTypeParsers()
+
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (!hasBody(request)) delete request.headers['content-type']
+    done()
+  })
+
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     if (body.length === 0) done(null)
     else if (isDeeperThan(body, MAX_JSON_DEPTH)) done(new HttpError(400, `JSON may be ${MAX_JSON_DEPTH} levels deep`))
     else parse(request, body.toString(), done)
   })
+
+  // A body in chunks may turn out to be empty, too.
+  app.addContentTypeParser('*', (request, payload, done) => {
+    // Its response is a 404, whatever was sent.
+    if (request.is404) return done(null)
+    const refuse = () => done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
+    payload.once('data', refuse).once('error', done).once('end', () => done(null))
+  })
+
+  app.addHook('onRoute', route => {
+    if (!route.schema?.body) return
+    route.preValidation = [useEmptyObject, ...[route.preValidation ?? []].flat()]
+  })
 }, { name: 'json-body' })
+
+function hasBody ({ headers }: FastifyRequest) {
+  return headers['transfer-encoding'] !== undefined || !/^0*$/.test(headers['content-length'] ?? '')
+}
+
+function useEmptyObject (request: FastifyRequest, _reply: unknown, done: () => void) {
+  if (request.body === undefined) request.body = {}
+  done()
+}

@@ -1,10 +1,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { hashingLoad } from '../lib/auth/passwords.ts'
 import { VERSION } from '../lib/config.ts'
 import { HttpError } from '../lib/errors.ts'
+import { onAborted } from '../lib/http/aborted.ts'
+import { standardOutput } from '../lib/http/log-output.ts'
 import { createMetrics } from '../lib/metrics.ts'
 
 const digest = (text: string) => createHash('sha256').update(text).digest()
@@ -14,20 +17,26 @@ const digest = (text: string) => createHash('sha256').update(text).digest()
  * METRICS_TOKEN collect the metrics at `/metrics`; without one nothing is measured.
  */
 export default fp(async app => {
-  const { METRICS_TOKEN, DATABASE_POOL_SIZE } = app.config
+  const { METRICS_TOKEN, DATABASE_POOL_SIZE: poolSize } = app.config
   if (!METRICS_TOKEN) return
 
-  const pool = { size: DATABASE_POOL_SIZE, load: app.poolStats }
-  const { cache, replicas } = app
-  const metrics = await createMetrics({ version: VERSION, pool, hashing: hashingLoad, cache, replicas })
+  const { poolStats, cache, replicas } = app
+  const metrics = await createMetrics({
+    version: VERSION, poolSize, poolStats, hashing: hashingLoad, cache, replicas, log: standardOutput,
+  })
   app.primary?.handle('metrics', metrics.values)
 
-  app.addHook('onResponse', ({ method, routeOptions }, reply, done) => {
-    // With and without a slash at its end it is the same operation.
-    const route = routeOptions.url?.replace(/(?<=.)\/$/, '') ?? 'unknown'
-    metrics.observe(method, route, reply.statusCode, reply.elapsedTime / 1000)
+  app.addHook('onResponse', (request, reply, done) => {
+    observe(request, reply, reply.statusCode)
     done()
   })
+  onAborted(app, observe)
+
+  function observe ({ method, routeOptions }: FastifyRequest, { elapsedTime }: FastifyReply, status: number) {
+    // With and without a slash at its end it is the same operation.
+    const route = routeOptions.url?.replace(/(?<=.)\/$/, '') ?? 'unknown'
+    metrics.observe(method, route, status, elapsedTime / 1000)
+  }
 
   const expected = digest(METRICS_TOKEN)
   const options = { schema: { hide: true }, logLevel: 'warn' } as const
@@ -35,7 +44,7 @@ export default fp(async app => {
     const [, token = ''] = authorization.split(' ')
     // Digests have equal lengths, so the time of the comparison discloses nothing.
     if (!timingSafeEqual(digest(token), expected)) {
-      throw new HttpError(401, 'Metrics token required', {}, { 'www-authenticate': 'Bearer' })
+      throw new HttpError(401, 'Metrics token required', { headers: { 'www-authenticate': 'Bearer' } })
     }
     return reply.type(metrics.contentType).send(await (app.primary?.request('metrics') ?? metrics.read()))
   })

@@ -1,22 +1,13 @@
-import type { TObject } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { TimeoutError } from '../lib/timeout.ts'
 import { HttpError } from '../lib/errors.ts'
-import { either, Message, PlainText, RetryAfter } from '../lib/schemas.ts'
+import { TimeoutError } from '../lib/timeout.ts'
 
 /** The message of an operation that is refused because too many others are pending. */
 export const OVERLOADED = 'The service has too much to do at this moment, please try again in a few seconds'
 
 declare module 'fastify' {
-  interface FastifyInstance {
-    /** Limits the operations of this scope, and adds the 503 of an overload to their schemas. */
-    limitOperations (scope: FastifyInstance): void
-    /** Marks an operation as done: what remains is to send its response. */
-    endOperation (request: FastifyRequest): void
-  }
-
   interface FastifyRequest {
     /** Its operation while that is pending. */
     operation: Operation | null
@@ -41,7 +32,8 @@ interface Operation {
 }
 
 /**
- * Limits pending operations, in number and in time:
+ * Limits the pending operations of routes that declare a `failure`, in number and in time. Probes, metrics and docs
+ * declare none: they must get through an overload.
  *
  * - Past MAX_REQUESTS an operation is refused at once, before it touches the database, so that the others are done in
  *   time. A client that is slow to send its request, or to read its response, is not counted meanwhile.
@@ -63,28 +55,25 @@ export default fp(async app => {
     for (const { reply, seconds } of pending.filter(({ deadline }) => deadline <= now)) {
       endOperation(reply.request)
       reply.send(new TimeoutError(seconds))
+      // Whatever its handler still sends or throws comes too late, and Fastify would log that as an error.
+      reply.log = reply.log.child({}, { level: 'silent' })
     }
   }, CHECK_INTERVAL).unref()
 
-  app.decorate('limitOperations', scope => scope.addHook('onRoute', route => {
-    const { extraTime = 0, plainTextErrors } = route.config ?? {}
-    const responses = { ...route.schema?.response as Record<number, TObject> }
-    const overloaded = plainTextErrors ? PlainText(OVERLOADED) : either(Message(OVERLOADED), responses[503])
-    route.schema = { ...route.schema, response: { ...responses, 503: { ...overloaded, headers: RetryAfter } } }
+  app.addHook('preHandler', (request, reply, done) => {
+    const { failure, extraTime = 0 } = request.routeOptions.config
+    if (!failure) return done()
+    if (pending.length >= MAX_REQUESTS) return done(new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } }))
     const seconds = DATABASE_TIMEOUT + extraTime
-    route.preHandler = [begin, ...[route.preHandler ?? []].flat()]
-    route.onSend = [end, ...[route.onSend ?? []].flat()]
+    request.operation = { reply, index: pending.length, seconds, deadline: performance.now() + seconds * 1000 }
+    pending.push(request.operation)
+    done()
+  })
 
-    function begin (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void) {
-      if (pending.length >= MAX_REQUESTS) return done(new HttpError(503, OVERLOADED, {}, { 'retry-after': 2 }))
-      const deadline = performance.now() + seconds * 1000
-      request.operation = { reply, index: pending.length, seconds, deadline }
-      pending.push(request.operation)
-      done()
-    }
-  }))
-
-  app.decorate('endOperation', endOperation)
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    endOperation(request)
+    done()
+  })
 
   function endOperation (request: FastifyRequest) {
     if (!request.operation) return
@@ -97,11 +86,6 @@ export default fp(async app => {
       pending[index] = last
     }
     if (pending.length === 0) onIdle()
-  }
-
-  function end (request: FastifyRequest, _reply: FastifyReply, _payload: unknown, done: () => void) {
-    endOperation(request)
-    done()
   }
 
   // By now each client has its response, or is gone. What this plugin depends on, the database, closes after it.

@@ -2,8 +2,9 @@ import { type TObject, Type } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
 
 import { failureOf } from '../lib/errors.ts'
-import { either, Enum, Message, ResponseObject } from '../lib/schemas.ts'
+import { either, Enum, Message, PlainText, ResponseObject, RetryAfter } from '../lib/schemas.ts'
 import { guardOf } from './auth.ts'
+import { OVERLOADED } from './pending-operations.ts'
 
 const Issue = ResponseObject({
   path: Type.String({ description: 'Which field.', examples: ['email'] }),
@@ -17,7 +18,8 @@ const Invalid = ResponseObject({
 
 /**
  * Adds to the response schemas of a route those that its other options imply: 400 by its request schemas, 401 and 403
- * by its guard, 500 by its failure. So each route has a schema for every response, and none is repeated.
+ * by its guard, 500 and the 503 of an overload by its failure. So each route has a schema for every response, and none
+ * is repeated.
  */
 export default fp(async app => {
   app.addHook('onRoute', route => {
@@ -29,9 +31,13 @@ export default fp(async app => {
     if (body || params || querystring) add(400, Invalid)
     if (guard) add(401, Message('Access token required', 'Invalid or expired token'))
     if (guard && guard.roles.length > 0) add(403, Message('Forbidden'))
-    if (route.config?.failure && !route.config.plainTextErrors) {
+    if (route.config?.failure) {
+      const { plainTextErrors } = route.config
       const { status, body } = failureOf(route.config)
-      if (body.message) add(status, Message(body.message))
+      if (body.message && !plainTextErrors) add(status, Message(body.message))
+      const overloaded = plainTextErrors ? PlainText(OVERLOADED) : either(Message(OVERLOADED), responses[503])
+      // An operation whose failure is a success responds to an overload with that, too.
+      if (status >= 400) responses[503] = { ...overloaded, headers: RetryAfter } as TObject
     }
     route.schema = { ...route.schema, response: responses }
   })

@@ -32,6 +32,8 @@ interface Options {
   covered?: boolean
   /** Whether it leads its own process group, as in a terminal, where Ctrl-C signals the group. */
   group?: boolean
+  /** A file that its standard output goes to. */
+  stdout?: string
   /** Whether to run `npm start`, in its own process group. `.env` may then configure it, too. */
   npm?: boolean
 }
@@ -47,7 +49,7 @@ export function redirectImport (name: string, file: string, format: 'json' | 'mo
 
 /** Starts an entry point as a child process. Neither the environment of the tests nor `.env` configures it. */
 export function start (t: Teardown, script: string, environment: NodeJS.Dict<string>, options: Options = {}) {
-  const { args = [], input = '', prelude, covered = false, npm = false, group = npm } = options
+  const { args = [], input = '', prelude, covered = false, npm = false, group = npm, stdout } = options
   const isOurs = (name: string) => name.replace(/_FILE$/, '') in variables.properties
   const inherited = Object.entries(process.env).filter(([name]) => !isOurs(name))
   const preludes = prelude ? ['--import', `data:text/javascript,${encodeURIComponent(prelude)}`] : []
@@ -56,7 +58,8 @@ export function start (t: Teardown, script: string, environment: NodeJS.Dict<str
   const command = npm
     ? ['npm', '--no-update-notifier', 'start']
     : [process.execPath, ...preludes, resolve(script), ...args]
-  const child = spawn('env', [...node, ...command], {
+  const redirection = stdout ? ['sh', '-c', `exec "$@" > '${stdout}'`, 'sh'] : []
+  const child = spawn('env', [...node, ...redirection, ...command], {
     cwd: npm ? '.' : RUN_DIR,
     detached: group,
     env: { ...Object.fromEntries(inherited), NODE_ENV: 'test', STOP_DELAY: '0', ...environment },

@@ -19,8 +19,9 @@ export function decodeState (text: string): Partial<OAuthState> {
 }
 
 /**
- * Chooses the browser app that a sign-in returns to: of the configured origins the one with the host name of the first
- * of these addresses that has such a one, with its scheme and port too if there are several; else the first configured.
+ * Chooses the browser app that a sign-in returns to, by the addresses of Origin and Referer: the configured origin
+ * whose host is that of the first, else of the second, with its scheme and port too if there are several; else the
+ * first configured. `undefined` when none is configured.
  */
 export function chooseFrontend (configured: string[], ...addresses: (string | undefined)[]) {
   for (const address of addresses) {

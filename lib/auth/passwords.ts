@@ -27,8 +27,8 @@ const DECOY = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${b
 /** How many hashes are made at once: one on each core, as far as the thread pool has threads (4 by default). */
 const AT_ONCE = Math.min(availableParallelism(), Number(process.env.UV_THREADPOOL_SIZE) || 4)
 
-/** How many hashes may wait for their turn. At some 50 ms each on two cores, the last one waits for 2.5 s. */
-const QUEUE_LENGTH = 100
+/** How many hashes may wait for their turn: at some 25 ms each on two cores, the last one waits as long as it may. */
+const QUEUE_LENGTH = 300
 
 /** How long a hash may wait for its turn where they take longer than that, in milliseconds. */
 const MAX_WAIT = 4000
@@ -55,7 +55,7 @@ export function limitHashing (share: Share) {
     maxWait: MAX_WAIT,
     refusal () {
       refused++
-      return new HttpError(503, BUSY, {}, { 'retry-after': 5 })
+      return new HttpError(503, BUSY, { headers: { 'retry-after': 5 } })
     },
   })
 }

@@ -1,7 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
 
-import { withTimeout } from '../timeout.ts'
-
 /** A read that runs, or is about to. */
 interface Flight<T> {
   begun: boolean
@@ -25,10 +23,10 @@ const BATCH_WINDOW = 1
  * exception: a call with the same `version` that was known when the running read began. Versions change with every
  * commit, so that read predates none.
  *
- * At most one read of a key runs at a time. A call that waits longer than `seconds` for another read to settle, and for
- * its own, rejects with a TimeoutError.
+ * At most one read of a key runs at a time. There is no timeout here: the one of the first caller would fail callers
+ * that joined later. A read ends by the timeout of its statements, and each caller has that of its operation.
  */
-export function singleFlight<T> (seconds: number) {
+export function singleFlight<T> () {
   const flights = new Map<string, Flight<T>>()
 
   return function share (key: string, read: () => Promise<T>, version: string | null = null): Promise<T> {
@@ -43,7 +41,7 @@ export function singleFlight<T> (seconds: number) {
     if (current.next) return join(current.next, version)
 
     const next = current.next = createFlight<T>(version)
-    next.result = withTimeout(current.settled.then(() => takeOff(key, next, read)), seconds)
+    next.result = current.settled.then(() => takeOff(key, next, read))
     return next.result
   }
 

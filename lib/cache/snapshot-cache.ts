@@ -118,13 +118,13 @@ export interface CacheCounts {
  *    the same new snapshot share that read.
  *
  * The snapshot is asked for on `sqlProbe`, which long reads do not occupy. `maxBytes` bounds all entries; the least
- * recently used one goes first. No caller waits more than `seconds` for another caller's read and its own.
+ * recently used one goes first.
  *
  * With replicas, bodies are read there: the question for the snapshot also brings the position that a replica must have
  * replayed to have everything that is in the snapshot. What was read is cached with that snapshot.
  */
 export function createSnapshotCache (
-  sql: Sql, sqlProbe: Sql, maxBytes: number, seconds: number, replicas?: Replicas
+  sql: Sql, sqlProbe: Sql, maxBytes: number, replicas?: Replicas
 ) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
@@ -132,7 +132,7 @@ export function createSnapshotCache (
   })
   const currentId = snapshotId(sql)
   const andPosition = replicas ? sql`, ${walPosition(sql)} AS position` : sql``
-  const shareRead = singleFlight<CacheEntry>(seconds)
+  const shareRead = singleFlight<CacheEntry>()
   const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
   /** Not sent yet. */
   let question: Promise<PrimaryState> | undefined

@@ -4,7 +4,7 @@ import postgres from 'postgres'
 import type { Config } from '../config.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { hostUrls } from './hosts.ts'
-import { type PoolStats, withQueryTimeout } from './timeouts.ts'
+import { observeStatements, type PoolStats } from './statements.ts'
 import { StartupError } from '../errors.ts'
 
 /** The pool of connections, and the tag that runs a statement on it. */
@@ -16,8 +16,8 @@ export interface Database {
   sql: Sql
   /** A connection of its own, for short questions that must not wait for one among long statements. */
   sqlProbe: Sql
-  /** What `sql` is asked for. */
-  load: PoolStats
+  /** The statements on `sql`. */
+  stats: PoolStats
   close (): Promise<void>
 }
 
@@ -82,38 +82,46 @@ export async function openDatabase (
 export function createPools (
   url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, { statementTimeout }: Limits = {}
 ): Database {
-  const load = { pending: 0, done: 0, late: 0 }
-  const sql = connect(url, config, log, config.DATABASE_POOL_SIZE, statementTimeout, load)
-  const sqlProbe = connect(url, config, log, 1)
+  const stats = { pending: 0, done: 0, late: 0 }
+  const sql = connect(url, { config, log, max: config.DATABASE_POOL_SIZE, timeout: statementTimeout, stats })
+  const sqlProbe = connect(url, { config, log, max: 1 })
   return {
     url,
     sql,
     sqlProbe,
-    load,
+    stats,
     async close () {
       await Promise.all([sql, sqlProbe].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
     },
   }
 }
 
-/**
- * Makes a pool of `max` connections, all to the primary if the address has several hosts. A statement may take
- * `timeout` seconds, 0 for any number.
- */
-export function connect (
-  url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, max: number, timeout = config.DATABASE_TIMEOUT,
-  load?: PoolStats
-): Sql {
+interface PoolOptions {
+  config: Config
+  log: Pick<FastifyBaseLogger, 'warn'>
+  /** The number of connections. */
+  max: number
+  /** Seconds that a statement may take, 0 for any number; DATABASE_TIMEOUT unless given. */
+  timeout?: number
+  stats?: PoolStats
+}
+
+/** Makes a pool of connections, all to the primary if the address has several hosts. */
+export function connect (url: string, options: PoolOptions): Sql {
+  const { config, log, max, timeout = config.DATABASE_TIMEOUT, stats = { pending: 0, done: 0, late: 0 } } = options
   const hosts = hostUrls(url).map(url => new URL(url))
-  const sql = postgres(url, {
+  return postgres(url, {
     ...hosts.length > 1 && primaryOf(hosts),
     max,
     prepare: config.DATABASE_PREPARE,
     fetch_types: false,
     // All hosts may be tried in the time of a statement.
     connect_timeout: config.DATABASE_TIMEOUT / hosts.length,
+    // Also while it waits for a connection: the driver would wait without limit.
+    query_timeout: timeout,
     // By then the server itself would have ended the statement, so the network is broken.
     silence_timeout: timeout && timeout + 1,
+    onquery: observeStatements(stats),
     // A server that comes back is found at once.
     backoff: () => 0.1,
     onnotice: ({ code, message }) => log.warn(`PostgreSQL: ${message} (${code})`),
@@ -124,7 +132,6 @@ export function connect (
     },
     types: { uuid },
   })
-  return timeout > 0 ? withQueryTimeout(sql, timeout, load) : sql
 }
 
 /** Has each new connection try the hosts in turn, until it finds the one that is no standby. */

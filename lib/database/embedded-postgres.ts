@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
-import { chown, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { constants, existsSync } from 'node:fs'
+import { lchown, mkdtemp, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,6 +11,7 @@ import postgres from 'postgres'
 
 import { readOrCreateSecret } from '../secret-file.ts'
 import { StartupError } from '../errors.ts'
+import { TimeoutError, withTimeout } from '../timeout.ts'
 
 const run = promisify(execFile)
 
@@ -21,6 +22,9 @@ const IN_USE = 3_107_420_269
 
 /** How long a server that is starting or stopping is waited for, in milliseconds. */
 const PATIENCE = 30_000
+
+/** How many seconds a server has to stop when it is released. */
+export const RELEASE_TIME = 5
 
 /** How long after a failed attempt a server that died is started again, in milliseconds. */
 const RETRY = 500
@@ -165,7 +169,7 @@ class Cluster {
     const passwordFile = `${draft}.password`
     try {
       await this.#give(passwordFile, this.#password)
-      await this.#own(draft)
+      await lchown(draft, this.#account.owner.uid, this.#account.owner.gid)
       await this.#run('initdb', '--pgdata', draft, '--username', 'postgres', '--pwfile', passwordFile,
         '--auth', 'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C',
         '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8',
@@ -186,7 +190,7 @@ class Cluster {
       await this.#run('pg_ctl', 'start', '--pgdata', this.data, '--log', this.#log, '--wait',
         '--options', `-p ${port ?? await freePort()}`)
     } catch (error) {
-      const fatal = (await readFile(this.#log, 'utf8')).split('\n').findLast(line => line.includes('FATAL'))
+      const fatal = (await this.#readLog()).split('\n').findLast(line => line.includes('FATAL'))
       throw new StartupError(`The embedded PostgreSQL does not start: ${fatal ?? lastWords(error)} (see ${this.#log})`)
     }
   }
@@ -254,8 +258,13 @@ class Cluster {
       url: url(DATABASE),
       release: async () => {
         lock.isReleased = true
-        await lock.restored
-        await this.#release(sql)
+        try {
+          await withTimeout(lock.restored.then(() => this.#release(sql)), RELEASE_TIME)
+        } catch (error) {
+          if (!(error instanceof TimeoutError)) throw error
+          this.#logger.warn(`The embedded PostgreSQL has not stopped within ${RELEASE_TIME} s, and is left as it is`)
+          await sql.end({ timeout: 0 })
+        }
       },
     }
   }
@@ -287,14 +296,22 @@ class Cluster {
     await rm(file, { force: true })
   }
 
-  async #give (file: string, content: string) {
-    await writeFile(file, content, { mode: 0o600 })
-    await this.#own(file)
+  /** Root follows no link here: the owner of the data could have made it, to a file that is not theirs. */
+  async #give (path: string, content: string) {
+    const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants
+    const file = await open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600).catch(error => {
+      throw error.code === 'ELOOP' ? new StartupError(`${path} is a symbolic link: remove it`) : error
+    })
+    try {
+      await file.chown(this.#account.owner.uid, this.#account.owner.gid)
+      await file.writeFile(content)
+    } finally {
+      await file.close()
+    }
   }
 
-  async #own (path: string) {
-    const { uid, gid } = this.#account.owner
-    await chown(path, uid, gid)
+  #readLog () {
+    return readFile(this.#log, { encoding: 'utf8', flag: constants.O_RDONLY | constants.O_NOFOLLOW })
   }
 
   #run (program: 'initdb' | 'pg_ctl', ...args: string[]) {

@@ -141,7 +141,7 @@ class Replica {
     url: string, sqlProbe: Sql, config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'debug'>, pauses: Pauses
   ) {
     // The primary has the other half of the time if a replica falls silent.
-    this.#sql = connect(url, config, log, config.DATABASE_POOL_SIZE, config.DATABASE_TIMEOUT / 2)
+    this.#sql = connect(url, { config, log, max: config.DATABASE_POOL_SIZE, timeout: config.DATABASE_TIMEOUT / 2 })
     this.#sqlProbe = sqlProbe
     this.#name = `Replica ${address(url)}`
     this.#config = config
@@ -211,7 +211,7 @@ class Replica {
     transaction.catch(() => {})
     try {
       await Promise.race([transaction, withTimeout(readiness, REPLICA_WAIT / 1000)])
-      return await transaction
+      return await withTimeout(transaction, this.#config.DATABASE_TIMEOUT / 2)
     } catch (error) {
       throw progress.stage === 'lags' ? new Error(`it lags by more than ${REPLICA_WAIT} ms`) : error
     }

@@ -1,13 +1,6 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-
-/** Answers what Fastify refuses before it looks for a route, such as a path that cannot be decoded: 400 `{message}`. */
-export function sendFrameworkError (error: FastifyError, _request: FastifyRequest, reply: FastifyReply) {
-  reply.code(400).send({ message: error.message })
-}
-
 const CLIENT_ERRORS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
 /** How long a client has to read why its connection closes, in milliseconds. */
@@ -26,21 +19,25 @@ export function trackResponse ({ socket }: IncomingMessage, response: ServerResp
   lastResponses.set(socket, response)
 }
 
-/** Whether the next bytes on the connection belong to a response to a request that could be read, or that has begun. */
-function owesResponse (connection: Socket) {
+/**
+ * Whether a client takes the next bytes for the response to what could not be read: a request after the last one, whose
+ * response must be finished, or the rest of the last one, whose response must not have begun.
+ */
+function awaitsResponse (connection: Socket) {
   const response = lastResponses.get(connection)
-  if (!response || response.writableFinished) return false
+  if (!response) return true
+  if (response.req.complete) return response.writableFinished
   // Without a socket, it waits for a response before it.
-  return response.headersSent || response.req.complete || !response.socket
+  return !response.headersSent && response.socket !== null
 }
 
 /**
  * Answers what Node's parser refuses, such as a broken request line: 400, 408 or 431 `{message}`, then closes the
- * connection. A client that is owed a response could take these bytes for a part of that: there the connection closes
+ * connection. Where the client would take these bytes for another response, or a part of it, the connection closes
  * without.
  */
 export function sendClientError (error: ClientError, socket: Socket) {
-  if (!socket.writable || error.code === 'ECONNRESET' || owesResponse(socket)) {
+  if (!socket.writable || error.code === 'ECONNRESET' || !awaitsResponse(socket)) {
     socket.destroy()
     return
   }

@@ -1,11 +1,14 @@
 import {
-  type FastifyBaseLogger, type FastifyReply, type FastifyRequest, type FastifyServerOptions, LogController,
+  type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerOptions,
+  LogController,
 } from 'fastify'
 import {
-  type Bindings, type ChildLoggerOptions, destination, type DestinationStream, type LevelWithSilent, type LogFn, pino,
+  type Bindings, type ChildLoggerOptions, type DestinationStream, type LevelWithSilent, type LogFn, pino,
 } from 'pino'
 import pretty from 'pino-pretty'
 
+import { onAborted } from './aborted.ts'
+import { standardOutput } from './log-output.ts'
 import { type RawRequest, traceOf } from './tracing.ts'
 
 const SECRETS = ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', '["set-cookie"]']
@@ -22,38 +25,25 @@ const redact = {
 }
 
 /**
- * Bytes of whole lines in one write. Several workers write to the same pipe: only so many (PIPE_BUF) go there in one
- * piece. A line that alone is longer may be torn in a pipe, not in a file.
- */
-const BATCH_BYTES = 4096
-
-/** Bytes that wait at most for a slow reader of the log; further lines are dropped, and the service goes on. */
-const MAX_BUFFERED = 64 * 1024 * 1024
-
-/**
  * Creates the log of the service: pino, one JSON object a line, or coloured lines at a terminal. Secrets are
  * redacted.
  */
-export function createLogger (level: string, output: DestinationStream & { isTTY?: boolean } = standardOutput()) {
+export function createLogger (
+  level: string,
+  output: DestinationStream & { isTTY?: boolean } = process.stdout.isTTY ? process.stdout : standardOutput
+) {
   const stream = output.isTTY
     ? pretty({ destination: output, colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' })
     : output
   return pino({ level, redact }, stream)
 }
 
-/** Resolves when every line is written. */
+/** Resolves when every line is written, or cannot be within a second. */
 export function flushLog (logger: Logger) {
   return new Promise<void>(resolve => logger.flush(() => resolve()))
 }
 
 export type Logger = ReturnType<typeof createLogger>
-
-function standardOutput () {
-  if (process.stdout.isTTY) return process.stdout
-  // The lines that come during a write share the next one. Waiting for larger batches costs more: for each line, pino
-  // counts the bytes of its batch anew. With a `minLength` of 0, `flush` would not wait.
-  return destination({ dest: 1, sync: false, minLength: 1, maxWrite: BATCH_BYTES, maxLength: MAX_BUFFERED })
-}
 
 /** Fastify's options for this log: one line a request when it is done. */
 export function logOptions (logger: Logger) {
@@ -89,18 +79,29 @@ class CompletedRequests extends LogController {
   override incomingRequest () {}
 
   override requestCompleted (error: Error | null | undefined, request: FastifyRequest, reply: FastifyReply) {
-    const { id, method, url, raw, log } = request
-    if (!LEVELS_OF_REQUESTS.has(log.level)) return
-    const line = {
-      reqId: id,
-      method,
-      path: pathOf(url),
-      status: reply.statusCode,
-      responseTime: Math.round(reply.elapsedTime * 1000) / 1000,
-      ...traceOf(raw),
-    }
-    if (error) log.error({ err: error, ...line }, 'request errored')
+    if (!LEVELS_OF_REQUESTS.has(request.log.level)) return
+    const line = lineOf(request, reply, reply.statusCode)
+    if (error) request.log.error({ err: error, ...line }, 'request errored')
     else this.#log.info(line, 'request completed')
+  }
+}
+
+/** Logs requests whose clients have gone before they had their response. */
+export function logAborted (app: FastifyInstance) {
+  onAborted(app, (request, reply, status) => {
+    if (!LEVELS_OF_REQUESTS.has(request.log.level)) return
+    app.log.info(lineOf(request, reply, status), 'request aborted')
+  })
+}
+
+function lineOf ({ id, method, url, raw }: FastifyRequest, { elapsedTime }: FastifyReply, status: number) {
+  return {
+    reqId: id,
+    method,
+    path: pathOf(url),
+    status,
+    responseTime: Math.round(elapsedTime * 1000) / 1000,
+    ...traceOf(raw),
   }
 }
 

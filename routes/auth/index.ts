@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 
 import cookie from '@fastify/cookie'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { createAccount } from '../../lib/auth/accounts.ts'
 import { auditSignIn } from '../../lib/http/audit.ts'
@@ -33,7 +34,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const network = clientNetwork(request.ip)
     await assertNotBusy(network)
     const wait = await takeUse(app.sql, registrations, network)
-    if (wait) throw new HttpError(429, schemas.TOO_MANY_REGISTRATIONS, {}, { 'retry-after': wait })
+    if (wait) throw new HttpError(429, schemas.TOO_MANY_REGISTRATIONS, { headers: { 'retry-after': wait } })
     const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, network)
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id
@@ -68,7 +69,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }))
 
   app.get('/me', {
-    onRequest: app.authenticate,
+    onRequest: [forbidStoring, app.authenticate],
     schema: schemas.me,
     config: {
       failure: 'Internal server error', cache: 'private', cacheControl: 'no-store, no-cache, must-revalidate, private',
@@ -86,7 +87,10 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!idToken) throw new HttpError(400, 'idToken is required')
     if (!app.config.IDP_CLIENT_ID) {
       throw new HttpError(500, 'IdP client not configured', {
-        missingVariable: 'IDP_CLIENT_ID', details: 'Set IDP_CLIENT_ID to the client id given by the identity provider',
+        fields: {
+          missingVariable: 'IDP_CLIENT_ID',
+          details: 'Set IDP_CLIENT_ID to the client id given by the identity provider',
+        },
       })
     }
     const { email, ...identity } = await app.idp.verifyIdToken(String(idToken))
@@ -104,14 +108,19 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const missingVariables = required.filter(name => !app.config[name])
     if (missingVariables.length > 0) {
       throw new HttpError(500, 'IdP OAuth not configured', {
-        missingVariables, details: `Set ${missingVariables.join(', ')} as registered with the identity provider`,
+        fields: {
+          missingVariables, details: `Set ${missingVariables.join(', ')} as registered with the identity provider`,
+        },
       })
     }
+    const origin = chooseFrontend(app.config.FRONTEND_URL, headers.origin, headers.referer)
+    // People would be sent away for a sign-in that fails when they come back.
+    if (!origin) throw new Error('FRONTEND_URL is not set')
     const nonce = randomBytes(16).toString('base64url')
     const url = await app.idp.authorizationUrl(encodeState({
       n: nonce,
       r: typeof query.redirect === 'string' ? query.redirect : '/',
-      o: chooseFrontend(app.config.FRONTEND_URL, headers.origin, headers.referer),
+      o: origin,
     }), nonce)
     reply.setCookie('oauth_state_nonce', nonce, {
       path: '/', maxAge: 600, sameSite: 'lax', secure: app.config.NODE_ENV === 'production',
@@ -147,8 +156,13 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }))
 }
 
+/** Has neither a cache of HTTP/1.0 nor any other store the response. Its `Cache-Control` is that of the route. */
+async function forbidStoring (_request: FastifyRequest, reply: FastifyReply) {
+  reply.headers({ pragma: 'no-cache', expires: '0' })
+}
+
 function tooManyFailures (wait: number) {
-  return new HttpError(429, schemas.TOO_MANY_FAILURES, {}, { 'retry-after': wait })
+  return new HttpError(429, schemas.TOO_MANY_FAILURES, { headers: { 'retry-after': wait } })
 }
 
 export default auth

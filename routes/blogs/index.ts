@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
-import { type RateLimit, takeUse } from '../../lib/auth/rate-limits.ts'
+import { type RateLimit, takeUseOfUser } from '../../lib/auth/rate-limits.ts'
 import { userIdOf } from '../../lib/auth/user-id.ts'
 import {
   allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlog, insertBlog, publishedBlogQuery, publishedBlogsQuery,
@@ -51,8 +51,8 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { title, content, imageUrl } = request.body
     const authorId = userIdOf(request, 'Unauthorized')
-    const wait = await takeUse(app.sql, submissions, authorId)
-    if (wait) throw new HttpError(429, schemas.TOO_MANY_SUBMISSIONS, {}, { 'retry-after': wait })
+    const wait = await takeUseOfUser(app.sql, submissions, authorId)
+    if (wait) throw new HttpError(429, schemas.TOO_MANY_SUBMISSIONS, { headers: { 'retry-after': wait } })
     const blog = await insertBlog(app.sql, { title, content, imageUrl, authorId })
     reply.code(201)
     return { blog }
@@ -130,7 +130,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
 
   /** The token that a reader of a blog may send. Here alone the scheme has to be exactly `Bearer `. */
   function bearer ({ headers: { authorization } }: FastifyRequest) {
-    if (authorization?.startsWith('Bearer ')) return app.verifyToken(authorization.slice('Bearer '.length))
+    if (authorization?.startsWith('Bearer ')) return app.verifyToken(authorization.split(' ')[1]!)
   }
 }
 

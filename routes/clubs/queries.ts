@@ -38,12 +38,14 @@ export const clubsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
 export async function insertClub (
   sql: Sql, { name, description, imageUrl, clubHeadEmail }: Record<string, unknown>
 ) {
+  // An image that is neither a text nor absent fails as such a name does: its own column may be null.
+  const hasImage = typeof imageUrl === 'string' || imageUrl == null
   const [created] = await sql<NewClub[]>`
     WITH head AS (
       SELECT id FROM users WHERE email = ${text(clubHeadEmail)}
     ), clubs AS (
       INSERT INTO clubs (name, description, image_url, club_head_id)
-      SELECT ${text(name)}, ${text(description)}, ${text(imageUrl)}, id FROM head
+      SELECT ${hasImage ? text(name) : null}, ${text(description)}, ${text(imageUrl)}, id FROM head
       RETURNING *
     ), promoted AS (
       UPDATE users SET role = 'CLUB_HEAD', club_id = clubs.id FROM clubs WHERE users.id = club_head_id

@@ -9,11 +9,11 @@ import { createDatabase, testConfig } from '../helper.ts'
 const DEFAULTS = shutdownTimeouts(testConfig({}))
 
 t.test('The timeouts of a shutdown add up', async t => {
-  t.strictSame(DEFAULTS, { operation: 20, connections: 25, flush: 0, total: 36 })
+  t.strictSame(DEFAULTS, { operation: 20, connections: 25, flush: 0, worker: 32, total: 38 })
   const slower = shutdownTimeouts(testConfig({ STOP_DELAY: '3', DATABASE_TIMEOUT: '60' }))
-  t.strictSame(slower, { operation: 75, connections: 80, flush: 0, total: 148 })
+  t.strictSame(slower, { operation: 75, connections: 80, flush: 0, worker: 144, total: 150 })
   const traced = shutdownTimeouts(testConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' }))
-  t.strictSame(traced, { operation: 20, connections: 25, flush: 2, total: 38 })
+  t.strictSame(traced, { operation: 20, connections: 25, flush: 2, worker: 34, total: 40 })
 })
 
 t.test('No operation may exceed them', async t => {

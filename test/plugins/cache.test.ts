@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 
 import type { FastifyInstance } from 'fastify'
@@ -51,6 +52,23 @@ async function addTestimonials (app: FastifyInstance, count = 20) {
     SELECT 'Ada', 2020, 'What she says' FROM generate_series(1, ${count}::int)
   `
 }
+
+t.test('Reads that take more than half of the time have responses beside steady commits', async t => {
+  const app = await listen(t, { DATABASE_TIMEOUT: '1' })
+  await addTestimonials(app)
+  await app.sql`ALTER TABLE testimonials RENAME TO written`
+  await app.sql`CREATE VIEW testimonials AS SELECT written.* FROM pg_sleep(0.6) LEFT JOIN written ON true`
+  const commits = setInterval(async () => {
+    await app.sql`INSERT INTO clubs (name, description) VALUES (${randomUUID()}, '')`
+  }, 20)
+  const responses = await Promise.all(Array.from({ length: 50 }, async (_, n) => {
+    await sleep(50 * n)
+    return app.inject('/testimonials')
+  }))
+  clearInterval(commits)
+  // A request that arrives at the beginning of a read waits for 0.6 s before its own begins.
+  t.ok(responses.filter(({ statusCode }) => statusCode === 200).length > 20)
+})
 
 t.test('A response has an entity tag, which a client may send to get a 304', async t => {
   const app = await listen(t)

@@ -48,6 +48,31 @@ t.test('The service does not start without a database', async t => {
   )
 })
 
+t.test('A statement that runs into its timeout amid its rows does not change the next responses', async t => {
+  const app = await build(t, { DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
+  const admin = await person(app, 'ADMIN')
+  const student = await person(app)
+  await setPassword(app.sql, student.email, 'correct horse')
+  const fields = { name: 'Chess', description: 'Boards', clubHeadEmail: admin.email }
+  const { club } = (await admin.inject('POST', '/clubs', fields)).json()
+  const [event] = await app.sql<{ id: string }[]>`
+    INSERT INTO events (title, description, date, club_id) VALUES ('Open', '', now(), ${club.id}) RETURNING id
+  `
+  const draft = { title: 'A title', content: 'A text that is long enough' }
+  const { blog } = (await student.inject('POST', '/blogs/submit', draft)).json()
+  const requests = {
+    login: () => inject(app, 'POST', '/auth/login', { email: student.email, password: 'correct horse' }),
+    read: () => student.inject('GET', `/blogs/${blog.id}`),
+    register: () => student.inject('POST', `/events/${event!.id}/register`),
+  }
+  for (const [name, send] of Object.entries(requests)) {
+    await t.rejects(app.sql`
+      SELECT repeat('x', 20000), CASE WHEN g = 3 THEN pg_sleep(5) END FROM generate_series(1, 5) g
+    `)
+    t.match((await send()).statusCode, /^20/, name)
+  }
+})
+
 t.test('Closing returns every connection, also after a failed start', async t => {
   const watcher = await build(t)
   const connections = (url: string) => watcher.sql`

@@ -82,7 +82,7 @@ t.test('An unreadable request gets JSON with a message and nothing else', async 
     ['XML', 415, { ...login, headers: { 'content-type': 'application/xml' }, payload: '<a/>' }],
     ['no media type', 415, { ...login, payload: JSON.stringify(ACCOUNT) }],
     ['a broken media type', 415, { ...login, headers: { 'content-type': 'json' }, payload: '{}' }],
-    ['a path that cannot be decoded', 400, { method: 'GET', url: '/auth/%zz' }],
+    ['a path that cannot be decoded', 404, { method: 'GET', url: '/auth/%zz' }],
   ]
   for (const [what, status, options] of table) {
     const response = await send(options)
@@ -171,9 +171,11 @@ t.test('Errors in a handler', async t => {
   })
 
   t.test('an HttpError adds its fields and headers to the response', async t => {
-    thrown = new HttpError(503, 'Busy', { queue: 'full' }, { 'retry-after': 7, 'x-reason': 'hashing' })
+    thrown = new HttpError(429, 'Busy', {
+      fields: { queue: 'full' }, headers: { 'retry-after': 7, 'x-reason': 'hashing' },
+    })
     const response = await inject(app, 'GET', '/failure')
-    t.strictSame([response.statusCode, response.json()], [503, { message: 'Busy', queue: 'full' }])
+    t.strictSame([response.statusCode, response.json()], [429, { message: 'Busy', queue: 'full' }])
     t.match(response.headers, { 'retry-after': '7', 'x-reason': 'hashing' })
   })
 

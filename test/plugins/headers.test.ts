@@ -1,8 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import t from 'tap'
 
-import { databaseTime } from '#lib/database/timeouts.js'
+import { databaseTime } from '#lib/database/statements.js'
 import { createLogger } from '#lib/http/logger.js'
 import { build, inject, person } from '../helper.ts'
 
@@ -22,7 +20,16 @@ t.test('Every response has the security headers', async t => {
     const { headers } = await inject(app, 'GET', path)
     t.equal(headers['content-security-policy'], "default-src 'none';frame-ancestors 'none'", path)
     t.equal(headers['x-content-type-options'], 'nosniff', path)
+    t.equal(headers['strict-transport-security'], 'max-age=31536000', path)
     t.equal(headers['x-powered-by'], undefined, path)
+  }
+})
+
+t.test('HSTS is a value of Strict-Transport-Security, or off', async t => {
+  for (const HSTS of ['max-age=60; includeSubDomains', 'off']) {
+    const app = await build(t, { HSTS })
+    const { headers } = await inject(app, 'GET', '/clubs')
+    t.equal(headers['strict-transport-security'], HSTS === 'off' ? undefined : HSTS)
   }
 })
 
@@ -96,12 +103,12 @@ t.test('Outside production a response has the total time and the time in the dat
   t.ok(database >= 50 && total > database, String(headers['server-timing']))
 })
 
-t.test('A transaction is measured as a whole', async t => {
+t.test('The statements of a transaction are measured', async t => {
   const app = await build(t)
   const time = { total: 0 }
   await databaseTime.run(time, () => app.sql.begin(async sql => {
-    await sql`SELECT 1`
-    await sleep(20)
+    await sql`SELECT pg_sleep(0.01)`
+    await sql`SELECT pg_sleep(0.01)`
   }))
   t.ok(time.total >= 19, `${time.total} ms`)
 })

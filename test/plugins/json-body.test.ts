@@ -1,7 +1,9 @@
+import type { AddressInfo } from 'node:net'
+
 import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
-import { createDatabase, testConfig } from '../helper.ts'
+import { bearer, createDatabase, person, testConfig } from '../helper.ts'
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 
@@ -19,6 +21,9 @@ await app.ready()
 
 const METHODS = ['POST', 'PUT', 'DELETE'] as const
 const TYPES = ['application/json', 'application/json; charset=utf-8', 'Application/JSON']
+const OTHER_TYPES = [
+  'application/x-www-form-urlencoded', 'text/plain;charset=UTF-8', 'multipart/form-data', 'nonsense', '*',
+]
 
 async function send (method: typeof METHODS[number], type: string | undefined, payload?: string) {
   const headers: Record<string, string> = type === undefined ? {} : { 'content-type': type }
@@ -28,21 +33,29 @@ async function send (method: typeof METHODS[number], type: string | undefined, p
 
 for (const method of METHODS) {
   t.test(`${method}: an empty body counts as none`, async t => {
-    for (const type of [undefined, ...TYPES]) {
+    for (const type of [undefined, ...TYPES, ...OTHER_TYPES]) {
       t.strictSame(await send(method, type), [200, { none: true, keys: [] }], type ?? 'no media type')
       t.strictSame(await send(method, type, ''), [200, { none: true, keys: [] }], type ?? 'no media type')
     }
   })
 
   t.test(`${method}: an empty body with Content-Length or chunked encoding counts as none`, async t => {
-    for (const header of ['content-length', 'transfer-encoding']) {
-      const response = await app.inject({
-        method,
-        url: '/body',
-        headers: { 'content-type': 'application/json', [header]: header === 'content-length' ? '0' : 'chunked' },
-      })
-      t.strictSame([response.statusCode, response.json()], [200, { none: true, keys: [] }], header)
+    for (const header of [{ 'content-length': '0' }, { 'transfer-encoding': 'chunked' }]) {
+      for (const type of ['application/json', 'text/plain']) {
+        const response = await app.inject({ method, url: '/body', headers: { 'content-type': type, ...header } })
+        t.strictSame([response.statusCode, response.json()], [200, { none: true, keys: [] }], JSON.stringify(header))
+      }
     }
+  })
+
+  t.test(`${method}: a body of another type is a 415`, async t => {
+    for (const type of OTHER_TYPES) {
+      t.strictSame(await send(method, type, 'a=1'), [415, { message: 'Unsupported Media Type' }], type)
+    }
+    const response = await app.inject({
+      method, url: '/body', headers: { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' }, payload: 'a',
+    })
+    t.equal(response.statusCode, 415)
   })
 
   t.test(`${method}: other bodies are parsed`, async t => {
@@ -54,6 +67,30 @@ for (const method of METHODS) {
     }
   })
 }
+
+t.test('On an unknown path a body of any type is a 404', async t => {
+  const headers = { 'content-type': 'text/plain' }
+  t.equal((await app.inject({ method: 'POST', url: '/unknown', headers, payload: 'a=1' })).statusCode, 404)
+})
+
+t.test('fetch may send an empty body, which has a media type', async t => {
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const response = await fetch(`http://127.0.0.1:${port}/body`, { method: 'POST', body: '' })
+  t.strictSame(await response.json(), { none: true, keys: [] })
+})
+
+t.test('On a route with a schema, no body is an empty object', async t => {
+  for (const headers of [{}, { 'content-type': 'text/plain' }]) {
+    const register = await app.inject({ method: 'POST', url: '/auth/register', headers })
+    t.strictSame([register.statusCode, register.json().errors.map(({ path }: { path: string }) => path).toSorted()],
+      [400, ['email', 'firstName', 'lastName', 'password']])
+    const { id } = await person(app, 'ADMIN')
+    const admin = { ...bearer(app.issueToken({ id, role: 'ADMIN' })), ...headers }
+    const update = await app.inject({ method: 'PUT', url: `/users/${id}`, headers: admin })
+    t.equal(update.statusCode, 200)
+  }
+})
 
 t.test('A body that is not JSON is a 400', async t => {
   for (const payload of [' ', '\n', '{', 'undefined', '{"a": 1}}', '\u0000']) {

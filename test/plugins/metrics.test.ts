@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
@@ -107,6 +109,7 @@ t.test('Gauges show the load of the pool and of password hashing', async t => {
   const late = Promise.allSettled(Array.from({ length: 5 }, () => app.sql`SELECT pg_sleep(10)`))
   const body = { email: 'ada@example.org', password: 'a password', firstName: 'Ada', lastName: 'Lovelace' }
   const registration = inject(app, 'POST', '/auth/register', body)
+  while (app.poolStats.pending < 5) await sleep(1)
   const busy = await scrape(app)
   t.match(busy, { database_pool_used: '2', database_pool_waiting: '3' })
   await Promise.all([late, registration])
@@ -114,6 +117,20 @@ t.test('Gauges show the load of the pool and of password hashing', async t => {
   t.match(done, { database_pool_used: '0', database_pool_waiting: '0' })
   t.equal(Number(done.database_queries_late_total) >= 5, true)
   t.ok(Number(done.database_queries_total) - Number(idle.database_queries_total) >= 5)
+})
+
+t.test('A request whose client has gone counts as 499', async t => {
+  const { app } = await listen(t)
+  const { port } = app.server.address() as AddressInfo
+  await app.sql.begin(async sql => {
+    await sql`LOCK TABLE clubs`
+    const request = get({ port, path: '/clubs' }).on('error', () => {})
+    while (app.poolStats.pending < 1) await sleep(1)
+    request.destroy()
+    while (!(await scrape(app))['http_request_duration_seconds_count{method="GET",route="/clubs",status="499"}']) {
+      await sleep(10)
+    }
+  })
 })
 
 t.test('Gauges describe the process and the build', async t => {

@@ -1,12 +1,15 @@
 import { EventEmitter, once } from 'node:events'
 import { request } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
+import type { FastifyReply } from 'fastify'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import type { Sql } from '#lib/database/client.js'
+import { createLogger } from '#lib/http/logger.js'
 import { makeProxy } from '../cluster.ts'
 import { build as buildService, createDatabase, inject, person, testConfig } from '../helper.ts'
 
@@ -39,6 +42,9 @@ t.test('Past MAX_REQUESTS operations return 503 at once, and probes go on', asyn
     [503, '2', { message: 'The service has too much to do at this moment, please try again in a few seconds' }]
   )
   t.equal((await inject(app, 'GET', '/events')).statusCode, 503)
+  const mentors = await inject(app, 'GET', '/mentors')
+  t.strictSame([mentors.statusCode, mentors.json(), mentors.headers['retry-after'], mentors.headers['cache-control']],
+    [200, { mentors: [] }, undefined, 'no-store'])
   t.equal((await inject(app, 'GET', '/livez')).statusCode, 200)
   t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200)
   t.equal((await inject(app, 'GET', '/auth/me')).statusCode, 401, 'requests are counted after authentication')
@@ -77,7 +83,6 @@ t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
   const slow = (sql: Sql) => ({ fields: sql`SELECT 1 AS one FROM pg_sleep(0.7)` })
   const config = { failure: 'It took too long', cache: 'public' } as const
   app.register(async app => {
-    app.limitOperations(app)
     app.get('/statements', { config }, async () => {
       for (let statement = 0; statement < 3; statement++) await app.sql`SELECT pg_sleep(0.7)`
       return {}
@@ -102,6 +107,32 @@ t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
     t.strictSame([statusCode, body], [500, { message: 'It took too long' }])
     t.ok(seconds < longer!.seconds, 'before two statements are done')
   }
+})
+
+t.test('What a handler does after its timeout is not logged', async t => {
+  const lines: string[] = []
+  const logger = createLogger('info', { write (line) { lines.push(JSON.parse(line).msg) } })
+  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_TIMEOUT: '1' }), logger)
+  t.teardown(() => app.close())
+  const ended: string[] = []
+  for (const [path, end] of Object.entries<(reply: FastifyReply) => unknown>({
+    '/returns': () => ({}),
+    '/sends': reply => reply.send({}),
+    '/throws' () { throw new Error('too late') },
+  })) {
+    app.get(path, { config: { failure: 'It took too long' } }, async (_request, reply) => {
+      await sleep(1500)
+      ended.push(path)
+      return end(reply)
+    })
+  }
+  await app.ready()
+  lines.length = 0
+  const responses = await Promise.all(['/returns', '/sends', '/throws'].map(path => app.inject(path)))
+  for (const response of responses) t.strictSame(response.json(), { message: 'It took too long' })
+  while (ended.length < 3) await sleep(10)
+  await sleep(50)
+  t.strictSame(lines.sort(), [...Array(3).fill('Unexpected error'), ...Array(3).fill('request completed')])
 })
 
 t.test('It also covers the wait for a shared snapshot', async t => {

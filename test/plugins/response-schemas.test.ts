@@ -4,6 +4,7 @@ import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { ResponseObject, Message } from '#lib/schemas.js'
+import { OVERLOADED } from '#plugins/pending-operations.js'
 import { createDatabase, testConfig } from '../helper.ts'
 
 const GUARDED = ['Access token required', 'Invalid or expired token']
@@ -69,7 +70,7 @@ t.test('A route declares the responses that its other options imply', async t =>
     ['GET /some', { 200: ok, 401: GUARDED, 403: ['Forbidden'] }],
     ['GET /hooks', { 200: ok, 401: GUARDED, 403: ['Forbidden'] }],
     ['GET /unguarded', { 200: ok }],
-    ['GET /failure', { 200: ok, 500: ['Failed to do it'] }],
+    ['GET /failure', { 200: ok, 500: ['Failed to do it'], 503: [OVERLOADED] }],
     ['GET /fallback', { 200: ok }],
     ['POST /everything/:id', {
       201: ok,
@@ -78,6 +79,7 @@ t.test('A route declares the responses that its other options imply', async t =>
       403: ['Forbidden', 'Not yours'],
       404: ['Not found here'],
       500: ['Failed to do it', 'No disk'],
+      503: [OVERLOADED],
     }],
   ]
   for (const [route, responses] of table) t.strictSame(declared(route), responses, route)

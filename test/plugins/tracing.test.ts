@@ -194,7 +194,7 @@ t.test('A statement that was never sent has no text', async t => {
   ;(await busy).release()
   await app.close()
   const statement = collector.spans().find(({ name }) => name === 'SQL')!
-  t.strictSame(statement.attributes, { 'db.system.name': 'postgresql', 'error.type': 'TimeoutError' })
+  t.strictSame(statement.attributes, { 'db.system.name': 'postgresql', 'error.type': 'QUERY_TIMEOUT' })
 })
 
 t.test('Spans have no secrets of a URL, and probes have no spans', async t => {

@@ -175,6 +175,15 @@ t.test('GET /me/export returns 401 when the account is gone', async t => {
   t.equal(response.headers['content-disposition'], undefined)
 })
 
+t.test('A failed GET /me/export is not saved as a file', async t => {
+  const ada = await person(app)
+  await app.sql`ALTER TABLE mentor_likes RENAME TO broken`
+  const response = await ada.inject('GET', '/me/export')
+  await app.sql`ALTER TABLE broken RENAME TO mentor_likes`
+  assertResponse(t, response, 500, { message: 'Error exporting data' })
+  t.equal(response.headers['content-disposition'], undefined)
+})
+
 t.test('Neither the tables nor the log have a calendar token', async t => {
   const path = await createCalendar(t, await person(app))
   const token = path.replace(/.*\//, '').replace('.ics', '')

@@ -80,7 +80,7 @@ const name = { firstName: 'Grace', lastName: 'Hopper' }
 const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
 
 /** Runs a cached query. The cache is too small for any entry. */
-const cache = createSnapshotCache(sql, sql, 1, 60)
+const cache = createSnapshotCache(sql, sql, 1)
 const read = (query: CachedQuery<any>) => cache.get('', () => query)
 
 /** All operations that read or write single rows, or one page. */

@@ -81,7 +81,7 @@ t.test('A worker has its share of the hashes at once, and of those that wait', a
   for (const count of [2, 4, 99]) {
     limitHashing({ index: 0, count })
     const atOnce = Math.max(1, Math.ceil(Math.min(availableParallelism(), 4) / count))
-    const places = Math.ceil(99 / count)
+    const places = Math.ceil(299 / count)
     const begun: (() => void)[] = []
     const { restore } = t.intercept(argon2, 'hash', {
       value: () => new Promise<void>(resolve => { begun.push(resolve) }),

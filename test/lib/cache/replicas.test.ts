@@ -36,7 +36,7 @@ const onStandbys = standbys.map(standby => open(standby.url(), 1))
 /** An instance of the service, as far as it matters here. */
 async function start (maxBytes: number, REPLICA_WAIT: string, ports = proxies.map(({ port }) => port)) {
   const config = testConfig({ DATABASE_URL: server.url(), DATABASE_POOL_SIZE: '4', REPLICA_WAIT })
-  const [sql, sqlProbe] = [connect(server.url(), config, log, 4), connect(server.url(), config, log, 1)]
+  const [sql, sqlProbe] = [4, 1].map(max => connect(server.url(), { config, log, max })) as [Sql, Sql]
   const hosts = ports.map(port => `127.0.0.1:${port}`).join()
   const replicas = createReplicas(
     `postgres://postgres@${hosts}/postgres`, sqlProbe, config, log, { shortest: 10, longest: 40 })
@@ -44,7 +44,7 @@ async function start (maxBytes: number, REPLICA_WAIT: string, ports = proxies.ma
     await replicas.close()
     await Promise.all([sql, sqlProbe].map(sql => sql.end({ timeout: 0 })))
   })
-  const { get, readFresh, currentState } = createSnapshotCache(sql, sqlProbe, maxBytes, 60, replicas)
+  const { get, readFresh, currentState } = createSnapshotCache(sql, sqlProbe, maxBytes, replicas)
   while (replicas.available() < ports.length) await sleep(5)
   return { replicas, get, currentState, value, uncached }
 

@@ -8,7 +8,7 @@ import { singleFlight } from '#lib/cache/single-flight.js'
 
 /** Starts reads that end when `finish` is called, in the order in which they began. */
 function startReads () {
-  const share = singleFlight<string>(60)
+  const share = singleFlight<string>()
   const begun: { key: string, end: (result: string) => void, fail: (error: Error) => void }[] = []
   return {
     begun,
@@ -162,7 +162,7 @@ t.test('An error rejects the calls that share the read, and no others', async t 
 })
 
 t.test('A read that throws synchronously does not block the key', async t => {
-  const share = singleFlight<string>(60)
+  const share = singleFlight<string>()
   let end = () => {}
   const early = share('a', () => new Promise(resolve => { end = () => resolve('first') }))
   await settle()
@@ -175,23 +175,10 @@ t.test('A read that throws synchronously does not block the key', async t => {
   t.equal(await share('a', async () => 'third'), 'third')
 })
 
-t.test('A call that waits too long for another read and its own is rejected', async t => {
-  const share = singleFlight<string>(0.1)
-  let end = () => {}
-  const early = share('a', () => new Promise(resolve => { end = () => resolve('first') }))
-  await settle()
-  const waiting = share('a', async () => 'second')
-  await t.rejects(waiting, { name: 'TimeoutError', message: 'no answer within 0.1 s' })
-  end()
-  t.equal(await early, 'first')
-  await settle()
-  t.equal(await share('a', async () => 'third'), 'third')
-})
-
 t.test('Results are not retained after the calls have resolved', async t => {
   setFlagsFromString('--expose-gc')
   const collectGarbage = runInNewContext('gc') as () => void
-  const share = singleFlight<object>(60)
+  const share = singleFlight<object>()
   /** Weak references to results that only the reads could retain. */
   const responses = await Promise.all([{}, {}, {}].map(async response => {
     const shared = await share('a', async () => response)

@@ -50,7 +50,7 @@ const notAgain = () => { throw new Error('read again') }
 
 /** A cache with its own connections, like an instance of the service. */
 function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = connect(t, 1)) {
-  const { get, currentState } = createSnapshotCache(sql, sqlProbe, maxBytes, 60)
+  const { get, currentState } = createSnapshotCache(sql, sqlProbe, maxBytes)
   const instance = { reads: 0, get, currentState, ask, value }
   return instance
 

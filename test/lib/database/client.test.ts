@@ -143,6 +143,67 @@ t.test('A silent connection is closed after the timeout', async t => {
   t.equal(seed.sql.options.silence_timeout, 0, 'or without limit')
 })
 
+t.test('A statement that fails amid its rows leaves nothing to the next one', async t => {
+  const url = await createDatabase(t)
+  const config = testConfig({ DATABASE_URL: url, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
+  const { sql, close } = await openDatabase(config, log)
+  t.teardown(close)
+  const numbers = (sql: postgres.Sql) => sql`SELECT g, 1 / (3 - g) FROM generate_series(1, 5) g`
+  const failures = {
+    'an error in a later row': () => t.rejects(numbers(sql), { code: '22012' }),
+    'an error between batches': () => t.rejects(numbers(sql).cursor(1, () => {}), { code: '22012' }),
+    'an error in a transaction': () => t.rejects(sql.begin(sql => numbers(sql as unknown as postgres.Sql))),
+    'an error of the caller': () => t.rejects(sql`SELECT g FROM generate_series(1, 5) g`.cursor(2, () => {
+      throw new Error('mine')
+    }), { message: 'mine' }),
+    // Rows of this length are sent before the last one is there.
+    'the timeout of the server': () => t.rejects(sql`
+      SELECT repeat('x', 20000), CASE WHEN g = 3 THEN pg_sleep(5) END FROM generate_series(1, 5) g
+    `),
+  }
+  for (const [name, fail] of Object.entries(failures)) {
+    await fail()
+    const rows = await sql`SELECT 1 AS one`
+    t.strictSame([...rows], [{ one: 1 }], name)
+  }
+})
+
+t.test('A statement that cannot be sent fails alone', async t => {
+  const { sql, close } = await openDatabase(
+    testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '1' }), log)
+  t.teardown(close)
+  const append = (value: unknown) => sql`SELECT ${value as string}::text || '!' AS text`
+  t.strictSame([...await append('a')], [{ text: 'a!' }])
+  const unprintable = { toString () { throw new Error('No text') } }
+  for (const isBusy of [true, false]) {
+    for (const value of [undefined, unprintable]) {
+      const outcomes = await Promise.allSettled([
+        ...isBusy ? [sql`SELECT 1 AS before, pg_sleep(0.05)::text AS slept`] : [],
+        append(value),
+        sql`SELECT 2 AS after`,
+      ])
+      t.strictSame(outcomes.map(outcome => outcome.status === 'fulfilled' ? [...outcome.value] : 'failed'), [
+        ...isBusy ? [[{ before: 1, slept: '' }]] : [], 'failed', [{ after: 2 }],
+      ], `${isBusy ? 'busy' : 'idle'}, ${typeof value}`)
+    }
+  }
+})
+
+t.test('A statement that is prepared again has the same parameters', async t => {
+  const { sql, close } = await openDatabase(
+    testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '1' }), log)
+  t.teardown(close)
+  await sql`CREATE TABLE switches (id integer, is_on boolean)`
+  const insert = () => sql`INSERT INTO switches VALUES (${1}, ${true}) RETURNING *`
+  t.strictSame([...await insert()], [{ id: 1, is_on: true }])
+  // As after a migration
+  await sql`ALTER TABLE switches ADD note text`
+  t.strictSame([...await insert()], [{ id: 1, is_on: true, note: null }])
+  // As behind a pooler
+  await sql`DEALLOCATE ALL`
+  t.strictSame([...await insert()], [{ id: 1, is_on: true, note: null }])
+})
+
 t.test('Without prepared statements, a connection runs one statement at a time', async t => {
   const DATABASE_URL = await createDatabase(t)
   for (const [DATABASE_PREPARE, isSent] of [['true', true], ['false', false]] as const) {

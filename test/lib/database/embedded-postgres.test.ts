@@ -535,3 +535,24 @@ t.test('Where root can run the server in no way, a StartupError of one line says
     'users can enter, or set DATABASE_URL')
   t.strictSame(await readdir(home), ['postgres-password'])
 })
+
+t.test('The log of the server is not written through a link', async t => {
+  const home = await newData(t)
+  const target = join(home, 'target')
+  await writeFile(target, 'of somebody else')
+  await rm(join(home, 'postgres.log'), { force: true })
+  await symlink(target, join(home, 'postgres.log'))
+  t.equal(await refusal(start(home)), `${join(home, 'postgres.log')} is a symbolic link: remove it`)
+  t.equal(await readFile(target, 'utf8'), 'of somebody else')
+})
+
+t.test('A server that does not stop is left as it is', async t => {
+  const home = await newData(t)
+  const log = fakeLog()
+  const server = await start(home, log)
+  const pid = (await serverPid(home))!
+  process.kill(pid, 'SIGSTOP')
+  t.teardown(() => process.kill(pid, 'SIGCONT'))
+  await server.release()
+  t.equal(log.lines.at(-1), 'The embedded PostgreSQL has not stopped within 5 s, and is left as it is')
+})

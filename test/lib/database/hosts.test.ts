@@ -77,10 +77,10 @@ t.test('A host that does not respond is skipped after the timeout', async t => {
   const silent = createServer(socket => socket.on('error', () => {})).listen(0, '127.0.0.1')
   await once(silent, 'listening')
   t.teardown(() => silent.close())
-  const { sql, load, close } = await open([(silent.address() as AddressInfo).port, standby.port, primary.port])
+  const { sql, stats, close } = await open([(silent.address() as AddressInfo).port, standby.port, primary.port])
   t.teardown(close)
   t.strictSame(await reached(sql), [primary.port])
-  t.equal(load.late, 0)
+  t.equal(stats.late, 0)
 })
 
 t.test('Without a primary the service does not start', async t => {
@@ -105,7 +105,7 @@ t.test('A host that does not accept connections yet is skipped', async t => {
 })
 
 t.test('After a fail-over the pool finds the new primary', async t => {
-  const { sql, load, close } = await open([primary.port, standby.port])
+  const { sql, stats, close } = await open([primary.port, standby.port])
   t.teardown(close)
   t.strictSame(await reached(sql), [primary.port])
 
@@ -119,5 +119,5 @@ t.test('After a fail-over the pool finds the new primary', async t => {
   while (!await isFound());
   await sql`CREATE TABLE notes ()`
   t.strictSame(await reached(sql), [standby.port])
-  t.equal(load.late, 0)
+  t.equal(stats.late, 0)
 })

@@ -50,7 +50,7 @@ async function use (t: Test, ports: number[], variables: NodeJS.Dict<string> = {
   const note = (line: unknown) => { lines.push(String(line).replace(/127\.0\.0\.1:\d+\/\w+/, 'HOST')) }
   const log = { info: note, warn: note, debug () {} }
   const hosts = ports.map(port => `127.0.0.1:${port}`).join()
-  const probe = connect(config.DATABASE_URL!, config, log, 1)
+  const probe = connect(config.DATABASE_URL!, { config, log, max: 1 })
   const replicas = createReplicas(`postgres://postgres@${hosts}/${database}`, probe, config, log, PAUSES)
   t.teardown(async () => {
     await replicas.close()

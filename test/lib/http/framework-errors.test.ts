@@ -71,17 +71,30 @@ t.test('A malformed HEAD gets a response without a body', async t => {
   t.equal(response.body, '')
 })
 
-t.test('A path that cannot be decoded is a 400 with {message}', async t => {
-  for (const path of ['/%zz', '/blogs/%', '/blogs/%c3%28', '/%zz?token=hunter2']) {
+t.test('A path that cannot be decoded is an unknown path', async t => {
+  for (const path of ['/%zz', '/%c3%28', '/%zz?token=hunter2']) {
     const response = await inject(app, 'GET', path)
-    t.equal(response.statusCode, 400, path)
+    t.equal(response.statusCode, 404, path)
     t.match(response.headers['content-type'], /^application\/json/)
     t.strictSame(Object.keys(response.json()), ['message'])
     t.type(response.json().message, 'string')
 
     const raw = await send(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
-    t.equal(raw.statusLine, 'HTTP/1.1 400 Bad Request', path)
+    t.equal(raw.statusLine, 'HTTP/1.1 404 Not Found', path)
     t.strictSame(JSON.parse(raw.body), response.json())
+  }
+})
+
+t.test('An id that cannot be decoded is an unknown id, after 401 and 403', async t => {
+  const [admin, student] = [await person(app, 'ADMIN'), await person(app)]
+  for (const id of ['%', '%FF', '%c3%28', 'a%zz', '%E2%82']) {
+    t.equal((await inject(app, 'GET', `/blogs/${id}`)).statusCode, 404, id)
+    t.equal((await inject(app, 'GET', `/blogs/${id}?x=%FF`)).statusCode, 404, id)
+    t.equal((await inject(app, 'GET', `/events/${id}/registrations`)).statusCode, 401, id)
+    t.equal((await student.inject('GET', `/events/${id}/registrations`)).statusCode, 403, id)
+    t.equal((await admin.inject('GET', `/events/${id}/registrations`)).statusCode, 404, id)
+    t.equal((await admin.inject('DELETE', `/users/${id}`)).json().message,
+      (await admin.inject('DELETE', '/users/unknown')).json().message, id)
   }
 })
 
@@ -137,6 +150,18 @@ t.test('Garbage in a second request does not replace the response to the first',
     'Transfer-Encoding: chunked\r\n\r\nNONSENSE\r\n'
   t.notMatch((await send(get + chunked)).statusLine, '400')
   t.equal((await send(chunked)).statusLine, 'HTTP/1.1 400 Bad Request', 'alone it gets a response')
+})
+
+t.test('A request that was refused gets no second response when the rest of it is garbage', async t => {
+  const socket = connect(port, '127.0.0.1')
+  const received = text(socket)
+  socket.write('POST /blogs/submit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
+    'Transfer-Encoding: chunked\r\n\r\n')
+  await once(socket, 'readable')
+  socket.write('NONSENSE\r\n')
+  const [first, ...others] = (await received).split('HTTP/1.1 ').slice(1)
+  t.match(first, /^401 /)
+  t.strictSame(others, [])
 })
 
 t.test('Garbage after a response gets a 400', async t => {

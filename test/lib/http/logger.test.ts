@@ -1,4 +1,6 @@
-import { PassThrough } from 'node:stream'
+import { EventEmitter, once } from 'node:events'
+import { PassThrough, Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import t from 'tap'
 
@@ -66,6 +68,10 @@ t.test('createLogger detects whether standard output is a terminal', async t => 
   createLogger('info').info('first')
   t.match(written().map(({ args }) => String(args[0])).join(''), /INFO.*first/)
 })
+
+function * endless () {
+  for (;;) yield Buffer.alloc(1000)
+}
 
 t.test('Secrets are redacted', async t => {
   for (const name of ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', 'set-cookie']) {
@@ -136,6 +142,25 @@ t.test('The service logs', async t => {
     for (const line of lines) t.equal(line.reqId, 'request-1')
     t.notMatch(JSON.stringify(lines), /hunter/)
     t.equal(lines.at(-1).step, 2)
+  })
+
+  t.test('a request whose client has gone', async t => {
+    const other = buildApp(app.config, createLogger('info', output.stream))
+    t.teardown(() => other.close())
+    const pause = new EventEmitter()
+    other.get('/slow', async () => { await once(pause, 'over') })
+    other.get('/begun', async (_request, reply) => reply.send(Readable.from(endless())))
+    other.get('/quiet', { logLevel: 'warn' }, async () => { await once(pause, 'over') })
+    const url = await other.listen({ port: 0 })
+    const line = (path: string) => output.lines().find(line => line.path === path)
+    await t.rejects(fetch(`${url}/quiet`, { signal: AbortSignal.timeout(50) }))
+    await t.rejects(fetch(`${url}/slow`, { signal: AbortSignal.timeout(50) }))
+    await (await fetch(`${url}/begun`)).body!.cancel()
+    while (!line('/begun')) await sleep(10)
+    t.match(line('/slow'), { level: 30, reqId: String, status: 499, responseTime: Number, msg: 'request aborted' })
+    t.match(line('/begun'), { status: 200, msg: 'request aborted' })
+    t.equal(line('/quiet'), undefined)
+    pause.emit('over')
   })
 
   t.test('a response that fails while it is sent', async t => {

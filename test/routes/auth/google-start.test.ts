@@ -3,6 +3,7 @@ import diagnostics from 'node:diagnostics_channel'
 import t from 'tap'
 
 import { decodeState, encodeState } from '#lib/auth/oauth-state.js'
+import { inject } from '../../helper.ts'
 import { CLIENT, fails, closesConnection, html, never, startFakeProvider } from '../../provider.ts'
 import { callback, fake, FIRST, plain, provider, SECOND, service, start, testLog } from './google-fixtures.ts'
 
@@ -66,6 +67,15 @@ t.test('GET /auth/google/start chooses the frontend by the host name of Origin, 
   for (const [headers, frontend] of table) {
     t.equal(decodeState((await start('', headers)).state).o, frontend, JSON.stringify(headers))
   }
+})
+
+t.test('GET /auth/google/start fails without FRONTEND_URL, after missing variables', async t => {
+  const app = await service(t, { IDP_ISSUER: provider.issuer, FRONTEND_URL: '' })
+  const response = await inject(app, 'GET', '/auth/google/start')
+  t.strictSame([response.statusCode, response.json()], [500, { message: 'Failed to start IdP OAuth' }])
+  t.equal(response.headers['set-cookie'], undefined)
+  const unconfigured = await service(t, { IDP_CLIENT_ID: '', FRONTEND_URL: '' })
+  t.match((await inject(unconfigured, 'GET', '/auth/google/start')).json(), { message: 'IdP OAuth not configured' })
 })
 
 t.test('GET /auth/google/start sets the nonce cookie, which is Secure in production only', async t => {

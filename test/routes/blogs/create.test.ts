@@ -92,9 +92,10 @@ for (const [url, failure, role] of CREATED) {
 
   t.test(`POST ${url} requires an object`, async t => {
     const headers = { ...bearer((await person(app, role)).token), 'content-type': 'application/json' }
-    for (const body of ['[]', '"text"', 'null', '5', 'true', `[${JSON.stringify(BODY)}]`, '']) {
+    for (const body of ['[]', '"text"', 'null', '5', 'true', `[${JSON.stringify(BODY)}]`]) {
       assertInvalid(t, await inject(app, 'POST', url, body, headers), [''], body)
     }
+    assertInvalid(t, await inject(app, 'POST', url, '', headers), ['content', 'title'], 'an empty body')
   })
 
   t.test(`POST ${url} with a token of a deleted author is ${failure}`, async t => {

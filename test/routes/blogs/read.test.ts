@@ -35,6 +35,7 @@ for (const status of STATUSES) {
       ['a club head', `Bearer ${head.token}`, open],
       ['nobody', `Bearer ${sign({ role: 'STUDENT' })}`, open],
       ['the author', `Bearer ${author.token}`, true],
+      ['a third segment', `Bearer ${author.token} extra`, true],
       ['the author in another role', `Bearer ${app.issueToken({ id: author.id, role: 'CLUB_HEAD' })}`, true],
       ['the author without a role', `Bearer ${sign({ sub: author.id })}`, true],
       ['an admin', `Bearer ${admin.token}`, true],

@@ -82,7 +82,7 @@ t.test('POST and PUT require an object', async t => {
       assertInvalid(t, await inject(app, method, url, body, headers), [''], `${method} ${body}`)
     }
   }
-  assertInvalid(t, await admin.inject('POST', '/mentors'), [''], 'POST without a body')
+  assertInvalid(t, await admin.inject('POST', '/mentors'), ['clubId', 'expertise', 'name'], 'POST without a body')
 })
 
 t.test('POST /mentors requires an imageUrl', async t => {
