@@ -1,6 +1,6 @@
 import type { MetricObjectWithValues, MetricValue } from 'prom-client'
 
-import type { CacheCounts } from './cache/snapshot-cache.ts'
+import type { CacheCounts } from './cache/index.ts'
 import type { Replicas } from './database/replicas.ts'
 import type { PoolStats } from './database/statements.ts'
 

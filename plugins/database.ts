@@ -9,12 +9,19 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Runs a statement on the pool: app.sql`SELECT …`. */
     sql: Sql
-    /** Runs a short statement on a connection apart from the pool. */
-    sqlProbe: Sql
-    /** The statements on the pool. */
-    poolStats: PoolStats
-    /** Standbys to read from, if there are any. */
-    replicas: Replicas | undefined
+    database: {
+      /** Runs a short statement on a connection apart from the pool. */
+      probe: Sql
+      /** The statements on the pool. */
+      stats: PoolStats
+      /** Standbys to read from, if there are any. */
+      replicas: Replicas | undefined
+      /**
+       * Runs statements that only read: on a replica that has all that was acknowledged before the call, or on the
+       * primary. They may be run again. The reads that belong to a write are run on `app.sql`.
+       */
+      read<T> (work: (sql: Sql) => Promise<T>): Promise<T>
+    }
   }
 }
 
@@ -22,14 +29,18 @@ declare module 'fastify' {
 export default fp(async app => {
   const { config, log, describeOnly } = app
   const database = describeOnly ? createPools('postgres://', config, log) : await openDatabase(config, log)
-  app.decorate('sql', database.sql)
-  app.decorate('sqlProbe', database.sqlProbe)
-  app.decorate('poolStats', database.stats)
+  const { sql, probe, stats } = database
   const { DATABASE_REPLICA_URL } = config
   const replicas = DATABASE_REPLICA_URL && !describeOnly
-    ? createReplicas(DATABASE_REPLICA_URL, database.sqlProbe, config, log)
+    ? createReplicas(DATABASE_REPLICA_URL, { probe, config, log })
     : undefined
-  app.decorate('replicas', replicas)
+  app.decorate('sql', sql)
+  app.decorate('database', {
+    probe,
+    stats,
+    replicas,
+    read: work => replicas ? replicas.readFresh(work, () => work(sql)) : work(sql),
+  })
   app.addHook('onClose', async () => { await Promise.all([replicas?.close(), database.close()]) })
 
   if (!describeOnly) await prepareDatabase(database, config, log)

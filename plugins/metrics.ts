@@ -20,9 +20,9 @@ export default fp(async app => {
   const { METRICS_TOKEN, DATABASE_POOL_SIZE: poolSize } = app.config
   if (!METRICS_TOKEN) return
 
-  const { poolStats, cache, replicas } = app
+  const { cache, database: { stats, replicas } } = app
   const metrics = await createMetrics({
-    version: VERSION, poolSize, poolStats, hashing: hashingLoad, cache, replicas, log: standardOutput,
+    version: VERSION, poolSize, poolStats: stats, hashing: hashingLoad, cache, replicas, log: standardOutput,
   })
   app.primary?.handle('metrics', metrics.values)
 

@@ -16,7 +16,7 @@ export default fp(async app => {
   }, async () => ({ message: 'Alive' }))
 
   // Apart from the pool, on which others may wait in a long line.
-  const assertReady = () => assertMigrated(app.sqlProbe)
+  const assertReady = () => assertMigrated(app.database.probe)
   app.primary?.handle('ready', async () => {
     if (app.isClosing()) throw new Error('A worker is stopping')
     await assertReady()

@@ -64,6 +64,13 @@ export class ChunkCollector {
   }
 }
 
+interface BodyOptions {
+  hash: string
+  contentType: string
+  /** How long a response waits for an encoding, in milliseconds. */
+  timeout?: number
+}
+
 /** A body that is sent many times; it is hashed once, and encoded once for each content coding. */
 export class CachedBody {
   readonly chunks: Chunks
@@ -74,7 +81,7 @@ export class CachedBody {
   readonly #encoded: { [encoding in Encoding]?: Promise<Chunks | undefined> } = {}
   readonly #timeout: number
 
-  constructor (chunks: Chunks, hash: string, contentType: string, timeout = ENCODE_TIMEOUT) {
+  constructor (chunks: Chunks, { hash, contentType, timeout = ENCODE_TIMEOUT }: BodyOptions) {
     this.chunks = chunks
     this.length = lengthOf(chunks)
     this.hash = hash

@@ -1,30 +1,36 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** A read that runs, or is about to. */
+/**
+ * A read of a key, and the callers that share it. A flight is always in one of these states:
+ *
+ * - WAITING: the read before it runs. Callers join.
+ * - GATHERING: its batch window is open. Callers join; the read begins when they stop coming, or after 1 ms.
+ * - READING: the read runs. It may predate a commit that a new caller must see, so that one joins the next flight,
+ *   which WAITS. The exception: the caller knows the same version that was known when the read began. Versions change
+ *   with every commit, so that read predates none.
+ * - SETTLED: its callers have the result, or the error. The next flight is GATHERING, or the key is forgotten.
+ */
 interface Flight<T> {
-  begun: boolean
+  state: 'WAITING' | 'GATHERING' | 'READING' | 'SETTLED'
   /** How many callers share it. */
   callers: number
   /** The last version that a caller knew before the read began. */
   version: string | null
   result: Promise<T>
-  /** Resolves when the read has settled, either way. */
+  /** Resolves when the flight is SETTLED. */
   settled: Promise<void>
-  /** The read that follows, once somebody waits for it. */
   next?: Flight<T>
 }
 
-/** How long a read waits at most for more callers to share it, in milliseconds. */
+/** How long a flight is GATHERING at most, in milliseconds. */
 const BATCH_WINDOW = 1
 
 /**
- * Calls with the same key that arrive within 1 ms share one read; it starts sooner when a turn of the event loop brings
- * no further call. A later call never joins a running read, which may predate a commit; it shares the next one. The
- * exception: a call with the same `version` that was known when the running read began. Versions change with every
- * commit, so that read predates none.
+ * Returns a function by which concurrent callers of a key share reads. A read always begins after the calls that it
+ * answers, or has their version (see Flight), and at most one read of a key runs at a time.
  *
- * At most one read of a key runs at a time. There is no timeout here: the one of the first caller would fail callers
- * that joined later. A read ends by the timeout of its statements, and each caller has that of its operation.
+ * There is no timeout here: the one of the first caller would fail callers that joined later. A read ends by the
+ * timeout of its statements, and each caller has that of its operation.
  */
 export function singleFlight<T> () {
   const flights = new Map<string, Flight<T>>()
@@ -36,7 +42,7 @@ export function singleFlight<T> () {
       flight.result = takeOff(key, flight, read)
       return flight.result
     }
-    if (!current.begun) return join(current, version)
+    if (current.state === 'GATHERING') return join(current, version)
     if (version !== null && current.version === version) return current.result
     if (current.next) return join(current.next, version)
 
@@ -45,21 +51,21 @@ export function singleFlight<T> () {
     return next.result
   }
 
-  /** Begins the read of a flight after its batch window. */
   function takeOff (key: string, flight: Flight<T>, read: () => Promise<T>) {
     flights.set(key, flight)
-    const result = batch(flight).then(read)
+    const result = gather(flight).then(read)
     flight.settled = result.then(settle, settle)
     return result
 
     function settle () {
+      flight.state = 'SETTLED'
       if (!flight.next) flights.delete(key)
     }
   }
 }
 
 function createFlight<T> (version: string | null) {
-  return { begun: false, callers: 1, version } as Flight<T>
+  return { state: 'WAITING', callers: 1, version } as Flight<T>
 }
 
 function join<T> (flight: Flight<T>, version: string | null) {
@@ -68,13 +74,14 @@ function join<T> (flight: Flight<T>, version: string | null) {
   return flight.result
 }
 
-/** Marks a read as begun when no more callers join it. */
-async function batch (flight: Flight<unknown>) {
+/** Resolves when the read begins: a turn of the event loop has brought no further caller, or the window has closed. */
+async function gather (flight: Flight<unknown>) {
+  flight.state = 'GATHERING'
   const end = performance.now() + BATCH_WINDOW
   let callers = 0
   while (flight.callers > callers && performance.now() < end) {
     callers = flight.callers
     await setImmediate()
   }
-  flight.begun = true
+  flight.state = 'READING'
 }

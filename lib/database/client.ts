@@ -14,8 +14,8 @@ export type Sql = postgres.Sql
 export interface Database {
   url: string
   sql: Sql
-  /** A connection of its own, for short questions that must not wait for one among long statements. */
-  sqlProbe: Sql
+  /** A connection of its own, for short statements that must not wait behind long ones. */
+  probe: Sql
   /** The statements on `sql`. */
   stats: PoolStats
   close (): Promise<void>
@@ -84,14 +84,14 @@ export function createPools (
 ): Database {
   const stats = { pending: 0, done: 0, late: 0 }
   const sql = connect(url, { config, log, max: config.DATABASE_POOL_SIZE, timeout: statementTimeout, stats })
-  const sqlProbe = connect(url, { config, log, max: 1 })
+  const probe = connect(url, { config, log, max: 1 })
   return {
     url,
     sql,
-    sqlProbe,
+    probe,
     stats,
     async close () {
-      await Promise.all([sql, sqlProbe].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
+      await Promise.all([sql, probe].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
     },
   }
 }

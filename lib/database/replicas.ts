@@ -26,11 +26,15 @@ export interface Replicas {
   counts: ReplicaCounts
   /** How many are in use. */
   available (): number
+  /** The position of the primary, an expression for the statement that asks for its snapshot. */
+  position: typeof walPosition
   /**
    * Resolves as `work` does in a transaction on a replica that has all that the primary had flushed at this position.
    * If there is none in time, or anything fails, `otherwise` is called, for the primary.
    */
   read<T> (position: WalPosition | null, work: (sql: Sql) => Promise<T>, otherwise: () => Promise<T>): Promise<T>
+  /** The same with all that the primary had flushed at some time after the call. */
+  readFresh<T> (work: (sql: Sql) => Promise<T>, otherwise: () => Promise<T>): Promise<T>
   close (): Promise<void>
 }
 
@@ -66,18 +70,34 @@ const identity = (sql: Sql) => sql`(
   SELECT concat_ws(' ', system_identifier, current_database()) FROM pg_control_system()
 )`
 
+interface ReplicaOptions {
+  /** Asks the primary. */
+  probe: Sql
+  config: Config
+  log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'debug'>
+  pauses?: Pauses
+}
+
 /**
  * Opens a pool for each host of DATABASE_REPLICA_URL. A replica takes part once it is found to be a standby that keeps
- * up with the primary, which `sqlProbe` asks. One that fails is left out until it is found so again; both are in the
+ * up with the primary, which `probe` asks. One that fails is left out until it is found so again; both are in the
  * log. Throws nothing: without replicas, the primary is read.
  */
 export function createReplicas (
-  url: string, sqlProbe: Sql, config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'debug'>, pauses = PAUSES
+  url: string, { pauses = PAUSES, ...options }: ReplicaOptions
 ): Replicas {
-  const replicas = hostUrls(url).map(url => new Replica(url, sqlProbe, config, log, pauses))
+  const { probe } = options
+  const replicas = hostUrls(url).map(url => new Replica(url, { pauses, ...options }))
   const counts: ReplicaCounts = { reads: 0, fallbacks: 0 }
   let turn = 0
-  return { counts, read, available: () => inUse().length, close }
+  return { counts, position: walPosition, read, readFresh, available: () => inUse().length, close }
+
+  async function readFresh<T> (work: (sql: Sql) => Promise<T>, otherwise: () => Promise<T>) {
+    const { position } = expectOne(await probe<{ position: WalPosition | null }[]>`
+      SELECT ${walPosition(probe)} AS position
+    `)
+    return read(position, work, otherwise)
+  }
 
   async function read<T> (
     position: WalPosition | null, work: (sql: Sql) => Promise<T>, otherwise: () => Promise<T>
@@ -125,7 +145,7 @@ class Replica {
   pending = 0
   #running = 0
   readonly #sql: Sql
-  readonly #sqlProbe: Sql
+  readonly #probe: Sql
   readonly #name: string
   readonly #config: Config
   readonly #log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'debug'>
@@ -137,12 +157,10 @@ class Replica {
   /** When it was back, in milliseconds of `performance.now()`. */
   #since = 0
 
-  constructor (
-    url: string, sqlProbe: Sql, config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'debug'>, pauses: Pauses
-  ) {
+  constructor (url: string, { probe, config, log, pauses }: Required<ReplicaOptions>) {
     // The primary has the other half of the time if a replica falls silent.
     this.#sql = connect(url, { config, log, max: config.DATABASE_POOL_SIZE, timeout: config.DATABASE_TIMEOUT / 2 })
-    this.#sqlProbe = sqlProbe
+    this.#probe = probe
     this.#name = `Replica ${address(url)}`
     this.#config = config
     this.#log = log
@@ -256,8 +274,8 @@ class Replica {
   async #admit () {
     // It may take longer to connect than a read waits.
     const own = expectOne(await this.#sql<{ identity: string }[]>`SELECT ${identity(this.#sql)} AS identity`)
-    const primary = expectOne(await this.#sqlProbe<{ identity: string, position: WalPosition | null }[]>`
-      SELECT ${identity(this.#sqlProbe)} AS identity, ${walPosition(this.#sqlProbe)} AS position
+    const primary = expectOne(await this.#probe<{ identity: string, position: WalPosition | null }[]>`
+      SELECT ${identity(this.#probe)} AS identity, ${walPosition(this.#probe)} AS position
     `)
     if (own.identity !== primary.identity) throw new Error('it has another database')
     if (!primary.position) throw new Error('the primary takes no writes, or its synchronous_commit is off')

@@ -1,5 +1,5 @@
 import type { Role } from '../../lib/auth/accounts.ts'
-import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
+import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'

@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
-import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
+import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
 
@@ -22,12 +22,15 @@ const authorNameColumn = (sql: Sql) => sql`
 `
 
 export const publishedBlogsQuery = (sql: Sql): CachedQuery<Body<typeof listPublished>> => ({
-  list: ['blogs', sql`
-    SELECT ${columns(sql)}, ${authorColumn(sql)}
-    FROM blogs JOIN users ON users.id = author_id
-    WHERE status = 'PUBLISHED'
-    ORDER BY blogs.created_at DESC, blogs.id
-  `],
+  list: {
+    field: 'blogs',
+    rows: sql`
+      SELECT ${columns(sql)}, ${authorColumn(sql)}
+      FROM blogs JOIN users ON users.id = author_id
+      WHERE status = 'PUBLISHED'
+      ORDER BY blogs.created_at DESC, blogs.id
+    `,
+  },
 })
 
 /** The blog, if it is published. */
@@ -52,17 +55,23 @@ export async function findBlog (sql: Sql, id: string) {
 }
 
 export const blogsOfAuthorQuery = (sql: Sql, authorId: string): CachedQuery<Body<typeof listMine>> => ({
-  list: ['blogs', sql`
-    SELECT ${columns(sql)} FROM blogs WHERE author_id = ${authorId} ORDER BY created_at DESC, id
-  `],
+  list: {
+    field: 'blogs',
+    rows: sql`
+      SELECT ${columns(sql)} FROM blogs WHERE author_id = ${authorId} ORDER BY created_at DESC, id
+    `,
+  },
 })
 
 export const allBlogsQuery = (sql: Sql): CachedQuery<Body<typeof listAll>> => ({
-  list: ['blogs', sql`
-    SELECT ${columns(sql)}, ${authorNameColumn(sql)}
-    FROM blogs JOIN users ON users.id = author_id
-    ORDER BY blogs.created_at DESC, blogs.id
-  `],
+  list: {
+    field: 'blogs',
+    rows: sql`
+      SELECT ${columns(sql)}, ${authorNameColumn(sql)}
+      FROM blogs JOIN users ON users.id = author_id
+      ORDER BY blogs.created_at DESC, blogs.id
+    `,
+  },
 })
 
 export async function insertBlog (sql: Sql, { title, content, imageUrl, status, authorId }: NewBlog) {

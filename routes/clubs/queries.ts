@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
-import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
+import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import type { create, list } from './schemas.ts'
 
@@ -11,24 +11,27 @@ const columns = (sql: Sql) => sql`
 `
 
 export const clubsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
-  list: ['clubs', sql`
-    SELECT
-      ${columns(sql)},
-      (
-        SELECT coalesce(json_agg(json_build_object(
-          'id', id, 'firstName', first_name, 'lastName', last_name, 'email', email, 'role', role
-        ) ORDER BY id), '[]')
-        FROM users WHERE club_id = clubs.id
-      ) AS members,
-      (
-        SELECT coalesce(json_agg(json_build_object(
-          'id', id, 'title', title, 'date', iso8601(date)
-        ) ORDER BY date DESC, id), '[]')
-        FROM events WHERE club_id = clubs.id
-      ) AS events
-    FROM clubs
-    ORDER BY clubs.id
-  `],
+  list: {
+    field: 'clubs',
+    rows: sql`
+      SELECT
+        ${columns(sql)},
+        (
+          SELECT coalesce(json_agg(json_build_object(
+            'id', id, 'firstName', first_name, 'lastName', last_name, 'email', email, 'role', role
+          ) ORDER BY id), '[]')
+          FROM users WHERE club_id = clubs.id
+        ) AS members,
+        (
+          SELECT coalesce(json_agg(json_build_object(
+            'id', id, 'title', title, 'date', iso8601(date)
+          ) ORDER BY date DESC, id), '[]')
+          FROM events WHERE club_id = clubs.id
+        ) AS events
+      FROM clubs
+      ORDER BY clubs.id
+    `,
+  },
 })
 
 /**

@@ -2,7 +2,7 @@ import type { FastifyJWT } from '@fastify/jwt'
 import type { Static } from '@sinclair/typebox'
 
 import { isManagedBy } from '../../lib/auth/permissions.ts'
-import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
+import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
@@ -22,14 +22,19 @@ const columns = (sql: Sql) => sql`
 export const eventsQuery = (
   sql: Sql, page: number, limit: number, sort: 'asc' | 'desc'
 ): CachedQuery<Body<typeof list>> => ({
-  list: ['events', sql`
-    SELECT
-      ${columns(sql)},
-      (SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id) AS "registrationCount"
-    FROM events JOIN clubs ON clubs.id = club_id
-    ORDER BY events.date ${sort === 'asc' ? sql`ASC` : sql`DESC`}, events.id
-    LIMIT ${limit} OFFSET ${(page - 1) * limit}
-  `],
+  list: {
+    field: 'events',
+    rows: sql`
+      SELECT
+        ${columns(sql)},
+        (
+          SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id
+        ) AS "registrationCount"
+      FROM events JOIN clubs ON clubs.id = club_id
+      ORDER BY events.date ${sort === 'asc' ? sql`ASC` : sql`DESC`}, events.id
+      LIMIT ${limit} OFFSET ${(page - 1) * limit}
+    `,
+  },
   fields: sql`
     SELECT pagination
     FROM (
@@ -41,17 +46,20 @@ export const eventsQuery = (
 
 /** The events of the user's current club; no row when they are in none. */
 export const eventsOfMemberQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listMine>> => ({
-  list: ['events', sql`
-    SELECT
-      ${columns(sql)},
-      (
-        SELECT coalesce(json_agg(json_build_object('id', id) ORDER BY registered_at DESC, id), '[]')
-        FROM event_registrations WHERE event_id = events.id
-      ) AS registrations
-    FROM events JOIN clubs ON clubs.id = club_id
-    WHERE club_id = (SELECT club_id FROM users WHERE id = ${userId})
-    ORDER BY events.date DESC, events.id
-  `],
+  list: {
+    field: 'events',
+    rows: sql`
+      SELECT
+        ${columns(sql)},
+        (
+          SELECT coalesce(json_agg(json_build_object('id', id) ORDER BY registered_at DESC, id), '[]')
+          FROM event_registrations WHERE event_id = events.id
+        ) AS registrations
+      FROM events JOIN clubs ON clubs.id = club_id
+      WHERE club_id = (SELECT club_id FROM users WHERE id = ${userId})
+      ORDER BY events.date DESC, events.id
+    `,
+  },
   fields: sql`SELECT FROM users WHERE id = ${userId} AND club_id IS NOT NULL`,
 })
 
@@ -140,32 +148,38 @@ export async function insertRegistration (sql: Sql, userId: string, eventId: str
 }
 
 export const registrationsOfUserQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listRegistered>> => ({
-  list: ['registrations', sql`
-    SELECT
-      registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
-      (SELECT row_to_json(event) FROM (SELECT ${columns(sql)}) AS event) AS event
-    FROM event_registrations AS registrations
-      JOIN events ON events.id = event_id
-      JOIN clubs ON clubs.id = club_id
-    WHERE user_id = ${userId}
-    ORDER BY events.date DESC, registrations.id
-  `],
+  list: {
+    field: 'registrations',
+    rows: sql`
+      SELECT
+        registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
+        (SELECT row_to_json(event) FROM (SELECT ${columns(sql)}) AS event) AS event
+      FROM event_registrations AS registrations
+        JOIN events ON events.id = event_id
+        JOIN clubs ON clubs.id = club_id
+      WHERE user_id = ${userId}
+      ORDER BY events.date DESC, registrations.id
+    `,
+  },
 })
 
 /** The registrations for an event; no row when there is no such event that the user may manage. */
 export const registrationsOfEventQuery = (
   sql: Sql, user: User, id: string
 ): CachedQuery<Body<typeof listRegistrations>> => ({
-  list: ['registrations', sql`
-    SELECT
-      registrations.id, user_id AS "userId", btrim(concat(first_name, ' ', last_name), ${WHITESPACE}) AS name, email,
-      iso8601(registered_at) AS "registeredAt"
-    FROM event_registrations AS registrations
-      JOIN events ON events.id = event_id
-      JOIN users ON users.id = user_id
-    WHERE event_id = ${id} AND ${isManagedBy(sql, user)}
-    ORDER BY registered_at DESC, registrations.id
-  `],
+  list: {
+    field: 'registrations',
+    rows: sql`
+      SELECT
+        registrations.id, user_id AS "userId", btrim(concat(first_name, ' ', last_name), ${WHITESPACE}) AS name, email,
+        iso8601(registered_at) AS "registeredAt"
+      FROM event_registrations AS registrations
+        JOIN events ON events.id = event_id
+        JOIN users ON users.id = user_id
+      WHERE event_id = ${id} AND ${isManagedBy(sql, user)}
+      ORDER BY registered_at DESC, registrations.id
+    `,
+  },
   fields: sql`
     SELECT event
     FROM (

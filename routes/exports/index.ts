@@ -18,7 +18,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { id } = request.params
     if (!id) throw new HttpError(400, 'Event ID is required')
-    const event = await app.read(sql => findManagedEvent(sql, request.user, id))
+    const event = await app.database.read(sql => findManagedEvent(sql, request.user, id))
     if (!event) throw new HttpError(404, 'Event not found')
     if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
     audit(request, 'registrations-exported', { target: id })
@@ -44,7 +44,8 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     reply.headers({
       'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,
     })
-    return reply.send(method === 'HEAD' ? Readable.from([]) : toCsv(await readInBatches(app.read, rows), columns))
+    if (method === 'HEAD') return reply.send(Readable.from([]))
+    return reply.send(toCsv(await readInBatches(app.database.read, rows), columns))
   }
 }
 

@@ -24,7 +24,7 @@ export type Batch<Row> = (sql: Sql, after: Position) => Promise<readonly (Row & 
  * anything is sent.
  */
 export async function readInBatches<Row> (
-  read: FastifyInstance['read'], batch: Batch<Row>
+  read: FastifyInstance['database']['read'], batch: Batch<Row>
 ): Promise<AsyncIterable<Row>> {
   const first = await read(sql => batch(sql, START))
   return rest()

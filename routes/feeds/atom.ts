@@ -1,6 +1,6 @@
 import XMLBuilder from 'fast-xml-builder'
 
-import type { BodyFormat } from '../../lib/cache/snapshot-cache.ts'
+import type { BodyFormat } from '../../lib/cache/index.ts'
 import { printable, printableLine } from '../../lib/formats.ts'
 
 /** A blog as feed readers show it. */

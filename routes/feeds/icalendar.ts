@@ -1,6 +1,6 @@
 import ICAL from 'ical.js'
 
-import type { BodyFormat } from '../../lib/cache/snapshot-cache.ts'
+import type { BodyFormat } from '../../lib/cache/index.ts'
 import { printable, printableLine } from '../../lib/formats.ts'
 
 /** An event as calendars show it. */

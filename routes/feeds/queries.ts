@@ -1,4 +1,4 @@
-import type { CachedQuery } from '../../lib/cache/snapshot-cache.ts'
+import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { atom, type FeedBlog } from './atom.ts'
 import { type CalendarEvent, icalendar } from './icalendar.ts'
@@ -18,53 +18,65 @@ const sinceLongAgo = (sql: Sql) => sql`date >= '1900-01-01 00:00:00+00'`
 
 /** All events. A link leads to the app's page of them. */
 export const eventsCalendarQuery = (sql: Sql, link: string | undefined): Calendar => ({
-  list: ['events', sql`
-    SELECT ${calendarEvent(sql)}
-    FROM events JOIN clubs ON clubs.id = club_id
-    WHERE ${sinceLongAgo(sql)}
-    ORDER BY date, events.id
-  `],
+  list: {
+    field: 'events',
+    rows: sql`
+      SELECT ${calendarEvent(sql)}
+      FROM events JOIN clubs ON clubs.id = club_id
+      WHERE ${sinceLongAgo(sql)}
+      ORDER BY date, events.id
+    `,
+  },
   fields: sql`SELECT 'Events' AS name`,
   format: icalendar(link),
 })
 
 /** The events of a club; no answer when there is no such club. */
 export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: string): Calendar => ({
-  list: ['events', sql`
-    SELECT ${calendarEvent(sql)}
-    FROM events JOIN clubs ON clubs.id = club_id
-    WHERE club_id = ${clubId} AND ${sinceLongAgo(sql)}
-    ORDER BY date, events.id
-  `],
+  list: {
+    field: 'events',
+    rows: sql`
+      SELECT ${calendarEvent(sql)}
+      FROM events JOIN clubs ON clubs.id = club_id
+      WHERE club_id = ${clubId} AND ${sinceLongAgo(sql)}
+      ORDER BY date, events.id
+    `,
+  },
   fields: sql`SELECT name FROM clubs WHERE id = ${clubId}`,
   format: icalendar(link),
 })
 
 /** The events that the owner of a token is registered for; no body when the token is unknown. */
 export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: string): Calendar => ({
-  list: ['events', sql`
-    SELECT ${calendarEvent(sql)}
-    FROM calendar_tokens
-      JOIN event_registrations USING (user_id)
-      JOIN events ON events.id = event_id
-      JOIN clubs ON clubs.id = club_id
-    WHERE token_hash = ${tokenHash} AND ${sinceLongAgo(sql)}
-    ORDER BY date, events.id
-  `],
+  list: {
+    field: 'events',
+    rows: sql`
+      SELECT ${calendarEvent(sql)}
+      FROM calendar_tokens
+        JOIN event_registrations USING (user_id)
+        JOIN events ON events.id = event_id
+        JOIN clubs ON clubs.id = club_id
+      WHERE token_hash = ${tokenHash} AND ${sinceLongAgo(sql)}
+      ORDER BY date, events.id
+    `,
+  },
   fields: sql`SELECT 'My events' AS name FROM calendar_tokens WHERE token_hash = ${tokenHash}`,
   format: icalendar(link),
 })
 
 /** The newest published blogs. A link leads to the app's page of them, below which each has its own. */
 export const blogsFeedQuery = (sql: Sql, link: string | undefined): CachedQuery<{ blogs: FeedBlog[] }> => ({
-  list: ['blogs', sql`
-    SELECT
-      blogs.id, title, content, concat(first_name, ' ', last_name) AS author,
-      iso8601(blogs.created_at) AS "createdAt", iso8601(blogs.updated_at) AS "updatedAt"
-    FROM blogs JOIN users ON users.id = author_id
-    WHERE status = 'PUBLISHED'
-    ORDER BY blogs.created_at DESC, blogs.id
-    LIMIT ${NEWEST}
-  `],
+  list: {
+    field: 'blogs',
+    rows: sql`
+      SELECT
+        blogs.id, title, content, concat(first_name, ' ', last_name) AS author,
+        iso8601(blogs.created_at) AS "createdAt", iso8601(blogs.updated_at) AS "updatedAt"
+      FROM blogs JOIN users ON users.id = author_id
+      WHERE status = 'PUBLISHED'
+      ORDER BY blogs.created_at DESC, blogs.id
+      LIMIT ${NEWEST}
+    `,
+  },
   format: atom(link),
 })

@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import { personalData } from '../../lib/auth/personal-data.ts'
-import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
+import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import type { createCalendar, exportData } from './schemas.ts'
 

@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
-import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
+import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import type { create, list, listLiked, update } from './schemas.ts'
 
@@ -24,22 +24,28 @@ const likeCountColumn = (sql: Sql) => sql`
 `
 
 export const mentorsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
-  list: ['mentors', sql`
-    SELECT ${columns(sql)}, ${clubColumn(sql)}, ${likeCountColumn(sql)}
-    FROM mentors JOIN clubs ON clubs.id = club_id
-    ORDER BY mentors.name, mentors.id
-  `],
+  list: {
+    field: 'mentors',
+    rows: sql`
+      SELECT ${columns(sql)}, ${clubColumn(sql)}, ${likeCountColumn(sql)}
+      FROM mentors JOIN clubs ON clubs.id = club_id
+      ORDER BY mentors.name, mentors.id
+    `,
+  },
 })
 
 export const likedMentorsQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listLiked>> => ({
-  list: ['likedMentors', sql`
-    SELECT ${columns(sql)}, ${clubColumn(sql)}, ${likeCountColumn(sql)}
-    FROM mentor_likes AS liked
-      JOIN mentors ON mentors.id = liked.mentor_id
-      JOIN clubs ON clubs.id = club_id
-    WHERE liked.user_id = ${userId}
-    ORDER BY mentors.name, mentors.id
-  `],
+  list: {
+    field: 'likedMentors',
+    rows: sql`
+      SELECT ${columns(sql)}, ${clubColumn(sql)}, ${likeCountColumn(sql)}
+      FROM mentor_likes AS liked
+        JOIN mentors ON mentors.id = liked.mentor_id
+        JOIN clubs ON clubs.id = club_id
+      WHERE liked.user_id = ${userId}
+      ORDER BY mentors.name, mentors.id
+    `,
+  },
 })
 
 /**

@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
-import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
+import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import type { create, list, update } from './schemas.ts'
 
@@ -11,11 +11,14 @@ const columns = (sql: Sql) => sql`
 `
 
 export const testimonialsQuery = (sql: Sql, page: number, limit: number): CachedQuery<Body<typeof list>> => ({
-  list: ['items', sql`
-    SELECT ${columns(sql)} FROM testimonials
-    ORDER BY created_at DESC, id
-    LIMIT ${limit} OFFSET ${(page - 1) * limit}
-  `],
+  list: {
+    field: 'items',
+    rows: sql`
+      SELECT ${columns(sql)} FROM testimonials
+      ORDER BY created_at DESC, id
+      LIMIT ${limit} OFFSET ${(page - 1) * limit}
+    `,
+  },
   fields: sql`
     SELECT ${page}::bigint AS page, ${limit}::bigint AS limit, coalesce(sum(count), 0) AS total
     FROM row_counts WHERE relation = 'testimonials'

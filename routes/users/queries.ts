@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Role } from '../../lib/auth/accounts.ts'
-import type { Body, CachedQuery } from '../../lib/cache/snapshot-cache.ts'
+import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import type { analytics, assignClub, changeRole, list, update } from './schemas.ts'
 
@@ -18,20 +18,23 @@ const allColumns = (sql: Sql) => sql`
 `
 
 export const usersQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
-  list: ['users', sql`
-    SELECT
-      users.id, email, first_name AS "firstName", last_name AS "lastName", role, club_id AS "clubId",
-      iso8601(created_at) AS "createdAt", ${clubColumn(sql)},
-      json_build_object(
-        'eventRegistrations', coalesce(registrations.count, 0), 'blogs', coalesce(blogs.count, 0)
-      ) AS "_count"
-    FROM users
-      LEFT JOIN clubs ON clubs.id = club_id
-      LEFT JOIN (SELECT user_id, count(*) FROM event_registrations GROUP BY user_id) AS registrations
-        ON registrations.user_id = users.id
-      LEFT JOIN (SELECT author_id, count(*) FROM blogs GROUP BY author_id) AS blogs ON blogs.author_id = users.id
-    ORDER BY created_at DESC, users.id
-  `],
+  list: {
+    field: 'users',
+    rows: sql`
+      SELECT
+        users.id, email, first_name AS "firstName", last_name AS "lastName", role, club_id AS "clubId",
+        iso8601(created_at) AS "createdAt", ${clubColumn(sql)},
+        json_build_object(
+          'eventRegistrations', coalesce(registrations.count, 0), 'blogs', coalesce(blogs.count, 0)
+        ) AS "_count"
+      FROM users
+        LEFT JOIN clubs ON clubs.id = club_id
+        LEFT JOIN (SELECT user_id, count(*) FROM event_registrations GROUP BY user_id) AS registrations
+          ON registrations.user_id = users.id
+        LEFT JOIN (SELECT author_id, count(*) FROM blogs GROUP BY author_id) AS blogs ON blogs.author_id = users.id
+      ORDER BY created_at DESC, users.id
+    `,
+  },
 })
 
 export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> => ({

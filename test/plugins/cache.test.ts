@@ -193,7 +193,7 @@ t.test('Concurrent requests after a commit share one read, and its failure', asy
 t.test('A cached response becomes the declared failure when the database is down', async t => {
   const app = await listen(t)
   await send(app, '/clubs')
-  await app.sqlProbe.end()
+  await app.database.probe.end()
   const { status, body } = await send(app, '/clubs')
   t.strictSame([status, JSON.parse(String(body))], [500, { message: 'Error fetching clubs' }])
 })

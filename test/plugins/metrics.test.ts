@@ -109,7 +109,7 @@ t.test('Gauges show the load of the pool and of password hashing', async t => {
   const late = Promise.allSettled(Array.from({ length: 5 }, () => app.sql`SELECT pg_sleep(10)`))
   const body = { email: 'ada@example.org', password: 'a password', firstName: 'Ada', lastName: 'Lovelace' }
   const registration = inject(app, 'POST', '/auth/register', body)
-  while (app.poolStats.pending < 5) await sleep(1)
+  while (app.database.stats.pending < 5) await sleep(1)
   const busy = await scrape(app)
   t.match(busy, { database_pool_used: '2', database_pool_waiting: '3' })
   await Promise.all([late, registration])
@@ -125,7 +125,7 @@ t.test('A request whose client has gone counts as 499', async t => {
   await app.sql.begin(async sql => {
     await sql`LOCK TABLE clubs`
     const request = get({ port, path: '/clubs' }).on('error', () => {})
-    while (app.poolStats.pending < 1) await sleep(1)
+    while (app.database.stats.pending < 1) await sleep(1)
     request.destroy()
     while (!(await scrape(app))['http_request_duration_seconds_count{method="GET",route="/clubs",status="499"}']) {
       await sleep(10)

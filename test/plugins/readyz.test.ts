@@ -39,7 +39,7 @@ t.test('GET /readyz returns 503 without a schema', async t => {
 
 t.test('GET /readyz returns 503 without a database', async t => {
   const app = await build(t)
-  await app.sqlProbe.end({ timeout: 0 })
+  await app.database.probe.end({ timeout: 0 })
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
 })

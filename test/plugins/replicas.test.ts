@@ -52,8 +52,8 @@ async function start (t: Test, variables: NodeJS.Dict<string> = {}, of = standby
 }
 
 async function until (t: Test, app: FastifyInstance, count: number) {
-  for (const end = Date.now() + 15_000; app.replicas!.available() !== count; await sleep(10)) {
-    if (Date.now() > end) return t.fail(`${app.replicas!.available()} replicas are in use`)
+  for (const end = Date.now() + 15_000; app.database.replicas!.available() !== count; await sleep(10)) {
+    if (Date.now() > end) return t.fail(`${app.database.replicas!.available()} replicas are in use`)
   }
 }
 
@@ -116,23 +116,23 @@ t.test('reads run on the standby, cached or not, and writes on the primary', asy
   t.match(here, /pg_current_wal_flush_lsn/)
   t.notMatch(there, /INSERT|UPDATE|DELETE/)
   t.match(lines, [IN_USE])
-  t.equal(app.replicas!.counts.fallbacks, 0)
+  t.equal(app.database.replicas!.counts.fallbacks, 0)
 
   const { body } = await inject(app, 'GET', '/metrics', undefined, { authorization: `Bearer ${TOKEN}` })
-  t.match(body, `\ndatabase_replica_reads_total ${app.replicas!.counts.reads}\n`)
+  t.match(body, `\ndatabase_replica_reads_total ${app.database.replicas!.counts.reads}\n`)
   t.match(body, '\ndatabase_replica_fallbacks_total 0\n')
   t.match(body, '\ndatabase_replicas_available 1\n')
 
   await inject(app, 'GET', '/testimonials')
-  const before = app.replicas!.counts.reads
+  const before = app.database.replicas!.counts.reads
   await inject(app, 'GET', '/testimonials')
-  t.equal(app.replicas!.counts.reads, before, 'and what is cached is sent from memory')
+  t.equal(app.database.replicas!.counts.reads, before, 'and what is cached is sent from memory')
 })
 
 t.test('without DATABASE_REPLICA_URL all is as before', async t => {
   const app = await build(t, { DATABASE_URL: server.url('community'), METRICS_TOKEN: TOKEN })
   const admin = await person(app, 'ADMIN')
-  t.equal(app.replicas, undefined)
+  t.equal(app.database.replicas, undefined)
   const here = await logged(server, () => writeAndRead(admin))
   t.notMatch(here, /pg_current_wal_flush_lsn/)
   const { body } = await inject(app, 'GET', '/metrics', undefined, { authorization: `Bearer ${TOKEN}` })
@@ -171,7 +171,7 @@ t.test('a standby that does not keep up fails no request', async t => {
     for (let times = 0; times < 3; times++) await writeAndRead(admin)
     t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200)
     t.match(lines[0], leftOut(/.+/))
-    t.equal(app.replicas!.available(), 0)
+    t.equal(app.database.replicas!.available(), 0)
     const late = await start(t)
     t.equal((await inject(late.app, 'GET', '/readyz')).statusCode, 200, 'nor is a start in need of it')
     await writeAndRead(await person(late.app, 'ADMIN'))

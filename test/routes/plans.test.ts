@@ -3,7 +3,8 @@ import t from 'tap'
 
 import * as accounts from '#lib/auth/accounts.js'
 import { PLANNING, type Sql } from '#lib/database/client.js'
-import { type CachedQuery, createSnapshotCache } from '#lib/cache/snapshot-cache.js'
+import type { CachedQuery } from '#lib/cache/index.js'
+import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import { takeUse } from '#lib/auth/rate-limits.js'
 import * as auth from '#routes/auth/queries.js'
 import * as blogs from '#routes/blogs/queries.js'
@@ -80,7 +81,7 @@ const name = { firstName: 'Grace', lastName: 'Hopper' }
 const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
 
 /** Runs a cached query. The cache is too small for any entry. */
-const cache = createSnapshotCache(sql, sql, 1)
+const cache = createSnapshotCache({ sql, probe: sql, maxBytes: 1 })
 const read = (query: CachedQuery<any>) => cache.get('', () => query)
 
 /** All operations that read or write single rows, or one page. */

@@ -44,7 +44,8 @@ t.test('The hash depends on the bytes, not on the chunks', async t => {
 
 t.test('A body is encoded once in each encoding', async t => {
   t.strictSame(ENCODINGS, ['br', 'gzip'], 'the preferred one first')
-  const body = new CachedBody([text.subarray(0, 100), text.subarray(100)], 'a hash', 'text/plain')
+  const chunks = [text.subarray(0, 100), text.subarray(100)]
+  const body = new CachedBody(chunks, { hash: 'a hash', contentType: 'text/plain' })
   t.strictSame([body.hash, body.length], ['a hash', text.length])
   for (const encoding of ENCODINGS) {
     const encoded = body.encode(encoding)
@@ -57,14 +58,14 @@ t.test('A body is encoded once in each encoding', async t => {
 })
 
 t.test('A body is sent unencoded while encoding it takes too long', async t => {
-  const body = new CachedBody([randomBytes(MEGABYTE)], 'a hash', 'text/plain', 0)
+  const body = new CachedBody([randomBytes(MEGABYTE)], { hash: 'a hash', contentType: 'text/plain', timeout: 0 })
   t.equal(await body.encode('br'), undefined)
   while (!await body.encode('br')) await sleep(5)
   t.equal(await body.encode('br'), await body.encode('br'))
 })
 
 t.test('A body that cannot be encoded is sent unencoded', async t => {
-  const body = new CachedBody([text], 'a hash', 'text/plain')
+  const body = new CachedBody([text], { hash: 'a hash', contentType: 'text/plain' })
   for (let time = 0; time < 2; time++) t.equal(await body.encode('none' as never), undefined)
 })
 

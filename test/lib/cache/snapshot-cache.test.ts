@@ -4,7 +4,8 @@ import fc from 'fast-check'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
-import { type CachedQuery, createSnapshotCache } from '#lib/cache/snapshot-cache.js'
+import type { CachedQuery } from '#lib/cache/index.js'
+import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import type { Sql } from '#lib/database/client.js'
 import { Cluster, makeProxy } from '../../cluster.ts'
 import { Bounds, holds, turns } from '../../freshness.ts'
@@ -42,15 +43,16 @@ const highest = (sql: Sql, name: string): CachedQuery<any> => ({
 
 /** Reads all values of a name and the highest one, which must come from one snapshot. */
 const everything = (sql: Sql, name: string): CachedQuery<any> => ({
-  list: ['all', sql`SELECT value FROM writes WHERE name = ${name} ORDER BY value DESC`], ...highest(sql, name),
+  list: { field: 'all', rows: sql`SELECT value FROM writes WHERE name = ${name} ORDER BY value DESC` },
+  ...highest(sql, name),
 })
 
 /** A query that must not run, because the entry is valid. */
 const notAgain = () => { throw new Error('read again') }
 
 /** A cache with its own connections, like an instance of the service. */
-function start (t: Test, maxBytes = ROOMY, sql = connect(t, 4), sqlProbe = connect(t, 1)) {
-  const { get, currentState } = createSnapshotCache(sql, sqlProbe, maxBytes)
+function start (t: Test, { maxBytes = ROOMY, sql = connect(t, 4), probe = connect(t, 1) } = {}) {
+  const { get, currentState } = createSnapshotCache({ sql, probe, maxBytes })
   const instance = { reads: 0, get, currentState, ask, value }
   return instance
 
@@ -106,11 +108,13 @@ test('A query without a row is cached, too', async t => {
 test('A list may have other fields and any number of rows', async t => {
   const { ask } = start(t)
   const rows = (sql: Sql, limit: number) => sql`SELECT name, value FROM writes ORDER BY value LIMIT ${limit}`
-  const list = (limit: number) => (sql: Sql): CachedQuery<any> => ({ list: ['items', rows(sql, limit)] })
+  const list = (limit: number) => (sql: Sql): CachedQuery<any> => ({ list: { field: 'items', rows: rows(sql, limit) } })
   const some = (limit: number) => (sql: Sql): CachedQuery<any> => ({
-    list: ['items', rows(sql, limit)], fields: sql`SELECT count(*) AS total, 'all' AS of FROM writes`,
+    list: { field: 'items', rows: rows(sql, limit) }, fields: sql`SELECT count(*) AS total, 'all' AS of FROM writes`,
   })
-  const none = (sql: Sql): CachedQuery<any> => ({ list: ['items', rows(sql, 9)], fields: sql`SELECT WHERE false` })
+  const none = (sql: Sql): CachedQuery<any> => ({
+    list: { field: 'items', rows: rows(sql, 9) }, fields: sql`SELECT WHERE false`,
+  })
   t.equal(await ask('1', list(9)), '{"items":[]}')
   t.equal(await ask('2', some(9)), '{"items":[],"total":0,"of":"all"}')
   await write('a', 1)
@@ -121,7 +125,7 @@ test('A list may have other fields and any number of rows', async t => {
 })
 
 test('A body that does not fit is read each time', async t => {
-  const instance = start(t, TINY)
+  const instance = start(t, { maxBytes: TINY })
   for (let value = 1; value < 4; value++) {
     await write('a', value)
     for (let times = 0; times < 2; times++) t.equal(await instance.value('a'), value)
@@ -206,7 +210,7 @@ for (const asked of ['meanwhile', 'afterwards']) {
 
 test('A commit while the snapshot is asked for is visible to later calls', async t => {
   const proxy = await makeProxy(t, server.port)
-  const instance = start(t, ROOMY, connect(t, 4), connect(t, 1, server.url('postgres', proxy.port)))
+  const instance = start(t, { probe: connect(t, 1, server.url('postgres', proxy.port)) })
   t.equal(await instance.value('a'), 0)
   // Opens the connection.
   await instance.currentState()
@@ -229,7 +233,7 @@ test('A body belongs to its database, even if another one takes over the name', 
   const behindPooler = Object.assign(
     (...query: Parameters<Sql>) => current(...query), { parameters: current.parameters }
   ) as Sql
-  const instance = start(t, ROOMY, behindPooler, behindPooler)
+  const instance = start(t, { sql: behindPooler, probe: behindPooler })
   t.equal(await instance.value('a'), 0)
   current = other
   t.equal(await instance.value('a'), 1)
@@ -239,7 +243,7 @@ test('No body is older than a commit before the call, for any kind of write', as
   const NAMES = ['a', 'b', 'c']
   /** A value that is never committed, so nobody may see it. */
   const POISON = 1_000_000
-  const instances = [start(t), start(t, TINY), start(t, 2000)]
+  const instances = [start(t), start(t, { maxBytes: TINY }), start(t, { maxBytes: 2000 })]
   let prepared = 0
 
   let boundsOf: { [name: string]: Bounds }

@@ -59,11 +59,11 @@ t.test('A host without a port has the default one', async t => {
 
 for (const [name, ports] of Object.entries(ORDERS)) {
   t.test(`Of several hosts, the primary is used: ${name}`, async t => {
-    const { sql, sqlProbe, url, close } = await open(ports)
+    const { sql, probe, url, close } = await open(ports)
     t.teardown(close)
     t.equal(url, urlOf(ports))
     t.strictSame(await reached(sql), [primary.port])
-    t.strictSame(await reached(sqlProbe), [primary.port])
+    t.strictSame(await reached(probe), [primary.port])
 
     const database = `order_${ports.indexOf(primary.port)}`
     await sql`CREATE DATABASE ${sql(database)}`

@@ -51,7 +51,7 @@ async function use (t: Test, ports: number[], variables: NodeJS.Dict<string> = {
   const log = { info: note, warn: note, debug () {} }
   const hosts = ports.map(port => `127.0.0.1:${port}`).join()
   const probe = connect(config.DATABASE_URL!, { config, log, max: 1 })
-  const replicas = createReplicas(`postgres://postgres@${hosts}/${database}`, probe, config, log, PAUSES)
+  const replicas = createReplicas(`postgres://postgres@${hosts}/${database}`, { probe, config, log, pauses: PAUSES })
   t.teardown(async () => {
     await replicas.close()
     await probe.end({ timeout: 0 })
@@ -385,7 +385,7 @@ t.test('a standby that went past the place where its new primary branched off is
   const note = (line: unknown) => { lines.push(String(line)) }
   const config = testConfig({ DATABASE_URL: next!.server.url() })
   const log = { info: note, warn: note, debug () {} }
-  const replicas = createReplicas(diverged!.server.url(), probe, config, log, PAUSES)
+  const replicas = createReplicas(diverged!.server.url(), { probe, config, log, pauses: PAUSES })
   t.teardown(() => replicas.close())
   while (lines.length === 0) await sleep(5)
   t.match(lines, [/left out: it is on another timeline than the primary/])

@@ -5,9 +5,10 @@ import fc from 'fast-check'
 import postgres from 'postgres'
 import t from 'tap'
 
-import { type CachedQuery, createSnapshotCache } from '#lib/cache/snapshot-cache.js'
+import type { CachedQuery } from '#lib/cache/index.js'
+import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import { connect, type Sql } from '#lib/database/client.js'
-import { createReplicas } from '#lib/database/replicas.js'
+import { createReplicas, type WalPosition } from '#lib/database/replicas.js'
 import { Cluster, makeProxy } from '../../cluster.ts'
 import { Bounds, holds, turns } from '../../freshness.ts'
 import { testConfig } from '../../helper.ts'
@@ -36,15 +37,16 @@ const onStandbys = standbys.map(standby => open(standby.url(), 1))
 /** An instance of the service, as far as it matters here. */
 async function start (maxBytes: number, REPLICA_WAIT: string, ports = proxies.map(({ port }) => port)) {
   const config = testConfig({ DATABASE_URL: server.url(), DATABASE_POOL_SIZE: '4', REPLICA_WAIT })
-  const [sql, sqlProbe] = [4, 1].map(max => connect(server.url(), { config, log, max })) as [Sql, Sql]
+  const [sql, probe] = [4, 1].map(max => connect(server.url(), { config, log, max })) as [Sql, Sql]
   const hosts = ports.map(port => `127.0.0.1:${port}`).join()
-  const replicas = createReplicas(
-    `postgres://postgres@${hosts}/postgres`, sqlProbe, config, log, { shortest: 10, longest: 40 })
+  const replicas = createReplicas(`postgres://postgres@${hosts}/postgres`, {
+    probe, config, log, pauses: { shortest: 10, longest: 40 },
+  })
   t.teardown(async () => {
     await replicas.close()
-    await Promise.all([sql, sqlProbe].map(sql => sql.end({ timeout: 0 })))
+    await Promise.all([sql, probe].map(sql => sql.end({ timeout: 0 })))
   })
-  const { get, readFresh, currentState } = createSnapshotCache(sql, sqlProbe, maxBytes, replicas)
+  const { get, currentState } = createSnapshotCache({ sql, probe, maxBytes, replicas })
   while (replicas.available() < ports.length) await sleep(5)
   return { replicas, get, currentState, value, uncached }
 
@@ -57,7 +59,8 @@ async function start (maxBytes: number, REPLICA_WAIT: string, ports = proxies.ma
   }
 
   async function uncached (name: string) {
-    const [row] = await readFresh(sql => sql<[{ value: number }]>`${highest(sql, name)}`)
+    const read = async (on: Sql) => on<[{ value: number }]>`${highest(on, name)}`
+    const [row] = await replicas.readFresh(read, () => read(sql))
     return row.value
   }
 }
@@ -67,7 +70,8 @@ const highest = (sql: Sql, name: string) => sql`
 `
 
 const everything = (sql: Sql, name: string): CachedQuery<any> => ({
-  list: ['all', sql`SELECT value FROM writes WHERE name = ${name} ORDER BY value DESC`], fields: highest(sql, name),
+  list: { field: 'all', rows: sql`SELECT value FROM writes WHERE name = ${name} ORDER BY value DESC` },
+  fields: highest(sql, name),
 })
 
 const instances = [await start(1_000_000, '200'), await start(1_000_000, '20'), await start(1, '60')]
@@ -114,8 +118,8 @@ t.test('who shares a read sees what was acknowledged before they asked, not befo
   while ((await isReading()).length === 0) await sleep(5)
   await write(2)
   const second = ask()
-  const { position } = await currentState()
-  const isBehind = () => onStandby!`SELECT FROM pg_last_wal_replay_lsn() AS at WHERE at < ${position!.lsn}`
+  const { position } = await currentState() as { position: WalPosition }
+  const isBehind = () => onStandby!`SELECT FROM pg_last_wal_replay_lsn() AS at WHERE at < ${position.lsn}`
   while ((await isBehind()).length > 0) await sleep(5)
   await onStandby!`SELECT pg_wal_replay_pause()`
   await write(3)

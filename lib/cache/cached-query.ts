@@ -1,0 +1,163 @@
+import type { Static, TSchema } from '@sinclair/typebox'
+import type { PendingQuery, Row, Sql } from 'postgres'
+
+import { ChunkCollector, type Chunks } from './cached-body.ts'
+
+/** The body of a success, by the schema of its route. */
+export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema['response'][200]>
+
+/**
+ * Builds a response body, a JSON object unless there is a format. It depends on the tables and its arguments, and on
+ * nothing else.
+ */
+export interface CachedQuery<Body extends object> {
+  list?: CachedList<Body>
+  /** The query for the other fields: the columns of its one row. Without a row there is no body. */
+  fields?: PendingQuery<Row[]>
+  /** The format that a list and the other fields are written in, once for each read. */
+  format?: BodyFormat
+}
+
+/** A field that is a list. */
+export interface CachedList<Body extends object> {
+  field: keyof Body & string
+  /** The query for its items: each row becomes an object. */
+  rows: PendingQuery<Row[]>
+}
+
+/** A format of bodies other than JSON. */
+export interface BodyFormat {
+  contentType: string
+  /** Creates the writer of one body. */
+  createWriter (): BodyWriter
+}
+
+/** Writes a body while its rows are read: the strings that its methods return, in the order of the calls. */
+export interface BodyWriter<Fields = any, Item = any> {
+  /** Called first, with the other fields. */
+  begin (fields: Fields): string
+  /** Called for a few items at a time: other requests are served in between. */
+  add (items: Item[]): string
+  end (): string
+}
+
+/** A row of the statement that reads a body, its columns as bytes. */
+interface BodyRow {
+  /** The id of the snapshot; in the first row only. */
+  snapshot: Buffer | null
+  /** The other fields as a JSON object; in the first row only. */
+  fields: Buffer | null
+  /** An item of the list as a JSON object; null when the list is empty. */
+  item: Buffer | null
+}
+
+/** Rows that are fetched at a time: a few milliseconds of work. */
+const BATCH_ROWS = 500
+
+/** The same where each row is parsed and written in another format. */
+const FORMATTED_BATCH_ROWS = 50
+
+const COMMA = Buffer.from(',')
+const LIST_END = Buffer.from(']')
+
+/**
+ * Reads a body and the id of its snapshot in one statement; no chunks when the query has no row. The rows of a list are
+ * fetched in batches, so that other requests are served in between, however many there are.
+ */
+export async function readBody (
+  sql: Sql, query: CachedQuery<any>, snapshotId: PendingQuery<Row[]>
+): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
+  const collector = new ChunkCollector()
+  const fields = sql`(SELECT row_to_json(fields) FROM (${query.fields ?? sql`SELECT`}) AS fields)`
+  const first = query.list
+    ? await readList(sql, query.list, { fields, format: query.format, snapshotId, collector })
+    : await readFields(sql, { fields, snapshotId, collector })
+  return { snapshot: first.snapshot && String(first.snapshot), chunks: first.fields ? collector.end() : undefined }
+}
+
+interface Reading {
+  /** The column of the other fields. */
+  fields: PendingQuery<Row[]>
+  format?: BodyFormat | undefined
+  snapshotId: PendingQuery<Row[]>
+  collector: ChunkCollector
+}
+
+/** Reads a body without a list; without a cursor, whose round trips take as much time again. */
+async function readFields (sql: Sql, { fields, snapshotId, collector }: Reading) {
+  const [columns] = await sql`SELECT ${snapshotId}, ${fields}`.raw()
+  const row = toBodyRow(columns!)
+  if (row.fields) collector.add(row.fields)
+  return row
+}
+
+/** Reads a body with a list. Returns the first row, which is there when the list is empty, too. */
+async function readList (
+  sql: Sql, { field, rows }: CachedList<any>, { fields, format, snapshotId, collector }: Reading
+) {
+  const isFirst = sql`row_number() OVER () = 1`
+  const statement = sql`
+    SELECT CASE WHEN ${isFirst} THEN ${snapshotId} END, CASE WHEN ${isFirst} THEN ${fields} END, item
+    FROM (SELECT) AS one LEFT JOIN (SELECT row_to_json(item) AS item FROM (${rows}) AS item) AS items ON true
+  `
+  const writer = format ? formatWriter(format, collector) : jsonWriter(field, collector)
+  let first: BodyRow | undefined
+  await statement.raw().cursor(format ? FORMATTED_BATCH_ROWS : BATCH_ROWS, batch => {
+    const rows = batch.map(toBodyRow)
+    const begins = !first
+    first ??= rows[0]!
+    // There is no body.
+    if (!first.fields) return
+    if (begins) writer.begin(first.fields)
+    writer.add(rows.flatMap(({ item }) => item ?? []))
+  })
+  if (first!.fields) writer.end(first!.fields)
+  return first!
+}
+
+/** Names the columns of a row, which the driver gives in the order of the SELECT list. */
+function toBodyRow ([snapshot = null, fields = null, item = null]: (Buffer | null)[]): BodyRow {
+  return { snapshot, fields, item }
+}
+
+/** Writes the rows of a list to a collector. */
+interface RowWriter {
+  begin (fields: Buffer): void
+  add (items: Buffer[]): void
+  end (fields: Buffer): void
+}
+
+/** Copies the JSON that PostgreSQL wrote: `{"field":[item,item],"other":1}`. */
+function jsonWriter (field: string, collector: ChunkCollector): RowWriter {
+  let isEmpty = true
+  return {
+    begin: () => collector.add(Buffer.from(`{"${field}":[`)),
+    add (items) {
+      for (const item of items) {
+        if (!isEmpty) collector.add(COMMA)
+        isEmpty = false
+        collector.add(item)
+      }
+    },
+    end (fields) {
+      collector.add(LIST_END)
+      spliceFields(fields, collector)
+    },
+  }
+}
+
+/** Adds the fields of an object to one that is not closed yet: of `{"a":1}` this is `,"a":1}`, of `{}` it is `}`. */
+function spliceFields (object: Buffer, collector: ChunkCollector) {
+  if (object.length > '{}'.length) collector.add(COMMA)
+  collector.add(object.subarray('{'.length))
+}
+
+function formatWriter (format: BodyFormat, collector: ChunkCollector): RowWriter {
+  const writer = format.createWriter()
+  const parse = (json: Buffer) => JSON.parse(String(json))
+  return {
+    begin: fields => collector.add(Buffer.from(writer.begin(parse(fields)))),
+    add: items => collector.add(Buffer.from(writer.add(items.map(parse)))),
+    end: () => collector.add(Buffer.from(writer.end())),
+  }
+}

@@ -1,0 +1,117 @@
+import { Readable } from 'node:stream'
+
+import { Negotiator } from '@fastify/accept-negotiator'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+import fresh from 'fresh'
+import { LRUCache } from 'lru-cache'
+import type { Sql } from 'postgres'
+
+import { type CachedBody, type Chunks, type Encoding, ENCODINGS, lengthOf } from './cached-body.ts'
+import type { CachedQuery } from './cached-query.ts'
+import { type CacheCounts, createSnapshotCache, type SnapshotCacheOptions } from './snapshot-cache.ts'
+
+export type { Chunks } from './cached-body.ts'
+export type { Body, BodyFormat, BodyWriter, CachedList, CachedQuery } from './cached-query.ts'
+export type { CacheCounts, CacheReplicas } from './snapshot-cache.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    cache: { counts: CacheCounts, bytes (): number }
+  }
+
+  interface FastifyReply {
+    /**
+     * Sends the body that the query gives now, mostly from memory. Resolves to false, with nothing sent, when the query
+     * has no row. The key of an entry is the route with the arguments: the body depends on the tables and its
+     * arguments, and on nothing else. Arguments are equal if they are as JSON.
+     */
+    cached<Body extends object, Args extends unknown[]> (
+      query: (sql: Sql, ...args: Args) => CachedQuery<Body>, ...args: Args
+    ): Promise<boolean>
+  }
+
+  interface FastifyContextConfig {
+    /**
+     * Who shares the responses of `reply.cached`: all clients, with an entity tag and content codings, or one owner.
+     * Private responses get neither, so that their length discloses nothing (BREACH).
+     */
+    cache?: 'public' | 'private'
+    /** `Cache-Control` of a success; `no-store` unless given. */
+    cacheControl?: string
+  }
+}
+
+export interface CacheOptions extends SnapshotCacheOptions {
+  /** The owner of the private responses to this request, such as the id of its user. */
+  owner (request: FastifyRequest): string
+  /** Called before each read. Whatever it throws fails the requests that share the read; hits are served. */
+  beforeRead? (): void
+  /** Called when a body was handed to the connection, which may not have sent all of it yet. */
+  afterSend? (reply: FastifyReply, chunks: Chunks): void
+}
+
+/** Shorter bodies fit into a packet as they are; in bytes. */
+const MIN_COMPRESSED = 1024
+
+/** How many different `Accept-Encoding` headers are cached with their negotiated encoding. */
+const ACCEPTED = 100
+
+/** Adds `reply.cached`, which sends responses from a cache that is never stale: see docs/cache.md. */
+export default fp<CacheOptions>(async (app, { owner, beforeRead, afterSend, ...options }) => {
+  const { get, counts, bytes } = createSnapshotCache(options)
+  const negotiator = new Negotiator({ supportedValues: ENCODINGS, cache: new LRUCache({ max: ACCEPTED }) })
+
+  app.decorate('cache', { counts, bytes })
+
+  app.decorateReply('cached', async function (query, ...args) {
+    const { request } = this
+    const { method, url, config: { cache: scope, cacheControl = 'no-store' } } = request.routeOptions
+    if (!scope) throw new Error('A route that sends cached responses says for whom: config.cache')
+    const key = JSON.stringify([
+      // The response to HEAD is that to GET.
+      method === 'HEAD' ? 'GET' : method, url, query.name, scope === 'private' ? owner(request) : null, ...args,
+    ])
+    const body = await get(key, sql => {
+      beforeRead?.()
+      return query(sql, ...args)
+    })
+    if (!body) return false
+    const encoding = scope === 'public' ? await encodingFor(request, body) : undefined
+    // Timed out, or its connection is gone.
+    if (this.sent) return true
+    this.header('cache-control', cacheControl)
+    if (scope === 'private') sendChunks(this, body, body.chunks)
+    else sendPublic(this, body, encoding)
+    // A handler that ends before its response is sent would have an empty one sent.
+    if (!this.sent) await Promise.resolve(this).catch(() => {})
+    return true
+  })
+
+  /** The best encoding that the client accepts; `undefined` for none. */
+  async function encodingFor ({ headers }: FastifyRequest, body: CachedBody) {
+    const accepted = headers['accept-encoding']
+    if (!accepted || body.length <= MIN_COMPRESSED) return undefined
+    const encoding = negotiator.negotiate(accepted) as Encoding | null
+    const chunks = encoding && await body.encode(encoding)
+    return chunks ? { encoding, chunks } : undefined
+  }
+
+  /** Sends a body in this encoding, or a 304 when the client has it. */
+  function sendPublic (reply: FastifyReply, body: CachedBody, encoded: Awaited<ReturnType<typeof encodingFor>>) {
+    const { headers } = reply.request
+    const etag = encoded ? `"${body.hash}-${encoded.encoding}"` : `"${body.hash}"`
+    // A plugin such as @fastify/cors may have set another one.
+    const vary = reply.getHeader('vary')
+    reply.headers({ etag, vary: vary ? `${vary}, Accept-Encoding` : 'Accept-Encoding' })
+    if (fresh(headers, { etag })) return reply.code(304).send()
+    if (encoded) reply.header('content-encoding', encoded.encoding)
+    sendChunks(reply, body, encoded?.chunks ?? body.chunks)
+  }
+
+  function sendChunks (reply: FastifyReply, { contentType }: CachedBody, chunks: Chunks) {
+    reply.headers({ 'content-type': contentType, 'content-length': lengthOf(chunks) })
+    reply.send(chunks.length > 1 ? Readable.from(chunks) : chunks[0])
+    afterSend?.(reply, chunks)
+  }
+}, { name: 'snapshot-cache' })

@@ -1,0 +1,143 @@
+// The cache as a plugin by itself. Uses its own server: commits of other tests would invalidate entries.
+import Fastify from 'fastify'
+import postgres, { type Sql } from 'postgres'
+import t, { type Test } from 'tap'
+
+import snapshotCache, { type CacheOptions, type CachedQuery } from '#lib/cache/index.js'
+import { Cluster } from '../../cluster.ts'
+
+const server = await Cluster.create(t)
+await server.start()
+const [sql, probe] = [4, 1].map(max => postgres(server.url(), { max, fetch_types: false })) as [Sql, Sql]
+t.teardown(() => Promise.all([sql, probe].map(sql => sql.end({ timeout: 0 }))))
+await sql`CREATE TABLE notes (author text, text text)`
+
+/** Reads what an author wrote. */
+const notesQuery = (sql: Sql, author: string | undefined): CachedQuery<{ notes: object[] }> => ({
+  list: { field: 'notes', rows: sql`SELECT text FROM notes WHERE author = ${author ?? null} ORDER BY text` },
+})
+
+const countQuery = (sql: Sql, author: string | undefined): CachedQuery<{ count: number }> => ({
+  fields: sql`SELECT count(*)::int FROM notes WHERE author = ${author ?? null}`,
+})
+
+interface Request {
+  Querystring: { author?: string }
+}
+
+/** A service with the cache alone: the header `user` says who owns a private response. */
+async function start (t: Test, options: Partial<CacheOptions> = {}) {
+  await sql`TRUNCATE notes`
+  await sql`INSERT INTO notes VALUES ('ada', 'one'), ('grace', 'another')`
+  const app = Fastify()
+  t.teardown(() => app.close())
+  await app.register(snapshotCache, {
+    sql, probe, maxBytes: 1_000_000, owner: ({ headers }) => String(headers.user), ...options,
+  })
+  app.get<Request>('/notes', { config: { cache: 'public' } }, async ({ query }, reply) => {
+    await reply.cached(notesQuery, query.author)
+  })
+  return app
+}
+
+t.test('A body is kept for its route and arguments until something is committed', async t => {
+  const app = await start(t)
+  for (let time = 0; time < 2; time++) {
+    t.strictSame((await app.inject('/notes?author=ada')).json(), { notes: [{ text: 'one' }] })
+    t.strictSame((await app.inject('/notes?author=grace')).json(), { notes: [{ text: 'another' }] })
+    t.strictSame((await app.inject('/notes')).json(), { notes: [] })
+  }
+  t.match(app.cache.counts, { misses: 3, hits: 3 })
+  t.ok(app.cache.bytes() > 3 * 100)
+
+  await sql`INSERT INTO notes VALUES ('ada', 'two')`
+  t.strictSame((await app.inject('/notes?author=ada')).json(), { notes: [{ text: 'one' }, { text: 'two' }] })
+  t.match(app.cache.counts, { misses: 4, hits: 3 })
+})
+
+t.test('Routes with the same arguments, and queries of one route, have entries of their own', async t => {
+  const app = await start(t)
+  app.get<Request>('/count', { config: { cache: 'public' } }, async ({ query }, reply) => {
+    await reply.cached(countQuery, query.author)
+  })
+  app.post<Request>('/notes', { config: { cache: 'public' } }, async ({ query }, reply) => {
+    await reply.cached(countQuery, query.author)
+  })
+  app.get<Request>('/either', { config: { cache: 'public' } }, async ({ query, headers }, reply) => {
+    if (headers.count) await reply.cached(countQuery, query.author)
+    else await reply.cached(notesQuery, query.author)
+  })
+  for (let time = 0; time < 2; time++) {
+    t.strictSame((await app.inject('/notes?author=ada')).json(), { notes: [{ text: 'one' }] })
+    t.strictSame((await app.inject('/count?author=ada')).json(), { count: 1 })
+    t.strictSame((await app.inject({ method: 'POST', url: '/notes?author=ada' })).json(), { count: 1 })
+    t.strictSame((await app.inject('/either?author=ada')).json(), { notes: [{ text: 'one' }] })
+    t.strictSame((await app.inject({ url: '/either?author=ada', headers: { count: 'yes' } })).json(), { count: 1 })
+  }
+  t.match(app.cache.counts, { misses: 5, hits: 5 })
+})
+
+t.test('HEAD has the headers and the entry of GET', async t => {
+  const app = await start(t)
+  const { headers } = await app.inject('/notes?author=ada')
+  const head = await app.inject({ method: 'HEAD', url: '/notes?author=ada' })
+  t.strictSame({ ...head.headers, date: '' }, { ...headers, date: '' })
+  t.strictSame([head.body, headers.vary], ['', 'Accept-Encoding'])
+  t.match(app.cache.counts, { misses: 1, hits: 1 })
+})
+
+t.test('A private entry belongs to its owner', async t => {
+  const app = await start(t)
+  app.get('/mine', { config: { cache: 'private' } }, async (_request, reply) => {
+    await reply.cached(notesQuery, 'ada')
+  })
+  const get = (user: string) => app.inject({ url: '/mine', headers: { user } })
+  for (const user of ['ada', 'grace', 'ada']) {
+    const { headers, statusCode } = await get(user)
+    t.strictSame([statusCode, headers['cache-control'], headers.etag], [200, 'no-store', undefined])
+  }
+  t.match(app.cache.counts, { misses: 2, hits: 1 })
+})
+
+t.test('A query without a row sends nothing, so that the handler responds', async t => {
+  const app = await start(t)
+  const oneQuery = (sql: Sql, text: string) => ({ fields: sql`SELECT text FROM notes WHERE text = ${text}` })
+  app.get('/none', { config: { cache: 'public' } }, async (_request, reply) => {
+    if (!await reply.cached(oneQuery, 'three')) return reply.code(404).send('None')
+  })
+  for (let time = 0; time < 2; time++) t.match(await app.inject('/none'), { statusCode: 404, body: 'None' })
+  t.match(app.cache.counts, { misses: 1, hits: 1 })
+})
+
+t.test('A route must declare who shares its responses', async t => {
+  const app = await start(t)
+  app.get('/silent', async (_request, reply) => { await reply.cached(countQuery, 'ada') })
+  t.match((await app.inject('/silent')).json().message, 'config.cache')
+})
+
+t.test('A read may be refused before it begins, while hits are served', async t => {
+  let isFull = false
+  const sent: number[] = []
+  const app = await start(t, {
+    beforeRead () { if (isFull) throw new Error('There is no room') },
+    afterSend: (_reply, chunks) => sent.push(chunks.length),
+  })
+  t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
+  isFull = true
+  t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
+  t.match((await app.inject('/notes?author=grace')).json(), { message: 'There is no room' })
+  t.strictSame(sent, [1, 1])
+})
+
+t.test('What was sent before the body is there is the response', async t => {
+  const app = await start(t)
+  const slowQuery = (sql: Sql) => ({ fields: sql`SELECT 1 AS one FROM pg_sleep(0.2)` })
+  const calls: Promise<boolean>[] = []
+  app.get('/slow', { config: { cache: 'public' } }, async (_request, reply) => {
+    reply.send('early')
+    calls.push(reply.cached(slowQuery))
+    await calls[0]
+  })
+  t.equal((await app.inject('/slow')).body, 'early')
+  t.strictSame(await Promise.all(calls), [true])
+})
