@@ -38,15 +38,23 @@ export interface Replicas {
   close (): Promise<void>
 }
 
-/** How long a replica is left out, in milliseconds. */
-export interface Pauses {
+/** How long a replica that failed is left out before it is tried again, in milliseconds. */
+export interface Backoff {
   /** At first, and between attempts to reach it. */
   shortest: number
-  /** The pause doubles up to this when a replica fails again within this time after it was back. */
+  /** The backoff doubles up to this when a replica fails again within this time after it was back. */
   longest: number
 }
 
-const PAUSES: Pauses = { shortest: 1000, longest: 30_000 }
+const BACKOFF: Backoff = { shortest: 1000, longest: 30_000 }
+
+/** How long a replica that lags is left alone before it is looked at again, in milliseconds: it is back soon after. */
+const CATCH_UP_INTERVAL = 50
+
+/** A replica is too far behind the primary for a read. */
+class LagError extends Error {
+  override name = 'LagError'
+}
 
 /** How often a replica is asked how far it is, in milliseconds; at first sooner. */
 const POLL_INTERVAL = 8
@@ -75,7 +83,7 @@ interface ReplicaOptions {
   probe: Sql
   config: Config
   log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'debug'>
-  pauses?: Pauses
+  backoff?: Backoff
 }
 
 /**
@@ -84,10 +92,10 @@ interface ReplicaOptions {
  * log. Throws nothing: without replicas, the primary is read.
  */
 export function createReplicas (
-  url: string, { pauses = PAUSES, ...options }: ReplicaOptions
+  url: string, { backoff = BACKOFF, ...options }: ReplicaOptions
 ): Replicas {
   const { probe } = options
-  const replicas = hostUrls(url).map(url => new Replica(url, { pauses, ...options }))
+  const replicas = hostUrls(url).map(url => new Replica(url, { backoff, ...options }))
   const counts: ReplicaCounts = { reads: 0, fallbacks: 0 }
   let turn = 0
   return { counts, position: walPosition, read, readFresh, available: () => inUse().length, close }
@@ -149,23 +157,24 @@ class Replica {
   readonly #name: string
   readonly #config: Config
   readonly #log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'debug'>
-  readonly #pauses: Pauses
+  readonly #backoff: Backoff
   readonly #closing = new AbortController()
   /** Brings it back while it is left out. */
   #restoring: Promise<void>
+  /** The current backoff. */
   #pause: number
   /** When it was back, in milliseconds of `performance.now()`. */
   #since = 0
 
-  constructor (url: string, { probe, config, log, pauses }: Required<ReplicaOptions>) {
+  constructor (url: string, { probe, config, log, backoff }: Required<ReplicaOptions>) {
     // The primary has the other half of the time if a replica falls silent.
     this.#sql = connect(url, { config, log, max: config.DATABASE_POOL_SIZE, timeout: config.DATABASE_TIMEOUT / 2 })
     this.#probe = probe
     this.#name = `Replica ${address(url)}`
     this.#config = config
     this.#log = log
-    this.#pauses = pauses
-    this.#pause = pauses.shortest
+    this.#backoff = backoff
+    this.#pause = backoff.shortest
     this.#restoring = this.#start()
   }
 
@@ -225,13 +234,13 @@ class Replica {
         this.#running--
       }
     }) as Promise<T>
-    // Also if nobody waits for it any more.
+    // It may fail after its read has fallen back to the primary.
     transaction.catch(() => {})
     try {
       await Promise.race([transaction, withTimeout(readiness, REPLICA_WAIT / 1000)])
       return await withTimeout(transaction, this.#config.DATABASE_TIMEOUT / 2)
     } catch (error) {
-      throw progress.stage === 'lags' ? new Error(`it lags by more than ${REPLICA_WAIT} ms`) : error
+      throw progress.stage === 'lags' ? new LagError(`it lags by more than ${REPLICA_WAIT} ms`) : error
     }
   }
 
@@ -239,9 +248,13 @@ class Replica {
     if (!this.available) return
     this.available = false
     this.#warn(reason)
-    const { shortest, longest } = this.#pauses
+    this.#restoring = this.#restore(reason instanceof LagError ? CATCH_UP_INTERVAL : this.#nextBackoff())
+  }
+
+  #nextBackoff () {
+    const { shortest, longest } = this.#backoff
     this.#pause = performance.now() - this.#since > longest ? shortest : Math.min(2 * this.#pause, longest)
-    this.#restoring = this.#restore()
+    return this.#pause
   }
 
   async #start () {
@@ -250,7 +263,7 @@ class Replica {
     } catch (error) {
       if (this.#closing.signal.aborted) return
       this.#warn(error)
-      await this.#restore()
+      await this.#restore(this.#pause)
     }
   }
 
@@ -258,14 +271,16 @@ class Replica {
     this.#log.warn(`${this.#name} is left out: ${describe(reason)}`)
   }
 
-  async #restore () {
+  /** Tries to take it into use again: after the backoff if it failed, and soon, however often it lagged. */
+  async #restore (pause: number) {
     const { signal } = this.#closing
-    for (let pause = this.#pause; !this.available && !signal.aborted; pause = this.#pauses.shortest) {
+    while (!this.available && !signal.aborted) {
       try {
         await sleep(pause, undefined, { signal, ref: false })
         await this.#admit()
       } catch (error) {
         this.#log.debug({ err: error }, `${this.#name} is still left out`)
+        pause = error instanceof LagError ? CATCH_UP_INTERVAL : this.#backoff.shortest
       }
     }
   }
@@ -310,7 +325,7 @@ async function awaitReplay (sql: Sql, { timeline, lsn }: WalPosition, deadline: 
     progress.stage = 'lags'
     await sleep(pause)
   }
-  // Nobody waits for it any more.
+  // Its read has fallen back to the primary.
   throw new Error('late')
 }
 

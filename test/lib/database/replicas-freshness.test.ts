@@ -40,7 +40,7 @@ async function start (maxBytes: number, REPLICA_WAIT: string, ports = proxies.ma
   const [sql, probe] = [4, 1].map(max => connect(server.url(), { config, log, max })) as [Sql, Sql]
   const hosts = ports.map(port => `127.0.0.1:${port}`).join()
   const replicas = createReplicas(`postgres://postgres@${hosts}/postgres`, {
-    probe, config, log, pauses: { shortest: 10, longest: 40 },
+    probe, config, log, backoff: { shortest: 10, longest: 40 },
   })
   t.teardown(async () => {
     await replicas.close()

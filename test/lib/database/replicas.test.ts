@@ -10,7 +10,7 @@ import { Cluster, makeProxy } from '../../cluster.ts'
 import { testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'
 
-const PAUSES = { shortest: 50, longest: 5000 }
+const BACKOFF = { shortest: 50, longest: 5000 }
 
 const primary = await Cluster.create(t)
 await primary.start()
@@ -42,7 +42,9 @@ function sqlOfTest () {
 }
 
 /** The replicas at these ports, for a service whose primary this is, and what it logs of them. */
-async function use (t: Test, ports: number[], variables: NodeJS.Dict<string> = {}, { database = 'postgres' } = {}) {
+async function use (
+  t: Test, ports: number[], variables: NodeJS.Dict<string> = {}, { database = 'postgres', backoff = BACKOFF } = {}
+) {
   const config = testConfig({
     DATABASE_URL: primary.url(), DATABASE_POOL_SIZE: '4', DATABASE_TIMEOUT: '10', REPLICA_WAIT: '4000', ...variables,
   })
@@ -51,7 +53,7 @@ async function use (t: Test, ports: number[], variables: NodeJS.Dict<string> = {
   const log = { info: note, warn: note, debug () {} }
   const hosts = ports.map(port => `127.0.0.1:${port}`).join()
   const probe = connect(config.DATABASE_URL!, { config, log, max: 1 })
-  const replicas = createReplicas(`postgres://postgres@${hosts}/${database}`, { probe, config, log, pauses: PAUSES })
+  const replicas = createReplicas(`postgres://postgres@${hosts}/${database}`, { probe, config, log, backoff })
   t.teardown(async () => {
     await replicas.close()
     await probe.end({ timeout: 0 })
@@ -175,7 +177,7 @@ t.test('a standby that keeps up is read, and has all that was acknowledged', asy
     t.strictSame(other.lines, [leftOut('it has another database')])
     t.strictSame(itself.lines, [leftOut('it is no standby')])
     t.match(nobody.lines, [/left out: connect ECONNREFUSED/])
-    await sleep(3 * PAUSES.shortest)
+    await sleep(3 * BACKOFF.shortest)
     t.equal(await other.ask(), primary.port)
     t.strictSame([other, itself, nobody].map(({ available, lines }) => [available(), lines.length]),
       [[0, 1], [0, 1], [0, 1]], 'and one line says so, however often it is tried')
@@ -194,7 +196,7 @@ t.test('a standby that lags is left out, and comes back', async t => {
     t.strictSame(replicas.lines, [IN_USE, LAGS])
     const start = performance.now()
     await Promise.all(Array.from({ length: 50 }, () => replicas.ask()))
-    await sleep(4 * PAUSES.shortest)
+    await sleep(4 * BACKOFF.shortest)
     t.equal(replicas.available(), 0)
     t.strictSame(await write(t, replicas, 20), [primary.port])
     t.ok(performance.now() - start < 10_000, 'none of them waits for it any more')
@@ -229,18 +231,18 @@ t.test('a standby that lags is left out, and comes back', async t => {
     await delay(0)
   })
 
-  await t.test('again and again: it is tried again less and less soon', async t => {
-    const pauses: number[] = []
+  await t.test('again and again: it is back each time when it has caught up, without a backoff', async t => {
+    const patient = await use(t, [server.port], SHORT, { backoff: { shortest: 60_000, longest: 60_000 } })
     for (let times = 0; times < 3; times++) {
-      await replicas.until(1)
+      await patient.until(1)
       await onStandby`SELECT pg_wal_replay_pause()`
-      await write(t, replicas, 1)
+      t.strictSame(await write(t, patient, 2), [primary.port])
+      t.equal(patient.available(), 0)
       await onStandby`SELECT pg_wal_replay_resume()`
-      const start = performance.now()
-      await replicas.until(1)
-      pauses.push(performance.now() - start)
+      await patient.until(1)
+      t.strictSame(await write(t, patient, 10), [server.port])
     }
-    t.ok(pauses.at(-1)! >= 3 * PAUSES.shortest, `after ${pauses.map(Math.round).join(', ')} ms`)
+    t.strictSame(patient.counts, { reads: 30, fallbacks: 6 })
   })
 })
 
@@ -259,6 +261,18 @@ t.test('a standby that is away', async t => {
     t.equal(port, primary.port)
     t.match(replicas.lines, [IN_USE, /left out: .*CONNECTION_CLOSED/])
     await replicas.until(1)
+  })
+
+  await t.test('again and again: it is tried again less and less soon', async t => {
+    const pauses: number[] = []
+    for (let times = 0; times < 3; times++) {
+      await replicas.ask(async () => { proxy.cut() })
+      t.equal(replicas.available(), 0)
+      const start = performance.now()
+      await replicas.until(1)
+      pauses.push(performance.now() - start)
+    }
+    t.ok(pauses.at(-1)! >= 3 * BACKOFF.shortest, `after ${pauses.map(Math.round).join(', ')} ms`)
   })
 
   await t.test('the network swallows everything', async t => {
@@ -385,7 +399,7 @@ t.test('a standby that went past the place where its new primary branched off is
   const note = (line: unknown) => { lines.push(String(line)) }
   const config = testConfig({ DATABASE_URL: next!.server.url() })
   const log = { info: note, warn: note, debug () {} }
-  const replicas = createReplicas(diverged!.server.url(), { probe, config, log, pauses: PAUSES })
+  const replicas = createReplicas(diverged!.server.url(), { probe, config, log, backoff: BACKOFF })
   t.teardown(() => replicas.close())
   while (lines.length === 0) await sleep(5)
   t.match(lines, [/left out: it is on another timeline than the primary/])
