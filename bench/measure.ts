@@ -172,8 +172,8 @@ export async function latency (url: string) {
   return performance.now() - start
 }
 
-/** The CPU time of all threads of a server, in seconds. */
-function cpuSeconds ({ pids }: Server) {
+/** The CPU time of all threads of these processes, in seconds. */
+export function cpuSeconds ({ pids }: Pick<Server, 'pids'>) {
   return sumOf(pids, async pid => {
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
     // The name of the program is in parentheses; utime and stime, in hundredths of a second, are fields 14 and 15.
