@@ -26,6 +26,12 @@ export const UrlOrEmptyInput = (options: SchemaOptions = {}) => Type.String({ fo
 /** A path parameter that must not be empty; any other text is the id of something or of nothing. */
 export const IdParam = (options: StringOptions = {}) => Type.String({ minLength: 1, ...OPAQUE, ...options })
 
+/** The parameters of a list in pages. Each route parses them by its own rules of the contract. */
+export const PageParams = (limit: string) => ({
+  page: Type.Optional(Type.String({ description: 'Which page, from 1; the first by default.', examples: ['1'] })),
+  limit: Type.Optional(Type.String({ description: limit, examples: ['12'] })),
+})
+
 const OPAQUE = { examples: ['0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'] }
 
 /** An object of a response: no other fields are sent. */

@@ -1,4 +1,5 @@
 import type { Sql } from '../database/client.ts'
+import { eventSummary } from '../database/columns.ts'
 
 /**
  * Finds everything that the platform holds of a user but the hash of their password: one row, with a column for each
@@ -28,9 +29,7 @@ export const personalData = (sql: Sql, userId: string) => sql`
     (
       SELECT coalesce(json_agg(registration), '[]')
       FROM (
-        SELECT
-          registrations.id, iso8601(registered_at) AS "registeredAt",
-          json_build_object('id', events.id, 'title', title, 'date', iso8601(date)) AS event
+        SELECT registrations.id, iso8601(registered_at) AS "registeredAt", ${eventSummary(sql)} AS event
         FROM event_registrations AS registrations JOIN events ON events.id = event_id
         WHERE user_id = users.id ORDER BY registered_at DESC, registrations.id
       ) AS registration

@@ -2,6 +2,7 @@ import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
+import { eventSummary } from '../../lib/database/columns.ts'
 import type { create, list } from './schemas.ts'
 
 type NewClub = Static<typeof create.response[201]>['club']
@@ -23,9 +24,7 @@ export const clubsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
           FROM users WHERE club_id = clubs.id
         ) AS members,
         (
-          SELECT coalesce(json_agg(json_build_object(
-            'id', id, 'title', title, 'date', iso8601(date)
-          ) ORDER BY date DESC, id), '[]')
+          SELECT coalesce(json_agg(${eventSummary(sql)} ORDER BY date DESC, id), '[]')
           FROM events WHERE club_id = clubs.id
         ) AS events
       FROM clubs

@@ -19,7 +19,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     },
   }, async (request, reply) => {
     const { sort = 'desc' } = request.query
-    // No radix: `0x10` is 16. What PostgreSQL takes for no number of rows, such as a negative one, is the failure.
+    // No radix: `0x10` is 16. PostgreSQL refuses a negative limit: a 500, as the contract says.
     const page = parseInt(request.query.page ?? '') || 1
     const limit = parseInt(request.query.limit ?? '') || 12
     await reply.cached(eventsQuery, page, limit, sort)

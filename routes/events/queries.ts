@@ -4,6 +4,9 @@ import type { Static } from '@sinclair/typebox'
 import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
+import {
+  clubCard, eventSummary, pageOf, registrationColumns, registrationCount, registrationDetails, rowCount,
+} from '../../lib/database/columns.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
 type User = FastifyJWT['user']
@@ -16,7 +19,7 @@ const WHITESPACE = '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\
 
 const columns = (sql: Sql) => sql`
   events.id, title, events.description, events.image_url AS "imageUrl", iso8601(date) AS date, club_id AS "clubId",
-  iso8601(created_at) AS "createdAt", json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
+  iso8601(created_at) AS "createdAt", ${clubCard(sql)}
 `
 
 export const eventsQuery = (
@@ -25,21 +28,18 @@ export const eventsQuery = (
   list: {
     field: 'events',
     rows: sql`
-      SELECT
-        ${columns(sql)},
-        (
-          SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id
-        ) AS "registrationCount"
+      SELECT ${columns(sql)}, ${registrationCount(sql)} AS "registrationCount"
       FROM events JOIN clubs ON clubs.id = club_id
       ORDER BY events.date ${sort === 'asc' ? sql`ASC` : sql`DESC`}, events.id
-      LIMIT ${limit} OFFSET ${(page - 1) * limit}
+      ${pageOf(sql, page, limit)}
     `,
   },
+  // The total is numeric: as bigint the pages would be rounded down.
   fields: sql`
     SELECT pagination
     FROM (
       SELECT ${page}::bigint AS page, ceil(total / ${limit}::bigint) AS pages, total, ${limit}::bigint AS limit
-      FROM (SELECT coalesce(sum(count), 0) AS total FROM row_counts WHERE relation = 'events') AS counted
+      FROM ${rowCount(sql, 'events')} AS counted (total)
     ) AS pagination
   `,
 })
@@ -131,16 +131,13 @@ export function deleteEvent (sql: Sql, user: User, id: string) {
 /** Registers the user for the event; `undefined` when they are registered already. */
 export async function insertRegistration (sql: Sql, userId: string, eventId: string) {
   const [registration] = await sql<Registration[]>`
-    WITH registration AS (
+    WITH registrations AS (
       INSERT INTO event_registrations (user_id, event_id) VALUES (${userId}, ${eventId})
       ON CONFLICT (user_id, event_id) DO NOTHING
       RETURNING *
     )
-    SELECT
-      registration.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
-      json_build_object('title', title) AS event,
-      json_build_object('firstName', first_name, 'lastName', last_name) AS user
-    FROM registration
+    SELECT ${registrationColumns(sql)}, ${registrationDetails(sql)}
+    FROM registrations
       JOIN events ON events.id = event_id
       JOIN users ON users.id = user_id
   `
@@ -152,7 +149,7 @@ export const registrationsOfUserQuery = (sql: Sql, userId: string): CachedQuery<
     field: 'registrations',
     rows: sql`
       SELECT
-        registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
+        ${registrationColumns(sql)},
         (SELECT row_to_json(event) FROM (SELECT ${columns(sql)}) AS event) AS event
       FROM event_registrations AS registrations
         JOIN events ON events.id = event_id
@@ -180,12 +177,7 @@ export const registrationsOfEventQuery = (
       ORDER BY registered_at DESC, registrations.id
     `,
   },
-  fields: sql`
-    SELECT event
-    FROM (
-      SELECT id, title, iso8601(date) AS date FROM events WHERE id = ${id} AND ${isManagedBy(sql, user)}
-    ) AS event
-  `,
+  fields: sql`SELECT ${eventSummary(sql)} AS event FROM events WHERE id = ${id} AND ${isManagedBy(sql, user)}`,
 })
 
 export async function hasEvent (sql: Sql, id: string) {

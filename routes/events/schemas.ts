@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 
 import {
   ClubCard, Count, DateTime, EmailAddress, Enum, FirstName, IdParam, LastName, Message, NullableString, OpaqueId,
-  ResponseObject, TextInput, UrlInput,
+  PageParams, ResponseObject, TextInput, UrlInput,
 } from '../../lib/schemas.ts'
 
 const TITLE = { examples: ['Chess Night'] }
@@ -37,8 +37,7 @@ export const list = {
   summary: 'List the events',
   description: 'Past and future events of all clubs.',
   querystring: Type.Object({
-    page: Type.Optional(Type.String({ description: 'Which page, from 1; the first by default.', examples: ['1'] })),
-    limit: Type.Optional(Type.String({ description: 'How many on a page; 12 by default.', examples: ['12'] })),
+    ...PageParams('How many on a page; 12 by default.'),
     sort: Type.Optional(Enum(['asc', 'desc'], { description: 'Oldest or, by default, newest date first.' })),
   }),
   response: {

@@ -2,6 +2,7 @@ import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
+import { clubCard, likeCount } from '../../lib/database/columns.ts'
 import type { create, list, listLiked, update } from './schemas.ts'
 
 type Mentor = Static<typeof create.response[201]>['mentor']
@@ -11,23 +12,15 @@ const columns = (sql: Sql) => sql`
   club_id AS "clubId"
 `
 
-const clubColumn = (sql: Sql) => sql`
-  json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
-`
-
 const clubNameColumn = (sql: Sql) => sql`
   json_build_object('name', clubs.name) AS club
-`
-
-const likeCountColumn = (sql: Sql) => sql`
-  (SELECT coalesce(sum(count), 0)::int FROM mentor_like_counts WHERE mentor_id = mentors.id) AS "likeCount"
 `
 
 export const mentorsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   list: {
     field: 'mentors',
     rows: sql`
-      SELECT ${columns(sql)}, ${clubColumn(sql)}, ${likeCountColumn(sql)}
+      SELECT ${columns(sql)}, ${clubCard(sql)}, ${likeCount(sql)} AS "likeCount"
       FROM mentors JOIN clubs ON clubs.id = club_id
       ORDER BY mentors.name, mentors.id
     `,
@@ -38,7 +31,7 @@ export const likedMentorsQuery = (sql: Sql, userId: string): CachedQuery<Body<ty
   list: {
     field: 'likedMentors',
     rows: sql`
-      SELECT ${columns(sql)}, ${clubColumn(sql)}, ${likeCountColumn(sql)}
+      SELECT ${columns(sql)}, ${clubCard(sql)}, ${likeCount(sql)} AS "likeCount"
       FROM mentor_likes AS liked
         JOIN mentors ON mentors.id = liked.mentor_id
         JOIN clubs ON clubs.id = club_id
@@ -72,7 +65,10 @@ export async function toggleLike (sql: Sql, userId: string, mentorId: string): P
   return toggled.liked
 }
 
-/** Counted in a statement of its own, so that it is not older than the like just made. */
+/**
+ * Counted in a statement of its own, so that it is not older than the like just made. Cast, since the driver reads
+ * numeric as a string.
+ */
 export async function countLikes (sql: Sql, mentorId: string) {
   const { count } = expectOne(await sql<{ count: number }[]>`
     SELECT coalesce(sum(count), 0)::int AS count FROM mentor_like_counts WHERE mentor_id = ${mentorId}

@@ -10,7 +10,7 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.list,
     config: { failure: 'Failed to fetch testimonials', cache: 'public', cacheControl: 'no-cache' },
   }, async (request, reply) => {
-    // NaN passes through and is refused by PostgreSQL, as the contract has it.
+    // PostgreSQL refuses NaN: a 500, as the contract says.
     const page = Math.max(1, parseInt(request.query.page || '1', 10))
     const limit = Math.min(100, Math.max(1, parseInt(request.query.limit || '12', 10)))
     await reply.cached(testimonialsQuery, page, limit)

@@ -2,6 +2,7 @@ import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
+import { pageOf, rowCount } from '../../lib/database/columns.ts'
 import type { create, list, update } from './schemas.ts'
 
 type Testimonial = Static<typeof create.response[201]>['testimonial']
@@ -16,13 +17,10 @@ export const testimonialsQuery = (sql: Sql, page: number, limit: number): Cached
     rows: sql`
       SELECT ${columns(sql)} FROM testimonials
       ORDER BY created_at DESC, id
-      LIMIT ${limit} OFFSET ${(page - 1) * limit}
+      ${pageOf(sql, page, limit)}
     `,
   },
-  fields: sql`
-    SELECT ${page}::bigint AS page, ${limit}::bigint AS limit, coalesce(sum(count), 0) AS total
-    FROM row_counts WHERE relation = 'testimonials'
-  `,
+  fields: sql`SELECT ${page}::bigint AS page, ${limit}::bigint AS limit, ${rowCount(sql, 'testimonials')} AS total`,
 })
 
 export async function insertTestimonial (

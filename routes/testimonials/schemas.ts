@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Count, DateTime, IdParam, NullableString, OpaqueId, ResponseObject, TextInput, UrlOrEmptyInput,
+  Count, DateTime, IdParam, NullableString, OpaqueId, PageParams, ResponseObject, TextInput, UrlOrEmptyInput,
 } from '../../lib/schemas.ts'
 
 const NAME = { examples: ['Grace Hopper'] }
@@ -28,12 +28,7 @@ export const list = {
   operationId: 'listTestimonials',
   summary: 'List the testimonials',
   description: 'Newest first. Returns 500 when a parameter is not a number.',
-  querystring: Type.Object({
-    page: Type.Optional(Type.String({ description: 'Which page, from 1; the first by default.', examples: ['1'] })),
-    limit: Type.Optional(Type.String({
-      description: 'How many on a page, from 1 to 100; 12 by default.', examples: ['12'],
-    })),
-  }),
+  querystring: Type.Object(PageParams('How many on a page, from 1 to 100; 12 by default.')),
   response: {
     200: ResponseObject({
       items: Type.Array(Testimonial),

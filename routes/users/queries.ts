@@ -3,6 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import type { Role } from '../../lib/auth/accounts.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
+import { registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
 import type { analytics, assignClub, changeRole, list, update } from './schemas.ts'
 
 type FullUser = Static<typeof assignClub.response[200]>['user']
@@ -42,11 +43,11 @@ export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> =>
     SELECT analytics
     FROM (
       SELECT
-        (SELECT count(*)::int FROM users) AS "totalUsers",
-        (SELECT count(*)::int FROM clubs) AS "totalClubs",
-        (SELECT count(*)::int FROM events) AS "totalEvents",
-        (SELECT count(*)::int FROM blogs) AS "totalBlogs",
-        (SELECT count(*)::int FROM mentors) AS "totalMentors",
+        (SELECT count(*) FROM users) AS "totalUsers",
+        (SELECT count(*) FROM clubs) AS "totalClubs",
+        (SELECT count(*) FROM events) AS "totalEvents",
+        (SELECT count(*) FROM blogs) AS "totalBlogs",
+        (SELECT count(*) FROM mentors) AS "totalMentors",
         (
           SELECT coalesce(json_agg(json_build_object('role', role, '_count', json_build_object('role', count))), '[]')
           FROM (SELECT role, count(*) FROM users GROUP BY role) AS roles
@@ -54,10 +55,7 @@ export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> =>
         (
           SELECT coalesce(json_agg(recent), '[]')
           FROM (
-            SELECT
-              registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt",
-              json_build_object('title', title) AS event,
-              json_build_object('firstName', first_name, 'lastName', last_name) AS user
+            SELECT ${registrationColumns(sql)}, ${registrationDetails(sql)}
             FROM event_registrations AS registrations
               JOIN events ON events.id = event_id
               JOIN users ON users.id = user_id

@@ -11,7 +11,7 @@ const app = await build(t)
 
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
 
-/** Runs fifty sequences of up to thirty steps. `start` resets the state, and returns a function for one step. */
+/** Runs ten sequences of up to thirty steps. `start` resets the state, and returns a function for one step. */
 async function holds<Step> (t: Test, step: Arbitrary<Step>, start: () => Promise<(step: Step) => Promise<void>>) {
   const sequences = fc.array(step, { minLength: 1, maxLength: 30, size: 'max' })
   const { failed, numRuns, seed, counterexample, errorInstance } = await fc.check(

@@ -1,0 +1,45 @@
+import type { Sql } from './client.ts'
+
+// Columns that several resources show.
+
+/** An event as others refer to it. */
+export const eventSummary = (sql: Sql) => sql`
+  json_build_object('id', events.id, 'title', events.title, 'date', iso8601(events.date))
+`
+
+/** The club of something. */
+export const clubCard = (sql: Sql) => sql`
+  json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
+`
+
+/** A registration, from a table by the name of `registrations`. */
+export const registrationColumns = (sql: Sql) => sql`
+  registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt"
+`
+
+/** The title of a registration's event, and the name of its user. */
+export const registrationDetails = (sql: Sql) => sql`
+  json_build_object('title', title) AS event, json_build_object('firstName', first_name, 'lastName', last_name) AS user
+`
+
+// A count that triggers keep is the sum of its slots (see migrations/20261120090006000_counts.sql). The sum of bigint
+// is numeric, the count of rows is bigint. JSON has both as numbers, so there no cast is needed; the driver reads both
+// as strings.
+
+/** How many are registered for an event. */
+export const registrationCount = (sql: Sql) => sql`
+  (SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id)
+`
+
+/** How many like a mentor. */
+export const likeCount = (sql: Sql) => sql`
+  (SELECT coalesce(sum(count), 0) FROM mentor_like_counts WHERE mentor_id = mentors.id)
+`
+
+/** How many rows a table has, for the pages of its list. */
+export const rowCount = (sql: Sql, table: 'events' | 'testimonials') => sql`
+  (SELECT coalesce(sum(count), 0) FROM row_counts WHERE relation = ${table})
+`
+
+/** The rows of a page, from 1. PostgreSQL refuses a number that is none, or negative. */
+export const pageOf = (sql: Sql, page: number, limit: number) => sql`LIMIT ${limit} OFFSET ${(page - 1) * limit}`
