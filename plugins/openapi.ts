@@ -129,7 +129,7 @@ const describeRoute: SwaggerTransform = ({ schema, url, route }) => {
   }
 }
 
-/** Responses of public cached routes have an entity tag; see plugins/cache.ts. */
+/** Responses of public cached routes have an entity tag; see lib/cache/index.ts. */
 const isPublic = (route: RouteOptions) => route.config?.cache === 'public'
 
 /** All responses of a route, including those that any route may have. */

@@ -7,7 +7,7 @@ import { constants, createBrotliCompress, createGzip } from 'node:zlib'
 /** A body in chunks, so that no single copy, hash or write of a large one delays other requests. */
 export type Chunks = Buffer[]
 
-/** Length of a full chunk in bytes: copied, or hashed, in a millisecond; a client has IDLE_TIMEOUT to read it. */
+/** Length of a full chunk in bytes: copied, or hashed, in a millisecond. */
 const CHUNK_SIZE = 1024 * 1024
 
 /** Length of the first chunk at first; it doubles until it is a full one. */

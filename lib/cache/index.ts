@@ -17,14 +17,15 @@ export type { CacheCounts, CacheReplicas } from './snapshot-cache.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
+    /** How the cache does, and how many bytes its entries take. */
     cache: { counts: CacheCounts, bytes (): number }
   }
 
   interface FastifyReply {
     /**
      * Sends the body that the query gives now, mostly from memory. Resolves to false, with nothing sent, when the query
-     * has no row. The key of an entry is the route with the arguments: the body depends on the tables and its
-     * arguments, and on nothing else. Arguments are equal if they are as JSON.
+     * has no row. The key of an entry is the route with the query's name and arguments, as JSON: the body depends on the
+     * tables and its arguments, and on nothing else.
      */
     cached<Body extends object, Args extends unknown[]> (
       query: (sql: Sql, ...args: Args) => CachedQuery<Body>, ...args: Args

@@ -35,14 +35,12 @@ const uuid = {
   parse: (value: string) => value,
 }
 
-/**
- * Has the server plan a statement once for each connection: they all take less time than to plan them anew for their
- * parameters, which PostgreSQL would do for every page of a list, or to compile them.
- */
+/** Generic plans, no JIT: planning or compiling a statement anew would take longer than running it. */
 export const PLANNING = { plan_cache_mode: 'force_generic_plan', jit: 'off' }
 
-/** What may differ from the configuration: how many seconds a statement may take, 0 for any number. */
+/** Limits that differ from the configuration. */
 export interface Limits {
+  /** Seconds that a statement may take; 0 for any number. */
   statementTimeout?: number
 }
 
@@ -144,13 +142,13 @@ function primaryOf (hosts: URL[]) {
   } as const
 }
 
-/** What went wrong. An error of several addresses has no message. */
+/** The message of an error, else its code: an error of several addresses has no message. */
 export function describe (error: unknown) {
   const { message, code } = error as NodeJS.ErrnoException
   return message || code
 }
 
-/** The address without what is secret in it: user, password and options. */
+/** The address without its secrets: user, password and options. */
 export function address (url: string) {
   return url.replace(/^\w+:\/\/(.*@)?/, '').replace(/\?.*/, '')
 }

@@ -41,5 +41,5 @@ export const rowCount = (sql: Sql, table: 'events' | 'testimonials') => sql`
   (SELECT coalesce(sum(count), 0) FROM row_counts WHERE relation = ${table})
 `
 
-/** The rows of a page, from 1. PostgreSQL refuses a number that is none, or negative. */
+/** The rows of a page, from 1. PostgreSQL refuses NaN and negative numbers. */
 export const pageOf = (sql: Sql, page: number, limit: number) => sql`LIMIT ${limit} OFFSET ${(page - 1) * limit}`

@@ -29,7 +29,7 @@ export const RELEASE_TIME = 5
 /** How long after a failed attempt a server that died is started again, in milliseconds. */
 const RETRY = 500
 
-/** How often a start is tried: the port found free may be taken a moment later, or somebody else starts it first. */
+/** How often a start is tried: another process may take the free port, or start the server, a moment later. */
 const ATTEMPTS = 3
 
 /** Written into the server's configuration when it is made: it listens on loopback only and logs little. */
@@ -330,7 +330,7 @@ async function createDatabase (sql: postgres.Sql) {
   try {
     await sql`CREATE DATABASE ${sql(DATABASE)}`
   } catch (error) {
-    // Somebody who joined at the same time has made it.
+    // Another process that joined at the same time has made it.
     if (!['42P04', '23505'].includes((error as postgres.PostgresError).code)) throw error
   }
 }

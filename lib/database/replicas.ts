@@ -59,7 +59,7 @@ class LagError extends Error {
 /** How often a replica is asked how far it is, in milliseconds; at first sooner. */
 const POLL_INTERVAL = 8
 
-/** Each statement has a snapshot of its own: that of a read is newer than what was found out before. */
+/** Each statement has a snapshot of its own: that of a read is newer than the check before it. */
 const TRANSACTION = 'ISOLATION LEVEL READ COMMITTED READ ONLY'
 
 /**

@@ -2,7 +2,7 @@ import type { TransactionSql } from 'postgres'
 
 import type { Sql } from './client.ts'
 
-/** Rows of a transaction: it is short, so that nobody waits for what it locks. */
+/** Rows of a transaction: it is short, so that no registration waits for its locks. */
 const BATCH_ROWS = 1000
 
 /** Registrations that were made longer ago than this interval of PostgreSQL's, for events that are over. */

@@ -31,7 +31,7 @@ export const eventsCalendarQuery = (sql: Sql, link: string | undefined): Calenda
   format: icalendar(link),
 })
 
-/** The events of a club; no answer when there is no such club. */
+/** The events of a club; no row when there is no such club. */
 export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: string): Calendar => ({
   list: {
     field: 'events',
@@ -46,7 +46,7 @@ export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: st
   format: icalendar(link),
 })
 
-/** The events that the owner of a token is registered for; no body when the token is unknown. */
+/** The events that the owner of a token is registered for; no row when the token is unknown. */
 export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: string): Calendar => ({
   list: {
     field: 'events',

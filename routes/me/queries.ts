@@ -24,7 +24,7 @@ export async function deleteCalendar (sql: Sql, userId: string) {
   return count > 0
 }
 
-/** Everything that the platform holds of the user; no answer when there is no such user. */
+/** Everything that the platform holds of the user; no row when there is no such user. */
 export const exportQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof exportData>> => ({
   fields: personalData(sql, userId),
 })
