@@ -22,12 +22,12 @@ const MISSES = 1000
 export async function measureReplica ({ results, postgres: { version }, directory, quick, only }: Context) {
   if (!only.test(CASE)) return
   const scope = { teardown: atEnd }
-  const primary = await Cluster.create(scope)
+  const primary = await Cluster.create(scope, directory)
   await primary.start()
   const fixture = await createFixture({ url: primary.url(), version }, 'replica', amountsOf(quick).main, directory)
   // A copy of the data of a server that was stopped is a standby at the same place.
   await primary.stop('fast')
-  const standby = await primary.standby(scope)
+  const standby = await primary.standby(scope, directory)
   await Promise.all([primary, standby].map(server => server.start()))
 
   const measure = async (of: string, service?: Server) => {

@@ -141,3 +141,41 @@ t.test('What was sent before the body is there is the response', async t => {
   t.equal((await app.inject('/slow')).body, 'early')
   t.strictSame(await Promise.all(calls), [true])
 })
+
+t.test('A public response has an entity tag and the content coding that the client prefers', async t => {
+  const app = await start(t)
+  await sql`INSERT INTO notes SELECT 'ada', repeat('long ', 20) || n FROM generate_series(1, 100) AS n`
+  const tags = new Set<unknown>()
+  for (const [accepted, coding] of [['br, gzip', 'br'], ['gzip', 'gzip'], ['deflate', undefined], ['', undefined]]) {
+    const headers = { 'accept-encoding': accepted }
+    const response = await app.inject({ url: '/notes?author=ada', headers })
+    const { etag } = response.headers
+    t.strictSame([response.statusCode, response.headers['content-encoding']], [200, coding], accepted)
+    const poll = await app.inject({ url: '/notes?author=ada', headers: { ...headers, 'if-none-match': etag } })
+    t.strictSame([poll.statusCode, poll.body], [304, ''], accepted)
+    tags.add(etag)
+  }
+  t.equal(tags.size, 3, 'each coding has its own tag')
+})
+
+t.test('A body may have another format than JSON', async t => {
+  const app = await start(t)
+  const textQuery = (sql: Sql, author: string): CachedQuery<{ author: string, notes: object[] }> => ({
+    ...notesQuery(sql, author),
+    fields: sql`SELECT author FROM notes WHERE author = ${author} LIMIT 1`,
+    format: {
+      contentType: 'text/plain',
+      createWriter: () => ({
+        begin: ({ author }: { author: string }) => `${author}: `,
+        add: (notes: { text: string }[]) => notes.map(({ text }) => text).join(', '),
+        end: () => '.',
+      }),
+    },
+  })
+  app.get<Request>('/text', { config: { cache: 'public' } }, async ({ query }, reply) => {
+    if (!await reply.cached(textQuery, query.author!)) return reply.callNotFound()
+  })
+  const { headers, body } = await app.inject('/text?author=ada')
+  t.strictSame([headers['content-type'], body], ['text/plain', 'ada: one.'])
+  t.equal((await app.inject('/text?author=eve')).statusCode, 404)
+})
