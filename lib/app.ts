@@ -9,7 +9,7 @@ import { isEmail, isText, isUrl } from './formats.ts'
 import { sendClientError } from './http/framework-errors.ts'
 import { createHttpServer } from './http/server.ts'
 import { logAborted, type Logger, logOptions } from './http/logger.ts'
-import { requestIdOf } from './http/tracing.ts'
+import { requestIdOf } from './http/trace-context.ts'
 import { toDecodable } from './http/url.ts'
 
 declare module 'fastify' {

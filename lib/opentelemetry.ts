@@ -8,7 +8,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 import { VERSION } from './config.ts'
 import { type EndStatement, statementTracing } from './database/statements.ts'
 import { pathOf } from './http/logger.ts'
-import { setSpan } from './http/tracing.ts'
+import { setSpan } from './http/trace-context.ts'
 import { shutdownTimeouts } from './shutdown-timeouts.ts'
 import { withTimeout } from './timeout.ts'
 

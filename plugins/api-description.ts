@@ -6,7 +6,7 @@ import type { RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { examplesOf, ResponseObject } from '../lib/schemas.ts'
-import { finishDocument } from '../lib/openapi.ts'
+import { finishDocument } from '../lib/api-document.ts'
 import { VERSION } from '../lib/config.ts'
 import { guardOf } from './auth.ts'
 
@@ -107,7 +107,7 @@ export default fp(async app => {
     document ??= JSON.stringify(app.swagger())
     return reply.type('application/json; charset=utf-8').send(document)
   })
-}, { name: 'openapi', dependencies: ['response-schemas'] })
+}, { name: 'api-description', dependencies: ['response-schemas'] })
 
 /** Completes what the schema of a route says by what follows from its path and its other options. */
 const describeRoute: SwaggerTransform = ({ schema, url, route }) => {

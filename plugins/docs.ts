@@ -30,4 +30,4 @@ export default fp(async app => {
       },
     })
   })
-}, { name: 'docs', dependencies: ['openapi', 'headers'] })
+}, { name: 'docs', dependencies: ['api-description', 'headers'] })

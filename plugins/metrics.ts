@@ -3,7 +3,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { hashingLoad } from '../lib/auth/passwords.ts'
+import { hashingStats } from '../lib/auth/passwords.ts'
 import { VERSION } from '../lib/config.ts'
 import { HttpError } from '../lib/errors.ts'
 import { onAborted } from '../lib/http/aborted.ts'
@@ -22,7 +22,7 @@ export default fp(async app => {
 
   const { cache, database: { stats, replicas } } = app
   const metrics = await createMetrics({
-    version: VERSION, poolSize, poolStats: stats, hashing: hashingLoad, cache, replicas, log: standardOutput,
+    version: VERSION, poolSize, poolStats: stats, hashing: hashingStats, cache, replicas, log: standardOutput,
   })
   app.primary?.handle('metrics', metrics.values)
 

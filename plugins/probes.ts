@@ -40,4 +40,4 @@ export default fp(async app => {
     }
     return { message: 'Ready' }
   })
-}, { name: 'probes', dependencies: ['database', 'graceful-close', 'openapi', 'headers'] })
+}, { name: 'probes', dependencies: ['database', 'graceful-close', 'api-description', 'headers'] })

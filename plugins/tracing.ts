@@ -9,4 +9,4 @@ export default fp(async app => {
 }, { name: 'tracing' })
 
 // Inside of an "export default", the compiler leaves the name of the file as it is.
-const load = () => import('../lib/tracing.ts')
+const load = () => import('../lib/opentelemetry.ts')

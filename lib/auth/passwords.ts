@@ -64,7 +64,7 @@ export function limitHashing (share: Share) {
 const OWN = 'own'
 
 /** How many hashes are made or verified at this moment, how many wait for it, and how many were refused so far. */
-export function hashingLoad () {
+export function hashingStats () {
   const running = Math.min(queue.running, atOnce)
   return { running, waiting: queue.running - running + queue.waiting, refused }
 }

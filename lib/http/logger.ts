@@ -9,7 +9,7 @@ import pretty from 'pino-pretty'
 
 import { onAborted } from './aborted.ts'
 import { standardOutput } from './log-output.ts'
-import { type RawRequest, traceOf } from './tracing.ts'
+import { type RawRequest, traceOf } from './trace-context.ts'
 
 const SECRETS = ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', '["set-cookie"]']
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 
-import { finishDocument } from '#lib/openapi.js'
+import { finishDocument } from '#lib/api-document.js'
 
 /** A document with a path for each of these schemas. */
 const document = (...schemas: object[]) => ({

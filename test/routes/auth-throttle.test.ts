@@ -5,7 +5,7 @@ import argon2 from 'argon2'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 
-import { hashingLoad, hashPassword } from '#lib/auth/passwords.js'
+import { hashingStats, hashPassword } from '#lib/auth/passwords.js'
 import { assertResponse } from '../assertions.ts'
 import { build, createDatabase, person } from '../helper.ts'
 
@@ -194,9 +194,9 @@ t.test('A sign-in during which others reach the limit is throttled, whatever the
     const restore = t.intercept(argon2, 'hash', { value: () => released }).restore
     const queue = Array.from({ length: 30 }, () => hashPassword(PASSWORD))
     const response = signIn(email, password)
-    while (hashingLoad().waiting + hashingLoad().running < 31) await sleep(1)
+    while (hashingStats().waiting + hashingStats().running < 31) await sleep(1)
     await sql`INSERT INTO sign_in_failures VALUES (${email}, ${ADDRESS}, array_fill(now(), ARRAY[3]))`
-    t.not(hashingLoad().waiting, 0)
+    t.not(hashingStats().waiting, 0)
     release(HASH)
     restore()
     assertResponse(t, await response, 429, { message: WAIT })

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 import argon2 from 'argon2'
 import t from 'tap'
 
-import { hashingLoad, hashPassword, limitHashing, PLACEHOLDER, verifyPassword } from '#lib/auth/passwords.js'
+import { hashingStats, hashPassword, limitHashing, PLACEHOLDER, verifyPassword } from '#lib/auth/passwords.js'
 
 const PARAMETERS = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/
 
@@ -51,16 +51,16 @@ t.test('One hash runs on each core, and one more waits for a thread', async t =>
   const hashes = Array.from({ length: atOnce + 3 }, () => hashPassword('correct horse'))
   await setImmediate()
   t.equal(begun.length, atOnce + 1)
-  t.match(hashingLoad(), { running: atOnce, waiting: 3 })
+  t.match(hashingStats(), { running: atOnce, waiting: 3 })
   begun[0]!()
   await setImmediate()
   t.equal(begun.length, atOnce + 2)
-  t.match(hashingLoad(), { running: atOnce, waiting: 2 })
+  t.match(hashingStats(), { running: atOnce, waiting: 2 })
   begun[1]!()
   await setImmediate()
   for (const end of begun) end()
   await Promise.all(hashes)
-  t.match(hashingLoad(), { running: 0, waiting: 0 })
+  t.match(hashingStats(), { running: 0, waiting: 0 })
 })
 
 t.test('A hash that waited too long is rejected with Retry-After', async t => {
@@ -90,7 +90,7 @@ t.test('A worker has its share of the hashes at once, and of those that wait', a
     const hashes = Promise.allSettled(Array.from({ length }, () => hashPassword('correct horse')))
     await setImmediate()
     t.equal(begun.length, atOnce + 1)
-    t.match(hashingLoad(), { running: atOnce, waiting: 1 + places })
+    t.match(hashingStats(), { running: atOnce, waiting: 1 + places })
     for (let n = 0; n < begun.length; n++) {
       begun[n]!()
       await setImmediate()
