@@ -11,7 +11,7 @@ export const databaseTime = new AsyncLocalStorage<{ total: number }>()
 /** Ends the span of a statement: its text with placeholders, unless it was never sent, and its error if it failed. */
 export type EndStatement = (text: string | undefined, error?: unknown) => void
 
-/** Starts the span of a statement that is run now, if it gets one. Set while tracing is on, see lib/opentelemetry.ts. */
+/** Starts the span of a statement that is run now, if it gets one. Set by lib/opentelemetry.ts while tracing is on. */
 export const statementTracing: { start?: () => EndStatement | undefined } = {}
 
 /** Statements of a pool: those that wait or run, those that have ended, and those of these that were late. */
