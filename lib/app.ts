@@ -18,8 +18,8 @@ declare module 'fastify' {
     config: Config
     /** Whether this service is only described (`npm run openapi`): it never connects to a database. */
     describeOnly: boolean
-    /** What a worker asks the primary of all workers; `undefined` where one process serves. */
-    primary: Channel | undefined
+    /** The channel of a worker to its supervisor; `undefined` where one process serves. */
+    supervisor: Channel | undefined
   }
 }
 
@@ -28,7 +28,9 @@ declare module 'fastify' {
  * throw a StartupError when that fails, and closes it on `close`.
  */
 export function buildApp (
-  config: Config, logger?: Logger, { describeOnly = false, primary }: { describeOnly?: boolean, primary?: Channel } = {}
+  config: Config,
+  logger?: Logger,
+  { describeOnly = false, supervisor }: { describeOnly?: boolean, supervisor?: Channel } = {}
 ): FastifyInstance {
   const { TRUST_PROXY } = config
   const app: FastifyInstance = Fastify({
@@ -66,7 +68,7 @@ export function buildApp (
   })
   app.decorate('config', config)
   app.decorate('describeOnly', describeOnly)
-  app.decorate('primary', primary)
+  app.decorate('supervisor', supervisor)
   if (logger) logAborted(app)
   app.register(autoload, { dir: join(import.meta.dirname, '../plugins') })
   app.register(autoload, { dir: join(import.meta.dirname, '../routes') })

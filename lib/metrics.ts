@@ -96,7 +96,7 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
   }
 }
 
-/** Metrics as they go from a worker to the primary. */
+/** Metrics as they go from a worker to its supervisor. */
 export type Values = MetricObjectWithValues<MetricValue<string>>[]
 
 /**

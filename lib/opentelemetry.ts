@@ -9,7 +9,7 @@ import { VERSION } from './config.ts'
 import { type EndStatement, statementTracing } from './database/statements.ts'
 import { pathOf } from './http/logger.ts'
 import { setSpan } from './http/trace-context.ts'
-import { shutdownTimeouts } from './shutdown-timeouts.ts'
+import { shutdownTimeouts } from './shutdown.ts'
 import { withTimeout } from './timeout.ts'
 
 /** Probes and scrapes come all the time, and nobody asks what became of one. */

@@ -1,52 +1,43 @@
 import cluster from 'node:cluster'
-import { inspect } from 'node:util'
 
 import { limitHashing } from './auth/passwords.ts'
 import { Channel } from './cluster/channel.ts'
-import { Primary, type WorkerStart } from './cluster/primary.ts'
+import { shareConfig } from './cluster/share.ts'
+import { Supervisor } from './cluster/supervisor.ts'
 import { type Config, loadConfig } from './config.ts'
 import { runMain, StartupError } from './errors.ts'
 import { createLogger } from './http/logger.ts'
-import { run } from './lifecycle.ts'
-import { shutdownTimeouts } from './shutdown-timeouts.ts'
+import { run, shutdownTimeouts } from './shutdown.ts'
 
-await (cluster.isWorker ? work() : runMain(main))
+await runMain(cluster.isWorker ? work : main)
+// The channel to the supervisor would keep a worker alive whose start has failed.
+if (cluster.isWorker && process.exitCode) process.exit()
 
 async function main () {
   const config = loadConfig()
   if (config.WORKERS === 1) return serve(config)
   const logger = createLogger(config.LOG_LEVEL)
-  await run(new Primary(config, logger), logger, shutdownTimeouts(config).total)
+  await run(new Supervisor(config, logger), logger, shutdownTimeouts(config).total)
 }
 
-/** Serves as one of several workers, which the primary has started. It prints why a worker could not start. */
+/** Serves as one of several workers, on the database that their supervisor has prepared. */
 async function work () {
-  const primary = new Channel(process)
-  try {
-    const { config, share } = await primary.request<WorkerStart>('start')
-    limitHashing(share)
-    await serve(config, primary)
-  } catch (error) {
-    await primary.request('failed', error instanceof StartupError ? error.message : inspect(error))
-    process.exit(1)
-  }
+  const config = { ...loadConfig(), MIGRATE_ON_START: false, ADMIN_EMAIL: undefined, ADMIN_PASSWORD: undefined }
+  const share = { index: Number(process.env.WORKER_INDEX), count: config.WORKERS }
+  limitHashing(share)
+  await serve(shareConfig(config, share), new Channel(process))
 }
 
-async function serve (config: Config, primary?: Channel) {
+async function serve (config: Config, supervisor?: Channel) {
   const { buildApp } = await import('./app.ts')
   const logger = createLogger(config.LOG_LEVEL)
-  const app = buildApp(config, logger, { primary })
+  const app = buildApp(config, logger, { supervisor })
   const { worker, total } = shutdownTimeouts(config)
-  let start: PromiseLike<string>
   await run({
-    async start () {
-      start = app.listen({ host: config.HOST, port: config.PORT })
-      await start
-    },
-    // Before it listens nobody waits for it, and what the start opens is closed when that is through.
-    stop: () => app.server.listening ? app.stop() : Promise.allSettled([app.close(), start]),
+    start: async () => app.listen({ host: config.HOST, port: config.PORT }),
+    stop: () => app.stop(),
     close: async () => app.close(),
-  }, logger, primary ? worker : total).catch(error => {
+  }, logger, supervisor ? worker : total).catch(error => {
     throw explain(error, `${config.HOST}:${config.PORT}`)
   })
 }

@@ -24,7 +24,7 @@ export default fp(async app => {
   const metrics = await createMetrics({
     version: VERSION, poolSize, poolStats: stats, hashing: hashingStats, cache, replicas, log: standardOutput,
   })
-  app.primary?.handle('metrics', metrics.values)
+  app.supervisor?.handle('metrics', metrics.values)
 
   app.addHook('onResponse', (request, reply, done) => {
     observe(request, reply, reply.statusCode)
@@ -46,6 +46,6 @@ export default fp(async app => {
     if (!timingSafeEqual(digest(token), expected)) {
       throw new HttpError(401, 'Metrics token required', { headers: { 'www-authenticate': 'Bearer' } })
     }
-    return reply.type(metrics.contentType).send(await (app.primary?.request('metrics') ?? metrics.read()))
+    return reply.type(metrics.contentType).send(await (app.supervisor?.request('metrics') ?? metrics.read()))
   })
 }, { name: 'metrics', dependencies: ['database', 'cache'] })

@@ -17,7 +17,7 @@ export default fp(async app => {
 
   // Apart from the pool, on which others may wait in a long line.
   const assertReady = () => assertMigrated(app.database.probe)
-  app.primary?.handle('ready', async () => {
+  app.supervisor?.handle('ready', async () => {
     if (app.isClosing()) throw new Error('A worker is stopping')
     await assertReady()
   })
@@ -33,7 +33,7 @@ export default fp(async app => {
   }, async request => {
     if (app.isClosing()) throw new HttpError(503, 'Stopping')
     try {
-      await (app.primary ? app.primary.request('ready', undefined, app.config.DATABASE_TIMEOUT) : assertReady())
+      await (app.supervisor ? app.supervisor.request('ready', undefined, app.config.DATABASE_TIMEOUT) : assertReady())
     } catch (error) {
       request.log.warn({ err: error }, 'Not ready')
       throw new HttpError(503, 'Not ready')

@@ -6,7 +6,6 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import fastifyStatic from '@fastify/static'
-import closeWithGrace from 'close-with-grace'
 import Fastify from 'fastify'
 
 import { buildApp } from '#lib/app.js'
@@ -16,6 +15,7 @@ import { loadConfig, readDotenv } from '#lib/config.js'
 import { createLogger } from '#lib/http/logger.js'
 import { runMain, StartupError } from '#lib/errors.js'
 import { hashPassword } from '#lib/auth/passwords.js'
+import { run, shutdownTimeouts } from '#lib/shutdown.js'
 
 const APP = join(import.meta.dirname, 'app')
 const CLIENT = join(import.meta.dirname, '../../client')
@@ -38,22 +38,18 @@ await runMain(async () => {
   if (config.NODE_ENV === 'production') {
     throw new StartupError('The example is not for production: everybody knows the password of the demo accounts')
   }
-  const service = buildApp(config, createLogger(config.LOG_LEVEL))
+  const logger = createLogger(config.LOG_LEVEL)
+  const service = buildApp(config, logger)
   const frontend = await buildFrontend(config)
-  const close = async () => { await Promise.all([service.close(), frontend.close()]) }
-
-  const grace = closeWithGrace({ logger: console }, close)
-  try {
+  const close = () => Promise.all([service.close(), frontend.close()])
+  async function start () {
     await service.ready()
     if (await isEmpty(service)) await seed(service)
     await listen(service, config.HOST, config.PORT, 'PORT')
     await listen(frontend, config.HOST, APP_PORT, 'APP_PORT')
     await welcome(service, origin)
-  } catch (error) {
-    grace.uninstall()
-    await close()
-    throw error
   }
+  await run({ start, stop: close, close }, logger, shutdownTimeouts(config).total)
 })
 
 /** Serves the files of the app, the typed client, and the configuration of the app. */

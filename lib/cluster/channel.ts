@@ -1,6 +1,6 @@
 import { withTimeout } from '../timeout.ts'
 
-/** The process at the other end: a worker, or for a worker its primary, which is `process`. */
+/** The process at the other end: a worker, or for a worker its supervisor, which is `process`. */
 interface Peer {
   send? (message: Message, handle?: undefined, options?: undefined, callback?: (error: Error | null) => void): boolean
   on (event: 'message', listener: (message: Message) => void): unknown

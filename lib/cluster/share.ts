@@ -7,7 +7,7 @@ export interface Share {
   count: number
 }
 
-/** What one process has that is all there is. */
+/** The share of a single process: everything. */
 export const ALL: Share = { index: 0, count: 1 }
 
 /** The part of a total that a worker has: all of them together have the total, but none has less than 1. */

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 
 import { variables } from '#lib/config.js'
-import { shutdownTimeouts } from '#lib/shutdown-timeouts.js'
+import { shutdownTimeouts } from '#lib/shutdown.js'
 import { testConfig } from '../helper.ts'
 
 const exec = promisify(execFile)

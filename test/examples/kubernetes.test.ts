@@ -5,7 +5,7 @@ import ts from 'typescript'
 import { parseAllDocuments } from 'yaml'
 
 import { variables } from '#lib/config.js'
-import { shutdownTimeouts } from '#lib/shutdown-timeouts.js'
+import { shutdownTimeouts } from '#lib/shutdown.js'
 import { testConfig } from '../helper.ts'
 
 const FOLDER = 'examples/kubernetes'

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { shutdownTimeouts } from '#lib/shutdown-timeouts.js'
+import { shutdownTimeouts } from '#lib/shutdown.js'
 import { type Fault, lazy, type Setting, startCluster } from './database.ts'
 import { createFixture, type Fixture } from './fixture.ts'
 import { openClient, type Outcome } from './http.ts'

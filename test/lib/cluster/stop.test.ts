@@ -80,7 +80,7 @@ t.test('A worker that is killed while it stops fails the stop', async t => {
   t.ok(linesOf(service).some(({ err }) => /^Worker \d+ ended by SIGKILL$/.test(err?.message ?? '')))
 })
 
-t.test('No worker outlives the first process', async t => {
+t.test('No worker outlives the supervisor', async t => {
   const service = await startWorkers(t)
   const workers = await service.workers()
   service.child.kill('SIGKILL')

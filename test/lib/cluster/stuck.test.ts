@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import t from 'tap'
 
-import { shutdownTimeouts } from '#lib/shutdown-timeouts.js'
+import { shutdownTimeouts } from '#lib/shutdown.js'
 import { createDatabase } from '../../helper.ts'
 import { childrenOf, remaining, startService } from '../../process.ts'
 

@@ -7,17 +7,9 @@ import { startEmbeddedPostgres } from '../database/embedded-postgres.ts'
 import { prepareDatabase } from '../database/prepare.ts'
 import { StartupError } from '../errors.ts'
 import type { Logger } from '../http/logger.ts'
-import type { Service } from '../lifecycle.ts'
 import { createTotals, type Values } from '../metrics.ts'
-import { jwtSecretOf } from '../secret-file.ts'
+import type { Service } from '../shutdown.ts'
 import { Channel } from './channel.ts'
-import { type Share, shareConfig } from './share.ts'
-
-/** What a worker starts with: its configuration, and which one it is. */
-export interface WorkerStart {
-  config: Config
-  share: Share
-}
 
 /** A worker that was started. */
 interface Running {
@@ -35,36 +27,41 @@ interface Running {
 /** How long a worker has to serve, in milliseconds, for the next one to start without a pause. */
 const PROVEN = 60_000
 
-/** The first pause before a worker is replaced that ended sooner, and the longest, in milliseconds. */
-const PAUSES = { first: 500, longest: 30_000 }
+/** The first backoff, and the longest, in milliseconds. */
+const BACKOFF = { first: 500, longest: 30_000 }
 
 /** Seconds that a worker may take to say what it has counted. */
 const METRICS_TIMEOUT = 2
 
-/** The pause before a worker is replaced that has served for so long, after the pause before; in milliseconds. */
-export function nextPause (pause: number, served: number) {
+/** Backoff before a worker is restarted, in milliseconds: none after a minute of service, else doubled. */
+export function nextBackoff (backoff: number, served: number) {
   if (served >= PROVEN) return 0
-  return pause === 0 ? PAUSES.first : Math.min(pause * 2, PAUSES.longest)
+  return backoff === 0 ? BACKOFF.first : Math.min(backoff * 2, BACKOFF.longest)
 }
 
 /**
- * The first process of several. It opens and migrates the database, starts the workers, which serve on one port, and
- * replaces those that end. It serves nothing itself: Node hands each connection to the next worker.
+ * The supervisor of several workers. It opens and migrates the database, starts the workers, which serve on one port,
+ * and restarts those that end. It serves nothing itself.
  */
-export class Primary implements Service {
+export class Supervisor implements Service {
   readonly #config: Config
   readonly #log: Logger
   readonly #totals: ReturnType<typeof createTotals> | undefined
-  /** By the index of their share. */
+  /** By their index. */
   readonly #running: Running[] = []
   readonly #stopping = new AbortController()
   #started: Promise<void> | undefined
   #releaseDatabase = async () => {}
+  /** The variable that leads workers to the embedded database. */
+  #embedded: { DATABASE_URL?: string } = {}
 
   constructor (config: Config, log: Logger) {
     this.#config = config
     this.#log = log
     this.#totals = config.METRICS_TOKEN ? createTotals() : undefined
+    // Workers accept connections themselves. The other policy passes each one to a worker: if that is killed before it
+    // takes the connection, the supervisor keeps it open, and the client waits for ever.
+    cluster.schedulingPolicy = cluster.SCHED_NONE
   }
 
   /** Rejects with a StartupError when the database cannot be opened, or a worker cannot start. */
@@ -97,37 +94,37 @@ export class Primary implements Service {
   }
 
   async #start () {
-    const config = await this.#prepare()
-    if (this.#stopping.signal.aborted) return
-    const { WORKERS: count } = config
-    const shares = Array.from({ length: count }, (_share, index): Share => ({ index, count }))
-    await Promise.all(shares.map(share => this.#fork(config, share).started))
-    this.#log.info(`All ${count} workers are ready`)
-    for (const share of shares) this.#keep(config, share)
+    await this.#prepare()
+    const { WORKERS } = this.#config
+    const [first, ...others] = Array.from({ length: WORKERS }, (_worker, index) => index)
+    // What keeps the first one from starting is printed by that one only.
+    for (const group of [[first!], others]) {
+      if (this.#stopping.signal.aborted) return
+      await Promise.all(group.map(index => this.#fork(index).started))
+    }
+    this.#log.info(`All ${WORKERS} workers are ready`)
+    for (const index of this.#running.keys()) this.#keep(index)
   }
 
-  /** Opens and migrates the database. Returns the configuration of workers, which do neither. */
-  async #prepare (): Promise<Config> {
-    const config = { ...this.#config }
-    if (!config.DATABASE_URL) {
-      const server = await startEmbeddedPostgres(config.DATA_DIR, this.#log)
+  /** Opens and migrates the database. */
+  async #prepare () {
+    if (!this.#config.DATABASE_URL) {
+      const server = await startEmbeddedPostgres(this.#config.DATA_DIR, this.#log)
       this.#releaseDatabase = server.release
-      config.DATABASE_URL = server.url
+      this.#embedded = { DATABASE_URL: server.url }
     }
-    const database = await openDatabase(config, this.#log)
+    const database = await openDatabase({ ...this.#config, ...this.#embedded }, this.#log)
     try {
       await prepareDatabase(database, this.#config, this.#log)
     } finally {
       await database.close()
     }
-    config.JWT_SECRET = await jwtSecretOf(config)
-    return { ...config, MIGRATE_ON_START: false, ADMIN_EMAIL: undefined, ADMIN_PASSWORD: undefined }
   }
 
-  /** Starts the worker with this share. */
-  #fork (config: Config, share: Share) {
-    const worker = cluster.fork()
-    let failure: string | undefined
+  /** Starts the worker with this index. It loads its configuration itself, and prints why it cannot start. */
+  #fork (index: number) {
+    const { WORKERS } = this.#config
+    const worker = cluster.fork({ ...this.#embedded, WORKERS, WORKER_INDEX: index })
     let servesSince: number | undefined
     const listens = new Promise<void>(resolve => worker.once('listening', () => {
       servesSince = performance.now()
@@ -149,37 +146,35 @@ export class Primary implements Service {
     const running: Running = {
       worker,
       channel: new Channel(worker, {
-        start: (): WorkerStart => ({ config: shareConfig(config, share), share }),
-        failed: (reason: string) => { failure = reason },
         ready: () => this.#assertReady(),
         metrics: () => this.#readMetrics(),
       }),
       isServing: false,
       started: Promise.race([listens, ended.then(({ by }) => {
-        throw new StartupError(failure ?? `A worker ended by ${by} before it served`)
+        throw new StartupError(`Worker ${index + 1} of ${WORKERS} ended by ${by} before it served`)
       })]),
       ended,
       metrics: [],
     }
     // Once it serves, its end is no failed start.
     running.started.catch(() => {})
-    this.#running[share.index] = running
+    this.#running[index] = running
     return running
   }
 
-  /** Replaces the worker with this share when it ends, and the next one, until the service stops. */
-  async #keep (config: Config, share: Share) {
+  /** Restarts the worker with this index whenever it ends, until the service stops. */
+  async #keep (index: number) {
     const { signal } = this.#stopping
-    for (let pause = 0; ;) {
-      const { worker: { process: { pid } }, started, ended } = this.#running[share.index]!
+    for (let backoff = 0; ;) {
+      const { worker: { process: { pid } }, started, ended } = this.#running[index]!
       const { by, served } = await ended
       if (signal.aborted) return
-      pause = nextPause(pause, served)
+      backoff = nextBackoff(backoff, served)
       const err = served > 0 ? undefined : await started.catch(error => error)
-      this.#log.error({ worker: pid, err }, `Worker ended by ${by}, the next one starts in ${pause / 1000} s`)
-      await sleep(pause, undefined, { signal }).catch(() => {})
+      this.#log.error({ worker: pid, err }, `Worker ended by ${by}, the next one starts in ${backoff / 1000} s`)
+      await sleep(backoff, undefined, { signal }).catch(() => {})
       if (signal.aborted) return
-      this.#fork(config, share)
+      this.#fork(index)
     }
   }
 

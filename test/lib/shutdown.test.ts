@@ -1,10 +1,13 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
-import { shutdownTimeouts } from '#lib/shutdown-timeouts.js'
+import { shutdownTimeouts } from '#lib/shutdown.js'
 import { createDatabase, testConfig } from '../helper.ts'
+import { start } from '../process.ts'
 
 const DEFAULTS = shutdownTimeouts(testConfig({}))
 
@@ -36,4 +39,27 @@ t.test('By default, orchestrators wait longer, and the documents say so', async 
   t.match(dockerfile, `up to ${DEFAULTS.total} seconds`)
   t.match(dockerfile, `--stop-timeout ${seconds}`)
   t.match(operations, `${DEFAULTS.total} seconds`)
+})
+
+/** A service that says what is done with it, and does not stop. */
+const SERVICE = `
+  import { createLogger } from '#lib/http/logger.js'
+  import { run } from '#lib/shutdown.js'
+  setInterval(() => {}, 1000)
+  const never = () => new Promise(() => {})
+  const service = { start: async () => {}, stop: never, close: never, kill () { console.log('killed') } }
+  await run(service, createLogger('info'), 0.2)
+  console.log('started')
+`
+
+t.test('A service that does not stop in time is killed', async t => {
+  const file = join(t.testdir(), 'service.mjs')
+  await writeFile(file, SERVICE)
+  const { child, output, ended } = start(t, file, {}, { covered: true })
+  while (!output.stdout.includes('started')) await sleep(10)
+  child.kill('SIGTERM')
+  const { code, stdout } = await ended
+  t.equal(code, 1)
+  t.match(stdout, 'killed by timeout (200ms)')
+  t.match(stdout, /^killed$/m)
 })

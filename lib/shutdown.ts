@@ -1,0 +1,109 @@
+import type { Config } from './config.ts'
+import { PROVIDER_TIME } from './auth/identity-provider.ts'
+import { HASHING_TIME } from './auth/passwords.ts'
+import { RELEASE_TIME } from './database/embedded-postgres.ts'
+import { LOG_FLUSH_TIME } from './http/log-output.ts'
+import { flushLog, type Logger } from './http/logger.ts'
+
+type Timeouts = Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT' | 'OTEL_EXPORTER_OTLP_ENDPOINT'>
+
+/** Seconds that a client has to take its response. */
+const MARGIN = 5
+
+/** Seconds in which the last spans are sent, with tracing on. */
+const FLUSH = 2
+
+/** The timeouts of a shutdown, in seconds. compose.yaml, Dockerfile and docs/operations.md have the default total. */
+export function shutdownTimeouts (config: Timeouts) {
+  const { STOP_DELAY, DATABASE_TIMEOUT, OTEL_EXPORTER_OTLP_ENDPOINT } = config
+  /** The longest operation: a sign-in with a provider. */
+  const operation = DATABASE_TIMEOUT + Math.max(HASHING_TIME, PROVIDER_TIME)
+  /** From the end of STOP_DELAY until connections that are still open are closed. */
+  const connections = operation + MARGIN
+  const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? FLUSH : 0
+  /** Until a worker gives up. After the connections it sends its spans, closes its pools, and writes its log. */
+  const worker = STOP_DELAY + connections + flush + DATABASE_TIMEOUT + LOG_FLUSH_TIME
+  /** Until the process gives up that releases the embedded database: the only one, or the supervisor of the workers. */
+  const total = worker + RELEASE_TIME + LOG_FLUSH_TIME
+  return { operation, connections, flush, worker, total }
+}
+
+/** Milliseconds within which a second SIGINT is the same Ctrl-C: npm and the service get it, and npm passes it on. */
+const SAME_CTRL_C = 500
+
+/** A service that a process runs until it is told to stop. */
+export interface Service {
+  /** Resolves when it serves. */
+  start (): Promise<unknown>
+  /** Finishes what runs, and closes everything. */
+  stop (): Promise<unknown>
+  /** Closes everything, while it starts or after an error. */
+  close (): Promise<unknown>
+  /** Ends what has not stopped in time. */
+  kill? (): void
+}
+
+/**
+ * Starts a service, and stops it on SIGTERM, SIGHUP, SIGINT or an uncaught error: the process then ends, with exit code
+ * 1 after an error, or when the stop takes longer than so many seconds. Rejects when the start fails.
+ */
+export async function run (service: Service, logger: Logger, seconds: number) {
+  let start: Promise<unknown>
+  let isServing = false
+  /** When the stop began, in milliseconds of `performance.now()`. */
+  let stopsSince: number | undefined
+
+  for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) process.on(signal, onSignal)
+  for (const event of ['uncaughtException', 'unhandledRejection']) process.on(event, onError)
+  try {
+    start = service.start()
+    await start
+    isServing = true
+  } catch (error) {
+    // Told to stop it refuses to listen; and Ctrl-C ends what makes the database, too.
+    if (stopsSince !== undefined) return
+    stopsSince = performance.now()
+    await service.close()
+    throw error
+  }
+
+  function onSignal (signal: NodeJS.Signals) {
+    if (stopsSince === undefined) {
+      logger.info(`Stopping on ${signal}`)
+      // What the start opens is closed when that is through.
+      end(() => isServing ? service.stop() : Promise.allSettled([service.close(), start]), 0)
+    } else if (signal === 'SIGINT' && performance.now() - stopsSince >= SAME_CTRL_C) {
+      // Only a second Ctrl-C ends the process at once. npm repeats a SIGTERM that all processes get, file watchers send
+      // one after a Ctrl-C, and a terminal that closes sends SIGHUP.
+      logger.warn('Ending at once on SIGINT')
+      exit(1)
+    }
+  }
+
+  function onError (err: unknown) {
+    logger.fatal({ err }, 'Stopping after an error that nobody caught')
+    if (stopsSince === undefined) end(() => service.close(), 1)
+    else exit(1)
+  }
+
+  async function end (close: () => Promise<unknown>, code: number) {
+    stopsSince = performance.now()
+    setTimeout(() => {
+      logger.error(`killed by timeout (${seconds * 1000}ms)`)
+      service.kill?.()
+      exit(1)
+    }, seconds * 1000)
+    try {
+      await close()
+      exit(code)
+    } catch (err) {
+      logger.error({ err }, 'The stop failed')
+      exit(1)
+    }
+  }
+
+  async function exit (code: number) {
+    await flushLog(logger)
+    process.exit(code)
+  }
+}
