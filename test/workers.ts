@@ -1,4 +1,5 @@
 // A service with several workers, and what tests ask of it.
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -10,7 +11,7 @@ import type { Teardown } from './scope.ts'
 
 export const METRICS_TOKEN = 'a-token-of-the-tests'
 
-/** Milliseconds until a request fails: a connection that is handed to a worker when that is killed stays silent. */
+/** Milliseconds until a request fails. */
 const TIMEOUT = 3000
 
 interface Options {
@@ -21,7 +22,7 @@ interface Options {
   agent?: Agent
 }
 
-/** Sends a request. Node hands each new connection to the next worker. */
+/** Sends a request. Whichever worker is idle accepts a new connection. */
 export async function send ({ url }: Service, path: string, { method = 'GET', body, headers, agent }: Options = {}) {
   const sent = request(url + path, {
     method,
@@ -41,6 +42,7 @@ interface Line {
   pid: number
   worker?: number
   reqId?: string
+  path?: string
   err?: Error
 }
 
@@ -48,6 +50,22 @@ interface Line {
 export function linesOf ({ output }: Service) {
   const lines = output.stdout.split('\n').slice(0, -1).filter(line => !line.startsWith('> ') && line)
   return lines.map(line => JSON.parse(line) as Line)
+}
+
+/** An agent for each worker, with a connection to it. Each has sent a request or more for `/clubs`. */
+export async function agentOfEach (t: Teardown, service: Service, count = 2) {
+  const agents = new Map<number, Agent>()
+  while (agents.size < count) {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    t.teardown(() => agent.destroy())
+    const reqId = randomUUID()
+    await send(service, '/clubs', { agent, headers: { 'x-request-id': reqId } })
+    const lineOf = () => linesOf(service).find(line => line.reqId === reqId)
+    await until(lineOf)
+    const { pid } = lineOf()!
+    if (!agents.has(pid)) agents.set(pid, agent)
+  }
+  return [...agents.values()]
 }
 
 /** Waits until it is so. */

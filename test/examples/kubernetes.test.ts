@@ -66,7 +66,7 @@ function quantity (text: string) {
 
 t.test('The manifests are what the API of Kubernetes takes', async t => {
   t.strictSame(manifests.map(({ kind }) => kind).sort(), [
-    'Deployment', 'HorizontalPodAutoscaler', 'Job', 'PodDisruptionBudget', 'Service',
+    'Deployment', 'HorizontalPodAutoscaler', 'Job', 'NetworkPolicy', 'PodDisruptionBudget', 'Service',
   ])
   const budget = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name: 'wrong' }, spec: {} }
   const wrong = [
@@ -84,11 +84,31 @@ t.test('They set variables that exist, to valid values, and secrets by files tha
   for (const { containers: [{ env, volumeMounts }], volumes } of pods) {
     for (const { name, value } of env as { name: string, value: string }[]) {
       t.hasProp(variables.properties, name.replace(/_FILE$/, ''))
+      if (name === 'TRUST_PROXY') continue
       if (name.endsWith('_FILE')) t.ok(value.startsWith(`${volumeMounts[0].mountPath}/`), name)
       else t.doesNotThrow(() => testConfig({ [name]: value }), name)
     }
     t.equal(volumes[0].name, volumeMounts[0].name)
   }
+})
+
+t.test('A start fails until TRUST_PROXY is edited', async t => {
+  const [{ containers: [{ env }] }] = pods
+  const { value } = (env as { name: string, value: string }[]).find(({ name }) => name === 'TRUST_PROXY')!
+  t.throws(() => testConfig({ TRUST_PROXY: value }), { message: /^TRUST_PROXY must be false, a number of proxies / })
+})
+
+t.test('The network lets in proxies and scrapes, and lets out what the service connects to', async t => {
+  const { podSelector, policyTypes, ingress, egress } = specOf('NetworkPolicy')
+  t.strictSame(policyTypes, ['Ingress', 'Egress'])
+  const labels = [deployment, specOf('Job')].map(({ template }) => template.metadata.labels)
+  for (const of of labels) t.match(of, podSelector.matchLabels)
+  t.equal(ingress.length, 1)
+  const [{ from, ports }] = ingress
+  t.strictSame(ports, [{ protocol: 'TCP', port: pods[0].containers[0].ports[0].name }])
+  for (const { namespaceSelector } of from) t.hasProp(namespaceSelector.matchLabels, 'kubernetes.io/metadata.name')
+  t.strictSame(egress.flatMap(({ ports }: any) => ports).map(({ protocol, port }: any) => `${protocol} ${port}`),
+    ['UDP 53', 'TCP 53', 'TCP 5432', 'TCP 443'])
 })
 
 t.test('Pods have the time that a stop may take, and probes the time that the database has', async t => {

@@ -5,14 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 
 import { dataDir, postgresOf, remaining, type Service, signalGroup, start } from '../../process.ts'
-import { linesOf, send, startWorkers, until } from '../../workers.ts'
+import { agentOfEach, linesOf, send, startWorkers, until } from '../../workers.ts'
 
 t.test('A stop under load loses no response and no line of the log', async t => {
   const service = await startWorkers(t, { STOP_DELAY: '1' })
+  const completed = () => linesOf(service).filter(({ msg }) => msg === 'request completed')
+  const agents = await agentOfEach(t, service)
+  const before = completed().length
+  while (agents.length < 16) agents.push(new Agent({ keepAlive: true, maxSockets: 1 }))
   let received = 0
   const lost: unknown[] = []
-  const clients = Array.from({ length: 16 }, async () => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const clients = agents.map(async agent => {
     for (let isStopping = false; !isStopping;) {
       try {
         const { status, headers } = await send(service, '/clubs', { agent })
@@ -32,7 +35,7 @@ t.test('A stop under load loses no response and no line of the log', async t => 
   t.strictSame(lost, [])
   const { code, stderr } = await service.ended
   t.strictSame({ code, stderr }, { code: 0, stderr: '' })
-  const lines = linesOf(service).filter(({ msg }) => msg === 'request completed')
+  const lines = completed().slice(before)
   t.equal(lines.length, received)
   t.equal(new Set(lines.map(({ pid }) => pid)).size, 2)
 })
