@@ -6,17 +6,17 @@ import { isSecureUrl } from '../formats.ts'
 import { withTimeout } from '../timeout.ts'
 import type { Endpoints, OAuth2Client } from './oauth2-client.ts'
 
-/** Timeout of one request to the provider, in milliseconds. */
-const TIMEOUT = 5_000
+/** Timeout of one request to the provider. */
+const TIMEOUT_MS = 5_000
 
 /** How long the provider may take for one sign-in, in seconds: it is asked for three things at most. */
-export const PROVIDER_TIME = 3 * TIMEOUT / 1000
+export const PROVIDER_TIME = 3 * TIMEOUT_MS / 1000
 
-/** How long its discovery document is used before it is fetched again, in milliseconds. */
-const DISCOVERY_LIFETIME = 24 * 60 * 60 * 1000
+/** How long its discovery document is used before it is fetched again. */
+const DISCOVERY_LIFETIME_MS = 24 * 60 * 60 * 1000
 
-/** How far its clock may be off, in seconds. */
-const SKEW = 60
+/** How far its clock may be off. */
+const SKEW_SECONDS = 60
 
 const SCOPES = ['openid', 'email', 'profile']
 
@@ -122,7 +122,7 @@ export class IdentityProvider {
         algorithms: ['RS256', 'ES256'],
         issuer: metadata === GOOGLE ? [GOOGLE.issuer, 'accounts.google.com'] : metadata.issuer,
         audience: this.#config.IDP_CLIENT_ID,
-        clockTolerance: SKEW,
+        clockTolerance: SKEW_SECONDS,
         requiredClaims: ['sub', 'exp'],
       })
       return toIdentity(payload, this.#config)
@@ -136,7 +136,7 @@ export class IdentityProvider {
     const provider = await this.#discover()
     // Loaded with the first sign-in: it takes as long as a third of everything else that a start loads.
     provider.client ??= import('./oauth2-client.ts')
-      .then(({ createOAuth2Client }) => createOAuth2Client(provider.metadata, this.#config, TIMEOUT))
+      .then(({ createOAuth2Client }) => createOAuth2Client(provider.metadata, this.#config, TIMEOUT_MS))
     return provider.client
   }
 
@@ -158,8 +158,8 @@ async function discover (issuer: string): Promise<Provider> {
   }
   return {
     metadata,
-    keys: createRemoteJWKSet(new URL(metadata.jwks_uri), { timeoutDuration: TIMEOUT }),
-    expires: Date.now() + DISCOVERY_LIFETIME,
+    keys: createRemoteJWKSet(new URL(metadata.jwks_uri), { timeoutDuration: TIMEOUT_MS }),
+    expires: Date.now() + DISCOVERY_LIFETIME_MS,
   }
 }
 
@@ -176,7 +176,7 @@ async function fetchJson<T> (url: string, headers: Record<string, string> = {}) 
     if (!response.ok) throw new Error(`${url} responded with status ${response.status}`)
     return await response.json() as T
   }
-  return await withTimeout(read(), TIMEOUT / 1000, error => abort.abort(error))
+  return await withTimeout(read(), TIMEOUT_MS / 1000, error => abort.abort(error))
 }
 
 /** Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1); throws without a subject. */

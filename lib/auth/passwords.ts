@@ -30,8 +30,8 @@ const AT_ONCE = Math.min(availableParallelism(), Number(process.env.UV_THREADPOO
 /** How many hashes may wait for their turn: at some 25 ms each on two cores, the last one waits as long as it may. */
 const QUEUE_LENGTH = 300
 
-/** How long a hash may wait for its turn where they take longer than that, in milliseconds. */
-const MAX_WAIT = 4000
+/** How long a hash may wait for its turn where they take longer than that. */
+const MAX_WAIT_MS = 4000
 
 /** How many seconds a hash may take with its wait, on a machine that is not the fastest. */
 export const HASHING_TIME = 5
@@ -52,7 +52,7 @@ export function limitHashing (share: Share) {
     // until the main thread called for the next hash.
     concurrency: atOnce + 1,
     places: shareOf(QUEUE_LENGTH - 1, share),
-    maxWait: MAX_WAIT,
+    maxWait: MAX_WAIT_MS,
     refusal () {
       refused++
       return new HttpError(503, BUSY, { headers: { 'retry-after': 5 } })

@@ -12,20 +12,15 @@ import { PROVIDER_TIME } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/auth/passwords.ts'
 import { type RateLimit, takeUse } from '../../lib/auth/rate-limits.ts'
-import {
-  findCredentials, profileQuery, recordFailedLogin, removePastFailures, resetFailedLogins, signInWithIdentity,
-} from './queries.ts'
+import { findCredentials, forgetFailures, profileQuery, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Accounts: registration, sign-in with a password or an identity provider, and who one is. */
 const auth: FastifyPluginAsyncTypebox = async app => {
   await app.register(cookie)
   const {
-    SIGN_IN_ATTEMPTS: attempts, SIGN_IN_ATTEMPTS_PER_NETWORK: attemptsPerNetwork, SIGN_IN_WINDOW: window,
-    REGISTRATIONS_PER_NETWORK,
+    SIGN_IN_ATTEMPTS, SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds, REGISTRATIONS_PER_NETWORK,
   } = app.config
-  const limits = { attempts, attemptsPerNetwork, window }
-  const registrations: RateLimit = { name: 'registrations', max: REGISTRATIONS_PER_NETWORK, window }
 
   app.post('/register', {
     schema: schemas.register,
@@ -33,8 +28,8 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => auditSignIn(request, 'registration', async attempt => {
     const network = clientNetwork(request.ip)
     await assertNotBusy(network)
-    const wait = await takeUse(app.sql, registrations, network)
-    if (wait) throw new HttpError(429, schemas.TOO_MANY_REGISTRATIONS, { headers: { 'retry-after': wait } })
+    const registrations: RateLimit = { name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK }
+    throwIfReached(schemas.TOO_MANY_REGISTRATIONS, await takeUse(app.sql, [registrations], windowSeconds))
     const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, network)
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id
@@ -50,18 +45,20 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!password) throw new HttpError(400, 'All fields are required')
     const network = clientNetwork(request.ip)
     await assertNotBusy(network)
-    const key = { email, network }
-    const { wait, account: user } = await findCredentials(app.sql, key, limits)
-    attempt.user = user?.userId
-    if (wait) throw tooManyFailures(wait)
-    const verified = await verifyPassword(user?.password, password, network)
-    if (attempts || attemptsPerNetwork) {
-      // Past a limit, which others may have reached meanwhile, nobody learns whether the password was right.
-      const wait = await (verified ? resetFailedLogins : recordFailedLogin)(app.sql, key, limits)
-      if (wait) throw tooManyFailures(wait)
+    const ofAccount: RateLimit = {
+      name: 'failed-sign-ins-for-account', key: `${email} ${network}`, max: SIGN_IN_ATTEMPTS,
     }
+    const ofNetwork: RateLimit = { name: 'failed-sign-ins', key: network, max: SIGN_IN_ATTEMPTS_PER_NETWORK }
+    const limits = [ofAccount, ofNetwork]
+    const { waitSeconds, account: user } = await findCredentials(app.sql, email, limits, windowSeconds)
+    attempt.user = user?.userId
+    throwIfReached(schemas.TOO_MANY_FAILURES, waitSeconds)
+    const verified = await verifyPassword(user?.password, password, network)
+    // Past a limit, which others may have reached meanwhile, the response does not tell whether the password was right.
+    throwIfReached(schemas.TOO_MANY_FAILURES, verified
+      ? await forgetFailures(app.sql, ofAccount, limits, windowSeconds)
+      : await takeUse(app.sql, limits, windowSeconds))
     if (!user || !verified) {
-      await removePastFailures(app.sql, limits)
       attempt.reason = user ? 'Wrong password' : 'Unknown email'
       throw new HttpError(401, 'Invalid credentials')
     }
@@ -161,8 +158,9 @@ async function forbidStoring (_request: FastifyRequest, reply: FastifyReply) {
   reply.headers({ pragma: 'no-cache', expires: '0' })
 }
 
-function tooManyFailures (wait: number) {
-  return new HttpError(429, schemas.TOO_MANY_FAILURES, { headers: { 'retry-after': wait } })
+/** Throws a 429 with this message when a limit is reached for any number of seconds. */
+function throwIfReached (message: string, waitSeconds: number) {
+  if (waitSeconds > 0) throw new HttpError(429, message, { headers: { 'retry-after': waitSeconds } })
 }
 
 export default auth

@@ -3,7 +3,7 @@ import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
-import { countUse, type RateLimit, removePastUses, since, waitFor } from '../../lib/auth/rate-limits.ts'
+import { limitsTable, type RateLimit, reachedLimits } from '../../lib/auth/rate-limits.ts'
 import type { me } from './schemas.ts'
 
 interface Credentials {
@@ -13,99 +13,36 @@ interface Credentials {
   password: string
 }
 
-/** Whose failures are counted together: those for an account, whether it exists or not, from one network. */
-interface LoginKey {
-  email: string
-  network: string
-}
-
-/** How many failures in how many seconds make a login key wait, and a network. 0 is for any number. */
-interface SignInLimits {
-  attempts: number
-  attemptsPerNetwork: number
-  window: number
-}
-
 /**
- * What a sign-in begins with: the account with this email, if there is one, and for how many seconds the login key or
- * its network has to wait, or 0.
+ * A sign-in begins with these: the account with this email, if there is one, and for how many seconds a limit is
+ * reached, or 0.
  */
-export async function findCredentials (sql: Sql, key: LoginKey, limits: SignInLimits) {
-  const [row] = await sql<[{ wait: number, account: Credentials | null }]>`
-    WITH waiting AS (${waitColumn(sql, key, limits)})
-    SELECT (SELECT coalesce(max(wait), 0) FROM waiting) AS wait, (
+export async function findCredentials (sql: Sql, email: string, limits: RateLimit[], windowSeconds: number) {
+  const [row] = await sql<[{ waitSeconds: number, account: Credentials | null }]>`
+    WITH ${limitsTable(sql, limits)}, reached AS (${reachedLimits(sql, windowSeconds)})
+    SELECT (SELECT coalesce(max(wait_seconds), 0) FROM reached) AS "waitSeconds", (
       SELECT json_build_object('userId', id, 'email', email, 'role', role, 'password', password)
-      FROM users WHERE email = ${key.email}
+      FROM users WHERE email = ${email}
     ) AS account
   `
   return row
 }
 
 /**
- * Counts a failed sign-in for its login key and its network. Returns 0, or the seconds to wait where others have
- * reached a limit meanwhile: then nothing is written, or the failure counts for the network only.
+ * Forgets the failures that one of these limits counts, after a success. Returns 0, or the seconds to wait where others
+ * have reached one of them meanwhile: then nothing is forgotten.
  */
-export async function recordFailedLogin (sql: Sql, key: LoginKey, limits: SignInLimits): Promise<number> {
-  const { email, network } = key
-  const { attempts, attemptsPerNetwork, window } = limits
-  const inNetwork = attemptsPerNetwork
-    ? countUse(sql, networkLimit(limits), network)
-    : sql`SELECT WHERE NOT EXISTS (SELECT FROM waiting)`
-  const forKey = attempts
-    ? sql`
-      INSERT INTO sign_in_failures AS known (email, network, times)
-      SELECT ${email}, ${network}, ARRAY[now()] FROM counted_in_network
-      ON CONFLICT (email, network) DO UPDATE SET times = (now() || known.times)[:${attempts}]
-        WHERE (known.times[${attempts}] > ${since(sql, window)}) IS NOT TRUE
-      RETURNING true`
-    : sql`SELECT FROM counted_in_network`
-  const [row] = await sql<{ wait: number }[]>`
-    WITH waiting AS (${waitColumn(sql, key, limits)}), counted_in_network AS (${inNetwork}), counted AS (${forKey})
-    SELECT wait FROM waiting UNION ALL SELECT 0 FROM counted ORDER BY wait DESC LIMIT 1
-  `
-  // Others at the same time were faster and reached the limit: it is there to be found now.
-  return row ? row.wait : recordFailedLogin(sql, key, limits)
-}
-
-/**
- * Forgets the failures of a login key that turned out to know the password; those of its network stay. Returns 0, or
- * the seconds to wait where others have reached a limit meanwhile: then nothing is forgotten.
- */
-export async function resetFailedLogins (sql: Sql, key: LoginKey, limits: SignInLimits): Promise<number> {
-  const { email, network } = key
-  const [row] = await sql<[{ wait: number }]>`
-    WITH waiting AS (${waitColumn(sql, key, limits)}), forgotten AS (
-      DELETE FROM sign_in_failures
-      WHERE email = ${email} AND network = ${network} AND NOT EXISTS (SELECT FROM waiting)
+export async function forgetFailures (
+  sql: Sql, { name, key }: RateLimit, limits: RateLimit[], windowSeconds: number
+): Promise<number> {
+  const [row] = await sql<[{ waitSeconds: number }]>`
+    WITH ${limitsTable(sql, limits)}, reached AS (${reachedLimits(sql, windowSeconds)}), forgotten AS (
+      DELETE FROM rate_limits WHERE name = ${name} AND key = ${key} AND NOT EXISTS (SELECT FROM reached)
     )
-    SELECT coalesce(max(wait), 0) AS wait FROM waiting
+    SELECT coalesce(max(wait_seconds), 0) AS "waitSeconds" FROM reached
   `
-  return row.wait
+  return row.waitSeconds
 }
-
-/** Removes some failures that are past the window, for login keys as for networks. */
-export async function removePastFailures (sql: Sql, { window }: SignInLimits) {
-  await sql`
-    WITH past AS (${removePastUses(sql, window)})
-    DELETE FROM sign_in_failures WHERE (email, network) IN (
-      SELECT email, network FROM sign_in_failures
-      WHERE times[1] <= ${since(sql, window)} ORDER BY times[1] LIMIT 10
-      FOR UPDATE SKIP LOCKED
-    )
-  `
-}
-
-/** Finds the seconds until the login key and its network may try again; no row when that is now. */
-const waitColumn = (sql: Sql, { email, network }: LoginKey, limits: SignInLimits) => sql`
-  SELECT ceil(extract(epoch FROM times[${limits.attempts}] - ${since(sql, limits.window)}))::integer AS wait
-  FROM sign_in_failures
-  WHERE email = ${email} AND network = ${network} AND times[${limits.attempts}] > ${since(sql, limits.window)}
-  UNION ALL
-  ${waitFor(sql, networkLimit(limits), network)}
-`
-
-const networkLimit = ({ attemptsPerNetwork, window }: SignInLimits): RateLimit =>
-  ({ name: 'failed-sign-ins', max: attemptsPerNetwork, window })
 
 /** A user as they see themselves, with their club; no row for an unknown user. */
 export const profileQuery = (sql: Sql, id: string): CachedQuery<Body<typeof me>> => ({

@@ -14,7 +14,6 @@ import * as schemas from './schemas.ts'
 /** Blogs: submitted by everybody, moderated by admins, published for all to read. */
 const blogs: FastifyPluginAsyncTypebox = async app => {
   const { SUBMISSIONS_PER_USER, SIGN_IN_WINDOW } = app.config
-  const submissions: RateLimit = { name: 'submissions', max: SUBMISSIONS_PER_USER, window: SIGN_IN_WINDOW }
 
   app.get('/', {
     schema: schemas.listPublished,
@@ -51,7 +50,8 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { title, content, imageUrl } = request.body
     const authorId = userIdOf(request, 'Unauthorized')
-    const wait = await takeUseOfUser(app.sql, submissions, authorId)
+    const submissions: RateLimit = { name: 'submissions', key: authorId, max: SUBMISSIONS_PER_USER }
+    const wait = await takeUseOfUser(app.sql, submissions, SIGN_IN_WINDOW)
     if (wait) throw new HttpError(429, schemas.TOO_MANY_SUBMISSIONS, { headers: { 'retry-after': wait } })
     const blog = await insertBlog(app.sql, { title, content, imageUrl, authorId })
     reply.code(201)

@@ -3,9 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import argon2 from 'argon2'
 import type { FastifyInstance } from 'fastify'
+import type { TransactionSql } from 'postgres'
 import t, { type Test } from 'tap'
 
 import { hashingStats, hashPassword } from '#lib/auth/passwords.js'
+import type { Sql } from '#lib/database/client.js'
 import { assertResponse } from '../assertions.ts'
 import { build, createDatabase, person } from '../helper.ts'
 
@@ -52,25 +54,35 @@ async function guesses (count: number, email: string, from?: From) {
   return statuses
 }
 
+const NAME = 'failed-sign-ins-for-account'
+
+/** Stores so many failures for an account. */
+const addFailures = (email: string, count: number, on: Sql | TransactionSql = sql) => on`
+  INSERT INTO rate_limits VALUES (${NAME}, ${`${email} ${ADDRESS}`}, array_fill(now(), ARRAY[${count}::integer]))
+`
+
+/** The rows of this email, for all networks. */
+const ofEmail = (email: string) => sql`name = ${NAME} AND starts_with(key, ${`${email} `})`
+
 /** Ages the failures of this email by some seconds. */
 async function pass (seconds: number, email: string) {
   await sql`
-    UPDATE sign_in_failures SET times = ARRAY(
+    UPDATE rate_limits SET times = ARRAY(
       SELECT time - make_interval(secs => ${seconds})
       FROM unnest(times) WITH ORDINALITY AS failures (time, position) ORDER BY position
-    ) WHERE email = ${email}
+    ) WHERE ${ofEmail(email)}
   `
 }
 
 const rows = async (email: string) => [...await sql`
-  SELECT *, xmin::text, cardinality(times) AS failures FROM sign_in_failures WHERE email = ${email}
+  SELECT *, xmin::text, cardinality(times) AS failures FROM rate_limits WHERE ${ofEmail(email)}
 `]
 
 /** Asserts a 429 whose Retry-After ends when the last three failures no longer are within a minute. */
 async function waits (t: Test, email: string, attempt: () => ReturnType<typeof signIn>) {
   const seconds = async () => (await sql<{ seconds: number }[]>`
     SELECT ceil(extract(epoch FROM times[3] + interval '1 minute' - now()))::integer AS seconds
-    FROM sign_in_failures WHERE email = ${email}
+    FROM rate_limits WHERE ${ofEmail(email)}
   `)[0]!.seconds
   const before = await seconds()
   const response = await attempt()
@@ -97,7 +109,7 @@ t.test('After 20 failures in 15 minutes the right password is throttled, too', a
 
 t.test('After 19 failures the right password signs in', async t => {
   const email = await account()
-  await sql`INSERT INTO sign_in_failures VALUES (${email}, ${ADDRESS}, array_fill(now(), ARRAY[19]))`
+  await addFailures(email, 19)
   t.equal((await signIn(email, PASSWORD, { via: byDefault })).statusCode, 200)
 })
 
@@ -176,7 +188,7 @@ t.test('An attempt that waits for concurrent failures is throttled when they rea
     SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
   `).length > 0
   const { response } = await sql.begin(async sql => {
-    await sql`INSERT INTO sign_in_failures VALUES (${email}, ${ADDRESS}, array_fill(now(), ARRAY[3]))`
+    await addFailures(email, 3, sql)
     const response = [guess(email)]
     while (!await blocked()) await sleep(10)
     return { response }
@@ -195,7 +207,7 @@ t.test('A sign-in during which others reach the limit is throttled, whatever the
     const queue = Array.from({ length: 30 }, () => hashPassword(PASSWORD))
     const response = signIn(email, password)
     while (hashingStats().waiting + hashingStats().running < 31) await sleep(1)
-    await sql`INSERT INTO sign_in_failures VALUES (${email}, ${ADDRESS}, array_fill(now(), ARRAY[3]))`
+    await addFailures(email, 3)
     t.not(hashingStats().waiting, 0)
     release(HASH)
     restore()
@@ -244,10 +256,10 @@ t.test('A password that cannot be verified counts neither as a failure nor as a 
 
 t.test('A sign-in that cannot be counted fails, whatever the password', async t => {
   const email = await account()
-  await sql`ALTER TABLE sign_in_failures RENAME TO elsewhere`
+  await sql`ALTER TABLE rate_limits RENAME TO elsewhere`
   assertResponse(t, await signIn(email, PASSWORD), 500, { message: 'Login failed' })
   assertResponse(t, await guess(email), 500, { message: 'Login failed' })
-  await sql`ALTER TABLE elsewhere RENAME TO sign_in_failures`
+  await sql`ALTER TABLE elsewhere RENAME TO rate_limits`
 })
 
 t.test('SIGN_IN_ATTEMPTS=0 turns it off', async t => {
@@ -293,22 +305,23 @@ t.test('TRUST_PROXY ignores the header of clients that bypass the proxy', async 
 })
 
 t.test('Each failure deletes ten expired rows, without waiting for locks', async t => {
-  await sql`TRUNCATE sign_in_failures`
+  await sql`TRUNCATE rate_limits`
   await sql`
-    INSERT INTO sign_in_failures
-    SELECT 'past' || n, ${ADDRESS}, ARRAY[now() - (60 + n) * interval '1 second', now() - interval '1 day']
+    INSERT INTO rate_limits
+    SELECT ${NAME}, 'past' || n || ${` ${ADDRESS}`},
+      ARRAY[now() - (60 + n) * interval '1 second', now() - interval '1 day']
     FROM generate_series(1, 25) AS n
   `
   await sql`
-    INSERT INTO sign_in_failures
-    VALUES ('present', ${ADDRESS}, ARRAY[now() - interval '30 seconds', now() - interval '1 day'])
+    INSERT INTO rate_limits
+    VALUES (${NAME}, ${`present ${ADDRESS}`}, ARRAY[now() - interval '30 seconds', now() - interval '1 day'])
   `
-  const left = async () => (await sql`SELECT FROM sign_in_failures WHERE email LIKE 'past%'`).length
+  const left = async () => (await sql`SELECT FROM rate_limits WHERE key LIKE 'past%'`).length
   const email = await account()
   await guesses(1, email)
   t.equal(await left(), 15)
   await sql.begin(async sql => {
-    await sql`SELECT FROM sign_in_failures WHERE email = 'past1' FOR UPDATE`
+    await sql`SELECT FROM rate_limits WHERE ${ofEmail('past1')} FOR UPDATE`
     await guesses(2, email)
     t.equal(await left(), 1, 'except the locked one')
   })

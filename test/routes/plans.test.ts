@@ -5,7 +5,7 @@ import * as accounts from '#lib/auth/accounts.js'
 import { PLANNING, type Sql } from '#lib/database/client.js'
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
-import { takeUse } from '#lib/auth/rate-limits.js'
+import { type RateLimit, takeUse } from '#lib/auth/rate-limits.js'
 import * as auth from '#routes/auth/queries.js'
 import * as blogs from '#routes/blogs/queries.js'
 import * as clubs from '#routes/clubs/queries.js'
@@ -56,7 +56,8 @@ await sql.unsafe(`
       JOIN (SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM events) AS e USING (n);
   INSERT INTO event_registration_counts SELECT event_id, 0, 1 FROM event_registrations;
   INSERT INTO mentor_like_counts SELECT mentor_id, 0, 1 FROM mentor_likes;
-  INSERT INTO sign_in_failures SELECT email, '192.0.2.1', ARRAY[now() - random() * interval '1 hour'] FROM users;
+  INSERT INTO rate_limits SELECT 'failed-sign-ins-for-account', email || ' 192.0.2.1',
+    ARRAY[now() - random() * interval '1 hour'] FROM users;
   INSERT INTO rate_limits SELECT 'submissions', id, ARRAY[now() - random() * interval '1 hour'] FROM users;
   INSERT INTO calendar_tokens SELECT id, id::text FROM users;
   SET session_replication_role = origin;
@@ -75,8 +76,8 @@ const [row] = await sql`
 const id = row as Record<'user' | 'club' | 'blog' | 'mentor' | 'testimonial' | 'event', string>
 const head = { id: id.user, role: 'CLUB_HEAD' } as const
 const email = 'user1@example.org'
-const loginKey = { email, network: '192.0.2.1' }
-const limits = { attempts: 20, attemptsPerNetwork: 300, window: 900 }
+const ofAccount = { name: 'failed-sign-ins-for-account', key: `${email} 192.0.2.1`, max: 20 } as const
+const limits: RateLimit[] = [ofAccount, { name: 'failed-sign-ins', key: '192.0.2.1', max: 300 }]
 const name = { firstName: 'Grace', lastName: 'Hopper' }
 const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
 
@@ -86,11 +87,9 @@ const read = (query: CachedQuery<any>) => cache.get('', () => query)
 
 /** All operations that read or write single rows, or one page. */
 const operations: Record<string, () => Promise<unknown>> = {
-  findCredentials: () => auth.findCredentials(sql, loginKey, limits),
-  recordFailedLogin: () => auth.recordFailedLogin(sql, loginKey, limits),
-  resetFailedLogins: () => auth.resetFailedLogins(sql, loginKey, limits),
-  removePastFailures: () => auth.removePastFailures(sql, limits),
-  takeUse: () => takeUse(sql, { name: 'submissions', max: 10, window: 900 }, id.user),
+  findCredentials: () => auth.findCredentials(sql, email, limits, 900),
+  forgetFailures: () => auth.forgetFailures(sql, ofAccount, limits, 900),
+  takeUse: () => takeUse(sql, limits, 900),
   readProfile: () => read(auth.profileQuery(sql, id.user)),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
