@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { hkdfSync, randomBytes, randomUUID } from 'node:crypto'
 import { constants, existsSync } from 'node:fs'
 import { link, lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -40,6 +40,11 @@ export async function readOrCreateJwtSecret (path: string): Promise<string> {
 /** The secret that signs tokens: JWT_SECRET, or the one kept in DATA_DIR, see `readOrCreateJwtSecret`. */
 export async function jwtSecretOf ({ JWT_SECRET, DATA_DIR }: { JWT_SECRET?: string, DATA_DIR: string }) {
   return JWT_SECRET ?? readOrCreateJwtSecret(join(DATA_DIR, 'jwt-secret'))
+}
+
+/** A key of 256 bits for another purpose than the tokens, by the secret that signs them (HKDF, RFC 5869). */
+export function deriveKey (jwtSecret: string, purpose: string) {
+  return Buffer.from(hkdfSync('sha256', jwtSecret, '', purpose, 32))
 }
 
 async function create (path: string) {

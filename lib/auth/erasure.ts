@@ -67,7 +67,7 @@ export function eraseUser (
     }
     await sql`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${id}`
     await sql`DELETE FROM rate_limits WHERE key = ${id}::text OR starts_with(key, ${`${email} `})`
-    // Instances of the version before write here, see the comment of the table.
+    // Instances of the version before write here, until the next release drops the table.
     await sql`DELETE FROM sign_in_failures WHERE email = ${email}`
     // With likes and the address of a calendar.
     await sql`DELETE FROM users WHERE id = ${id}`

@@ -2,9 +2,9 @@ import type { Sql } from '../database/client.ts'
 import { eventSummary } from '../database/columns.ts'
 
 /**
- * Finds everything that the platform holds of a user but the hash of their password: one row, with a column for each
- * kind; none when there is no such user. The time of a failed sign-in is left out: it is forgotten soon, and may be of
- * somebody else.
+ * Finds everything that the platform holds of a user but hashes, of a password or a network: one row, with a column
+ * for each kind; none when there is no such user. The time of a failed sign-in is left out: it is forgotten soon, and
+ * may be of somebody else.
  */
 export const personalData = (sql: Sql, userId: string) => sql`
   SELECT
@@ -45,7 +45,13 @@ export const personalData = (sql: Sql, userId: string) => sql`
     (
       SELECT row_to_json(calendar)
       FROM (SELECT iso8601(created_at) AS "createdAt" FROM calendar_tokens WHERE user_id = users.id) AS calendar
-    ) AS calendar
+    ) AS calendar,
+    (
+      SELECT coalesce(json_agg(network), '[]')
+      FROM (
+        SELECT used_on AS "lastSignIn" FROM known_networks WHERE user_id = users.id ORDER BY used_on DESC, hash
+      ) AS network
+    ) AS networks
   FROM users LEFT JOIN clubs ON clubs.id = club_id
   WHERE users.id = ${userId}
 `

@@ -10,8 +10,10 @@ import { clientNetwork } from '../../lib/http/client-network.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { PROVIDER_TIME } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
+import { hashNetwork, rememberNetwork } from '../../lib/auth/known-networks.ts'
 import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/auth/passwords.ts'
 import { type RateLimit, takeUse } from '../../lib/auth/rate-limits.ts'
+import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { findCredentials, forgetFailures, profileQuery, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -21,6 +23,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   const {
     SIGN_IN_ATTEMPTS, SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds, REGISTRATIONS_PER_NETWORK,
   } = app.config
+  const networkKey = deriveKey(await jwtSecretOf(app.config), 'known networks')
 
   app.post('/register', {
     schema: schemas.register,
@@ -33,6 +36,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, network)
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id
+    await rememberNetwork(app.sql, user.id, hashNetwork(networkKey, user.email, network))
     reply.code(201)
     return { user, token: app.issueToken(user) }
   }))
@@ -49,11 +53,13 @@ const auth: FastifyPluginAsyncTypebox = async app => {
       name: 'failed-sign-ins-for-account', key: `${email} ${network}`, max: SIGN_IN_ATTEMPTS,
     }
     const ofNetwork: RateLimit = { name: 'failed-sign-ins', key: network, max: SIGN_IN_ATTEMPTS_PER_NETWORK }
-    const limits = [ofAccount, ofNetwork]
-    const { waitSeconds, account: user } = await findCredentials(app.sql, email, limits, windowSeconds)
+    const networkHash = hashNetwork(networkKey, email, network)
+    const { waitSeconds, account: user } =
+      await findCredentials(app.sql, { email, networkHash }, [ofAccount, ofNetwork], windowSeconds)
     attempt.user = user?.userId
     throwIfReached(schemas.TOO_MANY_FAILURES, waitSeconds)
     const verified = await verifyPassword(user?.password, password, network)
+    const limits = user?.known ? [ofAccount] : [ofAccount, ofNetwork]
     // Past a limit, which others may have reached meanwhile, the response does not tell whether the password was right.
     throwIfReached(schemas.TOO_MANY_FAILURES, verified
       ? await forgetFailures(app.sql, ofAccount, limits, windowSeconds)
@@ -62,6 +68,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
       attempt.reason = user ? 'Wrong password' : 'Unknown email'
       throw new HttpError(401, 'Invalid credentials')
     }
+    if (!user.knownToday) await rememberNetwork(app.sql, user.userId, networkHash)
     return { user, token: app.issueToken({ id: user.userId, role: user.role }) }
   }))
 
@@ -94,6 +101,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!email) throw new HttpError(401, 'Invalid IdP token')
     const user = await signInWithIdentity(app.sql, { ...identity, email })
     Object.assign(attempt, { user: user.userId, account: user.account })
+    await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, clientNetwork(request.ip)))
     return { user, token: app.issueToken({ id: user.userId, role: user.role }) }
   }))
 
@@ -146,6 +154,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!email) throw new HttpError(401, 'No email in profile')
     const user = await signInWithIdentity(app.sql, { ...identity, email })
     Object.assign(attempt, { user: user.userId, account: user.account })
+    await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, clientNetwork(request.ip)))
     const token = app.issueToken({ id: user.userId, role: user.role })
     return reply.redirect(
       `${frontend}/auth/callback?token=${encodeURIComponent(token)}&to=${encodeURIComponent(r)}`

@@ -2,6 +2,7 @@ import type { Role } from '../../lib/auth/accounts.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
+import { knownNetwork } from '../../lib/auth/known-networks.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { limitsTable, type RateLimit, reachedLimits } from '../../lib/auth/rate-limits.ts'
 import type { me } from './schemas.ts'
@@ -11,19 +12,28 @@ interface Credentials {
   email: string
   role: Role
   password: string
+  /** Whether the user has signed in from this network lately, and today. */
+  known: boolean
+  knownToday: boolean
 }
 
 /**
  * A sign-in begins with these: the account with this email, if there is one, and for how many seconds a limit is
- * reached, or 0.
+ * reached, or 0. Only the limit of the account holds up who is known by this hash.
  */
-export async function findCredentials (sql: Sql, email: string, limits: RateLimit[], windowSeconds: number) {
+export async function findCredentials (
+  sql: Sql, { email, networkHash }: { email: string, networkHash: string }, limits: RateLimit[], windowSeconds: number
+) {
   const [row] = await sql<[{ waitSeconds: number, account: Credentials | null }]>`
-    WITH ${limitsTable(sql, limits)}, reached AS (${reachedLimits(sql, windowSeconds)})
-    SELECT (SELECT coalesce(max(wait_seconds), 0) FROM reached) AS "waitSeconds", (
-      SELECT json_build_object('userId', id, 'email', email, 'role', role, 'password', password)
-      FROM users WHERE email = ${email}
-    ) AS account
+    WITH ${limitsTable(sql, limits)}, reached AS (${reachedLimits(sql, windowSeconds)}), account AS (
+      SELECT id AS "userId", email, role, password, known, known_today AS "knownToday"
+      FROM users CROSS JOIN LATERAL (${knownNetwork(sql, networkHash)}) AS network
+      WHERE email = ${email}
+    )
+    SELECT (SELECT row_to_json(account) FROM account) AS account, (
+      SELECT coalesce(max(wait_seconds), 0) FROM reached
+      WHERE name = 'failed-sign-ins-for-account' OR NOT EXISTS (SELECT FROM account WHERE known)
+    ) AS "waitSeconds"
   `
   return row
 }
@@ -60,7 +70,7 @@ export const profileQuery = (sql: Sql, id: string): CachedQuery<Body<typeof me>>
   `,
 })
 
-interface ProviderAccount extends Omit<Credentials, 'password'> {
+interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role'> {
   /** What this sign-in did to the account; null when it was linked before. */
   account: 'created' | 'linked' | null
 }

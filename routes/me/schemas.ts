@@ -68,7 +68,7 @@ export const exportData = {
   operationId: 'exportMyData',
   summary: 'Get everything that the platform holds of you',
   description: 'Your account without the password hash, your blogs in every status, your registrations, the mentors ' +
-    'you like, and when the address of your calendar was created.',
+    'you like, when the address of your calendar was created, and when you have last signed in from each network.',
   response: {
     200: ResponseObject({
       account: Account,
@@ -76,6 +76,11 @@ export const exportData = {
       registrations: Type.Array(Registration),
       likes: Type.Array(Like),
       calendar: Type.Union([ResponseObject({ createdAt: DateTime }), Type.Null()]),
+      networks: Type.Array(ResponseObject({
+        lastSignIn: Type.String({
+          description: 'The day of your last sign-in from one network.', format: 'date', examples: ['2026-01-31'],
+        }),
+      })),
     }, { title: 'PersonalData' }),
     401: Message('Unauthorized'),
   },

@@ -5,6 +5,7 @@ import * as accounts from '#lib/auth/accounts.js'
 import { PLANNING, type Sql } from '#lib/database/client.js'
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
+import { rememberNetwork } from '#lib/auth/known-networks.js'
 import { type RateLimit, takeUse } from '#lib/auth/rate-limits.js'
 import * as auth from '#routes/auth/queries.js'
 import * as blogs from '#routes/blogs/queries.js'
@@ -60,6 +61,7 @@ await sql.unsafe(`
     ARRAY[now() - random() * interval '1 hour'] FROM users;
   INSERT INTO rate_limits SELECT 'submissions', id, ARRAY[now() - random() * interval '1 hour'] FROM users;
   INSERT INTO calendar_tokens SELECT id, id::text FROM users;
+  INSERT INTO known_networks SELECT id, id::text, current_date - (random() * 40)::integer FROM users;
   SET session_replication_role = origin;
 `)
 await sql.unsafe('VACUUM ANALYZE')
@@ -87,7 +89,8 @@ const read = (query: CachedQuery<any>) => cache.get('', () => query)
 
 /** All operations that read or write single rows, or one page. */
 const operations: Record<string, () => Promise<unknown>> = {
-  findCredentials: () => auth.findCredentials(sql, email, limits, 900),
+  findCredentials: () => auth.findCredentials(sql, { email, networkHash: 'x' }, limits, 900),
+  rememberNetwork: () => rememberNetwork(sql, id.user, 'x'),
   forgetFailures: () => auth.forgetFailures(sql, ofAccount, limits, 900),
   takeUse: () => takeUse(sql, limits, 900),
   readProfile: () => read(auth.profileQuery(sql, id.user)),

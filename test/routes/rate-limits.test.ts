@@ -119,7 +119,7 @@ t.test('Failures for different accounts count for their network', async t => {
 t.test('By default a network has 300 failures in 15 minutes', async t => {
   const [address, email] = [newAddress(), await account()]
   await sql`INSERT INTO rate_limits VALUES ('failed-sign-ins', ${address}, array_fill(now(), ARRAY[299]))`
-  t.equal((await signIn(address, email, PASSWORD, byDefault)).statusCode, 200)
+  t.equal((await signIn(address, await account(), PASSWORD, byDefault)).statusCode, 200)
   t.equal((await guess(address, email, byDefault)).statusCode, 401)
   waits(t, await signIn(address, email, PASSWORD, byDefault), FAILURES, 900)
   await pass(900, address)
@@ -192,6 +192,79 @@ t.test('A failure that waits for concurrent ones is throttled when they reach th
   })
   waits(t, await response[0]!, FAILURES)
   t.match(await stored(address), [{ uses: 5 }])
+})
+
+/** Makes a network reach its limit by failures for accounts that do not exist. */
+const exhaust = (address: string) => statuses(5, () => guess(address, stranger()))
+
+t.test('Failures of others do not hold up who has signed in from their network', async t => {
+  const [address, email, other] = [newAddress(), await account(), await account()]
+  t.equal((await signIn(address, email)).statusCode, 200)
+  await exhaust(address)
+  waits(t, await signIn(address, other), FAILURES)
+  t.strictSame(await statuses(2, () => signIn(address, email)), [200, 200])
+  t.strictSame(await statuses(4, () => guess(address, email)), [...times(3, 401), 429], 'only their own failures do')
+  waits(t, await signIn(address, email), FAILURES)
+  t.match(await stored(address), [{ uses: 5 }], 'which do not count for the network')
+
+  const elsewhere = newAddress()
+  await exhaust(elsewhere)
+  waits(t, await signIn(elsewhere, email), FAILURES)
+})
+
+t.test('Who has registered from a network has signed in from it', async t => {
+  const [address, email] = [newAddress(), stranger()]
+  t.equal((await register(address, app, email)).statusCode, 201)
+  await exhaust(address)
+  t.equal((await signIn(address, email)).statusCode, 200)
+})
+
+t.test('A network is known for four weeks, as a hash by a key, and written once a day', async t => {
+  const [address, email] = [newAddress(), await account()]
+  const known = async () => [...await sql`
+    SELECT known_networks.*, used_on::text, known_networks.xmin::text FROM known_networks JOIN users ON id = user_id
+    WHERE email = ${email}
+  `]
+  const age = (days: number) => sql`
+    UPDATE known_networks SET used_on = current_date - ${days}::integer
+    WHERE user_id = (SELECT id FROM users WHERE email = ${email})
+  `
+  await signIn(address, email)
+  const before = await known()
+  t.equal(before.length, 1)
+  t.match(before[0]!.hash, /^[\w-]{43}$/)
+  await signIn(address, email)
+  t.strictSame(await known(), before, 'not written again on this day')
+
+  await exhaust(address)
+  await age(27)
+  t.equal((await signIn(address, email)).statusCode, 200)
+  t.match(await known(), [{ hash: before[0]!.hash, used_on: before[0]!.used_on }], 'for four more weeks')
+  await age(28)
+  waits(t, await signIn(address, email), FAILURES)
+
+  await age(0)
+  t.equal((await signIn(address, email)).statusCode, 200)
+  const otherKey = await build(t, { ...limited, JWT_SECRET: 'another secret of more than 32 characters' })
+  waits(t, await signIn(address, email, PASSWORD, otherKey), FAILURES)
+})
+
+t.test('Each new network deletes ten past ones, without waiting for locks', async t => {
+  const { id } = await person(app)
+  await sql`
+    INSERT INTO known_networks
+    SELECT ${id}, 'past' || n, current_date - 27 - n FROM generate_series(0, 15) AS n
+  `
+  const left = async () => (await sql`SELECT hash FROM known_networks WHERE user_id = ${id} ORDER BY used_on DESC`)
+    .map(({ hash }) => hash)
+  await sql.begin(async sql => {
+    await sql`SELECT FROM known_networks WHERE hash = 'past15' FOR UPDATE`
+    await signIn(newAddress(), await account())
+    t.strictSame(await left(), ['past0', 'past1', 'past2', 'past3', 'past4', 'past15'])
+  })
+  const email = await account()
+  t.strictSame(await statuses(2, () => signIn(newAddress(), email)), [200, 200])
+  t.strictSame(await left(), ['past0'])
 })
 
 /** Waits until a statement is blocked by a lock. */

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import t, { type Test } from 'tap'
 
 import { ROLES } from '#lib/auth/accounts.js'
+import { rememberNetwork } from '#lib/auth/known-networks.js'
 import { createLogger } from '#lib/http/logger.js'
 import userCommand from '#lib/cli/user.js'
 import { build, inject, person } from '../../helper.ts'
@@ -76,6 +77,7 @@ async function addActivePerson (role: typeof ROLES[number] = 'STUDENT') {
     await ada.inject('POST', `/mentors/${mentor!.id}/like`)
   }
   await ada.inject('POST', '/me/calendar')
+  await rememberNetwork(sql, ada.id, 'a hash')
   await inject(app, 'POST', '/auth/login', { email: ada.email, password: 'wrong' })
   return { ...ada, words: [ada.email, firstName!, lastName!] }
 }
@@ -160,6 +162,16 @@ t.test('erase while the user registers for events leaves no trace', async t => {
   ])
   const [outcome] = await Promise.all([user('erase', '--email', ada.email), ...requests])
   t.equal(outcome.code, 0)
+  await isErased(t, ada)
+})
+
+t.test('A sign-in during an erasure leaves no trace', async t => {
+  const ada = await addActivePerson()
+  const remembered = await sql.begin(async sql => {
+    await sql`SELECT FROM users WHERE id = ${ada.id} FOR UPDATE`
+    return [user('erase', '--email', ada.email), rememberNetwork(app.sql, ada.id, 'another hash')]
+  })
+  await Promise.all(remembered)
   await isErased(t, ada)
 })
 
