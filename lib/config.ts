@@ -125,6 +125,18 @@ export const variables = Type.Object({
   IDP_EMAIL_VERIFIED: Type.Unsafe<'claim' | 'assume'>({
     type: 'string', enum: ['claim', 'assume'], default: 'claim', description: 'claim or assume',
   }),
+
+  SMTP_URL: Type.Optional(Type.String({
+    format: 'smtp', description: 'an SMTP address such as smtp://user:password@host:587, or one of smtps',
+  })),
+  MAIL_FROM: Type.Optional(Type.String({ format: 'email', description: 'an email address' })),
+  MAIL_TIME_ZONE: Type.String({
+    default: 'UTC', format: 'time-zone', description: 'an IANA time zone such as Europe/Berlin',
+  }),
+  MAIL_RATE: integer('a number of mails', { default: 600, minimum: 1, maximum: 6000 }),
+  COMMUNITY_NAME: Type.String({
+    default: 'Community', pattern: '^[^\\p{Cc}]{1,100}$', description: 'a name of at most 100 characters',
+  }),
 })
 
 /** The configuration after `loadConfig`: one field a variable, under the variable's own name. */
@@ -140,6 +152,7 @@ export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'TRUST_PROX
 /** Secrets that container platforms mount as files: `NAME_FILE` holds the path. */
 const MOUNTED = [
   'DATABASE_URL', 'DATABASE_REPLICA_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET', 'METRICS_TOKEN',
+  'SMTP_URL',
 ] as const
 
 /**
@@ -154,6 +167,7 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
   if (Boolean(config.ADMIN_EMAIL) !== Boolean(config.ADMIN_PASSWORD)) {
     throw new StartupError('ADMIN_EMAIL and ADMIN_PASSWORD must be set together')
   }
+  if (config.SMTP_URL && !config.MAIL_FROM) throw new StartupError('MAIL_FROM must be set with SMTP_URL')
   if (config.NODE_ENV === 'production') {
     if (!config.JWT_SECRET) throw new StartupError('JWT_SECRET must be set in production: at least 32 characters')
     if (!config.DATABASE_URL && !given.DATA_DIR) {
@@ -186,6 +200,8 @@ function validate (given: NodeJS.Dict<string>) {
             .addFormat('origins', areOrigins)
             .addFormat('issuer', isSecureUrl)
             .addFormat('web', isWeb)
+            .addFormat('smtp', isSmtp)
+            .addFormat('time-zone', isTimeZone)
           return compiler
         },
       },
@@ -253,6 +269,26 @@ function isPostgres (value: string) {
 
 function isWeb (value: string) {
   return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
+}
+
+function isSmtp (value: string) {
+  try {
+    const { protocol, hostname, username, password, pathname, search, hash } = new URL(value)
+    decodeURIComponent(username + password)
+    // A password without a user would be left out.
+    return /^smtps?:$/.test(protocol) && hostname !== '' && (username !== '' || password === '') &&
+      /^\/?$/.test(pathname) && search + hash === ''
+  } catch {
+    return false
+  }
+}
+
+function isTimeZone (value: string) {
+  try {
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: value }))
+  } catch {
+    return false
+  }
 }
 
 function areOrigins (value: string) {

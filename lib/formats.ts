@@ -21,7 +21,12 @@ export function isText (value: string) {
 export function isSecureUrl (value: string) {
   if (!URL.canParse(value)) return false
   const { protocol, hostname } = new URL(value)
-  return protocol === 'https:' || (protocol === 'http:' && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname))
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname))
+}
+
+/** Whether this host of a URL is this machine. */
+export function isLoopback (hostname: string) {
+  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
 /** Whether `new URL(value)` accepts this, and PostgreSQL can store it. */

@@ -4,6 +4,7 @@ import fp from 'fastify-plugin'
 import { failureOf } from '../lib/errors.ts'
 import { either, Enum, Message, PlainText, ResponseObject, RetryAfter } from '../lib/schemas.ts'
 import { guardOf } from './auth.ts'
+import { MAIL_REQUIRED } from './mail.ts'
 import { OVERLOADED } from './pending-operations.ts'
 
 const Issue = ResponseObject({
@@ -18,8 +19,8 @@ const Invalid = ResponseObject({
 
 /**
  * Adds to the response schemas of a route those that its other options imply: 400 by its request schemas, 401 and 403
- * by its guard, 500 and the 503 of an overload by its failure. So each route has a schema for every response, and none
- * is repeated.
+ * by its guard, 501 by `requireMail`, 500 and the 503 of an overload by its failure. So each route has a schema for
+ * every response, and none is repeated.
  */
 export default fp(async app => {
   app.addHook('onRoute', route => {
@@ -31,6 +32,7 @@ export default fp(async app => {
     if (body || params || querystring) add(400, Invalid)
     if (guard) add(401, Message('Access token required', 'Invalid or expired token'))
     if (guard && guard.roles.length > 0) add(403, Message('Forbidden'))
+    if ([route.onRequest].flat().includes(app.requireMail)) add(501, Message(MAIL_REQUIRED))
     if (route.config?.failure) {
       const { plainTextErrors } = route.config
       const { status, body } = failureOf(route.config)
@@ -41,4 +43,4 @@ export default fp(async app => {
     }
     route.schema = { ...route.schema, response: responses }
   })
-}, { name: 'response-schemas', dependencies: ['auth', 'errors'] })
+}, { name: 'response-schemas', dependencies: ['auth', 'errors', 'mail'] })

@@ -1,0 +1,114 @@
+import type { Config } from '../config.ts'
+import type { Sql } from '../database/client.ts'
+import { printableLine } from '../formats.ts'
+
+/** A mail that was claimed: `data` is what its statement wrote. */
+export interface ClaimedMail<Data = any> {
+  id: string
+  kind: string
+  userId: string
+  data: Data
+  /** Attempts before this one. */
+  attempts: number
+  createdAt: Date
+}
+
+/** Text, or a link with the text that names it. */
+export type Paragraph = string | { text: string, href: string }
+
+/** The words of a mail, unescaped. A paragraph is one line. */
+export interface Content {
+  subject: string
+  paragraphs: Paragraph[]
+}
+
+/** A kind of mail: a file in lib/mail/kinds, and a line in lib/mail/kinds.ts. */
+export interface MailKind<Data = any> {
+  /** Whether many get it at once. Such mails wait for MAIL_RATE, and others overtake them. */
+  bulk: boolean
+  /**
+   * Writes the mail just before it is sent, as often as it is tried; `undefined` when it is not true any more: then it
+   * is removed.
+   */
+  compose (mail: ClaimedMail<Data>, context: { sql: Sql, config: Config }): Promise<Content | undefined>
+}
+
+/** The person that a mail is sent to. */
+export interface Recipient {
+  email: string
+  firstName: string
+  lastName: string
+}
+
+/** A mail as it is sent. */
+export interface Message {
+  /** That of the outbox. */
+  id: string
+  envelope: { from: string, to: string }
+  /** RFC 5322, with the line breaks of SMTP. */
+  raw: Buffer
+}
+
+/** Where MAIL_FROM is not required: in development, where mails are files. */
+const DEVELOPMENT_FROM = 'community@example.org'
+
+/** Writes a mail with a text and an HTML part. Its Message-ID follows from its id, and is the same at every attempt. */
+export async function buildMessage (
+  id: string, recipient: Recipient, { subject, paragraphs }: Content, { MAIL_FROM, COMMUNITY_NAME }: Config
+): Promise<Message> {
+  // Loaded with the first mail: the service starts faster without it.
+  const { createTransport } = await import('nodemailer')
+  const from = MAIL_FROM ?? DEVELOPMENT_FROM
+  const composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' })
+  const { message } = await composer.sendMail({
+    messageId: `<${id}@${from.split('@')[1]}>`,
+    from: { name: COMMUNITY_NAME, address: from },
+    to: { name: printableLine(`${recipient.firstName} ${recipient.lastName}`), address: recipient.email },
+    subject: printableLine(subject),
+    text: toText(paragraphs),
+    html: toHtml(subject, paragraphs),
+    // No vacation notice is sent in response (RFC 3834).
+    headers: { 'Auto-Submitted': 'auto-generated' },
+  })
+  return { id, envelope: { from, to: recipient.email }, raw: message as Buffer }
+}
+
+/** A time in words, in MAIL_TIME_ZONE: `Saturday, 31 January 2026 at 10:30 CET`. */
+export function formatTime (time: Date, { MAIL_TIME_ZONE }: Config) {
+  return new Intl.DateTimeFormat('en-GB', {
+    weekday: 'long',
+    day: 'numeric',
+    month: 'long',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    timeZoneName: 'short',
+    timeZone: MAIL_TIME_ZONE,
+  }).format(time)
+}
+
+function toText (paragraphs: Paragraph[]) {
+  const texts = paragraphs.map(paragraph => typeof paragraph === 'string'
+    ? printableLine(paragraph)
+    : `${printableLine(paragraph.text)}:\n${printableLine(paragraph.href)}`)
+  return texts.map(text => `${text}\n`).join('\n')
+}
+
+function toHtml (subject: string, paragraphs: Paragraph[]) {
+  const texts = paragraphs.map(paragraph => typeof paragraph === 'string'
+    ? escapeHtml(paragraph)
+    : `<a href="${escapeHtml(paragraph.href)}">${escapeHtml(paragraph.text)}</a>`)
+  return `<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>${escapeHtml(subject)}</title></head>
+<body>
+${texts.map(text => `<p>${text}</p>\n`).join('')}</body>
+</html>
+`
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+function escapeHtml (text: string) {
+  return printableLine(text).replace(/[&<>"']/g, character => ENTITIES[character]!)
+}

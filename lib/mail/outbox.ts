@@ -1,0 +1,196 @@
+import type { PendingQuery, Row } from 'postgres'
+
+import type { Sql } from '../database/client.ts'
+import { type KindName, kinds } from './kinds.ts'
+import type { ClaimedMail, Recipient } from './message.ts'
+
+/**
+ * A mail is always in one of these states:
+ *
+ * - pending: it is sent when it is due.
+ * - processing: a sender has claimed it. It may be on its way at any time until the claim expires.
+ * - sent: the SMTP server has accepted it.
+ * - failed: the server has refused it for good, or too often.
+ * - unknown: the server has been given all of it, and has not said whether it took it (RFC 1047). It could arrive twice
+ *   if it were sent again, so only an operator does that.
+ */
+export const STATES = ['pending', 'processing', 'sent', 'failed', 'unknown'] as const
+export type MailState = typeof STATES[number]
+
+/** Seconds until a claim expires: longer than any batch takes. */
+export const CLAIM_SECONDS = 300
+
+/** Days for which mails are kept that were sent, have failed, or are unknown. */
+export const RETENTION_DAYS = 30
+
+/** How many past mails a commit of a sender removes at most. */
+const REMOVED_ROWS = 100
+
+/** How an attempt ended. */
+export interface Outcome {
+  id: string
+  claim: string
+  /** Obsolete: not true any more. */
+  status: Exclude<MailState, 'processing'> | 'obsolete'
+  error?: string
+  /** 1 unless it was not tried. */
+  attempts: 0 | 1
+  /** Seconds until the next attempt. */
+  delay: number
+}
+
+/** How many mails are claimed at most. */
+export interface Batch {
+  account: number
+  bulk: number
+}
+
+/**
+ * The statement that writes mails of a kind, for the WITH of the statement that causes them. `mails` is a query with
+ * the columns `user_id`, `data` (jsonb) and `key` (text): a user who has a mail of this kind and key gets no other.
+ * Null is like no other. `delay` is in seconds.
+ */
+export const enqueueMails = (sql: Sql, kind: KindName, mails: PendingQuery<Row[]>, delay = 0) => sql`
+  INSERT INTO mails (kind, bulk, due_at, user_id, data, key)
+  SELECT ${kind}, ${kinds[kind].bulk}, statement_timestamp() + make_interval(secs => ${delay}), user_id, data, key
+  FROM (${mails}) AS caused
+  ON CONFLICT (user_id, kind, key) DO NOTHING
+  RETURNING id
+`
+
+/** Kinds that this version does not know are left to the instances that do. */
+const due = (sql: Sql, bulk: boolean) => sql`
+  status = 'pending' AND bulk = ${bulk} AND due_at <= now() AND kind IN ${sql(Object.keys(kinds))}
+`
+
+const expired = (sql: Sql) => sql`status = 'processing' AND due_at <= now()`
+
+/** Finds out whether there is something to do for a sender. It only reads. */
+export async function findWork (sql: Sql) {
+  const [work] = await sql<[{ account: boolean, bulk: boolean, expired: boolean }]>`
+    SELECT
+      EXISTS (SELECT FROM mails WHERE ${due(sql, false)}) AS account,
+      EXISTS (SELECT FROM mails WHERE ${due(sql, true)}) AS bulk,
+      EXISTS (SELECT FROM mails WHERE ${expired(sql)}) AS expired
+  `
+  return work
+}
+
+/**
+ * Records outcomes and claims the next mails, all in one commit, since every commit empties the snapshot cache. An
+ * outcome counts while its claim is the latest. `lostClaims` are those of statements that failed, whose mails were
+ * never seen: they are released. Claims of others that have expired become unknown, since their mails may have been
+ * sent. Past mails are removed.
+ */
+export async function settle (
+  sql: Sql, outcomes: Outcome[], lostClaims: string[], claim: string, { account, bulk }: Batch
+): Promise<ClaimedMail[]> {
+  return await sql<ClaimedMail[]>`
+    WITH outcomes AS (
+      SELECT *
+      FROM jsonb_to_recordset(${sql.json(outcomes as any)}) AS outcome (
+        id uuid, claim uuid, status text, error text, attempts integer, delay integer
+      )
+    ), finished AS (
+      -- In the order of an erasure
+      SELECT mails.id, outcomes.status, outcomes.error, outcomes.attempts, outcomes.delay
+      FROM mails JOIN outcomes ON outcomes.id = mails.id AND outcomes.claim = mails.claim
+      ORDER BY mails.id FOR UPDATE OF mails
+    ), removed AS (
+      DELETE FROM mails USING finished WHERE mails.id = finished.id AND finished.status = 'obsolete'
+    ), settled AS (
+      UPDATE mails SET
+        status = finished.status,
+        error = finished.error,
+        attempts = mails.attempts + finished.attempts,
+        due_at = now() + make_interval(secs => finished.delay),
+        settled_at = CASE WHEN finished.status <> 'pending' THEN now() END
+      FROM finished
+      WHERE mails.id = finished.id AND finished.status <> 'obsolete'
+    ), released AS (
+      UPDATE mails SET status = 'pending', due_at = now(), settled_at = NULL
+      WHERE status IN ('processing', 'unknown')
+        AND claim IN (SELECT value::uuid FROM jsonb_array_elements_text(${sql.json(lostClaims)}) AS lost (value))
+    ), expired AS (
+      UPDATE mails SET status = 'unknown', error = 'The sender ended', attempts = attempts + 1, settled_at = now()
+      WHERE id IN (
+        SELECT id FROM mails
+        WHERE ${expired(sql)} AND id NOT IN (SELECT id FROM outcomes)
+          AND claim NOT IN (SELECT value::uuid FROM jsonb_array_elements_text(${sql.json(lostClaims)}) AS lost (value))
+        FOR UPDATE SKIP LOCKED
+      )
+    ), past AS (
+      DELETE FROM mails WHERE id IN (
+        SELECT id FROM mails WHERE settled_at < now() - make_interval(days => ${RETENTION_DAYS})
+        ORDER BY settled_at LIMIT ${REMOVED_ROWS} FOR UPDATE SKIP LOCKED
+      )
+    ), account AS (
+      SELECT id FROM mails WHERE ${due(sql, false)} ORDER BY due_at LIMIT ${account} FOR UPDATE SKIP LOCKED
+    ), bulk AS (
+      SELECT id FROM mails WHERE ${due(sql, true)} ORDER BY due_at LIMIT ${bulk} FOR UPDATE SKIP LOCKED
+    ), claimed AS (
+      UPDATE mails SET
+        status = 'processing', claim = ${claim}, due_at = now() + make_interval(secs => ${CLAIM_SECONDS})
+      WHERE id IN (SELECT id FROM account UNION ALL SELECT id FROM bulk)
+      RETURNING *
+    )
+    SELECT id, kind, user_id AS "userId", data, attempts, created_at AS "createdAt"
+    FROM claimed ORDER BY bulk, created_at, id
+  `
+}
+
+/** Finds whom a claimed mail goes to; `undefined` when the account is gone, or the claim is not the latest any more. */
+export async function findRecipient (sql: Sql, id: string, claim: string): Promise<Recipient | undefined> {
+  const [recipient] = await sql<Recipient[]>`
+    SELECT email, first_name AS "firstName", last_name AS "lastName"
+    FROM mails JOIN users ON users.id = user_id
+    WHERE mails.id = ${id} AND claim = ${claim} AND status = 'processing'
+  `
+  return recipient
+}
+
+/** How many mails are not sent, by their state, and how many seconds ago the oldest pending one was written. */
+export async function countMails (sql: Sql) {
+  const rows = await sql<{ status: MailState, count: number, age: number }[]>`
+    SELECT status, count(*)::int, extract(epoch FROM now() - min(created_at))::float AS age
+    FROM mails WHERE status <> 'sent' GROUP BY status
+  `
+  const of = (status: MailState) => rows.find(row => row.status === status)
+  return {
+    pending: of('pending')?.count ?? 0,
+    oldestPending: of('pending')?.age ?? 0,
+    processing: of('processing')?.count ?? 0,
+    failed: of('failed')?.count ?? 0,
+    unknown: of('unknown')?.count ?? 0,
+  }
+}
+
+/** A mail as operators see it: without its address. */
+export interface ListedMail {
+  id: string
+  kind: string
+  userId: string
+  status: MailState
+  attempts: number
+  error: string | null
+  createdAt: string
+}
+
+/** Lists the mails in a state, or all that are not sent, the oldest first. */
+export function listMails (sql: Sql, state?: MailState) {
+  return sql<ListedMail[]>`
+    SELECT id, kind, user_id AS "userId", status, attempts, error, iso8601(created_at) AS "createdAt"
+    FROM mails
+    WHERE ${state ? sql`status = ${state}` : sql`status <> 'sent'`}
+    ORDER BY created_at, id
+  `
+}
+
+/** Has mails sent again that have failed or are unknown: those in one of these states, or the one with this id. */
+export async function retryMails (sql: Sql, which: { state: 'failed' | 'unknown' } | { id: string }) {
+  const { count } = await sql`
+    UPDATE mails SET status = 'pending', due_at = now(), claim = NULL, attempts = 0, settled_at = NULL
+    WHERE status IN ('failed', 'unknown') AND ${'id' in which ? sql`id = ${which.id}` : sql`status = ${which.state}`}
+  `
+  return count
+}

@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { FastifyBaseLogger } from 'fastify'
+
+import type { Config } from '../config.ts'
+import type { Sql } from '../database/client.ts'
+import { kinds } from './kinds.ts'
+import { buildMessage, type ClaimedMail, type MailKind } from './message.ts'
+import { type Batch, findRecipient, findWork, type Outcome, settle } from './outbox.ts'
+import type { Delivery, Transport } from './transport.ts'
+
+/** Times in milliseconds. */
+const TIMES = {
+  /** From one look at the outbox to the next, and for how long a batch goes on: a sender commits once in that time. */
+  turn: 1000,
+  /** Until a server is connected to again that could not be reached: doubled from the first to the longest. */
+  reconnect: { first: 1000, longest: 60_000 },
+  /** For the mail that is being sent when the service stops. */
+  stop: 5000,
+}
+
+/** How many mails are claimed at most, of those about an account and of the others. */
+const BATCH_MAILS = 100
+
+/** Attempts after which a mail has failed: some 13 hours after the first one. */
+const ATTEMPTS = 8
+
+/** Seconds until the next attempt after so many: a minute, then four times as long, up to four hours. */
+export function backoff (attempts: number) {
+  return Math.min(60 * 4 ** (attempts - 1), 4 * 60 * 60)
+}
+
+interface Options {
+  sql: Sql
+  /** A connection for short questions. */
+  probe: Sql
+  config: Config
+  log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'error'>
+  transport: Transport
+}
+
+/**
+ * Sends what is in the outbox, beside any number of other senders. Once in a turn it asks whether there is something to
+ * do, and if there is, connects, claims a batch, and sends one mail after the other; their outcomes are recorded with
+ * the next claim.
+ */
+export class Sender {
+  /** Mails that this process has sent. */
+  sent = 0
+  readonly #sql: Sql
+  readonly #probe: Sql
+  readonly #config: Config
+  readonly #log: Options['log']
+  readonly #transport: Transport
+  readonly #times: typeof TIMES
+  readonly #stopping = new AbortController()
+  #running: Promise<void> | undefined
+  /** Not recorded yet. */
+  #outcomes: Outcome[] = []
+  /** Claims by statements that failed: if they were made after all, their mails are released. */
+  #lostClaims: string[] = []
+  /** When the next mails to many may be claimed, in milliseconds of `performance.now()`. */
+  #bulkAt = 0
+  /** When the server may be connected to again, and the pause after the next failure. */
+  #connectAt = 0
+  #connectPause: number
+
+  constructor ({ sql, probe, config, log, transport }: Options, times = TIMES) {
+    this.#sql = sql
+    this.#probe = probe
+    this.#config = config
+    this.#log = log
+    this.#transport = transport
+    this.#times = times
+    this.#connectPause = times.reconnect.first
+  }
+
+  start () {
+    this.#running = this.#run()
+  }
+
+  /** Finishes the mail that is being sent, records what was done, and releases the rest. */
+  async stop () {
+    this.#stopping.abort()
+    const timer = setTimeout(() => this.#transport.close(), this.#times.stop)
+    await this.#running
+    clearTimeout(timer)
+    this.#transport.close()
+  }
+
+  async #run () {
+    const { signal } = this.#stopping
+    let isFailing = false
+    while (!signal.aborted) {
+      const start = performance.now()
+      try {
+        await this.#turn()
+        isFailing = false
+      } catch (error) {
+        if (!isFailing) this.#log.error({ err: error }, 'The outbox cannot be read or written')
+        isFailing = true
+      }
+      const rest = start + this.#times.turn - performance.now()
+      await sleep(Math.max(0, rest), undefined, { signal }).catch(() => {})
+    }
+    await this.#record().catch(error => this.#log.error({ err: error }, 'Mails that were sent cannot be recorded'))
+  }
+
+  async #turn () {
+    const { account, bulk, expired } = await findWork(this.#probe)
+    const batch = {
+      account: account ? BATCH_MAILS : 0,
+      bulk: bulk && performance.now() >= this.#bulkAt ? Math.max(1, Math.floor(this.#mailsPerTurn())) : 0,
+    }
+    if (batch.account + batch.bulk > 0 && await this.#connect()) {
+      await this.#send(await this.#claim(batch))
+    } else {
+      if (expired) await this.#claim({ account: 0, bulk: 0 })
+      await this.#record()
+      if (!account && !bulk) this.#transport.close()
+    }
+  }
+
+  #mailsPerTurn () {
+    return Math.min(BATCH_MAILS, this.#config.MAIL_RATE * this.#times.turn / 60_000)
+  }
+
+  async #record () {
+    if (this.#outcomes.length + this.#lostClaims.length > 0) await this.#claim({ account: 0, bulk: 0 })
+  }
+
+  /** Records outcomes, and claims mails under a new claim. */
+  async #claim (batch: Batch) {
+    const claim = randomUUID()
+    const outcomes = this.#outcomes
+    const lostClaims = this.#lostClaims
+    try {
+      const mails = await settle(this.#sql, outcomes, lostClaims, claim, batch)
+      this.#outcomes = []
+      this.#lostClaims = []
+      return mails.map(mail => ({ mail, claim }))
+    } catch (error) {
+      // It may have been committed.
+      this.#lostClaims.push(claim)
+      throw error
+    }
+  }
+
+  /** Returns whether the server is connected to. */
+  async #connect () {
+    if (performance.now() < this.#connectAt) return false
+    try {
+      await this.#transport.connect()
+      this.#connectPause = this.#times.reconnect.first
+      return true
+    } catch (error) {
+      this.#connectAt = performance.now() + this.#connectPause
+      this.#log.warn(`The SMTP server cannot be reached, next attempt in ${this.#connectPause / 1000} s: ` +
+        (error as Error).message)
+      this.#connectPause = Math.min(2 * this.#connectPause, this.#times.reconnect.longest)
+      return false
+    }
+  }
+
+  /** Sends the mails that the rest of the turn is enough for, and releases the others. */
+  async #send (claimed: { mail: ClaimedMail, claim: string }[]) {
+    const end = performance.now() + this.#times.turn
+    const start = performance.now()
+    let isOpen = true
+    let bulkMails = 0
+    for (const { mail, claim } of claimed) {
+      isOpen &&= performance.now() < end && !this.#stopping.signal.aborted && await this.#connect()
+      const outcome = isOpen
+        ? await this.#deliver(mail, claim)
+        : { status: 'pending', attempts: 0, delay: 0 } as const
+      if (isOpen && this.#kindOf(mail).bulk) bulkMails++
+      this.#outcomes.push({ id: mail.id, claim, ...outcome })
+    }
+    // All workers of an instance together keep to MAIL_RATE, and to one commit in a turn.
+    const { MAIL_RATE, WORKERS } = this.#config
+    if (bulkMails > 0) this.#bulkAt = start + bulkMails * WORKERS * 60_000 / MAIL_RATE
+  }
+
+  async #deliver (mail: ClaimedMail, claim: string): Promise<Omit<Outcome, 'id' | 'claim'>> {
+    const { status, error } = await this.#attempt(mail, claim)
+    const attempts = mail.attempts + 1
+    const details = { mail: mail.id, kind: mail.kind, error }
+    if (status === 'pending' && attempts < ATTEMPTS) {
+      const delay = backoff(attempts)
+      this.#log.warn(details, `Mail not sent, next attempt in ${delay} s`)
+      return { status, error, attempts: 1, delay }
+    }
+    const settled = status === 'pending' ? 'failed' : status
+    if (settled === 'sent') this.sent++
+    if (settled === 'failed' || settled === 'unknown') this.#log.warn(details, `Mail ${settled}`)
+    else this.#log.info({ mail: mail.id, kind: mail.kind }, `Mail ${settled}`)
+    return { status: settled, error, attempts: 1, delay: 0 }
+  }
+
+  async #attempt (mail: ClaimedMail, claim: string): Promise<Delivery | { status: 'obsolete', error?: undefined }> {
+    let message
+    try {
+      const recipient = await findRecipient(this.#sql, mail.id, claim)
+      const context = { sql: this.#sql, config: this.#config }
+      const content = recipient && await this.#kindOf(mail).compose(mail, context)
+      if (!content) return { status: 'obsolete' }
+      message = await buildMessage(mail.id, recipient, content, this.#config)
+    } catch (error) {
+      this.#log.error({ err: error, mail: mail.id, kind: mail.kind }, 'Mail cannot be written')
+      return { status: 'pending', error: 'It could not be written' }
+    }
+    return this.#transport.send(message)
+  }
+
+  #kindOf ({ kind }: ClaimedMail): MailKind {
+    return kinds[kind as keyof typeof kinds]
+  }
+}

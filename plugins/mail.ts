@@ -1,0 +1,62 @@
+import type { onRequestHookHandler } from 'fastify'
+import fp from 'fastify-plugin'
+import type { PendingQuery, Row } from 'postgres'
+
+import { HttpError } from '../lib/errors.ts'
+import type { KindName } from '../lib/mail/kinds.ts'
+import { countMails, enqueueMails } from '../lib/mail/outbox.ts'
+import { Sender } from '../lib/mail/sender.ts'
+import { createTransport, isMailConfigured } from '../lib/mail/transport.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    mail: Mail
+    /** Responds with 501 where mail is not configured. For `onRequest`, before the guard. */
+    requireMail: onRequestHookHandler
+  }
+}
+
+interface Mail {
+  /** Whether mails are sent: with SMTP_URL, or as files in development. */
+  isConfigured: boolean
+  /**
+   * The statement that writes mails, for the WITH of the statement that causes them, see `enqueueMails`. Where mail is
+   * not configured it does nothing.
+   */
+  enqueue (kind: KindName, mails: PendingQuery<Row[]>, delay?: number): PendingQuery<Row[]>
+  /** Mails that this process has sent. */
+  sent (): number
+  /** The mails of the whole service that are not sent. */
+  count (): ReturnType<typeof countMails>
+}
+
+/** The body of that 501. */
+export const MAIL_REQUIRED = 'Mail is not configured'
+
+/** Sends what is in the outbox while the service runs. */
+export default fp(async app => {
+  const { sql, sqlProbe: probe, config, log, describeOnly } = app
+  const sender = isMailConfigured(config)
+    ? new Sender({ sql, probe, config, log, transport: await createTransport(config, log) })
+    : undefined
+
+  app.decorate('mail', {
+    isConfigured: sender !== undefined,
+    enqueue: (kind: KindName, mails: PendingQuery<Row[]>, delay?: number) =>
+      sender ? enqueueMails(sql, kind, mails, delay) : sql`SELECT WHERE false`,
+    sent: () => sender?.sent ?? 0,
+    count: () => countMails(probe),
+  })
+  app.decorate('requireMail', async () => {
+    if (!sender) throw new HttpError(501, MAIL_REQUIRED)
+  })
+  if (describeOnly) return
+
+  if (!sender) {
+    if (config.NODE_ENV === 'production') log.info(`${MAIL_REQUIRED}: what needs it responds with 501 (see SMTP_URL)`)
+    return
+  }
+  app.addHook('onReady', async () => sender.start())
+  // The pools are closed after it.
+  app.addHook('onClose', () => sender.stop())
+}, { name: 'mail', dependencies: ['database'] })

@@ -1,0 +1,129 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { text } from 'node:stream/consumers'
+
+import PostalMime, { type Email } from 'postal-mime'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+
+import type { Teardown } from './scope.ts'
+
+/** Where a connection breaks. */
+export const STAGES = [
+  'connect', 'greeting', 'EHLO', 'MAIL FROM', 'RCPT TO', 'DATA', 'start of the mail', 'final dot', 'response',
+] as const
+export type Stage = typeof STAGES[number]
+
+/** What to do with the next connection: break it at a stage, or be silent from there on. */
+export interface Fault {
+  stage: Stage
+  silent?: boolean
+}
+
+/** An SMTP server, and every mail that it has accepted. */
+export interface MailServer {
+  url: string
+  port: number
+  mails: { to: string[], raw: string }[]
+  /** How often each Message-ID has arrived. */
+  counts (): Map<string, number>
+  parse (n: number): Promise<Email>
+  /** Sets the fault of each connection that is made from now on. */
+  fault: () => Fault | undefined
+  /** Connections that were made. */
+  connections: number
+}
+
+/** The Message-ID in the header of a mail. */
+export const messageIdOf = (raw: string) => /^Message-ID: <(.+)>\r?$/m.exec(raw)?.[1] ?? ''
+
+/** Starts smtp-server on loopback, behind a proxy that breaks connections. */
+export async function startMailServer (t: Teardown, options: SMTPServerOptions = {}): Promise<MailServer> {
+  const mails: MailServer['mails'] = []
+  const smtp = new SMTPServer({
+    disabledCommands: ['STARTTLS', 'AUTH'],
+    disableReverseLookup: true,
+    onData (stream, { envelope }, callback) {
+      text(stream).then(raw => {
+        mails.push({ to: envelope.rcptTo.map(({ address }) => address), raw })
+        callback()
+      }, callback)
+    },
+    ...options,
+  })
+  // A client that vanishes is an error to it.
+  smtp.on('error', () => {})
+  const listening = smtp.listen(0, '127.0.0.1')
+  await once(listening, 'listening')
+  t.teardown(() => new Promise<void>(resolve => smtp.close(resolve)))
+
+  const sockets = new Set<Socket>()
+  const { port: backend } = listening.address() as AddressInfo
+  const proxy = createServer(client => {
+    sockets.add(client)
+    server.connections++
+    relay(client, backend, server.fault())
+  }).listen(0, '127.0.0.1')
+  await once(proxy, 'listening')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    proxy.close()
+  })
+
+  const { port } = proxy.address() as AddressInfo
+  const server: MailServer = {
+    url: `smtp://127.0.0.1:${port}`,
+    port,
+    mails,
+    counts () {
+      const counts = new Map<string, number>()
+      for (const { raw } of mails) counts.set(messageIdOf(raw), (counts.get(messageIdOf(raw)) ?? 0) + 1)
+      return counts
+    },
+    parse: n => PostalMime.parse(mails[n]!.raw),
+    fault: () => undefined,
+    connections: 0,
+  }
+  return server
+}
+
+/** Passes on what both sides say, until the fault. */
+function relay (client: Socket, port: number, fault: Fault | undefined) {
+  const backend = connect(port, '127.0.0.1')
+  let isData = false
+  let isComplete = false
+  let isSilent = false
+  client.on('error', () => {}).on('close', () => backend.destroy())
+  backend.on('error', () => {}).on('close', () => { if (!isSilent) client.destroy() })
+
+  /** Returns whether this is the stage of the fault. */
+  function breaks (...stages: Stage[]) {
+    if (!fault || !stages.includes(fault.stage)) return false
+    isSilent = fault.silent ?? false
+    backend.destroy()
+    if (!isSilent) client.destroy()
+    return true
+  }
+
+  if (breaks('connect')) return
+  backend.on('data', (chunk: Buffer) => {
+    if (isSilent) return
+    if (chunk.toString().startsWith('220') && breaks('greeting')) return
+    if (isComplete && breaks('response')) return
+    isData = chunk.toString().includes('354 ') || (isData && !isComplete)
+    client.write(chunk)
+  })
+  client.on('data', (chunk: Buffer) => {
+    if (isSilent) return
+    const line = chunk.toString('latin1')
+    if (!isData) {
+      const stages = STAGES.filter(stage => line.includes(`${stage}:`) || line.split(/\r?\n/).includes(stage))
+      if (line.startsWith('EHLO')) stages.push('EHLO')
+      if (breaks(...stages)) return
+    } else {
+      if (breaks('start of the mail')) return
+      isComplete = line.endsWith('\r\n.\r\n')
+      if (isComplete && breaks('final dot')) return
+    }
+    backend.write(chunk)
+  })
+}
