@@ -68,8 +68,10 @@ export class SmtpTransport implements Transport {
   async send ({ envelope, raw }: Message): Promise<Delivery> {
     const connection = this.#connection!
     const stream = new MessageStream(raw)
+    // nodemailer changes the envelope that it is given.
+    const send = (done: (error: Error | null) => void) => connection.send({ ...envelope }, stream, done)
     try {
-      await withTimeout(run(connection, done => connection.send(envelope, stream, done)), this.#timeouts.send)
+      await withTimeout(run(connection, send), this.#timeouts.send)
       return { status: 'sent' }
     } catch (error) {
       connection.close()

@@ -1,0 +1,386 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import t, { type Test } from 'tap'
+
+import { eraseUser } from '#lib/auth/erasure.js'
+import { kinds } from '#lib/mail/kinds.js'
+import { countMails, enqueueMails, listMails, retryMails, settle } from '#lib/mail/outbox.js'
+import { backoff, Sender } from '#lib/mail/sender.js'
+import { SmtpTransport } from '#lib/mail/smtp.js'
+import type { Transport } from '#lib/mail/transport.js'
+import { build, person, testConfig } from '../../helper.ts'
+import { freePort } from '../../process.ts'
+import { type MailServer, messageIdOf, startMailServer } from '../../smtp.ts'
+
+// Kinds of the tests.
+const known = kinds as Record<string, unknown>
+known.news = {
+  bulk: true,
+  async compose ({ data }: { data: { title?: string, fails?: boolean } }) {
+    if (data.fails) throw new Error('no words')
+    return data.title === undefined ? undefined : { subject: data.title, paragraphs: ['It is news.'] }
+  },
+}
+
+const app = await build(t)
+const { sql } = app
+t.beforeEach(async () => { await sql`DELETE FROM mails` })
+
+const TIMES = { turn: 20, reconnect: { first: 20, longest: 40 }, stop: 100 }
+
+/** Starts a sender, which stops with the test. */
+function startSender (t: Test, server: { url: string }, options: {
+  variables?: NodeJS.Dict<string>, transport?: Transport, sql?: typeof sql, probe?: typeof sql
+} = {}) {
+  const lines: [details: any, message: string][] = []
+  const log = (...line: any[]) => { lines.push(line.length > 1 ? line as [any, string] : [{}, line[0]]) }
+  const sender = new Sender({
+    sql: options.sql ?? sql,
+    probe: options.probe ?? app.sqlProbe,
+    config: testConfig({ SMTP_URL: server.url, MAIL_FROM: 'community@example.org', ...options.variables }),
+    log: { info: log, warn: log, error: log },
+    transport: options.transport ?? new SmtpTransport(server.url, { connect: 1, send: 1 }),
+  }, TIMES)
+  sender.start()
+  t.teardown(() => sender.stop())
+  return { sender, lines, messages: () => lines.map(([, message]) => message) }
+}
+
+/** Writes mails of a kind to a user. */
+const enqueue = (userId: string, kind = 'test', data = {}, key: string | null = null) =>
+  enqueueMails(sql, kind as 'test', sql`
+    SELECT ${userId}::uuid AS user_id, ${sql.json(data)}::jsonb AS data, ${key}::text AS key
+  `)
+
+async function until (holds: () => unknown) {
+  while (!await holds()) await sleep(10)
+}
+
+const states = async () => (await sql`SELECT status FROM mails ORDER BY id`).map(({ status }) => status)
+
+const all = (...wanted: string[]) => until(async () => JSON.stringify(await states()) === JSON.stringify(wanted))
+
+t.test('A mail is sent once, with a Message-ID of its own', async t => {
+  const server = await startMailServer(t)
+  const { sender, lines } = startSender(t, server)
+  const ada = await person(app, 'STUDENT', { first_name: 'Ada', last_name: 'Löve' })
+  const [mail] = await enqueue(ada.id)
+  await all('sent')
+  t.equal(server.mails.length, 1)
+  t.strictSame(server.mails[0]!.to, [ada.email])
+  const parsed = await server.parse(0)
+  t.equal(parsed.messageId, `<${mail!.id}@example.org>`)
+  t.match(parsed, {
+    from: { name: 'Community', address: 'community@example.org' },
+    to: [{ name: 'Ada Löve', address: ada.email }],
+    subject: 'Test mail of Community',
+    text: /^This mail shows that Community can send mail to you\.\n\nAn operator asked for it on \w+day/,
+    html: /<p>This mail shows that Community can send mail to you\.<\/p>\n<p>An operator/,
+  })
+  t.match(parsed.headers.find(({ key }) => key === 'auto-submitted'), { value: 'auto-generated' })
+  t.equal(sender.sent, 1)
+  t.notMatch(JSON.stringify(lines), ada.email, 'the log has no address')
+  t.match(await listMails(sql, 'sent'), [{ status: 'sent', attempts: 1, error: null, kind: 'test', userId: ada.id }])
+})
+
+t.test('An idle sender writes nothing', async t => {
+  const server = await startMailServer(t)
+  startSender(t, server)
+  const { id } = await person(app)
+  await enqueue(id)
+  await all('sent')
+  await sleep(5 * TIMES.turn)
+  const snapshot = async () => (await sql`SELECT pg_current_snapshot()::text AS snapshot`)[0]!.snapshot
+  const before = await snapshot()
+  await sleep(10 * TIMES.turn)
+  t.equal(await snapshot(), before)
+})
+
+t.test('Mails about an account overtake those to many, which keep to MAIL_RATE', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  for (let n = 0; n < 5; n++) await enqueue(id, 'news', { title: `News ${n}` })
+  await enqueue(id)
+  startSender(t, server, { variables: { MAIL_RATE: '120' } })
+  await until(() => server.mails.length === 2)
+  const subjects = () => server.mails.map(({ raw }) => /^Subject: (.*)\r$/m.exec(raw)![1])
+  t.strictSame(subjects(), ['Test mail of Community', 'News 0'])
+  await enqueue(id)
+  await until(() => server.mails.length === 3)
+  t.equal(subjects()[2], 'Test mail of Community')
+  const start = performance.now()
+  await until(() => server.mails.length === 5)
+  t.ok(performance.now() - start > 500, 'half a second from one to the next')
+})
+
+t.test('A user has one mail of a kind and a key', async t => {
+  const [{ id }, other] = [await person(app), await person(app)]
+  t.equal((await enqueue(id, 'news', {}, 'one')).length, 1)
+  t.equal((await enqueue(id, 'news', {}, 'one')).length, 0)
+  t.equal((await enqueue(id, 'test', {}, 'one')).length, 1)
+  t.equal((await enqueue(id, 'news', {}, 'two')).length, 1)
+  t.equal((await enqueue(other.id, 'news', {}, 'one')).length, 1)
+  t.equal((await enqueue(id, 'news')).length + (await enqueue(id, 'news')).length, 2)
+})
+
+t.test('A mail that is delayed is sent when it is due', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  await enqueueMails(sql, 'test', sql`SELECT ${id}::uuid AS user_id, '{}'::jsonb AS data, NULL AS key`, 0.5)
+  const start = performance.now()
+  startSender(t, server)
+  await all('sent')
+  t.ok(performance.now() - start > 300)
+})
+
+t.test('A mail of a kind that this version does not know is left to others', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  await sql`INSERT INTO mails (kind, bulk, user_id, data) VALUES ('other', false, ${id}, '{}')`
+  await enqueue(id)
+  startSender(t, server)
+  await all('pending', 'sent')
+})
+
+t.test('A mail that is not true any more is removed', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  await enqueue(id, 'news')
+  startSender(t, server)
+  await all()
+  t.equal(server.mails.length, 0)
+})
+
+t.test('A mail that cannot be written, or is refused for now, is tried again later, and fails in the end', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  await enqueue(id, 'news', { fails: true })
+  const { lines } = startSender(t, server)
+  for (let attempts = 1; attempts < 8; attempts++) {
+    await until(async () => (await sql`SELECT FROM mails WHERE attempts = ${attempts} AND status = 'pending'`).count)
+    const [row] = await sql`SELECT round(extract(epoch FROM due_at - now())) AS delay, error FROM mails`
+    t.ok(Math.abs(row!.delay - backoff(attempts)) <= 5, `${row!.delay} s`)
+    t.equal(row!.error, 'It could not be written')
+    await sql`UPDATE mails SET due_at = now()`
+  }
+  await all('failed')
+  t.match(lines.at(-1), [{ kind: 'news' }, 'Mail failed'])
+  t.equal(await retryMails(sql, { state: 'unknown' }), 0)
+  t.equal(await retryMails(sql, { state: 'failed' }), 1)
+})
+
+t.test('Backoff goes from a minute to four hours', async t => {
+  t.strictSame([1, 2, 3, 4, 5, 6, 7].map(backoff), [60, 240, 960, 3840, 14_400, 14_400, 14_400])
+})
+
+t.test('While the server cannot be reached, mails stay pending and nothing is written', async t => {
+  const port = await freePort()
+  const { id } = await person(app)
+  await enqueue(id)
+  const { messages } = startSender(t, { url: `smtp://127.0.0.1:${port}` })
+  const warnings = () => messages().filter(message => message.startsWith('The SMTP server cannot be reached'))
+  await until(() => warnings().length >= 3)
+  t.match(warnings()[0], 'next attempt in 0.02 s: CONN: ')
+  t.match(warnings()[2], 'next attempt in 0.04 s')
+  t.match(await listMails(sql), [{ status: 'pending', attempts: 0 }])
+})
+
+t.test('A connection that is lost within a batch is opened again', async t => {
+  const server = await startMailServer(t)
+  server.fault = () => server.connections === 1 ? { stage: 'RCPT TO' } : undefined
+  const { id } = await person(app)
+  for (let n = 0; n < 3; n++) await enqueue(id)
+  startSender(t, server)
+  await all('pending', 'sent', 'sent')
+  t.equal(server.connections, 2)
+})
+
+t.test('The mails of a batch are released when the server is lost', async t => {
+  const server = await startMailServer(t)
+  server.fault = () => ({ stage: server.connections === 1 ? 'final dot' : 'greeting' })
+  const { id } = await person(app)
+  for (let n = 0; n < 3; n++) await enqueue(id)
+  startSender(t, server)
+  await all('unknown', 'pending', 'pending')
+  const attempts = await sql`SELECT attempts FROM mails ORDER BY id`
+  t.strictSame(attempts.map(({ attempts }) => attempts), [1, 0, 0])
+  t.match(await countMails(sql), { pending: 2, processing: 0, failed: 0, unknown: 1 })
+})
+
+t.test('The claim of a sender that ended becomes unknown, and is sent again only by an operator', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  await enqueue(id)
+  const claim = '00000000-0000-4000-8000-000000000001'
+  const [mail] = await settle(sql, [], [], claim, { account: 1, bulk: 1 })
+  startSender(t, server)
+  await sleep(5 * TIMES.turn)
+  t.strictSame(await states(), ['processing'], 'before it expires')
+  await sql`UPDATE mails SET due_at = now()`
+  await all('unknown')
+  t.match(await listMails(sql, 'unknown'), [{ attempts: 1, error: 'The sender ended' }])
+  t.equal(server.mails.length, 0)
+
+  // It has not ended: what it says is the truth.
+  const outcome = { id: mail!.id, claim, attempts: 1, delay: 0 } as const
+  await settle(sql, [{ ...outcome, status: 'sent' }], [], claim, { account: 0, bulk: 0 })
+  t.strictSame(await states(), ['sent'])
+  await sql`UPDATE mails SET status = 'unknown'`
+  t.equal(await retryMails(sql, { id: mail!.id }), 1)
+  await all('sent')
+  t.equal(server.mails.length, 1)
+  t.equal(messageIdOf(server.mails[0]!.raw), `${mail!.id}@example.org`)
+  await settle(sql, [{ ...outcome, status: 'failed' }], [], claim, { account: 0, bulk: 0 })
+  t.strictSame(await states(), ['sent'], 'what an earlier claim says does not count')
+})
+
+t.test('Mails whose claim was lost with its connection are released', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  await enqueue(id)
+  let claims = 0
+  // Loses the response to the first claim, after its commit.
+  const losing = new Proxy(sql, {
+    apply (target, self, [strings, ...values]) {
+      const query = Reflect.apply(target, self, [strings, ...values])
+      if (!strings[0]?.includes('WITH outcomes') || claims++ > 0) return query
+      return query.then(() => { throw new Error('lost') })
+    },
+  })
+  const { messages } = startSender(t, server, { sql: losing })
+  await all('sent')
+  t.ok(messages().includes('The outbox cannot be read or written'))
+  t.equal(server.mails.length, 1)
+  t.match(await listMails(sql, 'sent'), [{ attempts: 1 }])
+})
+
+t.test('Outcomes that cannot be recorded at the end are in the log', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  const failing = new Proxy(sql, {
+    apply (target, self, [strings, ...values]) {
+      const isSent = values.some(value => JSON.stringify(value)?.includes('"status":"sent"'))
+      if (isSent) return Promise.reject(new Error('lost'))
+      return Reflect.apply(target, self, [strings, ...values])
+    },
+  })
+  await enqueue(id)
+  const { sender, messages } = startSender(t, server, { sql: failing })
+  await until(() => server.mails.length === 1)
+  await sender.stop()
+  t.ok(messages().includes('Mails that were sent cannot be recorded'))
+})
+
+t.test('A sender that stops finishes its mail and releases the others', async t => {
+  let finish!: () => void
+  const server = await startMailServer(t, {
+    onData (stream, _session, done) { stream.resume().on('end', () => { finish = () => done(null) }) },
+  })
+  const { id } = await person(app)
+  for (let n = 0; n < 3; n++) await enqueue(id)
+  const { sender } = startSender(t, server)
+  await until(() => finish)
+  const stopped = sender.stop()
+  finish()
+  await stopped
+  t.strictSame(await states(), ['sent', 'pending', 'pending'])
+})
+
+t.test('A sender that stops gives up a mail whose server does not respond', async t => {
+  const server = await startMailServer(t)
+  server.fault = () => ({ stage: 'response', silent: true })
+  const { id } = await person(app)
+  await enqueue(id)
+  const { sender } = startSender(t, server)
+  await until(() => server.mails.length === 1)
+  await sender.stop()
+  t.strictSame(await states(), ['unknown'])
+})
+
+t.test('Mails go with the account, also while they are sent', async t => {
+  const server = await startMailServer(t)
+  const ada = await person(app)
+  await enqueue(ada.id)
+  const claim = '00000000-0000-4000-8000-000000000002'
+  const [mail] = await settle(sql, [], [], claim, { account: 1, bulk: 0 })
+  await eraseUser(sql, ada.email)
+  const outcome = { id: mail!.id, claim, status: 'sent', attempts: 1, delay: 0 } as const
+  await settle(sql, [outcome], [], claim, { account: 0, bulk: 0 })
+  t.strictSame(await states(), [])
+  t.equal(server.mails.length, 0)
+})
+
+t.test('Past mails are removed by what is sent later', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  for (const key of ['one', 'two']) await enqueue(id, 'test', {}, key)
+  startSender(t, server)
+  await all('sent', 'sent')
+  await sql`UPDATE mails SET settled_at = now() - interval '31 days' WHERE key = 'one'`
+  await enqueue(id, 'test', {}, 'three')
+  await all('sent', 'sent')
+  t.strictSame((await sql`SELECT key FROM mails ORDER BY id`).map(({ key }) => key), ['two', 'three'])
+})
+
+t.test('Names and texts cannot forge headers, lines or markup', async t => {
+  const server = await startMailServer(t)
+  const evil = 'Ada\r\nBcc: eve@example.org\r\n\r\n<script>alert("1")</script>\u2028&'
+  const ada = await person(app, 'STUDENT', { first_name: evil, last_name: evil })
+  await enqueue(ada.id, 'news', { title: evil })
+  startSender(t, server)
+  await all('sent')
+  const [{ to }] = server.mails as [MailServer['mails'][0]]
+  t.strictSame(to, [ada.email])
+  const parsed = await server.parse(0)
+  t.equal(parsed.bcc, undefined)
+  t.strictSame(parsed.headers.map(({ key }) => key).sort(), [
+    'auto-submitted', 'content-type', 'date', 'from', 'message-id', 'mime-version', 'subject', 'to',
+  ])
+  const line = 'Ada Bcc: eve@example.org <script>alert("1")</script> &'
+  t.equal(parsed.subject, line)
+  t.strictSame(parsed.to, [{ name: `${line} ${line}`, address: ada.email }])
+  t.match(parsed.html, '<title>Ada Bcc: eve@example.org &lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp;</title>')
+})
+
+t.test('Two senders with faults at every stage send each mail once or not at all', async t => {
+  const server = await startMailServer(t)
+  const faults = [undefined, 'greeting', 'MAIL FROM', 'RCPT TO', undefined, 'DATA', 'final dot', undefined, 'response']
+  server.fault = () => {
+    const stage = faults[server.connections % faults.length]
+    return stage ? { stage: stage as 'DATA' } : undefined
+  }
+  const { id } = await person(app)
+  const mails = 60
+  await sql`
+    INSERT INTO mails (kind, bulk, user_id, data)
+    SELECT 'test', false, ${id}, '{}' FROM generate_series(1, ${mails}::int)
+  `
+  for (let n = 0; n < 2; n++) startSender(t, server)
+  await until(async () => {
+    await sql`UPDATE mails SET due_at = now() WHERE status = 'pending' AND due_at > now()`
+    return !(await states()).some(state => ['pending', 'processing'].includes(state))
+  })
+  const counts = server.counts()
+  for (const { id, status } of await sql`SELECT id, status FROM mails`) {
+    const count = counts.get(`${id}@example.org`) ?? 0
+    t.ok(status === 'sent' ? count === 1 : status !== 'pending' && count <= 1, `${status} ${count}`)
+  }
+})
+
+t.test('In development mails are files', async t => {
+  const DATA_DIR = t.testdir()
+  const service = await build(t, { NODE_ENV: 'development', DATA_DIR })
+  const ada = await person(service)
+  const enqueued = await service.mail.enqueue('test', service.sql`
+    SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${ada.id}
+  `)
+  t.equal(enqueued.length, 1)
+  await until(() => service.mail.sent() === 1)
+  const files = await readdir(join(DATA_DIR, 'mail'))
+  t.strictSame(files, [`${enqueued[0]!.id}.eml`])
+  const raw = await readFile(join(DATA_DIR, 'mail', files[0]!), 'utf8')
+  t.match(raw, `To: Ada Lovelace <${ada.email}>`)
+  t.match(raw, 'From: Community <community@example.org>')
+})

@@ -1,0 +1,64 @@
+import { rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { Type } from '@sinclair/typebox'
+import t, { type Test } from 'tap'
+
+import { buildApp } from '#lib/app.js'
+import { createDatabase, inject, person, testConfig } from '../helper.ts'
+import { startMailServer } from '../smtp.ts'
+
+/** A service with a route that needs mail. */
+async function buildWithRoute (t: Test, variables: NodeJS.Dict<string>) {
+  const messages: string[] = []
+  const app = buildApp(testConfig({ ...variables, DATABASE_URL: await createDatabase(t) }))
+  app.log.info = ((...line: unknown[]) => { messages.push(String(line.at(-1))) }) as typeof app.log.info
+  t.teardown(() => app.close())
+  app.register(async app => {
+    app.post('/mails', {
+      onRequest: [app.requireMail, app.authenticate],
+      schema: { response: { 200: Type.Object({ mails: Type.Integer() }) } },
+    }, async ({ user }) => ({
+      mails: (await app.mail.enqueue('test', app.sql`
+        SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${user.id}
+      `)).length,
+    }))
+  })
+  await app.ready()
+  return { app, messages, ada: await person(app) }
+}
+
+t.test('Without SMTP_URL, what needs mail responds with 501', async t => {
+  const { app, messages, ada } = await buildWithRoute(t, { NODE_ENV: 'production' })
+  const response = await ada.inject('POST', '/mails')
+  t.equal(response.statusCode, 501)
+  t.strictSame(response.json(), { message: 'Mail is not configured' })
+  t.equal((await inject(app, 'POST', '/mails')).statusCode, 501)
+  const [line, ...others] = messages.filter(message => message.startsWith('Mail '))
+  t.equal(line, 'Mail is not configured: what needs it responds with 501 (see SMTP_URL)')
+  t.strictSame(others, [])
+  t.equal(app.mail.isConfigured, false)
+  t.strictSame(await app.mail.enqueue('test', app.sql`SELECT 1`), [])
+  t.equal(app.mail.sent(), 0)
+})
+
+t.test('With SMTP_URL a mail is sent that a route has written', async t => {
+  const { url, mails } = await startMailServer(t)
+  const { app, ada } = await buildWithRoute(t, { SMTP_URL: url, MAIL_FROM: 'community@example.org' })
+  t.strictSame((await ada.inject('POST', '/mails')).json(), { mails: 1 })
+  while (mails.length === 0) await sleep(10)
+  t.strictSame(mails[0]!.to, [ada.email])
+  await app.close()
+  t.equal(app.mail.sent(), 1)
+})
+
+t.test('A mail that cannot be written to its folder stays pending', async t => {
+  const DATA_DIR = t.testdir()
+  const { app, ada } = await buildWithRoute(t, { NODE_ENV: 'development', DATA_DIR })
+  await rm(join(DATA_DIR, 'mail'), { recursive: true, force: true })
+  await writeFile(join(DATA_DIR, 'mail'), 'no folder')
+  await ada.inject('POST', '/mails')
+  await sleep(1500)
+  t.match(await app.mail.count(), { pending: 1 })
+})
