@@ -3,6 +3,7 @@ import type { MetricObjectWithValues, MetricValue } from 'prom-client'
 import type { CacheCounts } from './cache/index.ts'
 import type { Replicas } from './database/replicas.ts'
 import type { PoolStats } from './database/statements.ts'
+import type { countMails } from './mail/outbox.ts'
 
 /** Counters that exist anyway. */
 export interface Sources {
@@ -12,6 +13,7 @@ export interface Sources {
   hashing (): { running: number, waiting: number, refused: number }
   cache: { counts: CacheCounts, bytes (): number }
   replicas: Replicas | undefined
+  mail: { isConfigured: boolean, sent (): number, count (): ReturnType<typeof countMails> }
   log: { dropped: number }
 }
 
@@ -19,7 +21,7 @@ export interface Sources {
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** Metrics for Prometheus: of the process, of requests, and of the sources. */
-export async function createMetrics ({ version, poolSize, poolStats, hashing, cache, replicas, log }: Sources) {
+export async function createMetrics ({ version, poolSize, poolStats, hashing, cache, replicas, mail, log }: Sources) {
   // Loaded only when needed: the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -57,6 +59,30 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
   counter('response_cache_validations_total', 'Queries for the current snapshot, shared by concurrent requests',
     () => cache.counts.validations)
   gauge('response_cache_bytes', 'Memory of cached responses', cache.bytes)
+
+  if (mail.isConfigured) {
+    counter('mails_sent_total', 'Mails that the SMTP server has accepted', mail.sent)
+    // Of the whole outbox: every process has the same. While the database does not answer, the last values stay.
+    new Gauge({
+      name: 'mails',
+      help: 'Mails that are not sent, by state',
+      labelNames: ['state'],
+      registers,
+      aggregator: 'max',
+      async collect () {
+        await mail.count().then(counts => {
+          for (const [state, { count }] of Object.entries(counts)) this.set({ state }, count)
+        }, () => {})
+      },
+    })
+    new Gauge({
+      name: 'mails_oldest_pending_seconds',
+      help: 'Age of the oldest pending mail',
+      registers,
+      aggregator: 'max',
+      async collect () { await mail.count().then(({ pending }) => this.set(pending.age), () => {}) },
+    })
+  }
 
   counter('log_lines_dropped_total', 'Lines of the log dropped because it could not be written', () => log.dropped)
 

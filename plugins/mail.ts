@@ -26,7 +26,7 @@ interface Mail {
   enqueue (kind: KindName, mails: PendingQuery<Row[]>, delay?: number): PendingQuery<Row[]>
   /** Mails that this process has sent. */
   sent (): number
-  /** The mails of the whole service that are not sent. */
+  /** The mails in the outbox that are not sent. */
   count (): ReturnType<typeof countMails>
 }
 

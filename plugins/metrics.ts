@@ -20,9 +20,9 @@ export default fp(async app => {
   const { METRICS_TOKEN, DATABASE_POOL_SIZE: poolSize } = app.config
   if (!METRICS_TOKEN) return
 
-  const { cache, database: { stats, replicas } } = app
+  const { cache, database: { stats, replicas }, mail } = app
   const metrics = await createMetrics({
-    version: VERSION, poolSize, poolStats: stats, hashing: hashingStats, cache, replicas, log: standardOutput,
+    version: VERSION, poolSize, poolStats: stats, hashing: hashingStats, cache, replicas, mail, log: standardOutput,
   })
   app.supervisor?.handle('metrics', metrics.values)
 
@@ -48,4 +48,4 @@ export default fp(async app => {
     }
     return reply.type(metrics.contentType).send(await (app.supervisor?.request('metrics') ?? metrics.read()))
   })
-}, { name: 'metrics', dependencies: ['database', 'cache'] })
+}, { name: 'metrics', dependencies: ['database', 'cache', 'mail'] })

@@ -58,6 +58,8 @@ export function eraseUser (
     // In the order of a retention.
     await sql`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
+    // In the order of a sender.
+    await sql`SELECT FROM mails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`
     if (!withBlogs && erasure.publishedBlogs > 0) {
       await sql`INSERT INTO users ${sql(NOBODY)} ON CONFLICT (email) DO NOTHING`
@@ -69,7 +71,7 @@ export function eraseUser (
     await sql`DELETE FROM rate_limits WHERE key = ${id}::text OR starts_with(key, ${`${email} `})`
     // Instances of the version before write here, until the next release drops the table.
     await sql`DELETE FROM sign_in_failures WHERE email = ${email}`
-    // With likes and the address of a calendar.
+    // With likes, mails and the address of a calendar.
     await sql`DELETE FROM users WHERE id = ${id}`
     return erasure
   })

@@ -51,7 +51,16 @@ export const personalData = (sql: Sql, userId: string) => sql`
       FROM (
         SELECT used_on AS "lastSignIn" FROM known_networks WHERE user_id = users.id ORDER BY used_on DESC, hash
       ) AS network
-    ) AS networks
+    ) AS networks,
+    (
+      SELECT coalesce(json_agg(mail), '[]')
+      FROM (
+        SELECT
+          kind, iso8601(created_at) AS "createdAt",
+          CASE WHEN status = 'sent' THEN iso8601(settled_at) END AS "sentAt"
+        FROM mails WHERE user_id = users.id ORDER BY created_at DESC, id
+      ) AS mail
+    ) AS mails
   FROM users LEFT JOIN clubs ON clubs.id = club_id
   WHERE users.id = ${userId}
 `

@@ -149,20 +149,15 @@ export async function findRecipient (sql: Sql, id: string, claim: string): Promi
   return recipient
 }
 
-/** How many mails are not sent, by their state, and how many seconds ago the oldest pending one was written. */
+/** How many mails are not sent, by their state, and the age of the oldest of them in seconds. */
 export async function countMails (sql: Sql) {
   const rows = await sql<{ status: MailState, count: number, age: number }[]>`
     SELECT status, count(*)::int, extract(epoch FROM now() - min(created_at))::float AS age
     FROM mails WHERE status <> 'sent' GROUP BY status
   `
-  const of = (status: MailState) => rows.find(row => row.status === status)
-  return {
-    pending: of('pending')?.count ?? 0,
-    oldestPending: of('pending')?.age ?? 0,
-    processing: of('processing')?.count ?? 0,
-    failed: of('failed')?.count ?? 0,
-    unknown: of('unknown')?.count ?? 0,
-  }
+  const none = { count: 0, age: 0 }
+  const counts = { pending: none, processing: none, failed: none, unknown: none }
+  return { ...counts, ...Object.fromEntries(rows.map(({ status, count, age }) => [status, { count, age }])) }
 }
 
 /** A mail as operators see it: without its address. */

@@ -69,7 +69,8 @@ export class SmtpTransport implements Transport {
     const connection = this.#connection!
     const stream = new MessageStream(raw)
     // nodemailer changes the envelope that it is given.
-    const send = (done: (error: Error | null) => void) => connection.send({ ...envelope }, stream, done)
+    const send = (done: (error: Error | null) => void) =>
+      connection.send({ ...envelope, size: raw.length }, stream, done)
     try {
       await withTimeout(run(connection, send), this.#timeouts.send)
       return { status: 'sent' }

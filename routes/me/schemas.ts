@@ -64,11 +64,18 @@ const Like = ResponseObject({
   mentor: ResponseObject({ id: OpaqueId, name: Type.String({ examples: ['Grace Hopper'] }) }),
 })
 
+const Mail = ResponseObject({
+  kind: Type.String({ examples: ['test'] }),
+  createdAt: DateTime,
+  sentAt: Type.Union([DateTime, Type.Null()]),
+})
+
 export const exportData = {
   operationId: 'exportMyData',
   summary: 'Get everything that the platform holds of you',
   description: 'Your account without the password hash, your blogs in every status, your registrations, the mentors ' +
-    'you like, when the address of your calendar was created, and when you have last signed in from each network.',
+    'you like, when the address of your calendar was created, when you have last signed in from each network, and ' +
+    'which mails were sent to you of late.',
   response: {
     200: ResponseObject({
       account: Account,
@@ -81,6 +88,7 @@ export const exportData = {
           description: 'The day of your last sign-in from one network.', format: 'date', examples: ['2026-01-31'],
         }),
       })),
+      mails: Type.Array(Mail),
     }, { title: 'PersonalData' }),
     401: Message('Unauthorized'),
   },

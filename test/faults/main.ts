@@ -7,6 +7,7 @@ import { runMain } from '#lib/errors.js'
 import { databaseFaults, type Fault, type Setting } from './database.ts'
 import { failOverFaults } from './fail-over.ts'
 import { instanceFaults } from './instances.ts'
+import { mailFaults } from './mail.ts'
 import { type Options, readFaultOptions, USAGE } from './options.ts'
 import { overloadFaults } from './overload.ts'
 import { patroniFaults } from './patroni.ts'
@@ -50,7 +51,7 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   const setting: Setting = { scope, directory, short }
   const faults = [
     databaseFaults, failOverFaults, replicaFaults, processFaults, overloadFaults, instanceFaults, patroniFaults,
-    pgbackrestFaults,
+    pgbackrestFaults, mailFaults,
   ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()

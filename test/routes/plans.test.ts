@@ -7,6 +7,7 @@ import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import { rememberNetwork } from '#lib/auth/known-networks.js'
 import { type RateLimit, takeUse } from '#lib/auth/rate-limits.js'
+import * as outbox from '#lib/mail/outbox.js'
 import * as auth from '#routes/auth/queries.js'
 import * as blogs from '#routes/blogs/queries.js'
 import * as clubs from '#routes/clubs/queries.js'
@@ -62,6 +63,8 @@ await sql.unsafe(`
   INSERT INTO rate_limits SELECT 'submissions', id, ARRAY[now() - random() * interval '1 hour'] FROM users;
   INSERT INTO calendar_tokens SELECT id, id::text FROM users;
   INSERT INTO known_networks SELECT id, id::text, current_date - (random() * 40)::integer FROM users;
+  INSERT INTO mails (kind, bulk, user_id, data, status, settled_at)
+    SELECT 'test', false, id, '{}', 'sent', now() FROM users;
   SET session_replication_role = origin;
 `)
 await sql.unsafe('VACUUM ANALYZE')
@@ -82,6 +85,9 @@ const ofAccount = { name: 'failed-sign-ins-for-account', key: `${email} 192.0.2.
 const limits: RateLimit[] = [ofAccount, { name: 'failed-sign-ins', key: '192.0.2.1', max: 300 }]
 const name = { firstName: 'Grace', lastName: 'Hopper' }
 const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
+
+const CLAIM = '00000000-0000-4000-8000-000000000000'
+const OUTCOME = { id: CLAIM, claim: CLAIM, status: 'sent', attempts: 1, delay: 0 } as const
 
 /** Runs a cached query. The cache is too small for any entry. */
 const cache = createSnapshotCache({ sql, probe: sql, maxBytes: 1 })
@@ -137,6 +143,10 @@ const operations: Record<string, () => Promise<unknown>> = {
   replaceCalendar: () => me.replaceCalendar(sql, id.user, 'x'),
   exportOf: () => read(me.exportQuery(sql, id.user)),
   deleteCalendar: () => me.deleteCalendar(sql, id.club),
+  findWork: () => outbox.findWork(sql),
+  settle: () => outbox.settle(sql, [OUTCOME], [CLAIM], CLAIM, { account: 10, bulk: 10 }),
+  findRecipient: () => outbox.findRecipient(sql, id.user, CLAIM),
+  countMails: () => outbox.countMails(sql),
   blogsFeed: () => read(feeds.blogsFeedQuery(sql, undefined)),
   hasEvent: () => events.hasEvent(sql, id.event),
   deleteEvent: () => events.deleteEvent(sql, head, id.event),

@@ -1,0 +1,79 @@
+import t from 'tap'
+
+import mailCommand from '#lib/cli/mail.js'
+import { build, person } from '../../helper.ts'
+import { call } from '../../process.ts'
+
+const app = await build(t)
+const { sql } = app
+const { DATABASE_URL } = app.config
+
+const SMTP = { SMTP_URL: 'smtp://localhost', MAIL_FROM: 'community@example.org' }
+
+const mail = (...args: string[]) => call(mailCommand, { DATABASE_URL, NODE_ENV: 'test', ...SMTP }, { args })
+
+const succeeded = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' })
+const failed = (stderr: string) => ({ code: 1, signal: null, stdout: '', stderr: `${stderr}\n` })
+
+t.beforeEach(async () => { await sql`DELETE FROM mails` })
+
+/** Inserts a mail in this state. Returns its id. */
+async function insert (status: string, error: string | null = null) {
+  const { id } = await person(app)
+  const [row] = await sql<[{ id: string }]>`
+    INSERT INTO mails (kind, bulk, user_id, data, status, error, attempts)
+    VALUES ('test', false, ${id}, '{}', ${status}, ${error}, 2) RETURNING id
+  `
+  return row.id
+}
+
+t.test('test writes a mail to the outbox', async t => {
+  const { id, email } = await person(app)
+  const { stdout } = await mail('test', '--email', email)
+  const [row] = await sql`SELECT id, user_id AS "userId", kind, status, data FROM mails`
+  t.match(row, { userId: id, kind: 'test', status: 'pending', data: {} })
+  t.equal(stdout, `The service will send the mail ${row!.id}: see list --state sent\n`)
+  t.strictSame(await mail('test', '--email', 'eve@example.org'), failed('No account has this email'))
+  t.strictSame(await mail('test'), failed('test needs --email, that of an account (see --help)'))
+  t.strictSame(await mail('test', '--email', '\0'), failed('test needs --email, that of an account (see --help)'))
+  t.strictSame(await call(mailCommand, { DATABASE_URL, NODE_ENV: 'production', JWT_SECRET: 'x'.repeat(32) }, {
+    args: ['test', '--email', email],
+  }), failed('Mail is not configured: set SMTP_URL'))
+})
+
+t.test('list shows the mails that are not sent, or those in a state, without addresses', async t => {
+  const sent = await insert('sent')
+  const refused = await insert('failed', 'RCPT TO: 550 5.1.1')
+  const pending = await insert('pending')
+  const { stdout } = await mail('list')
+  const lines = stdout.trim().split('\n')
+  t.equal(lines.length, 2)
+  t.match(lines[0], new RegExp(`^failed {6}${refused}  \\d{4}-\\S+Z  test  2 attempts  RCPT TO: 550 5\\.1\\.1$`))
+  t.match(lines[1], new RegExp(`^pending {5}${pending}  \\S+  test  2 attempts$`))
+  t.notMatch(stdout, '@')
+  t.match((await mail('list', '--state', 'sent')).stdout, sent)
+  const json = JSON.parse((await mail('list', '--state', 'failed', '--json')).stdout)
+  t.match(json, [{ id: refused, kind: 'test', status: 'failed', attempts: 2, error: 'RCPT TO: 550 5.1.1' }])
+  const states = 'pending or processing or sent or failed or unknown'
+  t.strictSame(await mail('list', '--state', 'lost'), failed(`--state must be ${states} (see --help)`))
+})
+
+t.test('retry has mails sent again that have failed or are unknown', async t => {
+  const states = async () => (await sql`SELECT status FROM mails ORDER BY id`).map(({ status }) => status)
+  const refused = await insert('failed')
+  for (const state of ['unknown', 'unknown', 'sent', 'processing']) await insert(state)
+  t.strictSame(await mail('retry', refused), succeeded('1 mail will be sent\n'))
+  t.strictSame(await mail('retry', refused), failed('No mail with this id has failed or is unknown'))
+  t.strictSame(await states(), ['pending', 'unknown', 'unknown', 'sent', 'processing'])
+  t.strictSame(await mail('retry', '--state', 'unknown'), succeeded('2 mails will be sent\n'))
+  t.strictSame(await states(), ['pending', 'pending', 'pending', 'sent', 'processing'])
+  t.strictSame(await mail('retry', '--state', 'sent'), failed('--state must be failed or unknown (see --help)'))
+  t.strictSame(await mail('retry'), failed('retry needs an ID or --state (see --help)'))
+  t.strictSame(await mail('retry', refused, '--state', 'failed'), failed('retry needs an ID or --state (see --help)'))
+})
+
+t.test('A wrong command is refused', async t => {
+  t.match((await mail('--help')).stdout, /^Usage: npm run mail /)
+  t.strictSame(await mail(), failed('A command is missing (see --help)'))
+  t.strictSame(await mail('send'), failed('There is no command "send" (see --help)'))
+})
