@@ -16,8 +16,8 @@ const FLUSH = 2
 /** The timeouts of a shutdown, in seconds. compose.yaml, Dockerfile and docs/operations.md have the default total. */
 export function shutdownTimeouts (config: Timeouts) {
   const { STOP_DELAY, DATABASE_TIMEOUT, OTEL_EXPORTER_OTLP_ENDPOINT } = config
-  /** The longest operation: a sign-in with a provider. */
-  const operation = DATABASE_TIMEOUT + Math.max(HASHING_TIME, PROVIDER_TIME)
+  /** The longest operation: a sign-in with a provider, or one that begins when its token has been looked up. */
+  const operation = DATABASE_TIMEOUT + Math.max(HASHING_TIME, PROVIDER_TIME, DATABASE_TIMEOUT)
   /** From the end of STOP_DELAY until connections that are still open are closed. */
   const connections = operation + MARGIN
   const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? FLUSH : 0

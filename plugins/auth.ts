@@ -3,15 +3,16 @@ import type { FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 
 import type { Role } from '../lib/auth/accounts.ts'
+import { canBeEnded } from '../lib/auth/ended-tokens.ts'
 import { HttpError } from '../lib/errors.ts'
 import { jwtSecretOf } from '../lib/secret-file.ts'
 
 declare module '@fastify/jwt' {
   interface FastifyJWT {
-    /** `sub` is the id of the user (RFC 7519, § 4.1.2). */
-    payload: { sub: string, role: Role }
+    /** `sub` is the id of the user (RFC 7519, § 4.1.2). `epoch` is there once tokens of the user were ended. */
+    payload: { sub: string, role: Role, epoch?: string }
     /** `id` is empty when a valid token names nobody. */
-    user: { id: string, role: Role }
+    user: { id: string, role: Role, epoch?: string }
   }
 }
 
@@ -28,16 +29,23 @@ export function guardOf ({ onRequest }: Pick<RouteOptions, 'onRequest'>) {
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Requires a valid token, else 401; sets `request.user` from its claims. */
+    /** Requires a valid token that was not ended, else 401; sets `request.user` from its claims. */
     authenticate: Guard
-    /** Makes a hook that runs `authenticate` and responds with 403 unless the role claim is one of these. */
+    /** Makes the same hook for these roles: responds with 403 to others, also when their token was ended. */
     requireRole (...roles: Role[]): Guard
-    /** The user and role in the claims of a token; `undefined` when the token is not valid. */
+    /** The claims of a token; `undefined` when it is not valid. */
     verifyToken (token: string): FastifyJWT['user'] | undefined
-    /** Signs an application token that names this user, valid for JWT_EXPIRES_IN. */
-    issueToken (user: { id: string, role: Role }): string
+    /** Whether the token with these claims was ended before the request arrived. */
+    isEnded (request: FastifyRequest, user: FastifyJWT['user']): Promise<boolean>
+    /**
+     * Signs an application token that names this user, valid for JWT_EXPIRES_IN. The epoch is that of the snapshot in
+     * which the user was recognized: if the tokens are ended before this one is issued, it is among them.
+     */
+    issueToken (user: { id: string, role: Role, epoch?: string | null }): string
   }
 }
+
+const INVALID = 'Invalid or expired token'
 
 /** How many verified tokens are cached. */
 const CACHED_TOKENS = 10_000
@@ -60,28 +68,34 @@ export default fp(async app => {
   app.decorate('verifyToken', token => {
     try {
       if (!CANONICAL.test(token)) return undefined
-      const { sub, role } = app.jwt.verify<{ sub?: unknown, role: Role }>(token)
-      return { id: typeof sub === 'string' ? sub : '', role }
+      const { sub, role, epoch } = app.jwt.verify<{ sub?: unknown, role: Role, epoch?: string }>(token)
+      return { id: typeof sub === 'string' ? sub : '', role, ...epoch && { epoch } }
     } catch {
       return undefined
     }
   })
 
-  app.decorate('authenticate', Object.assign(authenticate, { roles: [] }))
+  app.decorate('isEnded', async (request, { id, epoch }) => {
+    if (!canBeEnded(id)) return false
+    const { found } = await app.cache.ask(request, id)
+    return found?.[id] !== undefined && found[id] !== epoch
+  })
 
-  app.decorate('requireRole', (...roles) => Object.assign(async (request: FastifyRequest) => {
-    await authenticate(request)
-    if (!roles.includes(request.user.role)) throw new HttpError(403, 'Forbidden')
-  }, { roles }))
+  app.decorate('authenticate', guard())
+  app.decorate('requireRole', guard)
 
-  app.decorate('issueToken', ({ id, role }) => app.jwt.sign({ sub: id, role }))
+  app.decorate('issueToken', ({ id, role, epoch }) => app.jwt.sign({ sub: id, role, ...epoch && { epoch } }))
 
-  async function authenticate (request: FastifyRequest) {
-    // The second segment, whatever the scheme word.
-    const token = request.headers.authorization?.split(' ')[1]
-    if (!token) throw new HttpError(401, 'Access token required')
-    const user = app.verifyToken(token)
-    if (!user) throw new HttpError(401, 'Invalid or expired token')
-    request.user = user
+  function guard (...roles: Role[]): Guard {
+    return Object.assign(async (request: FastifyRequest) => {
+      // The second segment, whatever the scheme word.
+      const token = request.headers.authorization?.split(' ')[1]
+      if (!token) throw new HttpError(401, 'Access token required')
+      const user = app.verifyToken(token)
+      if (!user) throw new HttpError(401, INVALID)
+      request.user = user
+      if (roles.length > 0 && !roles.includes(user.role)) throw new HttpError(403, 'Forbidden')
+      if (await app.isEnded(request, user)) throw new HttpError(401, INVALID)
+    }, { roles })
   }
-}, { name: 'auth' })
+}, { name: 'auth', dependencies: ['cache'] })

@@ -1,5 +1,6 @@
 import fp from 'fastify-plugin'
 
+import { epochsOf } from '../lib/auth/ended-tokens.ts'
 import snapshotCache from '../lib/cache/index.ts'
 import { UnsentBodies } from '../lib/cache/unsent-bodies.ts'
 import { HttpError } from '../lib/errors.ts'
@@ -24,6 +25,7 @@ export default fp(async app => {
     replicas,
     maxBytes: CACHE_SIZE_MB * 2 ** 20,
     owner: request => request.user.id,
+    lookUp: epochsOf,
     beforeRead () {
       if (unsent.bytes > MAX_UNSENT_BYTES) throw new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } })
     },
@@ -31,4 +33,4 @@ export default fp(async app => {
       if (chunks.length > 1 || raw.writableLength > 0) unsent.add(raw, chunks)
     },
   })
-}, { name: 'cache', dependencies: ['auth', 'database'] })
+}, { name: 'cache', dependencies: ['database'] })

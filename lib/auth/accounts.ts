@@ -1,4 +1,5 @@
 import type { Sql } from '../database/client.ts'
+import { endTokens } from './ended-tokens.ts'
 import { hashPassword } from './passwords.ts'
 
 export const ROLES = ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const
@@ -35,10 +36,23 @@ export async function setRole (sql: Sql, email: string, role: Role): Promise<Acc
   return account
 }
 
-/** Gives the account of this email a password; `undefined` when there is none. */
+/** Gives the account of this email a password, and ends its tokens; `undefined` when there is none. */
 export async function setPassword (sql: Sql, email: string, password: string): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
-    UPDATE users SET password = ${await hashPassword(password)} WHERE email = ${email} RETURNING ${columns(sql)}
+    WITH changed AS (
+      UPDATE users SET password = ${await hashPassword(password)} WHERE email = ${email} RETURNING *
+    ), ended AS (${endTokens(sql, sql`SELECT id FROM changed`)})
+    SELECT ${columns(sql)} FROM changed
+  `
+  return account
+}
+
+/** Ends all tokens of the account of this email; `undefined` when there is none. */
+export async function signOut (sql: Sql, email: string): Promise<Account | undefined> {
+  const [account] = await sql<Account[]>`
+    WITH account AS (SELECT * FROM users WHERE email = ${email}),
+      ended AS (${endTokens(sql, sql`SELECT id FROM account`)})
+    SELECT ${columns(sql)} FROM account
   `
   return account
 }

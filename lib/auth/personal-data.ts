@@ -60,7 +60,11 @@ export const personalData = (sql: Sql, userId: string) => sql`
           CASE WHEN status = 'sent' THEN iso8601(settled_at) END AS "sentAt"
         FROM mails WHERE user_id = users.id ORDER BY created_at DESC, id
       ) AS mail
-    ) AS mails
+    ) AS mails,
+    (
+      SELECT row_to_json(tokens)
+      FROM (SELECT iso8601(ended_at) AS "endedAt" FROM ended_tokens WHERE user_id = users.id) AS tokens
+    ) AS tokens
   FROM users LEFT JOIN clubs ON clubs.id = club_id
   WHERE users.id = ${userId}
 `

@@ -9,7 +9,9 @@ import type { Sql } from 'postgres'
 
 import { type CachedBody, type Chunks, type Encoding, ENCODINGS, lengthOf } from './cached-body.ts'
 import type { CachedQuery } from './cached-query.ts'
-import { type CacheCounts, createSnapshotCache, type SnapshotCacheOptions } from './snapshot-cache.ts'
+import {
+  type CacheCounts, createSnapshotCache, type PrimaryState, type SnapshotCacheOptions,
+} from './snapshot-cache.ts'
 
 export type { Chunks } from './cached-body.ts'
 export type { Body, BodyFormat, BodyWriter, CachedList, CachedQuery } from './cached-query.ts'
@@ -17,8 +19,21 @@ export type { CacheCounts, CacheReplicas } from './snapshot-cache.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** How the cache does, and how many bytes its entries take. */
-    cache: { counts: CacheCounts, bytes (): number }
+    /** How the cache does, how many bytes its entries take, and the question that requests share. */
+    cache: {
+      counts: CacheCounts
+      bytes (): number
+      /**
+       * Asks for the state of the primary after the request has arrived, with what `lookUp` finds for this key. The
+       * request keeps the state for `reply.cached`, so that it asks once: not for a request that writes in between.
+       */
+      ask (request: FastifyRequest, key: string): Promise<PrimaryState>
+    }
+  }
+
+  interface FastifyRequest {
+    /** The state of the primary, once it was asked for; for `reply.cached`. */
+    primaryState: PrimaryState | null
   }
 
   interface FastifyReply {
@@ -60,10 +75,18 @@ const ACCEPTED = 100
 
 /** Adds `reply.cached`, which sends responses from a cache that is never stale: see docs/cache.md. */
 export default fp<CacheOptions>(async (app, { owner, beforeRead, afterSend, ...options }) => {
-  const { get, counts, bytes } = createSnapshotCache(options)
+  const { currentState, get, counts, bytes } = createSnapshotCache(options)
   const negotiator = new Negotiator({ supportedValues: ENCODINGS, cache: new LRUCache({ max: ACCEPTED }) })
 
-  app.decorate('cache', { counts, bytes })
+  app.decorate('cache', {
+    counts,
+    bytes,
+    async ask (request, key) {
+      request.primaryState = await currentState(key)
+      return request.primaryState
+    },
+  })
+  app.decorateRequest('primaryState', null)
 
   app.decorateReply('cached', async function (query, ...args) {
     const { request } = this
@@ -76,7 +99,7 @@ export default fp<CacheOptions>(async (app, { owner, beforeRead, afterSend, ...o
     const body = await get(key, sql => {
       beforeRead?.()
       return query(sql, ...args)
-    })
+    }, request.primaryState)
     if (!body) return false
     const encoding = scope === 'public' ? await encodingFor(request, body) : undefined
     // Timed out, or its connection is gone.

@@ -11,8 +11,10 @@ import { singleFlight } from './single-flight.ts'
 export type SnapshotId = string | null
 
 /** The state of the primary. */
-interface PrimaryState {
+export interface PrimaryState {
   snapshot: SnapshotId
+  /** By key, the values that `lookUp` found in this snapshot for all who shared the question. */
+  found?: Record<string, unknown> | null
   /** Given with replicas, which understand it. */
   position?: unknown
 }
@@ -25,6 +27,8 @@ export interface SnapshotCacheOptions {
   /** Bounds all entries, in bytes; the least recently used one goes first. */
   maxBytes: number
   replicas?: CacheReplicas | undefined
+  /** Looks these keys up together with the snapshot: an expression whose value is a JSON object by key, or null. */
+  lookUp? (sql: Sql, keys: string[]): PendingQuery<Row[]>
 }
 
 /** Standbys that bodies are read from. */
@@ -93,7 +97,7 @@ export interface CacheCounts {
  * With replicas, bodies are read there: the question for the snapshot also brings the position that a replica must have
  * replayed to have everything that is in the snapshot. The body is cached with that snapshot.
  */
-export function createSnapshotCache ({ sql, probe, maxBytes, replicas }: SnapshotCacheOptions) {
+export function createSnapshotCache ({ sql, probe, maxBytes, replicas, lookUp }: SnapshotCacheOptions) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => ENTRY_OVERHEAD + key.length + ENCODED_FORMS * (body?.length ?? 0),
@@ -104,16 +108,24 @@ export function createSnapshotCache ({ sql, probe, maxBytes, replicas }: Snapsho
   const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
   /** Asked, but not sent yet: others may join. */
   let question: Promise<PrimaryState> | undefined
+  /** The keys that are looked up with it. */
+  let keys = new Set<string>()
   let latest: PrimaryState = { snapshot: null }
 
   return { currentState, get, counts, bytes: () => entries.calculatedSize }
 
-  /** The state of the primary at some time after the call. Calls of one turn of the event loop share the question. */
-  function currentState () {
+  /**
+   * The state of the primary at some time after the call, with the value of this key. Calls of one turn of the event
+   * loop share the question.
+   */
+  function currentState (key?: string) {
+    if (key) keys.add(key)
     question ??= setImmediate().then(async () => {
       question = undefined
+      const andFound = lookUp && keys.size > 0 ? sql`, ${lookUp(sql, [...keys])} AS found` : sql``
+      keys = new Set()
       counts.validations++
-      const [state] = await probe<[PrimaryState]>`SELECT ${currentId} AS snapshot ${andPosition}`
+      const [state] = await probe<[PrimaryState]>`SELECT ${currentId} AS snapshot ${andPosition} ${andFound}`
       latest = state
       return state
     })
@@ -121,22 +133,21 @@ export function createSnapshotCache ({ sql, probe, maxBytes, replicas }: Snapsho
   }
 
   /**
-   * The body of the query that the key identifies, as the database would give it at some time after the call;
-   * `undefined` when the query has no row.
+   * The body of the query that the key identifies, as the database would give it at some time after the call, or after
+   * the caller asked for the state that it knows; `undefined` when the query has no row.
    */
-  async function get (key: string, query: (sql: Sql) => CachedQuery<any>): Promise<CachedBody | undefined> {
-    let snapshot: SnapshotId = null
+  async function get (
+    key: string, query: (sql: Sql) => CachedQuery<any>, known?: PrimaryState | null
+  ): Promise<CachedBody | undefined> {
     // With replicas each caller asks before it shares a read, so that the replica has all that each of them must see.
-    if (replicas || entries.has(key)) {
-      snapshot = (await currentState()).snapshot
-      const entry = entries.get(key)
-      if (entry && snapshot !== null && entry.snapshot === snapshot) {
-        counts.hits++
-        return entry.body
-      }
+    const state = known ?? (replicas || entries.has(key) ? await currentState() : null)
+    const entry = entries.get(key)
+    if (entry && state && state.snapshot !== null && entry.snapshot === state.snapshot) {
+      counts.hits++
+      return entry.body
     }
     // Or joins a running read that was started for the same snapshot.
-    const { body } = await shareRead(key, () => read(key, query(sql)), snapshot)
+    const { body } = await shareRead(key, () => read(key, query(sql)), state?.snapshot)
     return body
   }
 

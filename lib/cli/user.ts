@@ -1,4 +1,6 @@
-import { type Account, createAccount, listAccounts, type Role, ROLES, setPassword, setRole } from '../auth/accounts.ts'
+import {
+  type Account, createAccount, listAccounts, type Role, ROLES, setPassword, setRole, signOut,
+} from '../auth/accounts.ts'
 import { type Erasure, eraseUser } from '../auth/erasure.ts'
 import { personalData } from '../auth/personal-data.ts'
 import type { Limits, Sql } from '../database/client.ts'
@@ -14,12 +16,14 @@ const USAGE = `Usage: npm run user -- COMMAND
   create --email EMAIL --role ROLE --first-name NAME --last-name NAME
   set-role --email EMAIL --role ROLE
   set-password --email EMAIL
+  sign-out --email EMAIL
   import FILE [--dry-run]
   export --email EMAIL
   erase --email EMAIL [--with-blogs] [--dry-run]
   list
 
 ROLE is STUDENT, CLUB_HEAD or ADMIN. A token that was issued before keeps its role until it expires.
+sign-out ends all tokens of an account, and so does set-password.
 import adds the accounts of a CSV file, whose first line names its columns: email, firstName and lastName, and if wanted
 role (else STUDENT) and club (the name of one). They sign in by the provider, or get a password by set-password. All of
 the file is checked first, and every wrong line told; then all are added, or with --dry-run none.
@@ -74,6 +78,10 @@ export default async function userCommand (args: string[]) {
     case 'set-password': {
       const change = [known(), await readPassword(values['password-stdin'])] as const
       return show(found(await onAccounts(sql => setPassword(sql, ...change))))
+    }
+    case 'sign-out': {
+      const address = known()
+      return show(found(await onAccounts(sql => signOut(sql, address))))
     }
     case 'import': {
       if (!operand) throw new UsageError('import needs a FILE')

@@ -7,7 +7,7 @@ import { clientNetwork } from './client-network.ts'
 export type AuditEvent =
   'sign-in' | 'sign-in-refused' | 'access-denied' | 'role-changed' | 'membership-changed' | 'user-changed' |
   'user-deleted' | 'users-exported' | 'registrations-exported' | 'blog-moderated' | 'blog-deleted' |
-  'calendar-created' | 'calendar-deleted' | 'event-deleted' | 'mentor-deleted' | 'testimonial-deleted'
+  'calendar-created' | 'calendar-deleted' | 'tokens-ended' | 'event-deleted' | 'mentor-deleted' | 'testimonial-deleted'
 
 /** Details of an event. Accounts appear by id only: never put an email, a token or a password here. */
 interface AuditFields {

@@ -69,7 +69,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
       throw new HttpError(401, 'Invalid credentials')
     }
     if (!user.knownToday) await rememberNetwork(app.sql, user.userId, networkHash)
-    return { user, token: app.issueToken({ id: user.userId, role: user.role }) }
+    return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
   }))
 
   app.get('/me', {
@@ -102,7 +102,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const user = await signInWithIdentity(app.sql, { ...identity, email })
     Object.assign(attempt, { user: user.userId, account: user.account })
     await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, clientNetwork(request.ip)))
-    return { user, token: app.issueToken({ id: user.userId, role: user.role }) }
+    return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
   }))
 
   app.get<{ Querystring: { redirect?: unknown } }>('/google/start', {
@@ -155,7 +155,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const user = await signInWithIdentity(app.sql, { ...identity, email })
     Object.assign(attempt, { user: user.userId, account: user.account })
     await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, clientNetwork(request.ip)))
-    const token = app.issueToken({ id: user.userId, role: user.role })
+    const token = app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch })
     return reply.redirect(
       `${frontend}/auth/callback?token=${encodeURIComponent(token)}&to=${encodeURIComponent(r)}`
     )

@@ -1,6 +1,7 @@
 import type { Role } from '../../lib/auth/accounts.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
+import { epochOf } from '../../lib/auth/ended-tokens.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { knownNetwork } from '../../lib/auth/known-networks.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
@@ -15,6 +16,8 @@ interface Credentials {
   /** Whether the user has signed in from this network lately, and today. */
   known: boolean
   knownToday: boolean
+  /** The epoch of tokens for the account. */
+  epoch: string | null
 }
 
 /**
@@ -26,7 +29,7 @@ export async function findCredentials (
 ) {
   const [row] = await sql<[{ waitSeconds: number, account: Credentials | null }]>`
     WITH ${limitsTable(sql, limits)}, reached AS (${reachedLimits(sql, windowSeconds)}), account AS (
-      SELECT id AS "userId", email, role, password, known, known_today AS "knownToday"
+      SELECT id AS "userId", email, role, password, ${epochOf(sql)} AS epoch, known, known_today AS "knownToday"
       FROM users CROSS JOIN LATERAL (${knownNetwork(sql, networkHash)}) AS network
       WHERE email = ${email}
     )
@@ -85,20 +88,20 @@ export async function signInWithIdentity (
   const { email, id, avatar, firstName, lastName } = identity
   const [account] = await sql<ProviderAccount[]>`
     WITH known AS (
-      SELECT id, email, role, idp_id FROM users WHERE email = ${email}
+      SELECT id, email, role, idp_id, ${epochOf(sql)} AS epoch FROM users WHERE email = ${email}
     ), changed AS (
       INSERT INTO users (email, password, idp_id, avatar, first_name, last_name)
       VALUES (${email}, ${PLACEHOLDER}, ${id}, ${avatar}, ${firstName}, ${lastName})
       ON CONFLICT (email) DO UPDATE
         SET idp_id = excluded.idp_id, avatar = coalesce(users.avatar, excluded.avatar)
         WHERE users.idp_id IS NULL
-      RETURNING id, email, role
+      RETURNING id, email, role, ${epochOf(sql)} AS epoch
     )
-    SELECT id AS "userId", email, role,
+    SELECT id AS "userId", email, role, epoch,
       CASE WHEN EXISTS (SELECT FROM known) THEN 'linked' ELSE 'created' END AS account
     FROM changed
     UNION ALL
-    SELECT id, email, role, NULL FROM known WHERE idp_id IS NOT NULL
+    SELECT id, email, role, epoch, NULL FROM known WHERE idp_id IS NOT NULL
   `
   // Another first sign-in of this person was faster: its account was in the way, and is there to be found now.
   return account ?? signInWithIdentity(sql, identity)

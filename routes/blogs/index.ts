@@ -35,7 +35,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     const blog = await app.database.read(sql => findBlog(sql, id))
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
-      const user = bearer(request)
+      const user = await readerOf(request)
       if (user?.role !== 'ADMIN' && user?.id !== blog.authorId) {
         throw new HttpError(403, 'You are not allowed to view this blog')
       }
@@ -128,9 +128,11 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     return blog
   }
 
-  /** The token that a reader of a blog may send. Here alone the scheme has to be exactly `Bearer `. */
-  function bearer ({ headers: { authorization } }: FastifyRequest) {
-    if (authorization?.startsWith('Bearer ')) return app.verifyToken(authorization.split(' ')[1]!)
+  /** The user in the token that a reader of a blog may send. Here alone the scheme has to be exactly `Bearer `. */
+  async function readerOf (request: FastifyRequest) {
+    const { authorization } = request.headers
+    const user = authorization?.startsWith('Bearer ') && app.verifyToken(authorization.split(' ')[1]!)
+    return user && !await app.isEnded(request, user) ? user : undefined
   }
 }
 

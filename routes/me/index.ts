@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { createCalendarToken, hashCalendarToken } from '../../lib/auth/calendar-tokens.ts'
+import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
-import { deleteCalendar, exportQuery, replaceCalendar } from './queries.ts'
+import { deleteCalendar, endTokensOf, exportQuery, replaceCalendar } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** What belongs to the user who is signed in. */
@@ -29,6 +30,17 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (!await deleteCalendar(app.sql, request.user.id)) throw new HttpError(404, 'Calendar not found')
     audit(request, 'calendar-deleted')
     return { message: 'Calendar deleted successfully' }
+  })
+
+  app.delete('/tokens', {
+    onRequest: app.authenticate,
+    schema: schemas.endTokens,
+    config: { failure: 'Error signing out' },
+  }, async request => {
+    await removePastEnds(app.sql, app.config.JWT_EXPIRES_IN)
+    if (!await endTokensOf(app.sql, request.user.id)) throw new HttpError(401, 'Unauthorized')
+    audit(request, 'tokens-ended')
+    return { message: 'Signed out everywhere' }
   })
 
   app.get('/export', {

@@ -1,5 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
+import { endTokens } from '../../lib/auth/ended-tokens.ts'
 import { personalData } from '../../lib/auth/personal-data.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
@@ -21,6 +22,12 @@ export async function replaceCalendar (sql: Sql, userId: string, tokenHash: stri
 /** Takes the user's calendar away; returns whether there was one. */
 export async function deleteCalendar (sql: Sql, userId: string) {
   const { count } = await sql`DELETE FROM calendar_tokens WHERE user_id = ${userId}`
+  return count > 0
+}
+
+/** Ends all tokens of the user; returns whether there is such a user. */
+export async function endTokensOf (sql: Sql, userId: string) {
+  const { count } = await endTokens(sql, sql`SELECT id FROM users WHERE id = ${userId}`)
   return count > 0
 }
 

@@ -30,6 +30,14 @@ export const deleteCalendar = {
   response: { 200: Message('Calendar deleted successfully'), 404: Message('Calendar not found') },
 }
 
+export const endTokens = {
+  operationId: 'endMyTokens',
+  summary: 'Sign out everywhere',
+  description: 'Ends all tokens of your account on every device, also that of this request. The address of your ' +
+    'calendar stays.',
+  response: { 200: Message('Signed out everywhere'), 401: Message('Unauthorized') },
+}
+
 const Account = ResponseObject({
   id: OpaqueId,
   email: EmailAddress,
@@ -74,8 +82,8 @@ export const exportData = {
   operationId: 'exportMyData',
   summary: 'Get everything that the platform holds of you',
   description: 'Your account without the password hash, your blogs in every status, your registrations, the mentors ' +
-    'you like, when the address of your calendar was created, when you have last signed in from each network, and ' +
-    'which mails were sent to you of late.',
+    'you like, when the address of your calendar was created, when you have last signed in from each network, which ' +
+    'mails were sent to you of late, and when your tokens were ended.',
   response: {
     200: ResponseObject({
       account: Account,
@@ -89,6 +97,7 @@ export const exportData = {
         }),
       })),
       mails: Type.Array(Mail),
+      tokens: Type.Union([ResponseObject({ endedAt: DateTime }), Type.Null()]),
     }, { title: 'PersonalData' }),
     401: Message('Unauthorized'),
   },

@@ -16,6 +16,7 @@ const TABLES: Record<string, string> = {
   events: 'id',
   event_registrations: 'id',
   calendar_tokens: 'user_id',
+  ended_tokens: 'user_id',
 }
 
 /** The password of all users. */
@@ -110,6 +111,8 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
       event_id: id('events', n % 3 + 3 * Math.floor(n / 5)),
     })),
     calendar_tokens: [{ user_id: id('users', 0), token_hash: hashCalendarToken(CALENDAR_TOKEN) }],
+    // Of a user who sends no request.
+    ended_tokens: [{ user_id: id('users', USERS + ROLES.length) }],
   }
   for (const [table, all] of Object.entries(rows)) await sql`INSERT INTO ${sql(table)} ${sql(all)}`
   await sql.unsafe(await restoration(sql))

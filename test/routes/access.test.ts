@@ -79,6 +79,7 @@ const ADDITIONS: typeof OPERATIONS = {
 
   'POST /me/calendar': ANY,
   'DELETE /me/calendar': ANY,
+  'DELETE /me/tokens': ANY,
   'GET /me/export': ANY,
 }
 
@@ -222,11 +223,14 @@ const refused = (role: Role): [string, string | undefined, string][] => {
 for (const [operation, access] of Object.entries({ ...OPERATIONS, ...ADDITIONS })) {
   const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
   const url = pattern.replace(/:\w+/, 'unknown')
-  const send = (authorization: string | undefined, payload?: unknown, path = url) =>
-    inject(app, method, path, payload, {
+  const send = async (authorization: string | undefined, payload?: unknown, path = url) => {
+    const response = await inject(app, method, path, payload, {
       ...authorization === undefined ? {} : { authorization },
       ...payload === undefined ? {} : { 'content-type': 'application/json' },
     })
+    if (operation === 'DELETE /me/tokens') await app.sql`DELETE FROM ended_tokens`
+    return response
+  }
 
   if (access === 'anyone') {
     t.test(`${operation} is open to anyone`, async t => {

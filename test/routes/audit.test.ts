@@ -234,6 +234,11 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
     await admin.inject('POST', '/me/calendar')
     t.strictSame(await send('/me/calendar'), [{ event: 'calendar-deleted' }])
   },
+  async 'DELETE /me/tokens' (send, t) {
+    t.strictSame(await send('/me/tokens'), [{ event: 'tokens-ended' }])
+    t.strictSame(await send('/me/tokens'), [], 'with a token that was ended')
+    await sql`DELETE FROM ended_tokens`
+  },
   async 'DELETE /testimonials/:id' (send, t) {
     const target = await makeTestimonial()
     t.strictSame(await send(`/testimonials/${target}`), [{ event: 'testimonial-deleted', target }])

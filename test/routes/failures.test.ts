@@ -79,6 +79,7 @@ const FAILURES: [operation: string, failure: Failure, role?: Role, payload?: obj
 
   ['POST /me/calendar', 'Error creating calendar', 'STUDENT'],
   ['DELETE /me/calendar', 'Error deleting calendar', 'STUDENT'],
+  ['DELETE /me/tokens', 'Error signing out', 'STUDENT'],
   ['GET /me/export', 'Error exporting data', 'STUDENT'],
 ]
 

@@ -108,6 +108,7 @@ const OPERATIONS: Record<string, Operation> = {
 
   'POST /me/calendar': { as: 'STUDENT' },
   'DELETE /me/calendar': { as: 'STUDENT', row: insertCalendar },
+  'DELETE /me/tokens': { as: 'STUDENT' },
 }
 
 /** Not tested: one never succeeds, the other reads only an ID token. */

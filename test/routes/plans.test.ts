@@ -5,6 +5,7 @@ import * as accounts from '#lib/auth/accounts.js'
 import { PLANNING, type Sql } from '#lib/database/client.js'
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
+import { epochsOf, removePastEnds } from '#lib/auth/ended-tokens.js'
 import { rememberNetwork } from '#lib/auth/known-networks.js'
 import { type RateLimit, takeUse } from '#lib/auth/rate-limits.js'
 import * as outbox from '#lib/mail/outbox.js'
@@ -65,6 +66,7 @@ await sql.unsafe(`
   INSERT INTO known_networks SELECT id, id::text, current_date - (random() * 40)::integer FROM users;
   INSERT INTO mails (kind, bulk, user_id, data, status, settled_at)
     SELECT 'test', false, id, '{}', 'sent', now() FROM users;
+  INSERT INTO ended_tokens (user_id, ended_at) SELECT id, now() - random() * interval '30 days' FROM users;
   SET session_replication_role = origin;
 `)
 await sql.unsafe('VACUUM ANALYZE')
@@ -142,6 +144,10 @@ const operations: Record<string, () => Promise<unknown>> = {
   ownCalendar: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),
   replaceCalendar: () => me.replaceCalendar(sql, id.user, 'x'),
   exportOf: () => read(me.exportQuery(sql, id.user)),
+  endTokensOf: () => me.endTokensOf(sql, id.user),
+  signOut: () => accounts.signOut(sql, email),
+  removePastEnds: () => removePastEnds(sql, '7d'),
+  epochsOf: async () => sql`SELECT ${epochsOf(sql, [id.user, id.club])}`,
   deleteCalendar: () => me.deleteCalendar(sql, id.club),
   findWork: () => outbox.findWork(sql),
   settle: () => outbox.settle(sql, [OUTCOME], [CLAIM], CLAIM, { account: 10, bulk: 10 }),

@@ -12,12 +12,14 @@ const USAGE = `Usage: npm run user -- COMMAND
   create --email EMAIL --role ROLE --first-name NAME --last-name NAME
   set-role --email EMAIL --role ROLE
   set-password --email EMAIL
+  sign-out --email EMAIL
   import FILE [--dry-run]
   export --email EMAIL
   erase --email EMAIL [--with-blogs] [--dry-run]
   list
 
 ROLE is STUDENT, CLUB_HEAD or ADMIN. A token that was issued before keeps its role until it expires.
+sign-out ends all tokens of an account, and so does set-password.
 import adds the accounts of a CSV file, whose first line names its columns: email, firstName and lastName, and if wanted
 role (else STUDENT) and club (the name of one). They sign in by the provider, or get a password by set-password. All of
 the file is checked first, and every wrong line told; then all are added, or with --dry-run none.
@@ -88,6 +90,19 @@ t.test('set-password changes only the password', async t => {
   t.equal((await stored(email))!.role, role)
 })
 
+t.test('sign-out and set-password end all tokens of the account', async t => {
+  const bob = await person(app)
+  for (const [command, input] of [['sign-out', ''], ['set-password', PASSWORD]] as const) {
+    const ada = await person(app)
+    const args = ['--email', ada.email, ...input ? ['--password-stdin'] : []]
+    t.strictSame(await user(t, { DATABASE_URL }, [command, ...args], input),
+      succeeded(`STUDENT    ${ada.id}  ${ada.email}  Ada Lovelace\n`))
+    const response = await ada.inject('GET', '/auth/me')
+    t.strictSame([response.statusCode, response.json()], [401, { message: 'Invalid or expired token' }], command)
+  }
+  t.equal((await bob.inject('GET', '/auth/me')).statusCode, 200, 'others stay signed in')
+})
+
 t.test('list is sorted by newest, then by id', async t => {
   const app = await build(t)
   const list = () => user(t, { DATABASE_URL: app.config.DATABASE_URL }, ['list'])
@@ -143,6 +158,7 @@ t.test('reports an unknown account in one line', async t => {
   await Promise.all([
     user(t, { DATABASE_URL }, ['set-role', ...email, '--role', 'ADMIN']),
     user(t, { DATABASE_URL }, ['set-password', ...email, '--password-stdin'], PASSWORD),
+    user(t, { DATABASE_URL }, ['sign-out', ...email]),
   ].map(async outcome => t.strictSame(await outcome, failed('No account has this email'))))
   t.equal(await stored('nobody@example.org'), undefined)
 })

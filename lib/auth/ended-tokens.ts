@@ -1,0 +1,42 @@
+import type { PendingQuery, Row } from 'postgres'
+
+import type { Sql } from '../database/client.ts'
+
+/** An id as it is in the tokens that the service issues. */
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
+
+/** Whether the tokens of a user can have been ended: there are tokens without a user, or with an id of another kind. */
+export const canBeEnded = (userId: string) => UUID.test(userId)
+
+/**
+ * The statement that ends all tokens of the users whose `id` a query finds. It returns a row for each, with the `epoch`
+ * of the tokens that are issued from now on. As a part of the statement that makes tokens end, such as a new password,
+ * it has both happen or neither.
+ */
+export const endTokens = (sql: Sql, users: PendingQuery<Row[]>) => sql`
+  INSERT INTO ended_tokens (user_id) SELECT id FROM (${users}) AS users
+  ON CONFLICT (user_id) DO UPDATE SET epoch = excluded.epoch, ended_at = excluded.ended_at
+  RETURNING user_id, epoch
+`
+
+/** The column with the epoch of the tokens of the user at hand, to be read with what the user is recognized by. */
+export const epochOf = (sql: Sql) => sql`(SELECT epoch FROM ended_tokens WHERE user_id = users.id)`
+
+/** The column with the epochs of these users, if their tokens were ended: a JSON object by id, or null. */
+export const epochsOf = (sql: Sql, userIds: string[]) => sql`(
+  SELECT json_object_agg(user_id, epoch) FROM ended_tokens WHERE user_id = ANY (${`{${userIds.join()}}`}::uuid[])
+)`
+
+/**
+ * Removes some ends that are past: tokens expire after this interval of PostgreSQL's. It may have been longer when they
+ * were issued, so an end stays for 30 days at least.
+ */
+export async function removePastEnds (sql: Sql, lifetime: string) {
+  await sql`
+    DELETE FROM ended_tokens WHERE user_id IN (
+      SELECT user_id FROM ended_tokens
+      WHERE ended_at < now() - greatest(${lifetime}::interval, '30 days') ORDER BY ended_at LIMIT 10
+      FOR UPDATE SKIP LOCKED
+    )
+  `
+}
