@@ -9,11 +9,13 @@ import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
+import { signOut } from '#lib/auth/accounts.js'
+import type { Sql } from '#lib/database/client.js'
 import { migrate } from '#lib/database/migrations.js'
 import { recordResponses } from './responses.ts'
 import { Cluster, makeProxy } from './cluster.ts'
 import { Bounds, holds, turns } from './freshness.ts'
-import { person, testConfig } from './helper.ts'
+import { bearer, bearerOfJson, type Person, person, testConfig } from './helper.ts'
 
 const server = await Cluster.create(t)
 await server.start()
@@ -88,7 +90,7 @@ const lists = {
     body: { name: 'Ada', batchYear: 2020, content: 'It was fun.' },
   },
   blogs: {
-    paths: ['/blogs'],
+    paths: ['/blogs', '/blogs/admin'],
     count: ({ blogs }) => blogs.length,
     insert: sql => sql`
       INSERT INTO blogs (title, content, status, author_id) VALUES ('A title', 'Content', 'PUBLISHED', ${admin.id})
@@ -119,12 +121,10 @@ async function request (service: FastifyInstance, path: string, init: RequestIni
   throw new Error(`${path}: ${response.status} ${JSON.stringify(body)}`)
 }
 
-const read = (service: FastifyInstance, path: string) => request(service, path, {})
+const read = (service: FastifyInstance, path: string) => request(service, path, { headers: bearer(admin.token) })
 
 const post = (service: FastifyInstance, path: string, body: object) => request(service, path, {
-  method: 'POST',
-  headers: { 'content-type': 'application/json', authorization: `Bearer ${admin.token}` },
-  body: JSON.stringify(body),
+  method: 'POST', headers: bearerOfJson(admin.token), body: JSON.stringify(body),
 })
 
 /** Throws unless the list has a size that is possible at this time. */
@@ -141,6 +141,76 @@ async function checkAll (t: Test, message: string) {
       lists[name].count(await read(service, path)))))
     t.strictSame(counts, counts.map(() => row.count), `${name}, ${message}`)
   }
+}
+
+/** A token of a member, once the sign-in is done, and whether its end has begun or was acknowledged. */
+interface Session {
+  token?: string
+  end?: 'begun' | 'acknowledged'
+}
+
+/** A user who signs in and signs out everywhere, again and again. */
+class Member {
+  readonly person: Person
+  readonly sessions: Session[]
+
+  constructor (person: Person) {
+    this.person = person
+    this.sessions = [{ token: person.token }]
+  }
+
+  /** A token like that of a sign-in. */
+  async createToken () {
+    const { id, role } = this.person
+    const [row] = await sql<{ epoch: string }[]>`SELECT epoch FROM ended_tokens WHERE user_id = ${id}`
+    return services[0]!.issueToken({ id, role, epoch: row?.epoch ?? null })
+  }
+
+  async signIn () {
+    const session: Session = {}
+    this.sessions.push(session)
+    session.token = await this.createToken()
+    return session
+  }
+
+  /** Ends all tokens. If this fails, they may have been ended; so may that of a sign-in which is not done. */
+  async signOut (end: (member: Member) => Promise<unknown>) {
+    const sessions = [...this.sessions]
+    const signedIn = sessions.filter(({ token }) => token)
+    for (const session of sessions) session.end ??= 'begun'
+    await end(this)
+    for (const session of signedIn) session.end = 'acknowledged'
+  }
+
+  /** Sends a request with a token. Throws if one is let in that was ended, or refused that was not. */
+  async check (service: FastifyInstance, { method, path }: GuardedOperation, session: Session) {
+    const before = session.end
+    const { status } = await fetch(`${service.listeningOrigin}${path}`, {
+      method, headers: bearer(session.token!),
+    })
+    const isRight = status === 401 ? session.end : status < 300 ? before !== 'acknowledged' : status === 500
+    if (!isRight) throw new Error(`${method} ${path}: ${status}, and the end was ${before}, then ${session.end}`)
+    return status
+  }
+}
+
+interface GuardedOperation {
+  method: string
+  path: string
+}
+
+/** Served from memory, or written. */
+const guarded: GuardedOperation[] = [
+  { method: 'GET', path: '/auth/me' },
+  { method: 'GET', path: '/mentors/liked' },
+  { method: 'POST', path: '/me/calendar' },
+]
+
+const members = (await Promise.all([1, 2, 3].map(() => person(services[0]!)))).map(person => new Member(person))
+
+/** Signs a member out through the service. */
+const signOutBy = (service: FastifyInstance) => async (member: Member) => {
+  await request(service, '/me/tokens', { method: 'DELETE', headers: bearer(await member.createToken()) })
 }
 
 for (const name of NAMES) await add(name, () => lists[name].insert(sql, clubId))
@@ -207,6 +277,60 @@ t.test('no response is older than a commit before the request, for any writer', 
   await checkAll(t, 'afterwards')
 })
 
+t.test('no ended token is let in, and every other one is', async t => {
+  const ways: { [way: string]: (member: Member, service: FastifyInstance, pause: number) => Promise<unknown> } = {
+    through: (member, service) => member.signOut(signOutBy(service)),
+    beside: member => member.signOut(({ person }) => signOut(sql as Sql, person.email)),
+    slowly: (member, _service, pause) => member.signOut(({ person }) => sql.begin(async sql => {
+      await signOut(sql as unknown as Sql, person.email)
+      await turns(pause)
+    })),
+    undone: ({ person }, _service, pause) => sql.begin(async sql => {
+      await signOut(sql as unknown as Sql, person.email)
+      await turns(pause)
+      throw new Error('rolled back')
+    }).catch(() => {}),
+    elsewhere: () => add('clubs', () => lists.clubs.insert(sql)),
+  }
+  const pause = fc.nat(4)
+  const member = fc.constantFrom(...members)
+  const service = fc.constantFrom(...services)
+  const operation = fc.constantFrom(...guarded)
+  const end = fc.record({ way: fc.constantFrom(...Object.values(ways)), member, service, operation, pause })
+  const ask = fc.record({ member, service, operation, nth: fc.nat(2), pause })
+  const scripts = fc.record({
+    enders: fc.array(fc.array(end, { maxLength: 5, size: 'max' }), { minLength: 1, maxLength: 3, size: 'max' }),
+    readers: fc.array(fc.array(ask, { maxLength: 20, size: 'max' }), { minLength: 1, maxLength: 6, size: 'max' }),
+  })
+  const seen: { [status: number]: number } = {}
+  const check = async (member: Member, service: FastifyInstance, operation: GuardedOperation, session: Session) => {
+    const status = await member.check(service, operation, session)
+    seen[status] = (seen[status] ?? 0) + 1
+  }
+  await holds(t, 6, scripts, async ({ enders, readers }) => {
+    await Promise.all([
+      ...enders.map(async script => {
+        for (const { way, member, service, operation, pause } of script) {
+          const session = await member.signIn()
+          // Another end may be faster.
+          await way(member, service, pause).catch(error => { if (!/: 401 /.test(String(error))) throw error })
+          await Promise.all(services.map(service => check(member, service, operation, session)))
+        }
+      }),
+      ...readers.map(async script => {
+        for (const { member, service, operation, nth, pause } of script) {
+          // The latest ones.
+          const session = member.sessions.filter(({ token }) => token).at(-1 - nth) ?? await member.signIn()
+          await check(member, service, operation, session)
+          await turns(pause)
+        }
+      }),
+    ])
+  })
+  t.ok(seen[200]! > 0 && seen[401]! > 0)
+  t.strictSame(Object.keys(seen), ['200', '201', '401'])
+})
+
 t.test('no response is stale while connections are cut and the database restarts', async t => {
   const over = new AbortController()
   const unexpected: unknown[] = []
@@ -225,6 +349,22 @@ t.test('no response is stale while connections are cut and the database restarts
       await sleep(2)
     }
   }))
+  const signedIn = members.flatMap(member => services.map(async (service, index) => {
+    for (let turn = index; !over.signal.aborted; turn++) {
+      const sessions = member.sessions.filter(({ token }) => token).slice(-3)
+      await member.check(service, guarded[turn % guarded.length]!, sessions[turn % sessions.length]!)
+        .catch(error => unexpected.push(error))
+      await sleep(5)
+    }
+  }))
+  const signingOut = (async () => {
+    for (let turn = 0; !over.signal.aborted; turn++) {
+      const member = members[turn % members.length]!
+      await member.signOut(signOutBy(services[turn % services.length]!)).catch(() => {})
+      await member.signIn().catch(() => {})
+      await sleep(5)
+    }
+  })()
   const writing = (async () => {
     for (let turn = 0; !over.signal.aborted; turn++) {
       const name = NAMES[turn % NAMES.length]!
@@ -249,7 +389,7 @@ t.test('no response is stale while connections are cut and the database restarts
     t.strictSame(unexpected, [], name)
   }
   over.abort()
-  await Promise.all([...readers, writing])
+  await Promise.all([...readers, ...signedIn, signingOut, writing])
   await checkAll(t, 'afterwards')
 })
 
@@ -351,6 +491,14 @@ t.test('a standby, and a fail-over to it', async t => {
     open.release()
   })
 
+  const [member] = members as [Member, ...Member[]]
+  const statusesOf = (session: Session) =>
+    Promise.all([...services, ...reader].map(service => member.check(service, guarded[0]!, session)))
+  const ended = await member.signIn()
+  await member.signOut(signOutBy(services[0]!))
+  const later = await member.signIn()
+  await replayed()
+
   await t.test('a promoted standby reuses the ids of transactions that it did not receive', async t => {
     await onStandby`ALTER SYSTEM SET primary_conninfo = ''`
     await onStandby`SELECT pg_reload_conf()`
@@ -365,5 +513,10 @@ t.test('a standby, and a fail-over to it', async t => {
     t.equal(await reach(onStandby, before, SNAPSHOT, STATISTICS), before, 'the naive id is the same')
     const expected = ['found', 'two', 'one']
     t.strictSame(await testimonials([...services, ...reader]), [expected, expected, expected])
+  })
+
+  await t.test('a promoted standby knows the tokens that were ended', async t => {
+    t.strictSame(await statusesOf(ended), [401, 401, 401])
+    t.strictSame(await statusesOf(later), [200, 200, 200])
   })
 })

@@ -140,7 +140,8 @@ t.test('An operation fails as declared when the question does, and public ones g
   const app = await build(t, { DATABASE_URL })
   const [ada, admin] = [await person(app), await person(app, 'ADMIN')]
   await app.database.probe.end({ timeout: 0 })
-  assertResponse(t, await get(ada.token, '/events/registered', app), 500, { message: 'Error fetching registered events' })
+  const message = 'Error fetching registered events'
+  assertResponse(t, await get(ada.token, '/events/registered', app), 500, { message })
   const club = { name: 'Chess', description: 'Openings and endings', clubHeadEmail: ada.email }
   assertResponse(t, await admin.inject('POST', '/clubs', club), 500, { message: 'Error creating club' })
   t.strictSame(await app.sql`SELECT count(*)::int FROM clubs`.then(([row]) => row), { count: 0 }, 'nothing is written')
