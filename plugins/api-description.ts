@@ -27,7 +27,7 @@ const GROUPS: Record<string, { name: string, description: string }> = {
   events: { name: 'Events', description: 'Of the clubs, and the registrations for them.' },
   feeds: { name: 'Feeds', description: 'For calendars and feed readers, which ask again and again.' },
   exports: { name: 'Exports', description: 'Lists as files for spreadsheets.' },
-  me: { name: 'Own data', description: 'What belongs to the user who is signed in.' },
+  me: { name: 'Account', description: 'Your own account: its data, its calendar, and its tokens.' },
   mentors: { name: 'Mentors', description: 'Mentors of the clubs; users like them.' },
   testimonials: { name: 'Testimonials', description: 'What former students say.' },
   users: { name: 'Users', description: 'As admins see and change them, and what the platform amounts to.' },
@@ -39,7 +39,7 @@ const DESCRIPTION = `The service behind a student community: accounts with roles
 blogs that are submitted and moderated, mentors to like, testimonials, and the numbers behind it all.
 
 Register or sign in for a token, and send it along as \`Authorization: Bearer <token>\`. It keeps its role until it
-expires, also when the role was changed.
+expires or is ended, also when the role was changed.
 
 Every error is a \`{message}\` for people to read; a request that breaks its schema gets \`errors\` with it, one for
 every field that is wrong. Ids are opaque, and date-times ISO 8601 in UTC.`

@@ -71,7 +71,7 @@ export function eraseUser (
     await sql`DELETE FROM rate_limits WHERE key = ${id}::text OR starts_with(key, ${`${email} `})`
     // Instances of the version before write here, until the next release drops the table.
     await sql`DELETE FROM sign_in_failures WHERE email = ${email}`
-    // With likes, mails and the address of a calendar.
+    // With likes, mails and the address of a calendar. The row in ended_tokens stays: no ended token must work again.
     await sql`DELETE FROM users WHERE id = ${id}`
     return erasure
   })
