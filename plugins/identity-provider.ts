@@ -1,6 +1,7 @@
 import fp from 'fastify-plugin'
 
 import { IdentityProvider } from '../lib/auth/identity-provider.ts'
+import { deriveKey, jwtSecretOf } from '../lib/secret-file.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -11,5 +12,6 @@ declare module 'fastify' {
 
 /** Sign-in through an identity provider. */
 export default fp(async app => {
-  app.decorate('idp', new IdentityProvider(app.config, app.log))
+  const verifierKey = deriveKey(await jwtSecretOf(app.config), 'code verifiers')
+  app.decorate('idp', new IdentityProvider(app.config, app.log, verifierKey))
 }, { name: 'identity-provider' })

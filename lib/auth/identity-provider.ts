@@ -1,5 +1,7 @@
+import { createHash, createHmac } from 'node:crypto'
+
 import type { FastifyBaseLogger } from 'fastify'
-import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
+import { createRemoteJWKSet, decodeJwt, jwtVerify, type JWTPayload } from 'jose'
 
 import type { Config } from '../config.ts'
 import { isSecureUrl } from '../formats.ts'
@@ -25,6 +27,7 @@ interface Metadata extends Endpoints {
   issuer: string
   userinfo_endpoint: string
   jwks_uri: string
+  code_challenge_methods_supported?: string[]
 }
 
 /** Google's published endpoints, so that its sign-in starts without a request to it. */
@@ -34,6 +37,7 @@ const GOOGLE: Metadata = {
   token_endpoint: 'https://oauth2.googleapis.com/token',
   userinfo_endpoint: 'https://openidconnect.googleapis.com/v1/userinfo',
   jwks_uri: 'https://www.googleapis.com/oauth2/v3/certs',
+  code_challenge_methods_supported: ['plain', 'S256'],
 }
 
 /** A person as the provider knows them. `email` is absent when it has no address, or none that it has verified. */
@@ -60,35 +64,51 @@ interface Provider {
 export class IdentityProvider {
   readonly #config: Config
   readonly #log: Pick<FastifyBaseLogger, 'warn'>
+  readonly #verifierKey: Buffer
   #provider: Promise<Provider> | undefined
 
-  constructor (config: Config, log: Pick<FastifyBaseLogger, 'warn'>) {
+  /** The key, which instances share, makes the code verifiers of PKCE. */
+  constructor (config: Config, log: Pick<FastifyBaseLogger, 'warn'>, verifierKey: Buffer) {
     this.#config = config
     this.#log = log
+    this.#verifierKey = verifierKey
   }
 
   /**
-   * Where to send a browser to sign in; it comes back to IDP_REDIRECT_URI with the state and a code. The nonce is for
-   * providers that insist on one: no ID token is read in this flow, and the state ties the response to the browser.
+   * Where to send a browser to sign in; it comes back to IDP_REDIRECT_URI with the state and a code, which can be
+   * exchanged with this nonce only.
    */
   async authorizationUrl (state: string, nonce: string): Promise<string> {
     const client = await this.#client()
+    const verifier = await this.#codeVerifier(nonce)
     return client.authorizeURL({
       redirect_uri: this.#config.IDP_REDIRECT_URI,
       scope: SCOPES,
       state,
       nonce,
+      ...verifier && {
+        code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+        code_challenge_method: 'S256',
+      },
       access_type: 'offline',
       prompt: 'consent',
       include_granted_scopes: 'true',
     })
   }
 
-  /** Exchanges a code for an access token; `undefined` when the provider's response has none. */
-  async exchangeCode (code: string): Promise<string | undefined> {
+  /**
+   * Exchanges the code of the sign-in with this nonce for an access token; `undefined` when the provider's response has
+   * none. An ID token beside it must have the nonce.
+   */
+  async exchangeCode (code: string, nonce: string): Promise<string | undefined> {
     const client = await this.#client()
+    const verifier = await this.#codeVerifier(nonce)
     try {
-      const { token } = await client.getToken({ code, redirect_uri: this.#config.IDP_REDIRECT_URI })
+      const { token } = await client.getToken({
+        code, redirect_uri: this.#config.IDP_REDIRECT_URI, ...verifier && { code_verifier: verifier },
+      })
+      // It comes from the token endpoint over TLS, which stands for its signature (OpenID Connect Core 1.0, § 3.1.3.7).
+      if (token.id_token && decodeJwt(token.id_token).nonce !== nonce) throw new Error('The ID token has another nonce')
       return token.access_token
     } catch (error) {
       // The error itself carries the request, code and client secret included; for a response that is not JSON, the
@@ -130,6 +150,16 @@ export class IdentityProvider {
       // The error itself carries the claims.
       throw new Error(`The ID token does not verify: ${(error as Error).message}`)
     }
+  }
+
+  /**
+   * The code verifier of PKCE (RFC 7636), where the provider supports S256. It must come from the browser and not be
+   * stored here, but the only cookie has the nonce, which the provider sees too: so the verifier is a keyed hash of it.
+   */
+  async #codeVerifier (nonce: string) {
+    const { metadata } = await this.#discover()
+    if (!metadata.code_challenge_methods_supported?.includes('S256')) return undefined
+    return createHmac('sha256', this.#verifierKey).update(nonce).digest('base64url')
   }
 
   async #client () {

@@ -9,7 +9,7 @@ import type { Config } from '../config.ts'
 /** The simple-oauth2 client that @fastify/oauth2 exposes as `oauth2`, so far as it is used; its types leave it out. */
 export interface OAuth2Client {
   authorizeURL (parameters: object): string
-  getToken (parameters: object): Promise<{ token: { access_token?: string } }>
+  getToken (parameters: object): Promise<{ token: { access_token?: string, id_token?: string } }>
 }
 
 /** The endpoints of a provider, as its discovery document has them. */

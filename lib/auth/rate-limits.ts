@@ -2,7 +2,7 @@ import type { Sql } from '../database/client.ts'
 
 /** What may be done how often within a window, by whom; `max` is 0 for any number. */
 export interface RateLimit {
-  name: 'failed-sign-ins' | 'failed-sign-ins-for-account' | 'registrations' | 'submissions'
+  name: 'failed-sign-ins' | 'failed-sign-ins-for-account' | 'failed-callbacks' | 'registrations' | 'submissions'
   /** A network, the id of a user, or an email and a network. */
   key: string
   max: number
@@ -46,6 +46,15 @@ export function takeUseOfUser (sql: Sql, limit: RateLimit, windowSeconds: number
     const { count } = await transaction`SELECT FROM users WHERE id = ${limit.key} FOR KEY SHARE`
     return count > 0 ? takeUse(transaction as unknown as Sql, [limit], windowSeconds) : 0
   })
+}
+
+/** The seconds to wait when one of these limits is reached, else 0. Nothing is counted. */
+export async function waitFor (sql: Sql, limits: RateLimit[], windowSeconds: number) {
+  const [row] = await sql<[{ waitSeconds: number }]>`
+    WITH ${limitsTable(sql, limits)}, reached AS (${reachedLimits(sql, windowSeconds)})
+    SELECT coalesce(max(wait_seconds), 0) AS "waitSeconds" FROM reached
+  `
+  return row.waitSeconds
 }
 
 /** These limits as the CTE `limits`. */

@@ -12,7 +12,7 @@ import { PROVIDER_TIME } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { hashNetwork, rememberNetwork } from '../../lib/auth/known-networks.ts'
 import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/auth/passwords.ts'
-import { type RateLimit, takeUse } from '../../lib/auth/rate-limits.ts'
+import { type RateLimit, takeUse, waitFor } from '../../lib/auth/rate-limits.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { findCredentials, forgetFailures, profileQuery, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -146,20 +146,32 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const frontend = app.config.FRONTEND_URL.find(origin => origin === o) ?? app.config.FRONTEND_URL[0]
     if (!frontend) throw new HttpError(500, 'Frontend URL not configured')
 
-    const accessToken = await app.idp.exchangeCode(code)
-    if (!accessToken) throw new HttpError(401, 'No access token')
-    const identity = await app.idp.fetchIdentity(accessToken)
-    if (!identity) throw new HttpError(401, 'Failed to fetch userinfo')
-    const { email } = identity
-    if (!email) throw new HttpError(401, 'No email in profile')
-    const user = await signInWithIdentity(app.sql, { ...identity, email })
+    const network = clientNetwork(request.ip)
+    const failures: RateLimit = { name: 'failed-callbacks', key: network, max: SIGN_IN_ATTEMPTS_PER_NETWORK }
+    throwIfReached(schemas.TOO_MANY_FAILURES, await waitFor(app.sql, [failures], windowSeconds))
+    const identity = await identify(code, n).catch(async error => {
+      await takeUse(app.sql, [failures], windowSeconds)
+      throw error
+    })
+    const user = await signInWithIdentity(app.sql, identity)
     Object.assign(attempt, { user: user.userId, account: user.account })
-    await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, clientNetwork(request.ip)))
+    await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, network))
     const token = app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch })
     return reply.redirect(
       `${frontend}/auth/callback?token=${encodeURIComponent(token)}&to=${encodeURIComponent(r)}`
     )
   }))
+
+  /** Who comes back from the provider with this code, to the sign-in that began with this nonce. */
+  async function identify (code: string, nonce: string) {
+    const accessToken = await app.idp.exchangeCode(code, nonce)
+    if (!accessToken) throw new HttpError(401, 'No access token')
+    const identity = await app.idp.fetchIdentity(accessToken)
+    if (!identity) throw new HttpError(401, 'Failed to fetch userinfo')
+    const { email } = identity
+    if (!email) throw new HttpError(401, 'No email in profile')
+    return { ...identity, email }
+  }
 }
 
 /** Has neither a cache of HTTP/1.0 nor any other store the response. Its `Cache-Control` is that of the route. */

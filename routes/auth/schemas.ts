@@ -139,7 +139,8 @@ export const googleStart = {
 export const googleCallback = {
   operationId: 'finishProviderSignIn',
   summary: 'Come back from the identity provider',
-  description: 'The redirect URI for the identity provider, not for apps. Errors are plain text.',
+  description: 'The redirect URI for the identity provider, not for apps. Errors are plain text; 429 after too many ' +
+    'callbacks from a network that did not sign in, with `Retry-After` in seconds.',
   docsOnly: {
     querystring: Type.Object({
       code: Type.String({ description: 'The authorization code.' }),
@@ -158,6 +159,7 @@ export const googleCallback = {
     }),
     400: PlainText('Missing code/state', 'Invalid state'),
     401: PlainText('No access token', 'Failed to fetch userinfo', 'No email in profile'),
+    429: { ...PlainText(TOO_MANY_FAILURES), headers: RetryAfter },
     500: PlainText('Frontend URL not configured', 'OAuth callback failed'),
   },
 }

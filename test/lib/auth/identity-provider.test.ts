@@ -14,9 +14,10 @@ const DISCOVERY = '/.well-known/openid-configuration'
 const DAY = 24 * 60 * 60 * 1000
 
 const log = { warn () {} }
+const KEY = Buffer.from('a key of the tests')
 /** The provider with this issuer, as the service uses it. */
 const at = (issuer: string, variables: NodeJS.Dict<string> = {}) =>
-  new IdentityProvider(testConfig({ IDP_ISSUER: issuer, ...CLIENT, ...variables }), log)
+  new IdentityProvider(testConfig({ IDP_ISSUER: issuer, ...CLIENT, ...variables }), log, KEY)
 
 /** A fake provider, and the client for it. */
 async function start (t: Test) {
@@ -38,7 +39,7 @@ t.test('Discovery', async t => {
     t.strictSame(fake.requests, [DISCOVERY])
     for (const url of urls) t.ok(url.startsWith(`${fake.issuer}/authorize?`))
     await idp.verifyIdToken(await fake.idToken())
-    await idp.fetchIdentity((await idp.exchangeCode('code'))!)
+    await idp.fetchIdentity((await idp.exchangeCode('code', 'nonce'))!)
     t.strictSame(fake.requests, [DISCOVERY, '/keys', '/token', '/userinfo'])
   })
 
@@ -108,7 +109,7 @@ t.test('Discovery', async t => {
     const { fake, idp } = await start(t)
     await fake.close()
     await t.rejects(idp.authorizationUrl('state', 'nonce'))
-    await t.rejects(idp.exchangeCode('code'))
+    await t.rejects(idp.exchangeCode('code', 'nonce'))
     await t.rejects(idp.fetchIdentity('token'))
     await t.rejects(idp.verifyIdToken(await fake.idToken()))
   })
@@ -130,7 +131,7 @@ t.test('A provider that stalls is a timeout', async t => {
     await Promise.all([
       t.rejects(discovery.idp.authorizationUrl('state', 'nonce')),
       t.rejects(keys!.idp.verifyIdToken(await keys!.fake.idToken())),
-      t.rejects(token!.idp.exchangeCode('code')),
+      t.rejects(token!.idp.exchangeCode('code', 'nonce')),
       t.resolveMatch(userinfo!.idp.fetchIdentity('token'), undefined),
     ])
   }))
@@ -156,7 +157,7 @@ t.test('The authorization URL has the parameters of the request', async t => {
 t.test('The code is exchanged with the client credentials', async t => {
   const { fake, idp } = await start(t)
   fake.responses['/token'] = { access_token: 'the token', token_type: 'Bearer' }
-  t.equal(await idp.exchangeCode('the code'), 'the token')
+  t.equal(await idp.exchangeCode('the code', 'nonce'), 'the token')
   const { authorization, body } = fake.received.at(-1)!
   const [id, secret] = atob(authorization!.replace(/^Basic /, '')).split(':')
     .map(text => new URLSearchParams(`x=${text}`).get('x'))
@@ -170,7 +171,7 @@ t.test('A token response without an access token yields none', async t => {
   const { fake, idp } = await start(t)
   for (const response of [{}, { token_type: 'Bearer' }, { error: 'server_error' }, []]) {
     fake.responses['/token'] = response
-    t.equal(await idp.exchangeCode('code'), undefined, JSON.stringify(response))
+    t.equal(await idp.exchangeCode('code', 'nonce'), undefined, JSON.stringify(response))
   }
 })
 
@@ -192,7 +193,7 @@ t.test('A failed exchange is an error that discloses neither the code, the secre
   ]
   for (const [what, response] of table) {
     fake.responses['/token'] = response
-    const error = await idp.exchangeCode(code).then(() => undefined, error => error)
+    const error = await idp.exchangeCode(code, 'nonce').then(() => undefined, error => error)
     t.match(error, { message: /^The identity provider does not exchange the code: / }, what)
     const shown = inspect(error, { depth: Infinity, showHidden: true })
     for (const secret of [code, CLIENT.IDP_CLIENT_SECRET, fake.received.at(-1)!.authorization!, quoted.slice(0, 8)]) {
@@ -407,7 +408,7 @@ t.test('An unknown key id fetches the keys again, at most once in half a minute'
 })
 
 t.test('Google needs no discovery', async t => {
-  const google = new IdentityProvider(testConfig(CLIENT), log)
+  const google = new IdentityProvider(testConfig(CLIENT), log, KEY)
   t.match(await google.authorizationUrl('state', 'nonce'), 'https://accounts.google.com/o/oauth2/v2/auth?')
   await t.rejects(google.verifyIdToken('text'), { message: 'The ID token does not verify: Invalid Compact JWS' })
 })

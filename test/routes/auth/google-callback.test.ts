@@ -2,7 +2,7 @@ import t from 'tap'
 
 import { encodeState } from '#lib/auth/oauth-state.js'
 import { person } from '../../helper.ts'
-import { fails, closesConnection, html } from '../../provider.ts'
+import { CLIENT, fails, closesConnection, html } from '../../provider.ts'
 import {
   add, respondWith, app, callback, count, fake, fakeApp, FIRST, forged, FRONTEND_URL, me, plain, provider, SECOND,
   service, signIn, start, stored, testLog,
@@ -128,6 +128,67 @@ t.test('GET /auth/google/callback returns 500 when the provider rejects the code
     respondWith(t, { '/token': response })
     plain(t, await forged({ n: nonce, r: '/' }), 500, 'OAuth callback failed')
   }
+})
+
+t.test('GET /auth/google/callback exchanges a code with the verifier of its own sign-in only', async t => {
+  const code = async () => {
+    const { location, cookie } = await start()
+    const back = await provider.signIn(location, add())
+    return { code: back.searchParams.get('code')!, nonce: cookie.split(/[=;]/)[1]! }
+  }
+  const [stolen, own] = [await code(), await code()]
+  const state = encodeState({ n: own.nonce, r: '/', o: FIRST })
+  plain(t, await callback({ code: stolen.code, state }, own.nonce), 500, 'OAuth callback failed', 'another nonce')
+
+  const { code: bare } = await code()
+  const client = [CLIENT.IDP_CLIENT_ID, CLIENT.IDP_CLIENT_SECRET].map(encodeURIComponent).join(':')
+  const response = await fetch(`${provider.issuer}/token`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${btoa(client)}` },
+    body: new URLSearchParams({ grant_type: 'authorization_code', code: bare, redirect_uri: CLIENT.IDP_REDIRECT_URI }),
+  })
+  t.strictSame([response.status, (await response.json() as { error: string }).error], [400, 'invalid_grant'])
+
+  const other = await service(t, { IDP_ISSUER: provider.issuer })
+  const { code: shared, nonce } = await code()
+  const elsewhere = await callback({ code: shared, state: encodeState({ n: nonce, r: '/', o: FIRST }) }, nonce, other)
+  t.equal(elsewhere.response.statusCode, 302, 'by another instance')
+})
+
+t.test('GET /auth/google/callback sends no verifier to a provider that does not support PKCE', async t => {
+  await forged({ n: 'nonce', r: '/' })
+  t.notMatch(fake.received.findLast(({ path }) => path === '/token')!.body, 'code_verifier')
+})
+
+t.test('GET /auth/google/callback returns 500 for an ID token with another nonce', async t => {
+  const token = (idToken: string) =>
+    ({ '/token': { access_token: 'a token', token_type: 'Bearer', id_token: idToken } })
+  for (const idToken of [await fake.idToken({ nonce: 'another' }), await fake.idToken(), 'text']) {
+    respondWith(t, token(idToken))
+    plain(t, await forged({ n: 'nonce', r: '/' }), 500, 'OAuth callback failed')
+  }
+  respondWith(t, token(await fake.idToken({ nonce: 'nonce' })))
+  t.equal((await forged({ n: 'nonce', r: '/' })).response.statusCode, 302)
+})
+
+t.test('GET /auth/google/callback: only so many failures of a network reach the provider', async t => {
+  const variables = { IDP_ISSUER: fake.issuer, SIGN_IN_ATTEMPTS_PER_NETWORK: '3', SIGN_IN_WINDOW: '60' }
+  const instances = [await service(t, variables), await service(t, variables)]
+  await app.sql`DELETE FROM rate_limits WHERE name = 'failed-callbacks'`
+  const state = encodeState({ n: 'nonce', r: '/', o: FIRST })
+  const back = (n: number) => callback({ code: 'made up', state }, 'nonce', instances[n % 2])
+  for (let n = 0; n < 5; n++) t.equal((await back(n)).response.statusCode, 302, 'successes do not count')
+
+  respondWith(t, { '/token': fails })
+  for (let n = 0; n < 3; n++) plain(t, await back(n), 500, 'OAuth callback failed')
+  const before = fake.requests.length
+  const refused = await back(3)
+  plain(t, refused, 429, 'Too many failed sign-ins, please try again later')
+  t.match(refused.response.headers['retry-after'], /^[1-9]\d?$/)
+  t.equal(fake.requests.length, before, 'no request to the provider')
+  const { response } = await start('', {}, instances[0])
+  t.equal(response.statusCode, 302, 'a sign-in can be started')
+  await app.sql`DELETE FROM rate_limits WHERE name = 'failed-callbacks'`
 })
 
 t.test('GET /auth/google/callback returns 401 without an access token', async t => {

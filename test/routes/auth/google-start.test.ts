@@ -19,11 +19,14 @@ t.test('GET /auth/google/start redirects to the provider with the parameters of 
     scope: 'openid email profile',
     state,
     nonce: JSON.parse(Buffer.from(state, 'base64url').toString()).n,
+    code_challenge: location.searchParams.get('code_challenge'),
+    code_challenge_method: 'S256',
     access_type: 'offline',
     prompt: 'consent',
     include_granted_scopes: 'true',
   })
-  t.equal([...location.searchParams].length, 9, 'each once')
+  t.match(location.searchParams.get('code_challenge'), /^[\w-]{43}$/)
+  t.equal([...location.searchParams].length, 11, 'each once')
 })
 
 t.test('GET /auth/google/start builds the state from nonce, destination and frontend', async t => {
