@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * Come back from the identity provider
-         * @description The redirect URI for the identity provider, not for apps. Errors are plain text.
+         * @description The redirect URI for the identity provider, not for apps. Errors are plain text; 429 after too many callbacks from a network that did not sign in, with `Retry-After` in seconds.
          */
         get: operations["finishProviderSignIn"];
         put?: never;
@@ -627,7 +627,7 @@ export interface paths {
         };
         /**
          * Get everything that the platform holds of you
-         * @description Your account without the password hash, your blogs in every status, your registrations, the mentors you like, and when the address of your calendar was created.
+         * @description Your account without the password hash, your blogs in every status, your registrations, the mentors you like, when the address of your calendar was created, and when you have last signed in from each network.
          */
         get: operations["exportMyData"];
         put?: never;
@@ -1682,6 +1682,14 @@ export interface components {
                  */
                 createdAt: string;
             } | null;
+            networks: {
+                /**
+                 * Format: date
+                 * @description The day of your last sign-in from one network.
+                 * @example 2026-01-31
+                 */
+                lastSignIn: string;
+            }[];
         };
         Registered: {
             user: {
@@ -1993,6 +2001,17 @@ export interface operations {
                 };
                 content: {
                     "text/plain": "No access token" | "Failed to fetch userinfo" | "No email in profile";
+                };
+            };
+            /** @description `Too many failed sign-ins, please try again later` */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": "Too many failed sign-ins, please try again later";
                 };
             };
             /** @description `Frontend URL not configured` or `OAuth callback failed` */
