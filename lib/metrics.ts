@@ -3,7 +3,7 @@ import type { MetricObjectWithValues, MetricValue } from 'prom-client'
 import type { CacheCounts } from './cache/index.ts'
 import type { Replicas } from './database/replicas.ts'
 import type { PoolStats } from './database/statements.ts'
-import type { countMails } from './mail/outbox.ts'
+import type { MailCounts } from './mail/outbox.ts'
 
 /** Counters that exist anyway. */
 export interface Sources {
@@ -13,7 +13,7 @@ export interface Sources {
   hashing (): { running: number, waiting: number, refused: number }
   cache: { counts: CacheCounts, bytes (): number }
   replicas: Replicas | undefined
-  mail: { isConfigured: boolean, sent (): number, count (): ReturnType<typeof countMails> }
+  mail: { isConfigured: boolean, sent (): number, count (): Promise<MailCounts> }
   log: { dropped: number }
 }
 
@@ -62,26 +62,10 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
 
   if (mail.isConfigured) {
     counter('mails_sent_total', 'Mails that the SMTP server has accepted', mail.sent)
-    // Of the whole outbox: every process has the same. While the database does not answer, the last values stay.
-    new Gauge({
-      name: 'mails',
-      help: 'Mails that are not sent, by state',
-      labelNames: ['state'],
-      registers,
-      aggregator: 'max',
-      async collect () {
-        await mail.count().then(counts => {
-          for (const [state, { count }] of Object.entries(counts)) this.set({ state }, count)
-        }, () => {})
-      },
-    })
-    new Gauge({
-      name: 'mails_oldest_pending_seconds',
-      help: 'Age of the oldest pending mail',
-      registers,
-      aggregator: 'max',
-      async collect () { await mail.count().then(({ pending }) => this.set(pending.age), () => {}) },
-    })
+    mailGauge('mails_pending', 'Mails that are not sent yet', ({ pending }) => pending.count)
+    mailGauge('mails_oldest_pending_seconds', 'Age of the oldest of them', ({ pending }) => pending.age)
+    mailGauge('mails_failed', 'Mails that were refused for good, or too often', ({ failed }) => failed.count)
+    mailGauge('mails_unknown', 'Mails that may have been accepted', ({ unknown }) => unknown.count)
   }
 
   counter('log_lines_dropped_total', 'Lines of the log dropped because it could not be written', () => log.dropped)
@@ -107,6 +91,17 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
 
   function gauge (name: string, help: string, read: () => number, aggregator: 'sum' | 'min' = 'sum') {
     return new Gauge({ name, help, registers, aggregator, collect () { this.set(read()) } })
+  }
+
+  /** A number of the whole outbox, the same in every process. While the database does not answer, the last one stays. */
+  function mailGauge (name: string, help: string, read: (counts: MailCounts) => number) {
+    return new Gauge({
+      name,
+      help,
+      registers,
+      aggregator: 'max',
+      async collect () { await mail.count().then(counts => this.set(read(counts)), () => {}) },
+    })
   }
 
   function counter (name: string, help: string, read: () => number) {

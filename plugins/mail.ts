@@ -4,7 +4,7 @@ import type { PendingQuery, Row } from 'postgres'
 
 import { HttpError } from '../lib/errors.ts'
 import type { KindName } from '../lib/mail/kinds.ts'
-import { countMails, enqueueMails } from '../lib/mail/outbox.ts'
+import { countMails, enqueueMails, type MailCounts } from '../lib/mail/outbox.ts'
 import { Sender } from '../lib/mail/sender.ts'
 import { createTransport, isMailConfigured } from '../lib/mail/transport.ts'
 
@@ -27,7 +27,7 @@ interface Mail {
   /** Mails that this process has sent. */
   sent (): number
   /** The mails in the outbox that are not sent. */
-  count (): ReturnType<typeof countMails>
+  count (): Promise<MailCounts>
 }
 
 /** The body of that 501. */

@@ -42,6 +42,8 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
   const smtp = new SMTPServer({
     disabledCommands: ['STARTTLS', 'AUTH'],
     disableReverseLookup: true,
+    // Clients keep their connections.
+    closeTimeout: 10,
     onData (stream, { envelope }, callback) {
       text(stream).then(raw => {
         mails.push({ to: envelope.rcptTo.map(({ address }) => address), raw })

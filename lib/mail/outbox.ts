@@ -150,7 +150,10 @@ export async function findRecipient (sql: Sql, id: string, claim: string): Promi
 }
 
 /** How many mails are not sent, by their state, and the age of the oldest of them in seconds. */
-export async function countMails (sql: Sql) {
+export type MailCounts = Record<Exclude<MailState, 'sent'>, { count: number, age: number }>
+
+/** Counts the mails that are not sent. */
+export async function countMails (sql: Sql): Promise<MailCounts> {
   const rows = await sql<{ status: MailState, count: number, age: number }[]>`
     SELECT status, count(*)::int, extract(epoch FROM now() - min(created_at))::float AS age
     FROM mails WHERE status <> 'sent' GROUP BY status

@@ -68,8 +68,8 @@ async function hasWork ({ look }: Fixture) {
   const [row] = await look(sql => sql<[{ count: number }]>`
     WITH sooner AS (
       UPDATE mails SET due_at = CASE status WHEN 'pending' THEN now() ELSE due_at - interval '250 seconds' END
-      WHERE (status = 'pending' AND due_at > now()) OR (status = 'processing' AND due_at > now() + interval '240 seconds'
-        AND due_at < now() + interval '290 seconds')
+      WHERE (status = 'pending' AND due_at > now())
+        OR (status = 'processing' AND due_at BETWEEN now() + interval '240 s' AND now() + interval '290 s')
     )
     SELECT count(*)::int FROM mails WHERE status IN ('pending', 'processing')
   `)

@@ -65,6 +65,11 @@ const MUST = {
   IDP_ISSUER: 'IDP_ISSUER must be the https address of an OpenID Connect issuer (http only on loopback)',
   IDP_REDIRECT_URI: 'IDP_REDIRECT_URI must be the public http or https address of /auth/google/callback',
   IDP_EMAIL_VERIFIED: 'IDP_EMAIL_VERIFIED must be claim or assume',
+  SMTP_URL: 'SMTP_URL must be an SMTP address such as smtp://user:password@host:587, or one of smtps',
+  MAIL_FROM: 'MAIL_FROM must be an email address',
+  MAIL_TIME_ZONE: 'MAIL_TIME_ZONE must be an IANA time zone such as Europe/Berlin',
+  MAIL_RATE: 'MAIL_RATE must be a number of mails from 1 to 6000',
+  COMMUNITY_NAME: 'COMMUNITY_NAME must be a name of at most 100 characters',
 }
 
 const DEFAULTS = {
@@ -99,6 +104,9 @@ const DEFAULTS = {
   SUBMISSIONS_PER_USER: 0,
   IDP_ISSUER: 'https://accounts.google.com',
   IDP_EMAIL_VERIFIED: 'claim',
+  MAIL_TIME_ZONE: 'UTC',
+  MAIL_RATE: 600,
+  COMMUNITY_NAME: 'Community',
   FRONTEND_URL: [],
 }
 
@@ -129,10 +137,15 @@ t.test('Every variable is available under its own name', async t => {
     IDP_CLIENT_SECRET: 'a client secret',
     IDP_REDIRECT_URI: 'https://api.example.org/auth/google/callback',
     IDP_EMAIL_VERIFIED: 'assume',
+    SMTP_URL: 'smtps://user:password@smtp.example.org',
+    MAIL_FROM: 'community@example.org',
+    MAIL_TIME_ZONE: 'Europe/Berlin',
+    COMMUNITY_NAME: 'Chess Club',
   } as const
   t.strictSame(load({
     ...texts,
     PORT: '8080',
+    MAIL_RATE: '60',
     WORKERS: '4',
     HSTS: 'off',
     API_DOCS: 'false',
@@ -183,6 +196,7 @@ t.test('Every variable is available under its own name', async t => {
     SIGN_IN_WINDOW: 60,
     REGISTRATIONS_PER_NETWORK: 100,
     SUBMISSIONS_PER_USER: 10,
+    MAIL_RATE: 60,
     FRONTEND_URL: ['https://app.example.org'],
   })
 })
@@ -219,6 +233,9 @@ t.test('A valid value is accepted', async t => {
       'http://[::1]:9000'],
     IDP_REDIRECT_URI: ['http://localhost:3000/auth/google/callback', 'https://example.org/api/auth/google/callback'],
     IDP_EMAIL_VERIFIED: ['claim', 'assume'],
+    MAIL_TIME_ZONE: ['UTC', 'Europe/Berlin', 'America/Argentina/Ushuaia'],
+    MAIL_RATE: ['1', '6000'],
+    COMMUNITY_NAME: ['C', 'Schachklub "Läufer" & Co.', 'x'.repeat(100)],
   }
   for (const [name, values] of Object.entries(good)) {
     for (const value of values) {
@@ -275,12 +292,26 @@ t.test('An invalid value is a StartupError of one line, with the variable and th
       'ftp://localhost'],
     IDP_REDIRECT_URI: ['/auth/google/callback', 'ftp://example.org/auth/google/callback'],
     IDP_EMAIL_VERIFIED: ['true', 'Assume', 'no'],
+    SMTP_URL: ['localhost', 'http://localhost', 'smtp:localhost', 'smtp://', 'smtp://:secret@host', 'smtp://%@host',
+      'smtp://host/path', 'smtp://host?tls', 'smtp://host#tls', 'smtp://host:99999'],
+    MAIL_FROM: ['Community <community@example.org>', 'community'],
+    MAIL_TIME_ZONE: ['Berlin', 'Europe/Nowhere'],
+    MAIL_RATE: ['0', '6001', 'all'],
+    COMMUNITY_NAME: ['x'.repeat(101), 'Chess\nClub'],
   }
   for (const [name, values] of Object.entries(bad)) {
     for (const value of values) {
       const environment = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse', [name]: value }
       t.equal(refusal(environment), MUST[name as keyof typeof MUST], `${name}=${value}`)
     }
+  }
+})
+
+t.test('SMTP_URL needs MAIL_FROM', async t => {
+  const MAIL_FROM = 'community@example.org'
+  t.equal(refusal({ SMTP_URL: 'smtp://localhost' }), 'MAIL_FROM must be set with SMTP_URL')
+  for (const SMTP_URL of ['smtp://localhost', 'smtps://host:465/', 'smtp://a%40b:c%2Fd@[::1]:25', 'smtp://ada@host']) {
+    t.equal(load({ SMTP_URL, MAIL_FROM }).SMTP_URL, SMTP_URL)
   }
 })
 
@@ -355,11 +386,16 @@ t.test('NAME_FILE is the path of a file with the value', async t => {
     ADMIN_PASSWORD: 'correct horse',
     IDP_CLIENT_SECRET: 'a secret',
     METRICS_TOKEN: 'a-token-of-the-tests',
+    SMTP_URL: 'smtp://user:password@localhost',
+  }
+  const required: Record<string, object> = {
+    ADMIN_PASSWORD: { ADMIN_EMAIL: 'admin@example.org' },
+    SMTP_URL: { MAIL_FROM: 'community@example.org' },
   }
   for (const [name, value] of Object.entries(values)) {
     t.test(name, async t => {
       const dir = t.testdir({ plain: value, newline: `${value}\n`, windows: `${value}\r\n` })
-      const others = name === 'ADMIN_PASSWORD' ? { ADMIN_EMAIL: 'admin@example.org' } : {}
+      const others = required[name]
       const mounted = (file: string) => ({ ...others, [`${name}_FILE`]: join(dir, file) })
 
       const expected = { ...DEFAULTS, ...others, [name]: value }

@@ -142,6 +142,30 @@ t.test('Gauges describe the process and the build', async t => {
   for (const name of names) t.ok(samples[name], name)
 })
 
+t.test('Mails are counted by their state, with the age of the oldest pending one', async t => {
+  const smtp = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'community@example.org' }
+  const app = await build(t, { METRICS_TOKEN: TOKEN, ...smtp })
+  const { id } = await person(app)
+  await app.sql`
+    INSERT INTO mails (kind, bulk, user_id, data, status, created_at)
+    SELECT 'test', false, ${id}, '{}', status, now() - interval '1 hour'
+    FROM unnest('{pending,pending,failed,unknown,sent}'::text[]) AS status
+  `
+  const expected = {
+    mails_pending: '2',
+    mails_failed: '1',
+    mails_unknown: '1',
+    mails_sent_total: '0',
+  }
+  const samples = await scrape(app)
+  t.match(samples, expected)
+  const age = Number(samples.mails_oldest_pending_seconds)
+  t.ok(age >= 3600 && age < 3900, `${age} s`)
+  app.mail.count = () => Promise.reject(new Error('no database'))
+  t.match(await scrape(app), expected, 'while the database does not answer')
+  t.equal(Object.keys(await scrape(await build(t, { METRICS_TOKEN: TOKEN }))).some(name => /^mails/.test(name)), false)
+})
+
 t.test('Every metric on the dashboard exists, with its labels', async t => {
   const { app, ask } = await listen(t)
   for (let time = 0; time < 3; time++) await ask()

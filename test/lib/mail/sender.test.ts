@@ -41,7 +41,7 @@ function startSender (t: Test, server: { url: string }, options: {
     probe: options.probe ?? app.sqlProbe,
     config: testConfig({ SMTP_URL: server.url, MAIL_FROM: 'community@example.org', ...options.variables }),
     log: { info: log, warn: log, error: log },
-    transport: options.transport ?? new SmtpTransport(server.url, { connect: 1, send: 1 }),
+    transport: options.transport ?? new SmtpTransport(server.url, { connect: 5, send: 5 }),
   }, TIMES)
   sender.start()
   t.teardown(() => sender.stop())
@@ -55,7 +55,11 @@ const enqueue = (userId: string, kind = 'test', data = {}, key: string | null = 
   `)
 
 async function until (holds: () => unknown) {
-  while (!await holds()) await sleep(10)
+  const deadline = performance.now() + 30_000
+  while (!await holds()) {
+    if (performance.now() > deadline) throw new Error(`It does not hold: ${JSON.stringify(await listMails(sql))}`)
+    await sleep(10)
+  }
 }
 
 const states = async () => (await sql`SELECT status FROM mails ORDER BY id`).map(({ status }) => status)
@@ -307,7 +311,7 @@ t.test('Mails go with the account, also while they are sent', async t => {
   await enqueue(ada.id)
   const claim = '00000000-0000-4000-8000-000000000002'
   const [mail] = await settle(sql, [], [], claim, { account: 1, bulk: 0 })
-  await eraseUser(sql, ada.email)
+  await eraseUser(sql, ada.email, {})
   const outcome = { id: mail!.id, claim, status: 'sent', attempts: 1, delay: 0 } as const
   await settle(sql, [outcome], [], claim, { account: 0, bulk: 0 })
   t.strictSame(await states(), [])
