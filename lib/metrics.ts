@@ -93,7 +93,7 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
     return new Gauge({ name, help, registers, aggregator, collect () { this.set(read()) } })
   }
 
-  /** A number of the whole outbox, the same in every process. While the database does not answer, the last one stays. */
+  /** A number of the whole outbox, the same in every process. It stays while the database does not answer. */
   function mailGauge (name: string, help: string, read: (counts: MailCounts) => number) {
     return new Gauge({
       name,
