@@ -21,7 +21,7 @@ interface Record {
 
 const RECORDS = join(RUN_DIR, 'responses')
 /** Together, the tests in these folders must see every declared response. */
-const FOLDERS = ['test/plugins', 'test/routes']
+const FOLDERS = ['dist/test/plugins', 'dist/test/routes']
 
 const ajv = new Ajv({ strict: false })
 addFormats.default(ajv)
@@ -32,7 +32,7 @@ const undeclared = new Set<string>()
 process.once('exit', () => {
   const file = relative('.', process.argv[1]!)
   // A file that saw no response counts as run, too.
-  if (!file.endsWith('.test.ts')) return
+  if (!/\.(test|system)\.js$/.test(file)) return
   const record: Record = { file, seen: [...seen], undeclared: [...undeclared] }
   mkdirSync(RECORDS, { recursive: true })
   writeFileSync(join(RECORDS, `${process.pid}.json`), JSON.stringify(record))
@@ -90,7 +90,7 @@ export async function compareResponses (databaseUrl: string): Promise<string[]> 
 
   const ran = new Set(records.map(({ file }) => file))
   const files = FOLDERS.flatMap(folder => readdirSync(folder, { encoding: 'utf8', recursive: true })
-    .filter(file => file.endsWith('.test.ts')).map(file => join(folder, file)))
+    .filter(file => file.endsWith('.test.js')).map(file => join(folder, file)))
   if (files.every(file => ran.has(file))) {
     const seen = new Set(records.flatMap(({ seen }) => seen))
     const missed = (await declaredResponses(databaseUrl))

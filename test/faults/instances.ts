@@ -206,7 +206,7 @@ async function shareFailures ({ fixture, url, instances }: Group) {
 /** Runs the tests of the routes behind the pooler, except those of plans, which need a superuser. */
 async function testRoutes (poolerUrl: string) {
   try {
-    const args = ['tap', '--reporter=tap', 'test/routes/**/!(plans).test.ts']
+    const args = ['tap', '--reporter=tap', 'dist/test/routes/**/!(plans).test.js']
     const { stdout } = await run('npx', args, {
       cwd: ROOT,
       env: { PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: poolerUrl, DATABASE_PREPARE: 'false' },

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 
 import argon2 from 'argon2'
-import t, { type Test } from 'tap'
+import t from 'tap'
 
+import { assertInvalid } from '../assertions.ts'
 import { build, inject, person } from '../helper.ts'
 
 const app = await build(t)
@@ -25,20 +26,6 @@ const sendJson = (url: string, payload: string) =>
   inject(app, 'POST', url, payload, { 'content-type': 'application/json' })
 
 const stored = async (email: unknown) => (await app.sql`SELECT * FROM users WHERE email = ${String(email)}`)[0]!
-
-/** Asserts a validation error with one issue for each path, which quotes no input. */
-function assertInvalid (t: Test, response: Awaited<ReturnType<typeof inject>>, paths: string[], what = 'refused') {
-  const { message, errors, ...others } = response.json()
-  t.strictSame(
-    [response.statusCode, message, others, errors.map(({ path }: { path: string }) => path).sort()],
-    [400, 'Validation error', {}, [...paths].sort()],
-    what
-  )
-  for (const issue of errors) {
-    t.strictSame(Object.keys(issue).sort(), ['message', 'path'])
-    t.match(issue.message, /^[\w ,]+$/, `${what}: ${issue.message}`)
-  }
-}
 
 /** Bodies that no operation accepts. */
 const NO_OBJECTS = ['[]', '[{}]', '"text"', 'null', '7', 'true']

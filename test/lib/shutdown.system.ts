@@ -14,7 +14,7 @@ const DEFAULTS = shutdownTimeouts(testConfig({}))
 t.test('The timeouts of a shutdown add up', async t => {
   t.strictSame(DEFAULTS, { operation: 20, connections: 25, flush: 0, worker: 32, total: 38 })
   const slower = shutdownTimeouts(testConfig({ STOP_DELAY: '3', DATABASE_TIMEOUT: '60' }))
-  t.strictSame(slower, { operation: 75, connections: 80, flush: 0, worker: 144, total: 150 })
+  t.strictSame(slower, { operation: 120, connections: 125, flush: 0, worker: 189, total: 195 })
   const traced = shutdownTimeouts(testConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' }))
   t.strictSame(traced, { operation: 20, connections: 25, flush: 2, worker: 34, total: 40 })
 })

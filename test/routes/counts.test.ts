@@ -5,7 +5,7 @@ import t from 'tap'
 
 import type { Sql } from '#lib/database/client.js'
 import { migrate, migrationStatus } from '#lib/database/migrations.js'
-import { createDatabase } from './helper.ts'
+import { createDatabase } from '../helper.ts'
 
 const url = await createDatabase(t)
 const sql: Sql = postgres(url, { max: 8, onnotice () {} })
