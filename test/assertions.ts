@@ -28,6 +28,13 @@ export function assertInvalid (t: Test, response: LightMyRequestResponse, paths:
   t.strictSame(issues.sort(byPath), paths.map(path => ({ path, message: 'plain' })).sort(byPath), name)
 }
 
+/** Asserts that a list has these entries and no others. `where` names the list, for who adds an entry. */
+export function assertComplete (t: Test, entries: readonly string[], expected: readonly string[], where: string) {
+  const missing = expected.filter(entry => !entries.includes(entry))
+  t.strictSame(missing, [], `add what is missing to ${where}`)
+  t.strictSame(entries.filter(entry => !expected.includes(entry)), [], `remove what there is not from ${where}`)
+}
+
 /** Strings that are close to an id, or hostile, and identify nothing. */
 export const unknownIds = (id: string) => [
   randomUUID(), '00000000-0000-0000-0000-000000000000', 'not-a-uuid', '0', 'null', 'undefined', '__proto__',

@@ -15,7 +15,8 @@ import { migrate } from '#lib/database/migrations.js'
 import { recordResponses } from './responses.ts'
 import { Cluster, makeProxy } from './cluster.ts'
 import { Bounds, holds, turns } from './freshness.ts'
-import { bearer, bearerOfJson, type Person, person, testConfig } from './helper.ts'
+import { assertComplete } from './assertions.ts'
+import { bearer, bearerOfJson, buildWithRoutes, type Person, person, testConfig } from './helper.ts'
 
 const server = await Cluster.create(t)
 await server.start()
@@ -101,6 +102,17 @@ const lists = {
 type Name = keyof typeof lists
 
 const NAMES = Object.keys(lists) as Name[]
+
+/** Public reads of one row, and of the newest only, which do not grow with the list. */
+const ELSEWHERE = ['/blogs/:id', '/feeds/clubs/:id.ics', '/feeds/me/:token.ics', '/feeds/blogs.atom']
+
+t.test('All public reads are tested here, or are no list', async t => {
+  const { routes } = await buildWithRoutes(t)
+  const shared = routes.filter(({ config }) => config?.cache === 'public').map(({ url }) => url)
+  const paths = NAMES.flatMap(name => lists[name].paths).map(path => path.split('?')[0]!)
+  assertComplete(t, [...paths, ...ELSEWHERE], shared, 'lists in test/freshness.system.ts')
+})
+
 const perList = <T>(make: () => T) => Object.fromEntries(NAMES.map(name => [name, make()])) as Record<Name, T>
 const added = perList(() => 0)
 const bounds = perList(() => new Bounds())

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from 'fastify'
+import type { FastifyInstance, InjectOptions, LightMyRequestResponse, RouteOptions } from 'fastify'
 import postgres from 'postgres'
 
 import type { Role } from '#lib/auth/accounts.js'
@@ -42,6 +42,20 @@ export async function build (
   await app.ready()
   return app
 }
+
+/** The same on a database of its own, with its routes: neither HEAD, which Fastify adds, nor OPTIONS. */
+export async function buildWithRoutes (t: Teardown) {
+  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+  recordResponses(app)
+  t.teardown(() => app.close())
+  const routes: RouteOptions[] = []
+  app.addHook('onRoute', route => { if (!['HEAD', 'OPTIONS'].includes(String(route.method))) routes.push(route) })
+  await app.ready()
+  return { app, routes }
+}
+
+/** The method and the path of a route: `GET /events`. */
+export const nameOf = ({ method, url }: Pick<RouteOptions, 'method' | 'url'>) => `${String(method)} ${url}`
 
 type Method = NonNullable<InjectOptions['method']>
 

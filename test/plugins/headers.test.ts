@@ -2,9 +2,10 @@ import t from 'tap'
 
 import { databaseTime } from '#lib/database/statements.js'
 import { createLogger } from '#lib/http/logger.js'
-import { build, inject, person } from '../helper.ts'
+import { assertComplete } from '../assertions.ts'
+import { build, buildWithRoutes, inject, person } from '../helper.ts'
 
-const app = await build(t)
+const { app, routes } = await buildWithRoutes(t)
 const admin = await person(app, 'ADMIN')
 
 /** The caching headers. */
@@ -14,6 +15,10 @@ const STORED: Record<string, string> = {
   '/events': 'public, s-maxage=60, stale-while-revalidate=120',
   '/testimonials': 'no-cache',
 }
+/** Those of other reads; see their tests. */
+const ELSEWHERE = [
+  '/auth/me', '/blogs/:id', '/feeds/events.ics', '/feeds/clubs/:id.ics', '/feeds/me/:token.ics', '/feeds/blogs.atom',
+]
 
 t.test('Every response has the security headers', async t => {
   for (const path of ['/events', '/auth/me', '/no/such/path', '/testimonials?limit=x']) {
@@ -53,6 +58,8 @@ t.test('Personal responses and errors are no-store', async t => {
 })
 
 t.test('Public lists have the s-maxage of the contract', async t => {
+  const storable = routes.filter(({ config }) => config?.cacheControl).map(({ url }) => url)
+  assertComplete(t, [...Object.keys(STORED), ...ELSEWHERE], storable, 'STORED in test/plugins/headers.test.ts')
   for (const [path, cacheControl] of Object.entries(STORED)) {
     t.equal((await inject(app, 'GET', path)).headers['cache-control'], cacheControl, path)
   }

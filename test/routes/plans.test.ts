@@ -1,3 +1,5 @@
+import { readdir } from 'node:fs/promises'
+
 import postgres from 'postgres'
 import t from 'tap'
 
@@ -19,6 +21,7 @@ import * as me from '#routes/me/queries.js'
 import * as mentors from '#routes/mentors/queries.js'
 import * as testimonials from '#routes/testimonials/queries.js'
 import * as users from '#routes/users/queries.js'
+import { assertComplete } from '../assertions.ts'
 import { createDatabase } from '../helper.ts'
 
 const ROWS = 30_000
@@ -95,19 +98,19 @@ const OUTCOME = { id: CLAIM, claim: CLAIM, status: 'sent', attempts: 1, delay: 0
 const cache = createSnapshotCache({ sql, probe: sql, maxBytes: 1 })
 const read = (query: CachedQuery<any>) => cache.get('', () => query)
 
-/** All operations that read or write single rows, or one page. */
+/** All statements that read or write single rows, or one page, by the function in `queries.ts`. */
 const operations: Record<string, () => Promise<unknown>> = {
   findCredentials: () => auth.findCredentials(sql, { email, networkHash: 'x' }, limits, 900),
   rememberNetwork: () => rememberNetwork(sql, id.user, 'x'),
   forgetFailures: () => auth.forgetFailures(sql, ofAccount, limits, 900),
   takeUse: () => takeUse(sql, limits, 900),
-  readProfile: () => read(auth.profileQuery(sql, id.user)),
+  profileQuery: () => read(auth.profileQuery(sql, id.user)),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
   setPassword: () => accounts.setPassword(sql, email, 'correct horse'),
-  readPublishedBlog: () => read(blogs.publishedBlogQuery(sql, id.blog)),
+  publishedBlogQuery: () => read(blogs.publishedBlogQuery(sql, id.blog)),
   findBlog: () => blogs.findBlog(sql, id.blog),
-  listBlogsOf: () => read(blogs.blogsOfAuthorQuery(sql, id.user)),
+  blogsOfAuthorQuery: () => read(blogs.blogsOfAuthorQuery(sql, id.user)),
   insertBlog: () => blogs.insertBlog(sql, { title: 'A blog', content: 'Its content', authorId: id.user }),
   updateBlog: () => blogs.updateBlog(sql, id.blog, { title: 'Another' }),
   setBlogStatus: () => blogs.setBlogStatus(sql, id.blog, 'ARCHIVED'),
@@ -118,32 +121,33 @@ const operations: Record<string, () => Promise<unknown>> = {
   deleteUser: () => users.deleteUser(sql, '00000000-0000-0000-0000-000000000000'),
   toggleLike: () => mentors.toggleLike(sql, id.user, id.mentor),
   countLikes: () => mentors.countLikes(sql, id.mentor),
-  listLikedMentors: () => read(mentors.likedMentorsQuery(sql, id.user)),
+  likedMentorsQuery: () => read(mentors.likedMentorsQuery(sql, id.user)),
   insertMentor: () => mentors.insertMentor(sql, {
     name: 'Grace', expertise: 'Compilers', imageUrl: 'https://example.org', clubId: id.club,
   }),
   updateMentor: () => mentors.updateMentor(sql, id.mentor, { name: 'Grace' }),
   deleteMentor: () => mentors.deleteMentor(sql, id.mentor),
-  listTestimonials: () => read(testimonials.testimonialsQuery(sql, 2, 12)),
+  testimonialsQuery: () => read(testimonials.testimonialsQuery(sql, 2, 12)),
   insertTestimonial: () => testimonials.insertTestimonial(sql, { name: 'Grace', content: 'Good', batchYear: 2020 }),
   updateTestimonial: () => testimonials.updateTestimonial(sql, id.testimonial, { name: 'Grace' }),
   deleteTestimonial: () => testimonials.deleteTestimonial(sql, id.testimonial),
   insertClub: () => clubs.insertClub(sql, { name: 'A new club', description: 'It is new', clubHeadEmail: email }),
-  'listEvents, latest first': () => read(events.eventsQuery(sql, 2, 12, 'desc')),
-  'listEvents, earliest first': () => read(events.eventsQuery(sql, 2, 12, 'asc')),
-  listEventsOfMember: () => read(events.eventsOfMemberQuery(sql, id.user)),
+  'eventsQuery, latest first': () => read(events.eventsQuery(sql, 2, 12, 'desc')),
+  'eventsQuery, earliest first': () => read(events.eventsQuery(sql, 2, 12, 'asc')),
+  eventsOfMemberQuery: () => read(events.eventsOfMemberQuery(sql, id.user)),
   insertEvent: () => events.insertEvent(sql, id.user, event),
   updateEvent: () => events.updateEvent(sql, head, id.event, event),
   insertRegistration: () => events.insertRegistration(sql, id.user, id.event),
-  listRegistrationsOfUser: () => read(events.registrationsOfUserQuery(sql, id.user)),
-  listRegistrationsOfEvent: () => read(events.registrationsOfEventQuery(sql, { id: id.user, role: 'ADMIN' }, id.event)),
+  registrationsOfUserQuery: () => read(events.registrationsOfUserQuery(sql, id.user)),
+  registrationsOfEventQuery: () =>
+    read(events.registrationsOfEventQuery(sql, { id: id.user, role: 'ADMIN' }, id.event)),
   findManagedEvent: () => exports.findManagedEvent(sql, head, id.event),
   registrationsOf: async () => exports.registrationsOf(id.event)(sql, { time: 'now', id: id.user }),
   allUsers: async () => exports.allUsers(sql, { time: 'now', id: id.user }),
-  clubCalendar: () => read(feeds.clubCalendarQuery(sql, undefined, id.club)),
-  ownCalendar: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),
+  clubCalendarQuery: () => read(feeds.clubCalendarQuery(sql, undefined, id.club)),
+  ownCalendarQuery: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),
   replaceCalendar: () => me.replaceCalendar(sql, id.user, 'x'),
-  exportOf: () => read(me.exportQuery(sql, id.user)),
+  exportQuery: () => read(me.exportQuery(sql, id.user)),
   endTokensOf: () => me.endTokensOf(sql, id.user),
   signOut: () => accounts.signOut(sql, email),
   removePastEnds: () => removePastEnds(sql, '7d'),
@@ -153,10 +157,28 @@ const operations: Record<string, () => Promise<unknown>> = {
   settle: () => outbox.settle(sql, [OUTCOME], [CLAIM], CLAIM, { account: 10, bulk: 10 }),
   findRecipient: () => outbox.findRecipient(sql, id.user, CLAIM),
   countMails: () => outbox.countMails(sql),
-  blogsFeed: () => read(feeds.blogsFeedQuery(sql, undefined)),
+  blogsFeedQuery: () => read(feeds.blogsFeedQuery(sql, undefined)),
+  signInWithIdentity: () => auth.signInWithIdentity(sql, {
+    ...name, id: 'a person', avatar: null, email: 'sign-in@example.org',
+  }),
   hasEvent: () => events.hasEvent(sql, id.event),
   deleteEvent: () => events.deleteEvent(sql, head, id.event),
 }
+
+/** These read whole tables, and the last one runs those of the exports. */
+const WHOLE = [
+  'publishedBlogsQuery', 'allBlogsQuery', 'clubsQuery', 'mentorsQuery', 'usersQuery', 'analyticsQuery',
+  'eventsCalendarQuery', 'readInBatches',
+]
+
+t.test('All functions in queries.ts are tested here, or read whole tables', async t => {
+  const modules = await Promise.all((await readdir('routes')).map(folder => import(`#routes/${folder}/queries.js`)))
+  const functions = modules.flatMap(module => Object.keys(module))
+  // Some statements are in lib/.
+  const others = ['takeUse', ...Object.keys(accounts)]
+  const tested = Object.keys(operations).map(name => name.split(',')[0]!).filter(name => !others.includes(name))
+  assertComplete(t, [...tested, ...WHOLE], functions, 'operations in test/routes/plans.test.ts, or to WHOLE')
+})
 
 for (const [operation, run] of Object.entries(operations)) {
   t.test(`${operation} reads only the rows that it needs`, async t => {
