@@ -1,0 +1,599 @@
+import { createHmac, randomUUID } from 'node:crypto'
+
+import t from 'tap'
+
+import { ROLES } from '#lib/auth/accounts.js'
+import { assertInvalid, assertMessage, DATE_TIME, shown, unknownPaths } from '../assertions.ts'
+import { bearer, bearerOfJson, build, inject, person } from '../helper.ts'
+
+const app = await build(t)
+
+type Fields = Record<string, unknown>
+
+const STATUSES = ['DRAFT', 'PUBLISHED', 'ARCHIVED']
+const SCALARS = ['authorId', 'content', 'createdAt', 'id', 'imageUrl', 'status', 'title', 'updatedAt']
+const PAST = '2020-02-03T04:05:06.780Z'
+const BODY = { title: 'On testing', content: 'As long as a blog must be' }
+
+const admin = await person(app, 'ADMIN')
+
+/** Inserts a blog. Returns its own columns as a response has them. */
+async function store (author: { id: string }, fields: Fields = {}) {
+  const row = { ...BODY, author_id: author.id, ...fields }
+  const [blog] = await app.sql`
+    INSERT INTO blogs ${app.sql(row)}
+    RETURNING
+      id, title, content, image_url AS "imageUrl", status, author_id AS "authorId",
+      created_at AS "createdAt", updated_at AS "updatedAt"
+  `
+  return JSON.parse(JSON.stringify(blog)) as { [scalar: string]: string | null, id: string }
+}
+
+async function stored (id: string) {
+  const [row] = await app.sql`SELECT * FROM blogs WHERE id = ${id}`
+  return row
+}
+
+/** Signs any claims. */
+function forge (claims: Fields, alg = 'HS256', secret = 'a secret of somebody else, long enough') {
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const signed = `${part({ alg, typ: 'JWT' })}.${part(claims)}`
+  return `${signed}.${alg === 'none' ? '' : createHmac('sha256', secret).update(signed).digest('base64url')}`
+}
+
+/** A valid token with these claims; `undefined` removes one. */
+const sign = (claims: Fields) => app.jwt.sign(claims as { sub: string, role: 'STUDENT' })
+
+/** Values at both bounds of each rule. */
+const RULES: [string, unknown[], unknown[]][] = [
+  ['title',
+    ['abc', '   ', '😀a', 'x'.repeat(10_000)],
+    ['', 'ab', '😀', 'a\0bc', '\0\0\0', null, 123, true, ['abc'], {}]],
+  ['content',
+    ['x'.repeat(20), ' '.repeat(20), '😀'.repeat(10)],
+    ['', 'x'.repeat(19), `${'😀'.repeat(9)}x`, `${'x'.repeat(20)}\0`, null, 1e20, ['x'.repeat(20)], {}]],
+  ['imageUrl',
+    ['https://example.org/a.png', 'HTTP://EXAMPLE.ORG', 'data:,x', 'x:y', ' https://example.org/ü ?q#f '],
+    ['', 'example.org/a.png', '/a.png', '//example.org/a.png', 'https://', 'https://example.org/\0', null, 5, [], {}]],
+]
+const STATUS_RULE: typeof RULES[number] = ['status',
+  STATUSES, ['draft', '', 'DELETED', ' DRAFT', null, 5, ['DRAFT'], {}]]
+
+t.test('POST /blogs/submit stores a draft by the user of the token, for every role', async t => {
+  for (const role of ROLES) {
+    const me = await person(app, role, { avatar: 'https://example.org/me.png' })
+    const response = await me.inject('POST', '/blogs/submit', { ...BODY, imageUrl: 'https://example.org/1.png' })
+    t.equal(response.statusCode, 201)
+    const { blog, ...rest } = response.json()
+    t.strictSame(rest, {})
+    const { id, createdAt, updatedAt, ...given } = blog
+    t.strictSame(given, {
+      ...BODY,
+      imageUrl: 'https://example.org/1.png',
+      status: 'DRAFT',
+      authorId: me.id,
+      author: { firstName: 'Ada', lastName: 'Lovelace' },
+    })
+    t.type(id, 'string')
+    t.match([createdAt, updatedAt], [DATE_TIME, DATE_TIME])
+    const { author, ...scalars } = blog
+    t.strictSame((await me.inject('GET', '/blogs/me')).json(), { blogs: [scalars] })
+  }
+})
+
+t.test('POST /blogs/submit ignores status, authorId and all other fields', async t => {
+  const me = await person(app)
+  const other = await person(app)
+  const bodies = [
+    ...STATUSES.map(status => ({ ...BODY, status, authorId: other.id })),
+    { ...BODY, status: 'NONE', authorId: 'nobody' },
+    { ...BODY, status: 5, authorId: null, id: other.id, createdAt: PAST, updatedAt: PAST, author: {}, extra: [] },
+  ]
+  for (const body of bodies) {
+    const response = await me.inject('POST', '/blogs/submit', body)
+    t.equal(response.statusCode, 201)
+    const { id, status, authorId, createdAt } = response.json().blog
+    t.strictSame([status, authorId], ['DRAFT', me.id])
+    t.not(id, other.id)
+    t.not(createdAt, PAST)
+  }
+  t.strictSame((await other.inject('GET', '/blogs/me')).json(), { blogs: [] })
+})
+
+t.test('POST /blogs stores a blog by the user of the token, in the given status or as a draft', async t => {
+  const me = await person(app, 'ADMIN', { avatar: 'https://example.org/me.png' })
+  const other = await person(app)
+  for (const status of [undefined, ...STATUSES]) {
+    const body = { ...BODY, imageUrl: 'https://example.org/1.png', status, authorId: other.id, id: other.id, extra: 1 }
+    const response = await me.inject('POST', '/blogs', body)
+    t.equal(response.statusCode, 201)
+    const { blog, ...rest } = response.json()
+    t.strictSame(rest, {})
+    const { id, createdAt, updatedAt, ...given } = blog
+    t.strictSame(given, {
+      ...BODY,
+      imageUrl: 'https://example.org/1.png',
+      status: status ?? 'DRAFT',
+      authorId: me.id,
+      author: { firstName: 'Ada', lastName: 'Lovelace', avatar: 'https://example.org/me.png' },
+    })
+    t.match([createdAt, updatedAt], [DATE_TIME, DATE_TIME])
+    t.not(id, other.id)
+    t.strictSame((await me.inject('GET', `/blogs/${id}`)).json(), { blog })
+  }
+})
+
+const CREATED: [string, string, typeof ROLES[number]][] = [
+  ['/blogs/submit', 'Failed to submit blog', 'STUDENT'],
+  ['/blogs', 'Failed to create blog', 'ADMIN'],
+]
+
+for (const [url, failure, role] of CREATED) {
+  t.test(`POST ${url}: an omitted imageUrl becomes null`, async t => {
+    const response = await (await person(app, role)).inject('POST', url, BODY)
+    t.equal(response.statusCode, 201)
+    t.equal(response.json().blog.imageUrl, null)
+  })
+
+  t.test(`POST ${url} reports every issue`, async t => {
+    const me = await person(app, role)
+    assertInvalid(t, await me.inject('POST', url, {}), ['content', 'title'])
+    assertInvalid(t, await me.inject('POST', url, { content: BODY.content }), ['title'])
+    assertInvalid(t, await me.inject('POST', url, { title: BODY.title }), ['content'])
+    assertInvalid(t, await me.inject('POST', url, { title: 'ab', content: 'short', imageUrl: 'none' }),
+      ['content', 'imageUrl', 'title'])
+  })
+
+  t.test(`POST ${url} requires an object`, async t => {
+    const headers = { ...bearer((await person(app, role)).token), 'content-type': 'application/json' }
+    for (const body of ['[]', '"text"', 'null', '5', 'true', `[${JSON.stringify(BODY)}]`]) {
+      assertInvalid(t, await inject(app, 'POST', url, body, headers), [''], body)
+    }
+    assertInvalid(t, await inject(app, 'POST', url, '', headers), ['content', 'title'], 'an empty body')
+  })
+
+  t.test(`POST ${url} with a token of a deleted author is ${failure}`, async t => {
+    const me = await person(app, role)
+    await app.sql`DELETE FROM users WHERE id = ${me.id}`
+    assertMessage(t, await me.inject('POST', url, BODY), 500, failure)
+    assertInvalid(t, await me.inject('POST', url, {}), ['content', 'title'])
+  })
+
+  t.test(`POST ${url} stores the content unchanged`, async t => {
+    const me = await person(app, role)
+    const contents = [
+      '<script>alert(1)</script><b onclick="x">& &amp; \'quotes\' "too"</b>',
+      '  \t\n spaces before and behind are kept \r\n ',
+      '漢字 👩‍👩‍👧‍👦 e\u0301 \\u0000 \\x00 \u202e \ufeff \u2028 \u0001 \u007f \uffff',
+      '\'; DROP TABLE blogs; -- ${title} $1 %s',  // eslint-disable-line no-template-curly-in-string
+      'x'.repeat(500_000),
+    ]
+    for (const content of contents) {
+      const title = content.slice(0, 30)
+      const response = await me.inject('POST', url, { title, content })
+      t.equal(response.statusCode, 201)
+      const { id } = response.json().blog
+      const { blog } = (await me.inject('GET', `/blogs/${id}`)).json()
+      for (const found of [response.json().blog, blog]) {
+        t.ok(found.content === content && found.title === title, JSON.stringify(title))
+      }
+    }
+  })
+
+  t.test(`POST ${url} stores a lone surrogate as U+FFFD`, async t => {
+    const me = await person(app, role)
+    const response = await me.inject('POST', url, { title: '\ud800abc', content: `${BODY.content} \udc00` })
+    t.equal(response.statusCode, 201)
+    const { id } = response.json().blog
+    const { blog } = (await me.inject('GET', `/blogs/${id}`)).json()
+    t.strictSame([blog.title, blog.content], ['\ufffdabc', `${BODY.content} \ufffd`])
+  })
+}
+
+t.test('A value of the wrong type is one issue', async t => {
+  const { errors } = (await admin.inject('POST', '/blogs', { title: 5, content: [], imageUrl: {}, status: 5 })).json()
+  t.strictSame(errors.map(({ path }: Fields) => path).sort(), ['content', 'imageUrl', 'status', 'title'])
+})
+
+t.test('POST /blogs/submit with a token without a user id is Unauthorized', async t => {
+  const response = await inject(app, 'POST', '/blogs/submit', BODY, bearer(sign({ role: 'STUDENT' })))
+  assertMessage(t, response, 401, 'Unauthorized')
+})
+
+t.test('POST /blogs with a token without a user id is a 500', async t => {
+  assertMessage(t, await inject(app, 'POST', '/blogs', BODY, bearer(sign({ role: 'ADMIN' }))), 500,
+    'Failed to create blog')
+})
+
+for (const [field, good, bad] of [...RULES, STATUS_RULE]) {
+  for (const [url, , role] of field === 'status' ? CREATED.slice(1) : CREATED) {
+    t.test(`POST ${url} validates ${field}`, async t => {
+      const me = await person(app, role)
+      for (const value of good) {
+        const response = await me.inject('POST', url, { ...BODY, [field]: value })
+        t.equal(response.statusCode, 201, shown(value))
+        t.equal(response.json().blog[field], value)
+      }
+      for (const value of bad) {
+        assertInvalid(t, await me.inject('POST', url, { ...BODY, [field]: value }), [field], shown(value))
+      }
+    })
+  }
+}
+
+t.test('GET /blogs lists the published blogs in full, for anyone', async t => {
+  const ada = await person(app, 'STUDENT', { avatar: 'https://example.org/ada.png' })
+  const bob = await person(app, 'CLUB_HEAD', { first_name: 'Bob', last_name: 'Ross' })
+  const fields = { status: 'PUBLISHED', created_at: PAST, updated_at: '2021-01-31T09:30:00Z' }
+  const first = await store(ada, { ...fields, content: 'Full content. '.repeat(5_000), image_url: 'https://x.org/1' })
+  const second = await store(bob, { ...fields, created_at: '2020-02-03T04:05:06.779Z' })
+  await store(ada)
+  await store(ada, { status: 'ARCHIVED' })
+
+  const response = await inject(app, 'GET', '/blogs')
+  t.equal(response.statusCode, 200)
+  t.match(response.headers['content-type'], /^application\/json/)
+  t.equal(response.headers['cache-control'], 'public, s-maxage=120, stale-while-revalidate=300')
+  const { blogs, ...rest } = response.json()
+  t.strictSame(rest, {})
+  t.strictSame(blogs.filter(({ authorId }: Fields) => authorId === ada.id || authorId === bob.id), [
+    { ...first, author: { firstName: 'Ada', lastName: 'Lovelace', avatar: 'https://example.org/ada.png' } },
+    { ...second, author: { firstName: 'Bob', lastName: 'Ross', avatar: null } },
+  ])
+  t.equal(first.createdAt, '2020-02-03T04:05:06.780Z')
+  t.equal(first.updatedAt, '2021-01-31T09:30:00.000Z')
+  for (const blog of blogs) {
+    t.strictSame(Object.keys(blog).sort(), [...SCALARS, 'author'].sort())
+    t.strictSame(Object.keys(blog.author).sort(), ['avatar', 'firstName', 'lastName'])
+    t.equal(blog.status, 'PUBLISHED')
+    t.match([blog.createdAt, blog.updatedAt], [DATE_TIME, DATE_TIME])
+  }
+})
+
+t.test('GET /blogs ignores the token', async t => {
+  for (const authorization of ['Bearer garbage', 'Bearer', `Bearer ${admin.token}`]) {
+    t.equal((await inject(app, 'GET', '/blogs', undefined, { authorization })).statusCode, 200)
+  }
+})
+
+t.test('A trailing slash is ignored', async t => {
+  const response = await inject(app, 'GET', '/blogs/')
+  t.equal(response.statusCode, 200)
+  t.strictSame(Object.keys(response.json()), ['blogs'])
+  t.equal((await admin.inject('GET', '/blogs/admin/')).statusCode, 200)
+})
+
+for (const url of ['/blogs', '/blogs/me', '/blogs/admin']) {
+  t.test(`GET ${url} is sorted by newest, then by id, and has no pages`, async t => {
+    const author = await person(app)
+    const [oldest, first, second, third, newest] = Array.from({ length: 5 }, () => randomUUID()).sort()
+    const at = '2026-01-31T09:30:00.000Z'
+    const [before, after] = ['2026-01-31T09:29:59.999Z', '2026-01-31T09:30:00.001Z']
+    for (const [id, time] of [[second, at], [oldest, before], [third, at], [newest, after], [first, at]]) {
+      await store(author, { id, created_at: time, status: 'PUBLISHED' })
+    }
+    await app.sql`
+      INSERT INTO blogs (title, content, author_id, status, created_at)
+      SELECT 'One of many', 'That are all in the list', ${author.id}, 'PUBLISHED', '2019-01-01'
+      FROM generate_series(1, 150)
+    `
+    const reader = url === '/blogs/me' ? author : admin
+    for (const query of ['', '?page=2&limit=1&status=DRAFT']) {
+      const response = await reader.inject('GET', url + query)
+      t.equal(response.statusCode, 200)
+      const { blogs } = response.json()
+      const ids = blogs.filter(({ authorId }: Fields) => authorId === author.id).map(({ id }: Fields) => id)
+      t.strictSame(ids.slice(0, 5), [newest, first, second, third, oldest])
+      t.strictSame(ids.slice(5), ids.slice(5).sort())
+      t.equal(ids.length, 155)
+      t.strictSame(blogs.map(({ createdAt }: Fields) => createdAt),
+        blogs.map(({ createdAt }: Fields) => createdAt).sort().reverse())
+    }
+  })
+}
+
+t.test('GET /blogs/me lists the blogs of the user in every status, without author', async t => {
+  for (const role of ROLES) {
+    const me = await person(app, role)
+    await store(await person(app), { status: 'PUBLISHED' })
+    t.strictSame((await me.inject('GET', '/blogs/me')).json(), { blogs: [] }, 'none yet')
+    const mine = []
+    for (const [i, status] of STATUSES.entries()) {
+      mine.unshift(await store(me, { status, created_at: new Date(i), image_url: i ? `https://x.org/${i}` : null }))
+    }
+    const response = await me.inject('GET', '/blogs/me')
+    t.equal(response.statusCode, 200)
+    t.strictSame(response.json(), { blogs: mine })
+    t.strictSame(Object.keys(response.json().blogs[0]).sort(), SCALARS)
+  }
+})
+
+t.test('GET /blogs/me is Unauthorized with a token without a user id, and empty for a deleted user', async t => {
+  assertMessage(t, await inject(app, 'GET', '/blogs/me', undefined, bearer(sign({ role: 'STUDENT' }))), 401,
+    'Unauthorized')
+  const gone = { id: randomUUID(), role: 'STUDENT' } as const
+  const response = await inject(app, 'GET', '/blogs/me', undefined, bearer(app.issueToken(gone)))
+  t.strictSame([response.statusCode, response.json()], [200, { blogs: [] }])
+})
+
+t.test('GET /blogs/admin lists every blog in every status, with the names of the author', async t => {
+  const author = await person(app, 'STUDENT', { avatar: 'https://example.org/ada.png' })
+  const expected = []
+  for (const [i, status] of STATUSES.entries()) {
+    const blog = await store(author, { status, created_at: new Date(i) })
+    expected.unshift({ ...blog, author: { firstName: 'Ada', lastName: 'Lovelace' } })
+  }
+  const response = await admin.inject('GET', '/blogs/admin')
+  t.equal(response.statusCode, 200)
+  const { blogs, ...rest } = response.json()
+  t.strictSame(rest, {})
+  t.strictSame(blogs.filter(({ authorId }: Fields) => authorId === author.id), expected)
+  const [{ count }] = await app.sql`SELECT count(*)::integer FROM blogs` as unknown as [{ count: number }]
+  t.equal(blogs.length, count)
+})
+
+for (const status of STATUSES) {
+  t.test(`GET /blogs/:id: who may read a ${status} blog`, async t => {
+    const author = await person(app)
+    const blog = await store(author, { status, image_url: 'https://example.org/1.png' })
+    const stranger = await person(app)
+    const head = await person(app, 'CLUB_HEAD')
+    const adminClaims = { sub: admin.id, role: 'ADMIN' }
+
+    const open = status === 'PUBLISHED'
+    const readers: [string, string | undefined, boolean][] = [
+      ['no header', undefined, open],
+      ['an empty header', '', open],
+      ['no token', 'Bearer', open],
+      ['an empty token', 'Bearer ', open],
+      ['no scheme', admin.token, open],
+      ['a lowercase scheme', `bearer ${admin.token}`, open],
+      ['an uppercase scheme', `BEARER ${admin.token}`, open],
+      ['another scheme', `Token ${admin.token}`, open],
+      ['a longer scheme', `BearerX ${admin.token}`, open],
+      ['two spaces', `Bearer  ${admin.token}`, open],
+      ['garbage', 'Bearer garbage', open],
+      ['a broken signature', `Bearer ${admin.token.slice(0, -8)}AAAAAAAA`, open],
+      ['an expired token', `Bearer ${sign({ ...adminClaims, iat: 1 })}`, open],
+      ['a foreign token', `Bearer ${forge(adminClaims)}`, open],
+      ['an unsigned token', `Bearer ${forge(adminClaims, 'none')}`, open],
+      ['a student', `Bearer ${stranger.token}`, open],
+      ['a club head', `Bearer ${head.token}`, open],
+      ['nobody', `Bearer ${sign({ role: 'STUDENT' })}`, open],
+      ['the author', `Bearer ${author.token}`, true],
+      ['a third segment', `Bearer ${author.token} extra`, true],
+      ['the author in another role', `Bearer ${app.issueToken({ id: author.id, role: 'CLUB_HEAD' })}`, true],
+      ['the author without a role', `Bearer ${sign({ sub: author.id })}`, true],
+      ['an admin', `Bearer ${admin.token}`, true],
+      ['an admin who is gone', `Bearer ${app.issueToken({ id: randomUUID(), role: 'ADMIN' })}`, true],
+      ['an admin without an id', `Bearer ${sign({ role: 'ADMIN' })}`, true],
+    ]
+    for (const [who, authorization, allowed] of readers) {
+      const headers: Record<string, string> = authorization === undefined ? {} : { authorization }
+      const response = await inject(app, 'GET', `/blogs/${blog.id}`, undefined, headers)
+      if (allowed) {
+        t.equal(response.statusCode, 200, who)
+        const author = { firstName: 'Ada', lastName: 'Lovelace', avatar: null }
+        t.strictSame(response.json(), { blog: { ...blog, author } }, who)
+        if (!open) t.notMatch(String(response.headers['cache-control']), 'public', who)
+      } else {
+        assertMessage(t, response, 403, 'You are not allowed to view this blog', who)
+      }
+    }
+  })
+}
+
+t.test('The role in the token counts', async t => {
+  const stepped = await person(app, 'ADMIN')
+  const risen = await person(app, 'STUDENT')
+  const blog = await store(admin)
+  const asStudent = bearer(app.issueToken({ id: stepped.id, role: 'STUDENT' }))
+  const asAdmin = bearer(app.issueToken({ id: risen.id, role: 'ADMIN' }))
+  for (const url of ['/blogs/admin', `/blogs/${blog.id}`]) {
+    t.equal((await inject(app, 'GET', url, undefined, asStudent)).statusCode, 403)
+    t.equal((await inject(app, 'GET', url, undefined, asAdmin)).statusCode, 200)
+  }
+})
+
+t.test('GET /blogs/:id returns 404 for an unknown id, with and without a token', async t => {
+  const { id } = await store(admin, { status: 'PUBLISHED' })
+  t.equal((await inject(app, 'GET', `/blogs/${id}`)).statusCode, 200)
+  for (const unknown of unknownPaths(id)) {
+    const about = unknown.slice(0, 50)
+    assertMessage(t, await inject(app, 'GET', `/blogs/${unknown}`), 404, 'Blog not found', about)
+    assertMessage(t, await inject(app, 'GET', `/blogs/${unknown}`, undefined, bearer('garbage')), 404, 'Blog not found',
+      about)
+    assertMessage(t, await admin.inject('GET', `/blogs/${unknown}`), 404, 'Blog not found', about)
+  }
+})
+
+t.test('GET /blogs/:id returns the author with the avatar', async t => {
+  const author = await person(app, 'STUDENT', { avatar: 'https://example.org/ada.png' })
+  const { id } = await store(author, { status: 'PUBLISHED' })
+  const { blog } = (await inject(app, 'GET', `/blogs/${id}`)).json()
+  t.strictSame(blog.author, { firstName: 'Ada', lastName: 'Lovelace', avatar: 'https://example.org/ada.png' })
+})
+
+t.test('Who may read a blog from submission to deletion', async t => {
+  const author = await person(app)
+  const { id } = (await author.inject('POST', '/blogs/submit', BODY)).json().blog
+  const statuses = async () => [
+    (await inject(app, 'GET', `/blogs/${id}`)).statusCode,
+    (await author.inject('GET', `/blogs/${id}`)).statusCode,
+    (await inject(app, 'GET', '/blogs')).json().blogs.some((blog: Fields) => blog.id === id),
+    (await author.inject('GET', '/blogs/me')).json().blogs.length,
+    (await admin.inject('GET', '/blogs/admin')).json().blogs.some((blog: Fields) => blog.id === id),
+  ]
+  t.strictSame(await statuses(), [403, 200, false, 1, true])
+  await admin.inject('POST', `/blogs/${id}/approve`)
+  t.strictSame(await statuses(), [200, 200, true, 1, true])
+  await admin.inject('POST', `/blogs/${id}/archive`)
+  t.strictSame(await statuses(), [403, 200, false, 1, true])
+  await admin.inject('PUT', `/blogs/${id}`, { status: 'DRAFT' })
+  t.strictSame(await statuses(), [403, 200, false, 1, true])
+  await admin.inject('DELETE', `/blogs/${id}`)
+  t.strictSame(await statuses(), [404, 404, false, 0, false])
+})
+
+for (const [field, good, bad] of [...RULES, STATUS_RULE]) {
+  t.test(`PUT /blogs/:id changes only ${field}, and validates it`, async t => {
+    const author = await person(app)
+    const fields = { created_at: PAST, updated_at: PAST, image_url: 'https://x.org/1', status: 'ARCHIVED' }
+    for (const value of good) {
+      const blog = await store(author, fields)
+      const response = await admin.inject('PUT', `/blogs/${blog.id}`, { [field]: value })
+      t.equal(response.statusCode, 200, shown(value))
+      const { author: named, updatedAt, ...rest } = response.json().blog
+      const { updatedAt: _, ...expected }: Fields = { ...blog, [field]: value }
+      t.strictSame(rest, expected, shown(value))
+      t.strictSame(named, { firstName: 'Ada', lastName: 'Lovelace', avatar: null })
+      t.ok(updatedAt > PAST)
+    }
+    const blog = await store(author, fields)
+    const before = await stored(blog.id)
+    for (const value of bad) {
+      assertInvalid(t, await admin.inject('PUT', `/blogs/${blog.id}`, { [field]: value }), [field], shown(value))
+    }
+    t.strictSame(await stored(blog.id), before)
+  })
+}
+
+t.test('PUT /blogs/:id changes the given fields of any blog', async t => {
+  const author = await person(app, 'CLUB_HEAD', { avatar: 'https://example.org/ada.png' })
+  const blog = await store(author, { created_at: PAST, updated_at: PAST })
+  const change = { title: 'Now', content: 'Twenty characters it has', imageUrl: 'https://x.org/', status: 'PUBLISHED' }
+  const response = await admin.inject('PUT', `/blogs/${blog.id}`, change)
+  t.equal(response.statusCode, 200)
+  const { blog: { author: named, updatedAt, ...rest }, ...others } = response.json()
+  t.strictSame(others, {})
+  t.strictSame(rest, { id: blog.id, ...change, authorId: author.id, createdAt: PAST })
+  t.strictSame(named, { firstName: 'Ada', lastName: 'Lovelace', avatar: 'https://example.org/ada.png' })
+  t.match(updatedAt, DATE_TIME)
+  t.strictSame((await inject(app, 'GET', `/blogs/${blog.id}`)).json(), response.json())
+})
+
+t.test('PUT /blogs/:id accepts an empty object, and leaves omitted fields unchanged', async t => {
+  const author = await person(app)
+  const blog = await store(author, { status: 'PUBLISHED', image_url: 'https://x.org/1', created_at: PAST })
+  const other = { authorId: admin.id, id: randomUUID(), createdAt: new Date(), author: { firstName: 'X' }, extra: 1 }
+  for (const body of [{}, other]) {
+    const response = await admin.inject('PUT', `/blogs/${blog.id}`, body)
+    t.equal(response.statusCode, 200)
+    const { author: named, updatedAt, ...rest } = response.json().blog
+    t.strictSame({ ...rest, updatedAt: blog.updatedAt }, blog)
+    t.strictSame(named, { firstName: 'Ada', lastName: 'Lovelace', avatar: null })
+    t.match(updatedAt, DATE_TIME)
+  }
+})
+
+t.test('PUT /blogs/:id changes any status to any other', async t => {
+  for (const from of STATUSES) {
+    for (const status of STATUSES) {
+      const { id } = await store(admin, { status: from })
+      const response = await admin.inject('PUT', `/blogs/${id}`, { status })
+      t.equal(response.statusCode, 200)
+      t.equal(response.json().blog.status, status)
+    }
+  }
+})
+
+t.test('PUT /blogs/:id reports every issue, and requires an object', async t => {
+  const { id } = await store(admin)
+  const body = { title: '', content: '', imageUrl: '', status: '' }
+  assertInvalid(t, await admin.inject('PUT', `/blogs/${id}`, body), ['content', 'imageUrl', 'status', 'title'])
+  const headers = bearerOfJson(admin.token)
+  for (const body of ['[]', '"text"', 'null']) {
+    assertInvalid(t, await inject(app, 'PUT', `/blogs/${id}`, body, headers), [''], body)
+  }
+})
+
+for (const [operation, status, failure] of [
+  ['approve', 'PUBLISHED', 'Failed to approve blog'], ['archive', 'ARCHIVED', 'Failed to archive blog'],
+] as const) {
+  t.test(`POST /blogs/:id/${operation} makes a blog ${status} from any status, and returns it`, async t => {
+    const author = await person(app)
+    for (const from of STATUSES) {
+      const blog = await store(author, { status: from, created_at: PAST, updated_at: PAST })
+      const response = await admin.inject('POST', `/blogs/${blog.id}/${operation}`)
+      t.equal(response.statusCode, 200)
+      const { blog: { updatedAt, ...rest }, ...others } = response.json()
+      t.strictSame(others, {})
+      const { updatedAt: _, ...expected }: Fields = { ...blog, status }
+      t.strictSame(rest, expected)
+      t.match(updatedAt, DATE_TIME)
+      t.ok(updatedAt > PAST)
+      t.equal((await stored(blog.id))?.status, status)
+    }
+  })
+
+  t.test(`POST /blogs/:id/${operation} accepts an empty JSON body`, async t => {
+    const { id } = await store(admin)
+    const headers = bearerOfJson(admin.token)
+    const response = await inject(app, 'POST', `/blogs/${id}/${operation}`, undefined, headers)
+    t.equal(response.statusCode, 200)
+    t.equal(response.json().blog.status, status)
+  })
+
+  t.test(`POST /blogs/:id/${operation} is ${failure} for an unknown id, and a 400 for an empty one`, async t => {
+    const { id } = await store(admin)
+    for (const unknown of unknownPaths(id)) {
+      assertMessage(t, await admin.inject('POST', `/blogs/${unknown}/${operation}`), 500, failure, unknown.slice(0, 50))
+    }
+    assertInvalid(t, await admin.inject('POST', `/blogs//${operation}`), ['id'])
+    t.equal((await stored(id))?.status, 'DRAFT')
+  })
+}
+
+t.test('PUT /blogs/:id returns 500 for an unknown id, after validation', async t => {
+  const { id } = await store(admin)
+  const before = await stored(id)
+  for (const unknown of unknownPaths(id)) {
+    for (const body of [{}, { status: 'PUBLISHED' }]) {
+      const response = await admin.inject('PUT', `/blogs/${unknown}`, body)
+      assertMessage(t, response, 500, 'Failed to update blog', unknown.slice(0, 50))
+    }
+    assertInvalid(t, await admin.inject('PUT', `/blogs/${unknown}`, { title: '' }), ['title'])
+  }
+  t.strictSame(await stored(id), before)
+})
+
+t.test('DELETE /blogs/:id deletes a blog of any status', async t => {
+  const author = await person(app)
+  const kept = await store(author)
+  for (const status of STATUSES) {
+    const { id } = await store(author, { status })
+    assertMessage(t, await admin.inject('DELETE', `/blogs/${id}`), 200, 'Blog deleted successfully')
+    t.equal(await stored(id), undefined)
+    assertMessage(t, await admin.inject('GET', `/blogs/${id}`), 404, 'Blog not found')
+    assertMessage(t, await admin.inject('DELETE', `/blogs/${id}`), 500, 'Failed to delete blog')
+  }
+  t.strictSame((await author.inject('GET', '/blogs/me')).json(), { blogs: [kept] })
+})
+
+t.test('DELETE /blogs/:id accepts an empty JSON body', async t => {
+  const { id } = await store(admin)
+  const headers = bearerOfJson(admin.token)
+  const response = await inject(app, 'DELETE', `/blogs/${id}`, undefined, headers)
+  assertMessage(t, response, 200, 'Blog deleted successfully')
+})
+
+t.test('DELETE /blogs/:id returns 500 for an unknown id', async t => {
+  const { id } = await store(admin)
+  for (const unknown of unknownPaths(id)) {
+    assertMessage(t, await admin.inject('DELETE', `/blogs/${unknown}`), 500, 'Failed to delete blog',
+      unknown.slice(0, 50))
+  }
+  assertInvalid(t, await admin.inject('DELETE', '/blogs//'), ['id'])
+  t.ok(await stored(id))
+})
+
+t.test('Authors may neither update nor delete their blogs', async t => {
+  for (const role of ['STUDENT', 'CLUB_HEAD'] as const) {
+    const author = await person(app, role)
+    const blog = await store(author)
+    assertMessage(t, await author.inject('PUT', `/blogs/${blog.id}`, { title: 'Mine' }), 403, 'Forbidden')
+    assertMessage(t, await author.inject('DELETE', `/blogs/${blog.id}`), 403, 'Forbidden')
+    assertMessage(t, await author.inject('PATCH', `/blogs/${blog.id}`, { title: 'Mine' }), 404, 'Not found')
+    t.strictSame((await author.inject('GET', '/blogs/me')).json(), { blogs: [blog] })
+  }
+})

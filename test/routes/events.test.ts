@@ -1,0 +1,970 @@
+import { randomUUID } from 'node:crypto'
+
+import type { LightMyRequestResponse } from 'fastify'
+import type { TransactionSql } from 'postgres'
+import t from 'tap'
+
+import {
+  assertInvalid, assertMessage, assertResponse, DATE_TIME, shown, unknownIds, unknownPaths,
+} from '../assertions.ts'
+import { bearerOfJson, build, createDatabase, inject, person, type Person } from '../helper.ts'
+
+const app = await build(t)
+
+const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
+const FAR_TOO_LONG = 'x'.repeat(10_000)
+
+/** Twenty ids in ascending order, and shuffled, so that no list is sorted by coincidence. */
+function makeIds () {
+  const prefix = randomUUID().slice(0, -2)
+  const ordered = Array.from({ length: 20 }, (_, i) => prefix + String(i).padStart(2, '0'))
+  return { ordered, shuffled: ordered.map((_, i) => ordered[(i * 7 + 3) % 20]!) }
+}
+
+const body = {
+  title: 'Chess night',
+  description: 'Bring your own board',
+  data: '2030-05-01T18:00:00.000Z',
+  imageUrl: 'https://img.example/chess.png',
+}
+
+interface Club { id: string, name: string, imageUrl: string | null }
+
+async function makeClub (fields: Record<string, unknown> = {}, on = app): Promise<Club> {
+  const row = { name: randomUUID(), description: 'A club', image_url: 'https://img.example/club.png', ...fields }
+  const [club] = await on.sql<Club[]>`
+    INSERT INTO clubs ${on.sql(row)} RETURNING id, name, image_url AS "imageUrl"
+  `
+  return club!
+}
+
+interface Event {
+  id: string
+  title: string
+  description: string
+  imageUrl: string | null
+  date: string
+  clubId: string
+  createdAt: string
+}
+
+async function makeEvent (clubId: string, fields: Record<string, unknown> = {}, on = app): Promise<Event> {
+  const { title, description, data: date, imageUrl } = body
+  const row = { title, description, image_url: imageUrl, date, club_id: clubId, ...fields }
+  const [event] = await on.sql`
+    INSERT INTO events ${on.sql(row)}
+    RETURNING id, title, description, image_url AS "imageUrl", date, club_id AS "clubId", created_at AS "createdAt"
+  `
+  return JSON.parse(JSON.stringify(event))
+}
+
+interface Registration { id: string, registeredAt: string }
+
+async function makeRegistration (
+  userId: string, eventId: string, fields: Record<string, unknown> = {}, on = app
+): Promise<Registration> {
+  const [registration] = await on.sql`
+    INSERT INTO event_registrations ${on.sql({ user_id: userId, event_id: eventId, ...fields })}
+    RETURNING id, registered_at AS "registeredAt"
+  `
+  return JSON.parse(JSON.stringify(registration))
+}
+
+async function makeHead (club: Club, fields: Record<string, unknown> = {}, on = app) {
+  return person(on, 'CLUB_HEAD', { club_id: club.id, ...fields })
+}
+
+/** A token with this role, of a user who was deleted. */
+async function ghost (role: Person['role']) {
+  const someone = await person(app, role)
+  await app.sql`DELETE FROM users WHERE id = ${someone.id}`
+  return someone
+}
+
+const clubOf = ({ name, imageUrl }: Club) => ({ name, imageUrl })
+const ids = (items: { id: string }[]) => items.map(({ id }) => id)
+const countRegistrations = async (eventId: string) =>
+  (await app.sql`SELECT 1 FROM event_registrations WHERE event_id = ${eventId}`).length
+
+/** Starts requests that a transaction blocks, then commits it. Returns their responses. */
+async function contend (
+  hold: (sql: TransactionSql) => Promise<unknown>, start: () => Promise<LightMyRequestResponse>[]
+) {
+  let responses: Promise<LightMyRequestResponse>[] = []
+  await app.sql.begin(async sql => {
+    await hold(sql)
+    responses = start()
+    const settled = Promise.race(responses).then(() => true)
+    const allWait = async () => (await app.sql`
+      SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    `).length >= responses.length
+    for (let done = false; !done;) done = await Promise.race([settled, allWait()])
+  })
+  return Promise.all(responses)
+}
+
+const send = (someone: Person, method: 'POST' | 'PUT' | 'DELETE', url: string, payload?: string) => inject(
+  app, method, url, payload, bearerOfJson(someone.token)
+)
+
+/** Dates in a request, and how a response has them. */
+const dates: [data: string, date: string][] = [
+  ['2026-01-31T09:30:00.000Z', '2026-01-31T09:30:00.000Z'],
+  ['2026-01-31T09:30:00Z', '2026-01-31T09:30:00.000Z'],
+  ['2026-01-31T09:30Z', '2026-01-31T09:30:00.000Z'],
+  ['2026-01-31', '2026-01-31T00:00:00.000Z'],
+  ['2026', '2026-01-01T00:00:00.000Z'],
+  ['2026-01-31T09:30:00.1239Z', '2026-01-31T09:30:00.123Z'],
+  ['2026-01-31T09:30:00+05:30', '2026-01-31T04:00:00.000Z'],
+  ['Sat, 31 Jan 2026 09:30:00 GMT', '2026-01-31T09:30:00.000Z'],
+  ['January 31, 2026 09:30 UTC', '2026-01-31T09:30:00.000Z'],
+  ['1969-12-31T23:59:59.999Z', '1969-12-31T23:59:59.999Z'],
+  ['0001-01-01', '0001-01-01T00:00:00.000Z'],
+  ['0049-07-01T12:00:00.001Z', '0049-07-01T12:00:00.001Z'],
+  ['0050-07-01', '0050-07-01T00:00:00.000Z'],
+  ['0099-12-31T23:59:59Z', '0099-12-31T23:59:59.000Z'],
+  ['0100-01-01', '0100-01-01T00:00:00.000Z'],
+  ['1582-10-10', '1582-10-10T00:00:00.000Z'],
+  ['9999-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'],
+]
+
+const badDates = [
+  'tomorrow', ' ', 'x', '[object Object]', '2026-13-01', '2026-01-31T25:00:00Z', '+275760-09-13', '+275760-09-14',
+  '-271821-04-20', '-000001-01-01', '-000001-12-31T23:59:59.999Z', '0000-12-31T23:59:59.999Z', '0000-01-01',
+  '+010000-01-01', '+010000-01-01T00:00:00.000Z', '9999-12-31T23:59:59.999-00:01', '+294276-12-31', 'infinity', 'now',
+  'epoch', '9'.repeat(10_000),
+]
+
+/** Invalid fields for POST and PUT, and the paths of their issues. */
+const invalidFields: [fields: Record<string, unknown>, ...paths: string[]][] = [
+  [{ title: 'ab' }, 'title'],
+  [{ title: '' }, 'title'],
+  [{ title: '😀' }, 'title'],
+  [{ title: null }, 'title'],
+  [{ title: 123 }, 'title'],
+  [{ title: ['abc'] }, 'title'],
+  [{ title: 'NUL \0 character' }, 'title'],
+  [{ description: '123456789' }, 'description'],
+  [{ description: '' }, 'description'],
+  [{ description: null }, 'description'],
+  [{ description: 1234567890 }, 'description'],
+  [{ description: 'NUL \0 character' }, 'description'],
+  [{ data: '' }, 'data'],
+  [{ data: null }, 'data'],
+  [{ data: 0 }, 'data'],
+  [{ data: 1767225600000 }, 'data'],
+  [{ data: true }, 'data'],
+  [{ imageUrl: '' }, 'imageUrl'],
+  [{ imageUrl: null }, 'imageUrl'],
+  [{ imageUrl: 'chess.png' }, 'imageUrl'],
+  [{ imageUrl: '/chess.png' }, 'imageUrl'],
+  [{ imageUrl: '//img.example/chess.png' }, 'imageUrl'],
+  [{ imageUrl: {} }, 'imageUrl'],
+  [{ imageUrl: 'https://img.example/\0' }, 'imageUrl'],
+  [{ title: 'ab', description: 'short', data: '', imageUrl: 'x' }, 'title', 'description', 'data', 'imageUrl'],
+  [{ title: 1, description: null }, 'title', 'description'],
+]
+
+t.test('POST /events', async t => {
+  const club = await makeClub()
+  const head = await makeHead(club)
+
+  t.test('creates an event of the current club of the user, and ignores clubId', async t => {
+    const plain = await makeClub({ image_url: null })
+    for (const extra of [{}, { clubId: plain.id }, { clubId: UNKNOWN }, { clubId: 42 }, { clubId: null }]) {
+      const response = await head.inject('POST', '/events', { ...body, ...extra })
+      t.equal(response.statusCode, 201)
+      const { data: date, ...rest } = body
+      const { event } = response.json()
+      const { id, createdAt } = event
+      t.strictSame(response.json(), { event: { id, ...rest, date, clubId: club.id, createdAt, club: clubOf(club) } })
+      t.type(id, 'string')
+      t.match(createdAt, DATE_TIME)
+      const { events } = (await head.inject('GET', '/events/mine')).json()
+      t.strictSame(events.find((each: Event) => each.id === id), { ...event, registrations: [] })
+    }
+    await app.sql`UPDATE users SET club_id = ${plain.id} WHERE id = ${head.id}`
+    t.teardown(() => app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${head.id}`)
+    const { event } = (await head.inject('POST', '/events/', body)).json()
+    t.strictSame([event.clubId, event.club], [plain.id, { name: plain.name, imageUrl: null }])
+  })
+
+  t.test('ignores unknown fields, including id and date', async t => {
+    const extra = { id: UNKNOWN, date: '2000-01-01', createdAt: '2000-01-01T00:00:00.000Z', club: {}, x: null }
+    const { event } = (await head.inject('POST', '/events', { ...body, ...extra })).json()
+    t.strictSame(Object.keys(event).sort(),
+      ['club', 'clubId', 'createdAt', 'date', 'description', 'id', 'imageUrl', 'title'])
+    t.not(event.id, extra.id)
+    t.not(event.createdAt, extra.createdAt)
+    t.equal(event.date, body.data)
+  })
+
+  t.test('accepts the shortest and the longest texts', async t => {
+    const fields = [
+      { title: 'abc' }, { title: '   ' }, { title: 'a😀' }, { title: FAR_TOO_LONG }, { description: '1234567890' },
+      { description: FAR_TOO_LONG }, { description: '<script>alert("1")</script>' }, { imageUrl: 'data:,x' },
+      { imageUrl: `https://img.example/${FAR_TOO_LONG}` }, { imageUrl: 'a:' },
+    ]
+    for (const each of fields) {
+      const response = await head.inject('POST', '/events', { ...body, ...each })
+      t.match([response.statusCode, response.json().event], [201, each])
+    }
+  })
+
+  t.test('stores the date in UTC', async t => {
+    for (const [data, date] of dates) {
+      const response = await head.inject('POST', '/events', { ...body, data })
+      t.strictSame([response.statusCode, response.json().event?.date], [201, date], data)
+      const { events } = (await head.inject('GET', '/events/mine')).json()
+      const { id } = response.json().event
+      t.equal(events.find((event: Event) => event.id === id).date, date, `${data}, read again`)
+    }
+  })
+
+  t.test('returns 500 for a date that cannot be parsed or stored', async t => {
+    for (const data of badDates) {
+      assertMessage(t, await head.inject('POST', '/events', { ...body, data }), 500, 'Error creating event',
+        data.slice(0, 40))
+    }
+  })
+
+  t.test('validates every field, and reports each issue', async t => {
+    for (const [fields, ...paths] of invalidFields) {
+      assertInvalid(t, await head.inject('POST', '/events', { ...body, ...fields }), paths, JSON.stringify(fields))
+    }
+    assertInvalid(t, await head.inject('POST', '/events', {}), ['title', 'description', 'data'])
+    assertInvalid(t, await head.inject('POST', '/events', { imageUrl: 'x' }),
+      ['title', 'description', 'data', 'imageUrl'])
+    assertInvalid(t, await head.inject('POST', '/events', { ...body, data: undefined, date: body.data }), ['data'])
+  })
+
+  t.test('requires an object', async t => {
+    for (const payload of ['[]', `[${JSON.stringify(body)}]`, '"text"', 'null', '1', 'true']) {
+      assertInvalid(t, await send(head, 'POST', '/events', payload), [''], payload)
+    }
+  })
+
+  t.test('requires imageUrl in effect', async t => {
+    const { imageUrl, ...rest } = body
+    assertMessage(t, await head.inject('POST', '/events', rest), 400, 'All fields are required')
+    t.type(imageUrl, 'string')
+  })
+
+  t.test('requires a club', async t => {
+    for (const someone of [await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]) {
+      const message = 'You must be a club head to create an event'
+      assertMessage(t, await someone.inject('POST', '/events', body), 400, message)
+      assertMessage(t, await someone.inject('POST', '/events', { ...body, clubId: club.id }), 400, message)
+    }
+  })
+
+  t.test('validates the body, then the fields, then the club, then the date', async t => {
+    const clubless = await person(app, 'CLUB_HEAD')
+    const { imageUrl: _, ...rest } = { ...body, data: 'tomorrow' }
+    assertInvalid(t, await clubless.inject('POST', '/events', { ...rest, title: '' }), ['title'])
+    assertMessage(t, await clubless.inject('POST', '/events', rest), 400, 'All fields are required')
+    assertMessage(t, await clubless.inject('POST', '/events', { ...body, data: 'tomorrow' }), 400,
+      'You must be a club head to create an event')
+    assertMessage(t, await head.inject('POST', '/events', rest), 400, 'All fields are required')
+  })
+
+  t.test('stores nothing when it rejects', async t => {
+    const fresh = await makeHead(await makeClub())
+    const { imageUrl: _, ...rest } = body
+    for (const payload of [{}, rest, { ...body, title: 'ab' }, { ...body, data: 'tomorrow' }]) {
+      t.not((await fresh.inject('POST', '/events', payload)).statusCode, 201)
+    }
+    assertResponse(t, await fresh.inject('GET', '/events/mine'), 200, { events: [] })
+  })
+
+  t.test('accepts lone surrogates', async t => {
+    const response = await head.inject('POST', '/events', { ...body, title: 'half \ud83d of it' })
+    if (response.statusCode === 400) assertInvalid(t, response, ['title'])
+    else t.strictSame([response.statusCode, response.json().event.title], [201, 'half \ufffd of it'])
+  })
+})
+
+t.test('Timestamps have one format, whatever the time zone of the database', async t => {
+  const url = await createDatabase(t)
+  await app.sql`ALTER DATABASE ${app.sql(new URL(url).pathname.slice(1))} SET timezone TO 'America/St_Johns'`
+  const abroad = await build(t, { DATABASE_URL: url })
+  const club = await makeClub({}, abroad)
+  const head = await makeHead(club, {}, abroad)
+  for (const [data, date] of dates) {
+    const { event } = (await head.inject('POST', '/events', { ...body, data })).json()
+    const { registration } = (await head.inject('POST', `/events/${event.id}/register`)).json()
+    const { event: updated } = (await head.inject('PUT', `/events/${event.id}`, { data })).json()
+    const [listed] = (await inject(abroad, 'GET', '/events')).json().events
+    const [mine] = (await head.inject('GET', '/events/mine')).json().events
+    const [registered] = (await head.inject('GET', '/events/registered')).json().registrations
+    const seen = (await head.inject('GET', `/events/${event.id}/registrations`)).json()
+    const found = [event, updated, listed, mine, registered.event, seen.event].map(({ date }) => date)
+    t.strictSame(found, Array(6).fill(date), data)
+    t.strictSame([updated, listed, mine, registered.event].map(({ createdAt }) => createdAt),
+      Array(4).fill(event.createdAt))
+    t.strictSame([registered.registeredAt, seen.registrations[0].registeredAt],
+      Array(2).fill(registration.registeredAt))
+    await head.inject('DELETE', `/events/${event.id}`)
+  }
+})
+
+t.test('DELETE /events/:id', async t => {
+  const club = await makeClub()
+  const other = await makeClub()
+  const head = await makeHead(club)
+  const stranger = await makeHead(other)
+  const admin = await person(app, 'ADMIN')
+  const message = 'Event deleted successfully'
+  const exists = async (id: string) => (await app.sql`SELECT 1 FROM events WHERE id = ${id}`).length === 1
+
+  t.test('deletes the event and its registrations, and no others', async t => {
+    for (const someone of [head, admin, await person(app, 'ADMIN', { club_id: other.id })]) {
+      const { id } = await makeEvent(club.id)
+      const bystander = await makeEvent(club.id)
+      for (let i = 0; i < 3; i++) {
+        const user = await person(app)
+        await makeRegistration(user.id, id)
+        await makeRegistration(user.id, bystander.id)
+      }
+      assertMessage(t, await someone.inject('DELETE', `/events/${id}`), 200, message)
+      t.strictSame([await exists(id), await countRegistrations(id)], [false, 0])
+      t.strictSame([await exists(bystander.id), await countRegistrations(bystander.id)], [true, 3])
+      assertMessage(t, await someone.inject('DELETE', `/events/${id}`), 404, 'Event not found')
+      assertMessage(t, await someone.inject('POST', `/events/${id}/register`), 500, 'Error registering for event')
+    }
+  })
+
+  t.test('accepts an empty JSON body, and ignores any other', async t => {
+    for (const payload of [undefined, '', '{}', '[1]', 'null']) {
+      const { id } = await makeEvent(club.id)
+      assertMessage(t, await send(head, 'DELETE', `/events/${id}`, payload), 200, message, payload)
+    }
+    assertMessage(t, await head.inject('DELETE', `/events/${(await makeEvent(club.id)).id}/`), 200, message)
+  })
+
+  t.test('allows the head of the current club of the event, and admins', async t => {
+    const { id } = await makeEvent(club.id)
+    await makeRegistration(admin.id, id)
+    const changing = await makeHead(club)
+    await app.sql`UPDATE users SET club_id = ${other.id} WHERE id = ${changing.id}`
+    const refused = [stranger, changing, await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]
+    for (const someone of refused) {
+      assertMessage(t, await someone.inject('DELETE', `/events/${id}`), 403, 'Not allowed to delete this event')
+    }
+    t.strictSame([await exists(id), await countRegistrations(id)], [true, 1])
+    await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${changing.id}`
+    assertMessage(t, await changing.inject('DELETE', `/events/${id}`), 200, message)
+  })
+
+  t.test('returns 404 for an unknown event', async t => {
+    const { id } = await makeEvent(club.id)
+    for (const unknown of unknownPaths(id)) {
+      for (const someone of [head, admin]) {
+        assertMessage(t, await someone.inject('DELETE', `/events/${unknown}`), 404, 'Event not found',
+          unknown.slice(0, 60))
+      }
+    }
+    t.equal(await exists(id), true)
+  })
+
+  t.test('rejects an empty id', async t => {
+    assertInvalid(t, await admin.inject('DELETE', '/events//'), ['id'])
+  })
+
+  t.test('is atomic: if it fails, the registrations stay', async t => {
+    const { id } = await makeEvent(club.id, { title: 'Not to be deleted' })
+    await makeRegistration(head.id, id)
+    await app.sql`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END'`
+    await app.sql`
+      CREATE TRIGGER refuse BEFORE DELETE ON events FOR EACH ROW
+      WHEN (OLD.title = 'Not to be deleted') EXECUTE FUNCTION refuse()
+    `
+    assertMessage(t, await head.inject('DELETE', `/events/${id}`), 500, 'Error deleting event')
+    t.strictSame([await exists(id), await countRegistrations(id)], [true, 1])
+  })
+
+  t.test('succeeds for one of three concurrent requests, and is a 404 for the others', async t => {
+    const { id } = await makeEvent(club.id)
+    await makeRegistration(head.id, id)
+    const responses = await contend(
+      sql => sql`SELECT FROM events WHERE id = ${id} FOR UPDATE`,
+      () => [head, admin, head].map(someone => someone.inject('DELETE', `/events/${id}`)))
+    t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [200, 404, 404])
+    t.strictSame([await exists(id), await countRegistrations(id)], [false, 0])
+  })
+
+  t.test('deletes a concurrent registration, or fails', async t => {
+    const { id } = await makeEvent(club.id)
+    await makeRegistration(head.id, id)
+    const [response] = await contend(
+      sql => sql`INSERT INTO event_registrations (user_id, event_id) VALUES (${admin.id}, ${id})`,
+      () => [head.inject('DELETE', `/events/${id}`)])
+    const whole = response!.statusCode === 200
+    if (whole) assertMessage(t, response!, 200, message)
+    else assertMessage(t, response!, 500, 'Error deleting event')
+    t.strictSame([await exists(id), await countRegistrations(id)], whole ? [false, 0] : [true, 2])
+  })
+
+  t.test('makes a concurrent update a 404, and a concurrent registration a 500', async t => {
+    const { id } = await makeEvent(club.id)
+    const [changed, registered] = await contend(
+      sql => sql`DELETE FROM events WHERE id = ${id}`,
+      () => [head.inject('PUT', `/events/${id}`, { title: 'Too late' }), head.inject('POST', `/events/${id}/register`)])
+    assertMessage(t, changed!, 404, 'Event not found')
+    assertMessage(t, registered!, 500, 'Error registering for event')
+  })
+})
+
+t.test('GET /events', async t => {
+  t.test('is public and cacheable', async t => {
+    const app = await build(t)
+    const empty = { events: [], pagination: { page: 1, pages: 0, total: 0, limit: 12 } }
+    assertResponse(t, await inject(app, 'GET', '/events'), 200, empty)
+
+    const club = await makeClub({}, app)
+    const plain = await makeClub({ image_url: null }, app)
+    const busy = await makeEvent(club.id, { date: '2030-01-02T00:00:00Z' }, app)
+    const quiet = await makeEvent(plain.id, { date: '2001-01-01T00:00:00Z', image_url: null }, app)
+    for (let i = 0; i < 3; i++) await makeRegistration((await person(app)).id, busy.id, {}, app)
+    const expected = {
+      events: [
+        { ...busy, club: clubOf(club), registrationCount: 3 },
+        { ...quiet, club: { name: plain.name, imageUrl: null }, registrationCount: 0 },
+      ],
+      pagination: { page: 1, pages: 1, total: 2, limit: 12 },
+    }
+    for (const headers of [undefined, { authorization: 'Bearer not.a.token' }]) {
+      const response = await inject(app, 'GET', '/events', undefined, headers)
+      assertResponse(t, response, 200, expected)
+      t.equal(response.headers['cache-control'], 'public, s-maxage=60, stale-while-revalidate=120')
+    }
+    assertResponse(t, await inject(app, 'GET', '/events/'), 200, expected)
+    assertResponse(t, await inject(app, 'GET', '/events?upcoming=true&clubId=x&page[]=7'), 200, expected)
+    t.match(busy.createdAt, DATE_TIME)
+  })
+
+  t.test('page, limit and sort', async t => {
+    const app = await build(t)
+    const club = await makeClub({}, app)
+    const { ordered, shuffled } = makeIds()
+    // Four events on each of five days.
+    const day = (id: string) => Math.floor(ordered.indexOf(id) / 2) % 5
+    for (const id of shuffled) await makeEvent(club.id, { id, date: `2030-01-0${day(id) + 1}T09:00:00Z` }, app)
+    const asc = [...ordered].sort((a, b) => day(a) - day(b) || (a < b ? -1 : 1))
+    const desc = [...ordered].sort((a, b) => day(b) - day(a) || (a < b ? -1 : 1))
+    const list = (query: string) => inject(app, 'GET', `/events?${query}`)
+
+    for (const [query, all] of [['', desc], ['&sort=desc', desc], ['&sort=asc', asc]] as const) {
+      t.test(`${query || 'no sort'}: by date, then by id, and pages do not overlap`, async t => {
+        t.strictSame(ids((await list(`limit=50${query}`)).json().events), all)
+        const paged = []
+        for (let page = 1; page <= 7; page++) {
+          const { events, pagination } = (await list(`page=${page}&limit=3${query}`)).json()
+          t.strictSame(pagination, { page, pages: 7, total: 20, limit: 3 })
+          paged.push(...ids(events))
+        }
+        t.strictSame(paged, all)
+      })
+    }
+
+    const huge = '9'.repeat(400)
+    const almost = 2 ** 63 - 1024
+    const cases: [query: string, page: number, limit: number][] = [
+      ['', 1, 12],
+      ['page=&limit=', 1, 12],
+      ['page&limit', 1, 12],
+      ['page=0&limit=0', 1, 12],
+      ['page=-0&limit=-0', 1, 12],
+      ['page=abc&limit=abc', 1, 12],
+      ['page=NaN&limit=Infinity', 1, 12],
+      ['page=0x&limit=0b11', 1, 12],
+      ['page=2', 2, 12],
+      ['limit=1', 1, 1],
+      ['page=2&limit=5', 2, 5],
+      ['page=2abc&limit=12abc', 2, 12],
+      ['page=1.9&limit=3.9', 1, 3],
+      ['page=2e3&limit=4e3', 2, 4],
+      ['page=0x2&limit=0x10', 2, 16],
+      ['page=0X1&limit=0xA', 1, 10],
+      ['page=02&limit=010', 2, 10],
+      ['page=%202&limit=%2B3', 2, 3],
+      ['page=3&limit=10', 3, 10],
+      ['page=20&limit=1', 20, 1],
+      ['page=21&limit=1', 21, 1],
+      ['limit=20', 1, 20],
+      ['limit=100000', 1, 100_000],
+      ['limit=9007199254740991', 1, Number.MAX_SAFE_INTEGER],
+      ['page=9007199254740991&limit=1', Number.MAX_SAFE_INTEGER, 1],
+      ['page=1000000000000000', 1e15, 12],
+      [`limit=${almost}`, 1, almost],
+      ['limit=9223372036854774784', 1, almost],
+      ['page=2&limit=9223372036854774784', 2, almost],
+      ['page=9223372036854774784&limit=1', almost, 1],
+    ]
+    for (const [query, page, limit] of cases) {
+      const response = await list(query)
+      const { events, pagination } = response.json()
+      t.equal(response.statusCode, 200, query)
+      t.strictSame(pagination, { page, pages: Math.ceil(20 / limit), total: 20, limit }, query)
+      t.strictSame(ids(events), desc.slice((page - 1) * limit, page * limit), query)
+    }
+
+    const failing = [
+      'limit=-1', 'limit=-12abc', 'limit=-0x10', 'page=-1', 'page=-1&limit=-1', 'page=-5abc', 'page=2&limit=-5',
+      'limit=9223372036854775807', 'limit=9223372036854775808', `limit=${huge}`, `limit=-${huge}`,
+      'limit=10000000000000000000000', 'page=9223372036854775807', 'page=10000000000000000000000&limit=1',
+      'page=4294967297&limit=4294967296', `page=${huge}`, `page=-${huge}`, `page=${huge}&limit=${huge}`,
+      'page=3&limit=9223372036854774784', 'page=-9223372036854774784',
+    ]
+    for (const query of failing) assertMessage(t, await list(query), 500, 'Error fetching events', query)
+
+    const invalid: [query: string, ...paths: string[]][] = [
+      ['sort=', 'sort'], ['sort', 'sort'], ['sort=up', 'sort'], ['sort=DESC', 'sort'], ['sort=asc%20', 'sort'],
+      ['sort=asc&sort=desc', 'sort'], ['sort=asc&sort=asc', 'sort'], ['page=1&page=1', 'page'],
+      ['limit=1&limit=2', 'limit'], ['page=1&page=2&limit=1&limit=2', 'page', 'limit'],
+    ]
+    for (const [query, ...paths] of invalid) {
+      const response = await list(query)
+      t.strictSame([response.statusCode, response.json().message], [400, 'Validation error'], query)
+      const found = new Set(response.json().errors.map(({ path }: { path: string }) => path))
+      t.strictSame([...found].sort(), paths.sort(), query)
+    }
+  })
+})
+
+t.test('GET /events/mine', async t => {
+  t.test('returns the events of the current club of the user, with the ids of their registrations', async t => {
+    const club = await makeClub()
+    const other = await makeClub({ image_url: null })
+    const elsewhere = await makeEvent(other.id)
+    const early = await makeEvent(club.id, { date: '2029-01-01T00:00:00Z', image_url: null })
+    const late = await makeEvent(club.id, { date: '2031-01-01T00:00:00Z' })
+    const registrations = [
+      await makeRegistration((await person(app)).id, late.id), await makeRegistration((await person(app)).id, late.id),
+    ]
+    await makeRegistration((await person(app)).id, elsewhere.id)
+    for (const role of ['CLUB_HEAD', 'ADMIN'] as const) {
+      const someone = await person(app, role, { club_id: club.id })
+      for (const url of ['/events/mine', '/events/mine/']) {
+        const response = await someone.inject('GET', url)
+        const body = response.json()
+        body.events[0].registrations.sort((a: Registration, b: Registration) => a.id < b.id ? -1 : 1)
+        t.strictSame([response.statusCode, body], [200, {
+          events: [
+            { ...late, club: clubOf(club), registrations: ids(registrations).sort().map(id => ({ id })) },
+            { ...early, club: clubOf(club), registrations: [] },
+          ],
+        }], role)
+      }
+      await app.sql`UPDATE users SET club_id = ${other.id} WHERE id = ${someone.id}`
+      t.strictSame(ids((await someone.inject('GET', '/events/mine')).json().events), [elsewhere.id], role)
+    }
+  })
+
+  t.test('is empty for a club without events', async t => {
+    const head = await makeHead(await makeClub())
+    assertResponse(t, await head.inject('GET', '/events/mine'), 200, { events: [] })
+  })
+
+  t.test('is sorted by date descending, then by id, and has no pages', async t => {
+    const club = await makeClub()
+    const head = await makeHead(club)
+    const { ordered, shuffled } = makeIds()
+    const day = (id: string) => ordered.indexOf(id) % 3
+    for (const id of shuffled) await makeEvent(club.id, { id, date: `2030-01-0${day(id) + 1}T00:00:00Z` })
+    const expected = [...ordered].sort((a, b) => day(b) - day(a) || (a < b ? -1 : 1))
+    t.strictSame(ids((await head.inject('GET', '/events/mine?page=2&limit=2&sort=asc')).json().events), expected)
+  })
+
+  t.test('rejects users without a club', async t => {
+    for (const role of ['CLUB_HEAD', 'ADMIN'] as const) {
+      for (const someone of [await person(app, role), await ghost(role)]) {
+        assertMessage(t, await someone.inject('GET', '/events/mine'), 400, 'You are not associated with any club', role)
+      }
+    }
+  })
+})
+
+t.test('POST /events/:eventId/register', async t => {
+  const club = await makeClub()
+  const alreadyRegistered = 'You have already registered for this event'
+
+  t.test('registers any user, once', async t => {
+    const event = await makeEvent(club.id, { title: 'Go night' })
+    for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
+      const someone = await person(app, role, { first_name: 'Grace', last_name: 'Hopper' })
+      const url = `/events/${event.id}/register`
+      const response = await someone.inject('POST', url)
+      const { registration } = response.json()
+      const { id, registeredAt } = registration
+      assertResponse(t, response, 201, {
+        registration: {
+          id,
+          userId: someone.id,
+          eventId: event.id,
+          registeredAt,
+          event: { title: 'Go night' },
+          user: { firstName: 'Grace', lastName: 'Hopper' },
+        },
+      })
+      t.type(id, 'string')
+      t.match(registeredAt, DATE_TIME)
+      assertMessage(t, await someone.inject('POST', url), 400, alreadyRegistered)
+      assertMessage(t, await someone.inject('POST', url), 400, alreadyRegistered)
+      const stored = await app.sql`SELECT id FROM event_registrations WHERE user_id = ${someone.id}`
+      t.strictSame(ids([...stored] as unknown as Registration[]), [id])
+      const other = await makeEvent(club.id)
+      t.equal((await someone.inject('POST', `/events/${other.id}/register/`)).statusCode, 201)
+    }
+    t.equal(await countRegistrations(event.id), 3)
+  })
+
+  t.test('accepts past events, events of the user\'s club, and events without an image', async t => {
+    const head = await makeHead(club)
+    const { id } = await makeEvent(club.id, { date: '1999-01-01T00:00:00Z', image_url: null })
+    t.equal((await head.inject('POST', `/events/${id}/register`)).statusCode, 201)
+  })
+
+  t.test('ignores the body', async t => {
+    const { id } = await makeEvent(club.id)
+    const other = await person(app)
+    const forged = JSON.stringify({ userId: other.id, eventId: UNKNOWN })
+    for (const payload of [undefined, '', '{}', '[]', 'null', '"x"', '1', forged]) {
+      const someone = await person(app)
+      const response = await send(someone, 'POST', `/events/${id}/register`, payload)
+      const { userId, eventId } = response.json().registration
+      t.strictSame([response.statusCode, userId, eventId], [201, someone.id, id], payload ?? 'none')
+    }
+    assertResponse(t, await other.inject('GET', '/events/registered'), 200, { registrations: [] })
+  })
+
+  t.test('returns 500 for an unknown event', async t => {
+    const someone = await person(app)
+    const { id } = await makeEvent(club.id)
+    for (const unknown of [...unknownPaths(id), '']) {
+      const response = await someone.inject('POST', `/events/${unknown}/register`)
+      assertMessage(t, response, 500, 'Error registering for event', unknown.slice(0, 60))
+    }
+    t.equal(await countRegistrations(id), 0)
+  })
+
+  t.test('returns 500 for a deleted user', async t => {
+    const { id } = await makeEvent(club.id)
+    for (const someone of [await ghost('STUDENT'), await ghost('ADMIN')]) {
+      assertMessage(t, await someone.inject('POST', `/events/${id}/register`), 500, 'Error registering for event')
+    }
+    t.equal(await countRegistrations(id), 0)
+  })
+
+  t.test('registers once of fifty concurrent requests by one user', async t => {
+    const someone = await person(app)
+    const { id } = await makeEvent(club.id)
+    const responses = await Promise.all(
+      Array.from({ length: 50 }, () => someone.inject('POST', `/events/${id}/register`)))
+    t.equal(responses.filter(({ statusCode }) => statusCode === 201).length, 1)
+    for (const response of responses.filter(({ statusCode }) => statusCode !== 201)) {
+      assertMessage(t, response, 400, alreadyRegistered)
+    }
+    t.equal(await countRegistrations(id), 1)
+  })
+
+  t.test('registers once beside a concurrent registration in progress', async t => {
+    const someone = await person(app)
+    const { id } = await makeEvent(club.id)
+    const [response] = await contend(
+      sql => sql`INSERT INTO event_registrations (user_id, event_id) VALUES (${someone.id}, ${id})`,
+      () => [someone.inject('POST', `/events/${id}/register`)])
+    assertMessage(t, response!, 400, alreadyRegistered)
+    t.equal(await countRegistrations(id), 1)
+  })
+
+  t.test('registers fifty users concurrently', async t => {
+    const { id } = await makeEvent(club.id)
+    const people = await Promise.all(Array.from({ length: 50 }, () => person(app)))
+    const responses = await Promise.all(people.map(someone => someone.inject('POST', `/events/${id}/register`)))
+    t.strictSame(responses.map(({ statusCode }) => statusCode), Array(50).fill(201))
+    t.equal(new Set(responses.map(response => response.json().registration.id)).size, 50)
+    const { events } = (await inject(app, 'GET', '/events?limit=10000')).json()
+    t.equal(events.find((event: Event) => event.id === id).registrationCount, 50)
+  })
+})
+
+t.test('GET /events/registered', async t => {
+  t.test('returns the registrations of the user, with event and club', async t => {
+    const club = await makeClub()
+    const plain = await makeClub({ image_url: null })
+    const early = await makeEvent(plain.id, { date: '2029-01-01T00:00:00Z', image_url: null })
+    const late = await makeEvent(club.id, { date: '2031-01-01T00:00:00Z' })
+    for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
+      const someone = await person(app, role, { club_id: club.id })
+      assertResponse(t, await someone.inject('GET', '/events/registered'), 200, { registrations: [] })
+      // Sorted by the date of the event, not of the registration.
+      const one = await makeRegistration(someone.id, late.id)
+      const two = await makeRegistration(someone.id, early.id)
+      await makeRegistration((await person(app)).id, early.id)
+      const registrations = [
+        { ...one, userId: someone.id, eventId: late.id, event: { ...late, club: clubOf(club) } },
+        { ...two, userId: someone.id, eventId: early.id, event: { ...early, club: clubOf(plain) } },
+      ]
+      for (const url of ['/events/registered', '/events/registered/', '/events/registered?page=2&limit=1']) {
+        assertResponse(t, await someone.inject('GET', url), 200, { registrations })
+      }
+    }
+  })
+
+  t.test('is sorted by event date descending, then by id', async t => {
+    const club = await makeClub()
+    const someone = await person(app)
+    const { ordered, shuffled } = makeIds()
+    const day = (id: string) => ordered.indexOf(id) % 3
+    for (const id of shuffled) {
+      const event = await makeEvent(club.id, { date: `2030-01-0${day(id) + 1}T00:00:00Z` })
+      await makeRegistration(someone.id, event.id, { id })
+    }
+    const expected = [...ordered].sort((a, b) => day(b) - day(a) || (a < b ? -1 : 1))
+    t.strictSame(ids((await someone.inject('GET', '/events/registered')).json().registrations), expected)
+  })
+
+  t.test('is empty for a deleted user', async t => {
+    assertResponse(t, await (await ghost('STUDENT')).inject('GET', '/events/registered'), 200, { registrations: [] })
+  })
+})
+
+t.test('GET /events/:id/registrations', async t => {
+  const club = await makeClub()
+  const other = await makeClub()
+  const head = await makeHead(club)
+  const admin = await person(app, 'ADMIN')
+
+  t.test('returns the registrations, newest first', async t => {
+    const { id, title, date } = await makeEvent(club.id)
+    const event = { id, title, date }
+    for (const someone of [head, admin]) {
+      assertResponse(t, await someone.inject('GET', `/events/${id}/registrations`), 200, { event, registrations: [] })
+    }
+    const ada = await person(app, 'STUDENT', { first_name: 'Ada', last_name: 'Lovelace' })
+    const grace = await person(app, 'ADMIN', { first_name: 'Grace', last_name: 'Hopper' })
+    const one = await makeRegistration(ada.id, id, { registered_at: '2026-01-01T00:00:00.001Z' })
+    const two = await makeRegistration(grace.id, id, { registered_at: '2026-01-01T00:00:00.002Z' })
+    await makeRegistration(ada.id, (await makeEvent(club.id)).id)
+    const registrations = [
+      { ...two, userId: grace.id, name: 'Grace Hopper', email: grace.email },
+      { ...one, userId: ada.id, name: 'Ada Lovelace', email: ada.email },
+    ]
+    for (const someone of [head, admin, await person(app, 'ADMIN', { club_id: other.id })]) {
+      for (const url of [`/events/${id}/registrations`, `/events/${id}/registrations/?page=2`]) {
+        assertResponse(t, await someone.inject('GET', url), 200, { event, registrations })
+      }
+    }
+  })
+
+  t.test('is sorted by id for equal times', async t => {
+    const { event } = (await head.inject('POST', '/events', body)).json()
+    const { ordered, shuffled } = makeIds()
+    const second = (id: string) => ordered.indexOf(id) % 3
+    for (const id of shuffled) {
+      const fields = { id, registered_at: `2026-01-01T00:00:0${second(id)}.000Z` }
+      await makeRegistration((await person(app)).id, event.id, fields)
+    }
+    const expected = [...ordered].sort((a, b) => second(b) - second(a) || (a < b ? -1 : 1))
+    t.strictSame(ids((await head.inject('GET', `/events/${event.id}/registrations`)).json().registrations), expected)
+  })
+
+  t.test('joins and trims the names', async t => {
+    const names = [
+      ['Ada', 'Lovelace', 'Ada Lovelace'],
+      ['Ada', '', 'Ada'],
+      ['', 'Lovelace', 'Lovelace'],
+      ['', '', ''],
+      [' Ada ', ' Lovelace ', 'Ada   Lovelace'],
+      ['\tAda', 'Lovelace\n', 'Ada Lovelace'],
+      ['Ada', '\u00a0', 'Ada'],
+      ['Ada King', 'of Lovelace', 'Ada King of Lovelace'],
+    ] as const
+    for (const [first, last, name] of names) {
+      const { id } = await makeEvent(club.id)
+      await makeRegistration((await person(app, 'STUDENT', { first_name: first, last_name: last })).id, id)
+      const { registrations } = (await head.inject('GET', `/events/${id}/registrations`)).json()
+      t.equal(registrations[0].name, name)
+    }
+  })
+
+  t.test('allows the head of the current club of the event, and admins', async t => {
+    const { id } = await makeEvent(club.id)
+    const changing = await makeHead(club)
+    await app.sql`UPDATE users SET club_id = ${other.id} WHERE id = ${changing.id}`
+    const refused = [await makeHead(other), changing, await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]
+    for (const someone of refused) {
+      const response = await someone.inject('GET', `/events/${id}/registrations`)
+      assertMessage(t, response, 403, 'Not allowed to view registrations for this event')
+    }
+    await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${changing.id}`
+    t.equal((await changing.inject('GET', `/events/${id}/registrations`)).statusCode, 200)
+    await app.sql`UPDATE events SET club_id = ${other.id} WHERE id = ${id}`
+    assertMessage(t, await head.inject('GET', `/events/${id}/registrations`), 403,
+      'Not allowed to view registrations for this event')
+  })
+
+  t.test('returns 404 for an unknown event', async t => {
+    const { id } = await makeEvent(club.id)
+    for (const unknown of unknownPaths(id)) {
+      for (const someone of [head, admin]) {
+        const response = await someone.inject('GET', `/events/${unknown}/registrations`)
+        assertMessage(t, response, 404, 'Event not found', unknown.slice(0, 60))
+      }
+    }
+  })
+
+  t.test('requires an id', async t => {
+    for (const someone of [head, admin]) {
+      assertMessage(t, await someone.inject('GET', '/events//registrations'), 400, 'Event ID is required')
+    }
+    const student = await person(app)
+    assertMessage(t, await student.inject('GET', '/events//registrations'), 403, 'Forbidden')
+  })
+})
+
+t.test('PUT /events/:id', async t => {
+  const club = await makeClub()
+  const other = await makeClub({ image_url: null })
+  const head = await makeHead(club)
+  const stranger = await makeHead(other)
+  const admin = await person(app, 'ADMIN')
+  const message = 'Event updated successfully'
+  const find = async (id: string) => {
+    const rows = await app.sql`
+      SELECT id, title, description, image_url AS "imageUrl", date, club_id AS "clubId", created_at AS "createdAt"
+      FROM events WHERE id = ${id}
+    `
+    return JSON.parse(JSON.stringify(rows[0]))
+  }
+
+  t.test('changes only the given fields', async t => {
+    const cases: [payload: object, changes: object][] = [
+      [{}, {}],
+      [{ title: 'abc' }, { title: 'abc' }],
+      [{ description: '1234567890' }, { description: '1234567890' }],
+      [{ data: '2031-02-03' }, { date: '2031-02-03T00:00:00.000Z' }],
+      [{ imageUrl: 'data:,x' }, { imageUrl: 'data:,x' }],
+      [{ clubId: '' }, {}],
+      [{ clubId: club.id }, {}],
+      [{ id: UNKNOWN, date: '2000-01-01', createdAt: '2000-01-01', title: 'Go night' }, { title: 'Go night' }],
+      [{ ...body, title: 'All of it' }, { title: 'All of it' }],
+    ]
+    for (const someone of [head, admin]) {
+      for (const [payload, changes] of cases) {
+        const event = await makeEvent(club.id)
+        const bystander = await makeEvent(club.id)
+        await makeRegistration(admin.id, event.id)
+        const changed = { ...event, ...changes }
+        const response = await someone.inject('PUT', `/events/${event.id}`, payload)
+        assertResponse(t, response, 200, { event: { ...changed, club: clubOf(club) }, message },
+          JSON.stringify(payload))
+        t.strictSame([await find(event.id), await find(bystander.id)], [changed, bystander])
+        t.equal(await countRegistrations(event.id), 1)
+      }
+    }
+  })
+
+  t.test('keeps an imageUrl of null', async t => {
+    const event = await makeEvent(club.id, { image_url: null })
+    const response = await head.inject('PUT', `/events/${event.id}/`, { title: 'Still plain' })
+    assertResponse(t, response, 200, { event: { ...event, title: 'Still plain', club: clubOf(club) }, message })
+  })
+
+  t.test('moves an event to any club', async t => {
+    const event = await makeEvent(club.id)
+    const moved = { ...event, clubId: other.id, club: { name: other.name, imageUrl: null } }
+    assertResponse(t, await head.inject('PUT', `/events/${event.id}`, { clubId: other.id }), 200,
+      { event: moved, message })
+    // The event now belongs to the other club.
+    assertMessage(t, await head.inject('PUT', `/events/${event.id}`, {}), 403, 'Not allowed to modify this event')
+    t.equal((await stranger.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
+    t.equal((await admin.inject('PUT', `/events/${event.id}`, { clubId: club.id })).statusCode, 200)
+    t.strictSame(await find(event.id), event)
+  })
+
+  t.test('returns 500 for an unknown club', async t => {
+    const event = await makeEvent(club.id)
+    for (const clubId of unknownIds(club.id)) {
+      const response = await head.inject('PUT', `/events/${event.id}`, { clubId, title: 'Not to be seen' })
+      assertMessage(t, response, 500, 'Error updating event', shown(clubId))
+    }
+    t.strictSame(await find(event.id), event)
+  })
+
+  t.test('stores the date in UTC', async t => {
+    const { id } = await makeEvent(club.id)
+    for (const [data, date] of dates) {
+      const response = await head.inject('PUT', `/events/${id}`, { data })
+      t.strictSame([response.statusCode, response.json().event?.date], [200, date], data)
+    }
+  })
+
+  t.test('returns 500 for a date that cannot be parsed or stored, and changes nothing', async t => {
+    const event = await makeEvent(club.id)
+    for (const data of badDates) {
+      const response = await head.inject('PUT', `/events/${event.id}`, { data, title: 'Not to be seen' })
+      assertMessage(t, response, 500, 'Error updating event', data.slice(0, 40))
+    }
+    t.strictSame(await find(event.id), event)
+  })
+
+  t.test('validates every field, and reports each issue', async t => {
+    const event = await makeEvent(club.id)
+    const cases: typeof invalidFields = [
+      ...invalidFields, [{ clubId: null }, 'clubId'], [{ clubId: 1 }, 'clubId'], [{ clubId: ['x'] }, 'clubId'],
+      [{ clubId: '\0' }, 'clubId'],
+    ]
+    for (const [fields, ...paths] of cases) {
+      assertInvalid(t, await head.inject('PUT', `/events/${event.id}`, fields), paths, JSON.stringify(fields))
+    }
+    for (const payload of ['[]', '"text"', 'null', '1', 'false']) {
+      assertInvalid(t, await send(head, 'PUT', `/events/${event.id}`, payload), [''], payload)
+    }
+    t.strictSame(await find(event.id), event)
+  })
+
+  t.test('allows the head of the current club of the event, and admins', async t => {
+    const event = await makeEvent(club.id)
+    const changing = await makeHead(other)
+    const refused = [stranger, changing, await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]
+    for (const someone of refused) {
+      const response = await someone.inject('PUT', `/events/${event.id}`, { title: 'Taken over' })
+      assertMessage(t, response, 403, 'Not allowed to modify this event')
+    }
+    t.strictSame(await find(event.id), event)
+    await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${changing.id}`
+    t.equal((await changing.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
+    await app.sql`UPDATE users SET club_id = NULL WHERE id = ${changing.id}`
+    assertMessage(t, await changing.inject('PUT', `/events/${event.id}`, {}), 403, 'Not allowed to modify this event')
+    for (const fields of [{}, { club_id: other.id }]) {
+      const someone = await person(app, 'ADMIN', fields)
+      t.equal((await someone.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
+    }
+  })
+
+  t.test('returns 404 for an unknown event', async t => {
+    const { id } = await makeEvent(club.id)
+    for (const unknown of unknownPaths(id)) {
+      for (const someone of [head, admin, await person(app, 'CLUB_HEAD')]) {
+        const response = await someone.inject('PUT', `/events/${unknown}`, {})
+        assertMessage(t, response, 404, 'Event not found', unknown.slice(0, 60))
+      }
+    }
+  })
+
+  t.test('checks the body, then the event, then the permission, then the values', async t => {
+    const { id } = await makeEvent(club.id)
+    assertInvalid(t, await stranger.inject('PUT', `/events/${UNKNOWN}`, { title: '' }), ['title'])
+    assertInvalid(t, await stranger.inject('PUT', `/events/${id}`, { title: '' }), ['title'])
+    for (const payload of [{ data: 'tomorrow' }, { clubId: UNKNOWN }]) {
+      assertMessage(t, await head.inject('PUT', `/events/${UNKNOWN}`, payload), 404, 'Event not found')
+      assertMessage(t, await stranger.inject('PUT', `/events/${id}`, payload), 403, 'Not allowed to modify this event')
+    }
+  })
+
+  t.test('rejects an empty id', async t => {
+    assertInvalid(t, await admin.inject('PUT', '/events//', {}), ['id'])
+  })
+})

@@ -1,0 +1,538 @@
+import { randomUUID } from 'node:crypto'
+
+import t from 'tap'
+
+import type { Sql } from '#lib/database/client.js'
+import { assertInvalid, assertResponse, shown, unknownPaths } from '../assertions.ts'
+import { bearerOfJson, build, inject, person } from '../helper.ts'
+
+const app = await build(t)
+const admin = await person(app, 'ADMIN')
+
+async function addClub (fields: Record<string, unknown> = {}, { sql }: { sql: Sql } = app) {
+  const club = { name: randomUUID(), description: 'A club', ...fields }
+  const [row] = await sql<{ id: string, name: string }[]>`INSERT INTO clubs ${sql(club)} RETURNING id, name`
+  return row!
+}
+
+async function addMentor (fields: Record<string, unknown> = {}, { sql }: { sql: Sql } = app) {
+  const mentor = {
+    name: 'Ada',
+    expertise: 'Mathematics',
+    image_url: 'https://example.org/ada.png',
+    club_id: (await addClub({}, { sql })).id,
+    ...fields,
+  }
+  const [row] = await sql<{ id: string }[]>`INSERT INTO mentors ${sql(mentor)} RETURNING id`
+  return row!.id
+}
+
+async function like (mentorId: string, ...people: { id: string }[]) {
+  for (const { id } of people) {
+    await app.sql`INSERT INTO mentor_likes (user_id, mentor_id) VALUES (${id}, ${mentorId})`
+  }
+}
+
+async function likesOf (mentorId: string) {
+  const likes = await app.sql<{ userId: string }[]>`
+    SELECT user_id AS "userId" FROM mentor_likes WHERE mentor_id = ${mentorId}
+  `
+  return likes.map(({ userId }) => userId).sort()
+}
+
+async function stored (id: string) {
+  const [mentor] = await app.sql`SELECT * FROM mentors WHERE id = ${id}`
+  return mentor
+}
+
+const NUL = '\0'
+const LONG = 'x'.repeat(10_240)
+
+/** Valid and invalid values of each field, for create and update. */
+const FIELDS: Record<string, { takes: unknown[], refuses: unknown[] }> = {
+  name: {
+    takes: ['A', ' ', LONG, 'Zoë 😀', '\'"; --', '\ufeff'],
+    refuses: ['', 5, true, null, ['Ada'], {}, NUL, `Ada${NUL}`],
+  },
+  expertise: {
+    takes: ['xx', '  ', '😀', LONG],
+    refuses: ['', 'x', 'é', 12, null, ['xx'], {}, `xx${NUL}`],
+  },
+  imageUrl: {
+    takes: ['https://example.org', 'HTTPS://Example.ORG/a b', 'data:,x', 'mailto:ada@example.org', `data:,${LONG}`],
+    refuses: ['', 'nope', '/ada.png', '//example.org/x', 'https://', 5, true, null, ['https://example.org'], {},
+      `https://example.org/${NUL}`],
+  },
+  networkUrl: {
+    takes: ['', 'not a URL', 'https://network.example/ada', LONG],
+    refuses: [5, true, [], {}, `a${NUL}`],
+  },
+}
+
+const NO_CLUB_ID = { refuses: ['', 5, true, null, [], {}, NUL] }
+
+t.test('POST /mentors creates a mentor', async t => {
+  const club = await addClub({ image_url: 'https://example.org/club.png' })
+  const body = {
+    name: 'Ada',
+    expertise: 'Mathematics',
+    imageUrl: 'https://example.org/ada.png',
+    networkUrl: 'https://network.example/ada',
+    clubId: club.id,
+  }
+  const response = await admin.inject('POST', '/mentors', { ...body, id: 'mine', likeCount: 7, club: { name: 'x' } })
+  const { id } = response.json().mentor
+  t.type(id, 'string')
+  assertResponse(t, response, 201, { mentor: { id, ...body, club: { name: club.name } } })
+  t.strictSame({ ...await stored(id) }, {
+    id,
+    name: 'Ada',
+    expertise: 'Mathematics',
+    image_url: 'https://example.org/ada.png',
+    network_url: 'https://network.example/ada',
+    club_id: club.id,
+  })
+  const again = await admin.inject('POST', '/mentors/', body)
+  t.equal(again.statusCode, 201, 'a duplicate, with a trailing slash')
+  t.not(again.json().mentor.id, id)
+})
+
+t.test('POST /mentors stores valid values unchanged', async t => {
+  const { id: clubId } = await addClub()
+  const body = { name: 'Ada', expertise: 'Mathematics', imageUrl: 'https://example.org', clubId }
+  for (const [field, { takes }] of Object.entries(FIELDS)) {
+    for (const value of takes) {
+      const response = await admin.inject('POST', '/mentors', { ...body, [field]: value })
+      t.equal(response.statusCode, 201, `${field} ${shown(value)}`)
+      t.equal(response.json().mentor[field], value)
+    }
+  }
+})
+
+t.test('POST /mentors stores a missing or null networkUrl as an empty string', async t => {
+  const { id: clubId } = await addClub()
+  for (const networkUrl of [undefined, null]) {
+    const response = await admin.inject('POST', '/mentors', {
+      name: 'Ada', expertise: 'Mathematics', imageUrl: 'https://example.org', clubId, networkUrl,
+    })
+    const { mentor } = response.json()
+    t.strictSame([response.statusCode, mentor.networkUrl], [201, ''])
+    t.equal((await stored(mentor.id))?.network_url, '')
+  }
+})
+
+t.test('POST /mentors rejects invalid values', async t => {
+  const { id: clubId } = await addClub()
+  const body = { name: 'Ada', expertise: 'Mathematics', imageUrl: 'https://example.org', clubId }
+  for (const [field, { refuses }] of Object.entries({ ...FIELDS, clubId: NO_CLUB_ID })) {
+    for (const value of refuses) {
+      const response = await admin.inject('POST', '/mentors', { ...body, [field]: value })
+      assertInvalid(t, response, [field], `${field} ${shown(value)}`)
+    }
+  }
+  for (const field of ['name', 'expertise', 'clubId']) {
+    assertInvalid(t, await admin.inject('POST', '/mentors', { ...body, [field]: undefined }), [field], `no ${field}`)
+  }
+  assertInvalid(t, await admin.inject('POST', '/mentors', {}), ['name', 'expertise', 'clubId'], 'every issue')
+  const bad = { name: '', expertise: 'x', clubId: 5, imageUrl: 'x', networkUrl: 5 }
+  assertInvalid(t, await admin.inject('POST', '/mentors', bad), Object.keys(bad), 'every issue')
+  const [{ count } = {}] = await app.sql`SELECT count(*)::int FROM mentors WHERE club_id = ${clubId}`
+  t.equal(count, 0, 'nothing is stored')
+})
+
+t.test('POST and PUT require an object', async t => {
+  const headers = bearerOfJson(admin.token)
+  for (const [method, url] of [['POST', '/mentors'], ['PUT', `/mentors/${await addMentor()}`]] as const) {
+    for (const body of ['[]', 'null', '"Ada"', '5', 'true', '[{"name":"Ada"}]']) {
+      assertInvalid(t, await inject(app, method, url, body, headers), [''], `${method} ${body}`)
+    }
+  }
+  assertInvalid(t, await admin.inject('POST', '/mentors'), ['clubId', 'expertise', 'name'], 'POST without a body')
+})
+
+t.test('POST /mentors requires an imageUrl', async t => {
+  const { id: clubId } = await addClub()
+  const message = 'All fields are required'
+  const body = { name: 'Ada', expertise: 'Mathematics', clubId }
+  assertResponse(t, await admin.inject('POST', '/mentors', body), 400, { message })
+  assertResponse(t, await admin.inject('POST', '/mentors', { ...body, clubId: 'unknown' }), 400, { message },
+    'before the club is looked for')
+  assertInvalid(t, await admin.inject('POST', '/mentors', { ...body, name: '' }), ['name'], 'after validation')
+})
+
+t.test('POST /mentors returns 500 for an unknown club', async t => {
+  const { id } = await addClub()
+  const body = { name: 'Ada', expertise: 'Mathematics', imageUrl: 'https://example.org' }
+  for (const clubId of [randomUUID(), 'not-a-uuid', ' ', LONG, id.toUpperCase(), `${id} `]) {
+    const response = await admin.inject('POST', '/mentors', { ...body, clubId })
+    assertResponse(t, response, 500, { message: 'Error creating mentor' }, shown(clubId))
+  }
+})
+
+t.test('A lone surrogate in text is replaced or rejected', async t => {
+  const { id: clubId } = await addClub()
+  const response = await admin.inject('POST', '/mentors', {
+    name: 'Ada \ud800', expertise: 'Mathematics', imageUrl: 'https://example.org', clubId,
+  })
+  if (response.statusCode === 201) t.equal(response.json().mentor.name, 'Ada \ufffd')
+  else assertInvalid(t, response, ['name'])
+})
+
+const people = (count: number) => Promise.all(Array.from({ length: count }, () => person(app)))
+
+const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i)
+
+t.test('POST /mentors/:mentorId/like likes, unlikes, and likes again', async t => {
+  const id = await addMentor()
+  const liked = (likeCount: number) => ({ message: 'Mentor liked successfully', liked: true, likeCount })
+  const unliked = (likeCount: number) => ({ message: 'Mentor unliked successfully', liked: false, likeCount })
+  for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
+    const [someone, other] = [await person(app, role), await person(app)]
+    const toggle = () => someone.inject('POST', `/mentors/${id}/like`)
+    assertResponse(t, await toggle(), 200, liked(1), role)
+    t.strictSame(await likesOf(id), [someone.id])
+    assertResponse(t, await toggle(), 200, unliked(0), role)
+    t.strictSame(await likesOf(id), [])
+    assertResponse(t, await toggle(), 200, liked(1), role)
+    assertResponse(t, await other.inject('POST', `/mentors/${id}/like`), 200, liked(2), role)
+    assertResponse(t, await toggle(), 200, unliked(1), role)
+    t.strictSame(await likesOf(id), [other.id], 'only one\'s own like is taken back')
+    assertResponse(t, await other.inject('POST', `/mentors/${id}/like/`), 200, unliked(0), 'with a trailing slash')
+  }
+})
+
+t.test('POST /mentors/:mentorId/like counts the likes of this mentor only', async t => {
+  const [ada, bob, someone] = [await addMentor(), await addMentor(), await person(app)]
+  await like(bob, someone, ...await people(3))
+  t.equal((await someone.inject('POST', `/mentors/${ada}/like`)).json().likeCount, 1)
+  t.equal((await likesOf(bob)).length, 4)
+})
+
+t.test('POST /mentors/:mentorId/like accepts an empty JSON body', async t => {
+  const [id, { token }] = [await addMentor(), await person(app)]
+  const headers = bearerOfJson(token)
+  t.equal((await inject(app, 'POST', `/mentors/${id}/like`, undefined, headers)).json().liked, true)
+})
+
+t.test('POST /mentors/:mentorId/like returns 404 for an unknown mentor', async t => {
+  const someone = await person(app)
+  for (const id of [...unknownPaths(await addMentor()), '']) {
+    const response = await someone.inject('POST', `/mentors/${id}/like`)
+    assertResponse(t, response, 404, { message: 'Mentor not found' }, shown(id))
+  }
+})
+
+t.test('POST /mentors/:mentorId/like returns 500 for a deleted user', async t => {
+  const [id, someone] = [await addMentor(), await person(app)]
+  await app.sql`DELETE FROM users WHERE id = ${someone.id}`
+  const response = await someone.inject('POST', `/mentors/${id}/like`)
+  assertResponse(t, response, 500, { message: 'Error toggling mentor like' })
+  t.strictSame(await likesOf(id), [])
+})
+
+t.test('POST /mentors/:mentorId/like returns 401 for a token without a user id', async t => {
+  const headers = { authorization: `Bearer ${app.jwt.sign({ role: 'STUDENT' } as never)}` }
+  for (const [method, url] of [
+    ['POST', `/mentors/${await addMentor()}/like`],
+    ['POST', '/mentors/unknown/like'],
+    ['GET', '/mentors/liked'],
+  ] as const) {
+    const response = await inject(app, method, url, undefined, headers)
+    assertResponse(t, response, 401, { message: 'Authentication required' }, url)
+  }
+})
+
+t.test('50 concurrent toggles of one user neither fail nor miscount', async t => {
+  const [id, someone] = [await addMentor(), await person(app)]
+  const responses = await Promise.all(numbers(1, 50).map(() => someone.inject('POST', `/mentors/${id}/like`)))
+  t.strictSame(responses.map(({ statusCode }) => statusCode), Array(50).fill(200))
+  const outcomes = responses.map(response => response.json())
+  t.equal(outcomes.filter(({ liked }) => liked).length, 25, 'likes and unlikes alternate')
+  t.ok(outcomes.every(({ likeCount }) => likeCount === 0 || likeCount === 1), 'only this user is counted')
+  t.strictSame(await likesOf(id), [])
+})
+
+t.test('50 concurrent likes of different users neither fail nor miscount', async t => {
+  const [id, fans] = [await addMentor(), await people(50)]
+  const toggle = async (liked: boolean) => {
+    const responses = await Promise.all(fans.map(fan => fan.inject('POST', `/mentors/${id}/like`)))
+    t.ok(responses.every(response => response.statusCode === 200 && response.json().liked === liked))
+    return responses.map(response => response.json().likeCount as number).sort((a, b) => a - b)
+  }
+  // Each count is read after its own write, so the nth like counts at least n.
+  t.ok((await toggle(true)).every((count, i) => count > i && count <= 50))
+  t.strictSame(await likesOf(id), fans.map(fan => fan.id).sort())
+  t.ok((await toggle(false)).every((count, i) => count >= 0 && count <= i))
+  t.strictSame(await likesOf(id), [])
+})
+
+t.test('Toggles concurrent with the deletion of the mentor succeed before it, or are a 404', async t => {
+  const allowed = ['200 Mentor liked successfully', '200 Mentor unliked successfully', '404 Mentor not found']
+  for (let round = 0; round < 5; round++) {
+    const [id, fans] = [await addMentor(), await people(20)]
+    await like(id, ...fans.slice(5, 15))
+    const toggle = (fan: typeof admin) => fan.inject('POST', `/mentors/${id}/like`)
+    const [before, deletion, after] = await Promise.all([
+      Promise.all(fans.slice(0, 10).map(toggle)),
+      admin.inject('DELETE', `/mentors/${id}`),
+      Promise.all(fans.slice(10).map(toggle)),
+    ])
+    assertResponse(t, deletion, 200, { message: 'Mentor deleted successfully' })
+    const texts = [...before, ...after].map(response => `${response.statusCode} ${response.json().message}`)
+    t.strictSame(texts.filter(text => !allowed.includes(text)), [])
+    t.strictSame(await likesOf(id), [])
+  }
+})
+
+t.test('A like during the deletion of the mentor is a 404', async t => {
+  const [id, someone] = [await addMentor(), await person(app)]
+  const { like } = await app.sql.begin(async sql => {
+    await sql`DELETE FROM mentors WHERE id = ${id}`
+    const like = someone.inject('POST', `/mentors/${id}/like`)
+    const waiting = () => app.sql`
+      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    `
+    for (let tries = 0; tries < 1000 && (await waiting()).length === 0; tries++);
+    return { like }
+  })
+  assertResponse(t, await like, 404, { message: 'Mentor not found' })
+})
+
+t.test('GET /mentors without a mentor is an empty list', async t => {
+  const fresh = await build(t)
+  const response = await inject(fresh, 'GET', '/mentors')
+  assertResponse(t, response, 200, { mentors: [] })
+  t.equal(response.headers['cache-control'], 'public, s-maxage=300, stale-while-revalidate=600')
+})
+
+t.test('GET /mentors returns the profile of every mentor to anyone', async t => {
+  const fresh = await build(t)
+  const club = await addClub({ name: 'Chess', image_url: 'https://example.org/chess.png' }, fresh)
+  const plain = await addClub({ name: 'Go' }, fresh)
+  const ada = await addMentor({ club_id: club.id, network_url: 'https://network.example/ada' }, fresh)
+  const bob = await addMentor({ club_id: plain.id, name: 'Bob', expertise: 'Go', image_url: 'data:,bob' }, fresh)
+  const [first, second] = [await person(fresh), await person(fresh)]
+  for (const { id } of [first, second]) {
+    await fresh.sql`INSERT INTO mentor_likes (user_id, mentor_id) VALUES (${id}, ${ada})`
+  }
+  const mentors = [
+    {
+      id: ada,
+      name: 'Ada',
+      expertise: 'Mathematics',
+      imageUrl: 'https://example.org/ada.png',
+      networkUrl: 'https://network.example/ada',
+      clubId: club.id,
+      club: { name: 'Chess', imageUrl: 'https://example.org/chess.png' },
+      likeCount: 2,
+    },
+    {
+      id: bob,
+      name: 'Bob',
+      expertise: 'Go',
+      imageUrl: 'data:,bob',
+      networkUrl: '',
+      clubId: plain.id,
+      club: { name: 'Go', imageUrl: null },
+      likeCount: 0,
+    },
+  ]
+  const response = await inject(fresh, 'GET', '/mentors')
+  assertResponse(t, response, 200, { mentors })
+  t.equal(response.headers['cache-control'], 'public, s-maxage=300, stale-while-revalidate=600')
+  t.match(response.headers['content-type'], /^application\/json/)
+  assertResponse(t, await inject(fresh, 'GET', '/mentors/'), 200, { mentors }, 'with a trailing slash')
+  assertResponse(t, await inject(fresh, 'GET', '/mentors?name=Bob&page=2'), 200, { mentors }, 'with a query')
+  assertResponse(t, await inject(fresh, 'GET', '/mentors', undefined, { authorization: 'Bearer x' }), 200, { mentors },
+    'a token does not matter')
+})
+
+t.test('GET /mentors is sorted by name, then by id', async t => {
+  const fresh = await build(t)
+  const club = await addClub({}, fresh)
+  const id = (n: number) => `00000000-0000-7000-8000-00000000000${n}`
+  for (const [n, name] of [[5, 'Ada'], [1, 'Grace'], [4, 'Bob'], [3, 'Ada'], [6, 'Bobby'], [2, 'Ada']] as const) {
+    await addMentor({ id: id(n), name, club_id: club.id }, fresh)
+  }
+  const { mentors } = (await inject(fresh, 'GET', '/mentors')).json()
+  t.strictSame(mentors.map((mentor: { id: string }) => mentor.id), [2, 3, 5, 4, 6, 1].map(id))
+})
+
+t.test('GET /mentors/liked returns the mentors that the user likes', async t => {
+  const club = await addClub({ image_url: 'https://example.org/club.png' })
+  const plain = await addClub()
+  const ada = await addMentor({ club_id: club.id })
+  const bob = await addMentor({ club_id: plain.id, name: 'Bob', network_url: 'bob' })
+  const other = await addMentor()
+  for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
+    const [someone, another] = [await person(app, role), await person(app)]
+    assertResponse(t, await someone.inject('GET', '/mentors/liked'), 200, { likedMentors: [] }, role)
+    await like(ada, someone, another)
+    await like(bob, someone)
+    await like(other, another)
+    const response = await someone.inject('GET', '/mentors/liked')
+    const { likedMentors, ...rest } = response.json()
+    t.strictSame([response.statusCode, rest], [200, {}], role)
+    const expected = [
+      {
+        id: ada,
+        name: 'Ada',
+        expertise: 'Mathematics',
+        imageUrl: 'https://example.org/ada.png',
+        networkUrl: '',
+        clubId: club.id,
+        club: { name: club.name, imageUrl: 'https://example.org/club.png' },
+        likeCount: (await likesOf(ada)).length,
+      },
+      {
+        id: bob,
+        name: 'Bob',
+        expertise: 'Mathematics',
+        imageUrl: 'https://example.org/ada.png',
+        networkUrl: 'bob',
+        clubId: plain.id,
+        club: { name: plain.name, imageUrl: null },
+        likeCount: (await likesOf(bob)).length,
+      },
+    ]
+    const byName = (a: { name: string }, b: { name: string }) => a.name < b.name ? -1 : 1
+    t.strictSame(likedMentors.sort(byName), expected, 'likeCount is everyone\'s')
+    t.equal((await someone.inject('GET', '/mentors/liked/')).statusCode, 200, 'with a trailing slash')
+  }
+})
+
+t.test('GET /mentors/liked follows the toggles', async t => {
+  const [id, someone] = [await addMentor(), await person(app)]
+  const liked = async () => (await someone.inject('GET', '/mentors/liked')).json().likedMentors
+    .map((mentor: { id: string, likeCount: number }) => [mentor.id, mentor.likeCount])
+  await someone.inject('POST', `/mentors/${id}/like`)
+  t.strictSame(await liked(), [[id, 1]])
+  await someone.inject('POST', `/mentors/${id}/like`)
+  t.strictSame(await liked(), [])
+})
+
+t.test('PUT /mentors/:id changes only the given fields', async t => {
+  const [club, other] = [await addClub({ image_url: 'https://example.org/club.png' }), await addClub()]
+  const id = await addMentor({ club_id: club.id, network_url: 'ada' })
+  await like(id, admin)
+  let mentor: Record<string, unknown> = {
+    id,
+    name: 'Ada',
+    expertise: 'Mathematics',
+    imageUrl: 'https://example.org/ada.png',
+    networkUrl: 'ada',
+    clubId: club.id,
+    club: { name: club.name },
+  }
+  assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, {}), 200, { mentor }, 'an empty object')
+  for (const change of [
+    { name: 'Bob' },
+    { expertise: 'Go' },
+    { imageUrl: 'data:,bob' },
+    { networkUrl: 'bob' },
+    { networkUrl: '' },
+    { name: 'Eve', expertise: 'Chess', imageUrl: 'data:,eve', networkUrl: 'eve' },
+  ]) {
+    mentor = { ...mentor, ...change }
+    assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, change), 200, { mentor }, shown(change))
+    assertResponse(t, await admin.inject('PUT', `/mentors/${id}/`, {}), 200, { mentor },
+      'it stays, and with a trailing slash')
+  }
+  mentor = { ...mentor, clubId: other.id, club: { name: other.name } }
+  assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, { clubId: other.id }), 200, { mentor }, 'another club')
+  assertResponse(t,
+    await admin.inject('PUT', `/mentors/${id}`, { id: randomUUID(), likeCount: 9, club: { name: 'x' } }),
+    200, { mentor }, 'unknown fields')
+  t.strictSame(await likesOf(id), [admin.id], 'likes are kept')
+})
+
+t.test('PUT /mentors/:id changes only this mentor', async t => {
+  const [ada, bob] = [await addMentor(), await addMentor({ name: 'Bob' })]
+  await admin.inject('PUT', `/mentors/${ada}`, { name: 'Eve', networkUrl: 'eve' })
+  t.match(await stored(bob), { name: 'Bob', network_url: '' })
+})
+
+t.test('PUT /mentors/:id stores valid values unchanged', async t => {
+  const before = { name: 'Before', expertise: 'Before', image_url: 'https://example.org/old', network_url: 'old' }
+  for (const [field, { takes }] of Object.entries(FIELDS)) {
+    for (const value of takes) {
+      // A row that differs in every field, so that each update changes it.
+      const id = await addMentor(before)
+      const response = await admin.inject('PUT', `/mentors/${id}`, { [field]: value })
+      t.equal(response.statusCode, 200, `${field} ${shown(value)}`)
+      t.equal(response.json().mentor[field], value)
+    }
+  }
+})
+
+t.test('PUT /mentors/:id rejects invalid values', async t => {
+  const id = await addMentor()
+  const before = await stored(id)
+  for (const [field, { refuses }] of Object.entries({ ...FIELDS, clubId: NO_CLUB_ID })) {
+    for (const value of refuses) {
+      const response = await admin.inject('PUT', `/mentors/${id}`, { [field]: value })
+      assertInvalid(t, response, [field], `${field} ${shown(value)}`)
+    }
+  }
+  assertInvalid(t, await admin.inject('PUT', `/mentors/${id}`, { name: '', expertise: 'x', imageUrl: null, clubId: 5 }),
+    ['name', 'expertise', 'imageUrl', 'clubId'], 'every issue')
+  assertInvalid(t, await admin.inject('PUT', `/mentors/${randomUUID()}`, { name: '' }), ['name'], 'for any id')
+  assertInvalid(t, await admin.inject('PUT', '/mentors//', {}), ['id'], 'an empty id')
+  t.strictSame(await stored(id), before, 'unchanged')
+})
+
+t.test('PUT /mentors/:id returns 500 for a null networkUrl', async t => {
+  const id = await addMentor({ network_url: 'ada' })
+  const response = await admin.inject('PUT', `/mentors/${id}`, { name: 'Bob', networkUrl: null })
+  assertResponse(t, response, 500, { message: 'Error updating mentor' })
+  t.match(await stored(id), { name: 'Ada', network_url: 'ada' }, 'unchanged')
+})
+
+t.test('PUT /mentors/:id returns 500 for an unknown mentor', async t => {
+  const message = 'Error updating mentor'
+  for (const id of unknownPaths(await addMentor())) {
+    assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, {}), 500, { message }, shown(id))
+    assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, { name: 'Bob' }), 500, { message }, shown(id))
+  }
+})
+
+t.test('PUT /mentors/:id returns 500 for an unknown club', async t => {
+  const id = await addMentor()
+  for (const clubId of [randomUUID(), 'not-a-uuid', LONG, (await addClub()).id.toUpperCase()]) {
+    const response = await admin.inject('PUT', `/mentors/${id}`, { name: 'Bob', clubId })
+    assertResponse(t, response, 500, { message: 'Error updating mentor' }, shown(clubId))
+  }
+  t.equal((await stored(id))?.name, 'Ada', 'unchanged')
+})
+
+t.test('DELETE /mentors/:id deletes the mentor and its likes, and no others', async t => {
+  const [ada, bob, someone] = [await addMentor(), await addMentor(), await person(app)]
+  await like(ada, someone, admin)
+  await like(bob, someone)
+  const response = await admin.inject('DELETE', `/mentors/${ada}`)
+  assertResponse(t, response, 200, { message: 'Mentor deleted successfully' })
+  t.equal(await stored(ada), undefined)
+  t.strictSame(await likesOf(ada), [])
+  t.ok(await stored(bob))
+  t.strictSame(await likesOf(bob), [someone.id])
+  const { likedMentors } = (await someone.inject('GET', '/mentors/liked')).json()
+  t.strictSame(likedMentors.map((mentor: { id: string }) => mentor.id), [bob])
+  assertResponse(t, await someone.inject('POST', `/mentors/${ada}/like`), 404, { message: 'Mentor not found' })
+  assertResponse(t, await admin.inject('DELETE', `/mentors/${ada}`), 500, { message: 'Error deleting mentor' }, 'once')
+})
+
+t.test('DELETE /mentors/:id accepts an empty JSON body and a trailing slash', async t => {
+  const headers = bearerOfJson(admin.token)
+  const response = await inject(app, 'DELETE', `/mentors/${await addMentor()}/`, undefined, headers)
+  assertResponse(t, response, 200, { message: 'Mentor deleted successfully' })
+})
+
+t.test('DELETE /mentors/:id returns 500 for an unknown id, and rejects an empty one', async t => {
+  const id = await addMentor()
+  for (const unknown of [...unknownPaths(id), 'liked']) {
+    const response = await admin.inject('DELETE', `/mentors/${unknown}`)
+    assertResponse(t, response, 500, { message: 'Error deleting mentor' }, shown(unknown))
+  }
+  assertInvalid(t, await admin.inject('DELETE', '/mentors//'), ['id'])
+  t.ok(await stored(id))
+})

@@ -1,0 +1,685 @@
+import { randomUUID } from 'node:crypto'
+
+import type { FastifyInstance } from 'fastify'
+import t from 'tap'
+
+import { ROLES } from '#lib/auth/accounts.js'
+import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } from '../assertions.ts'
+import { bearer, bearerOfJson, build, inject, person, type Person } from '../helper.ts'
+
+const app = await build(t)
+
+type Fields = Record<string, unknown>
+
+const PAST = '2020-02-03T04:05:06.780Z'
+
+const admin = await person(app, 'ADMIN')
+
+/** Inserts a row. Returns its id. */
+async function store (table: string, fields: Fields, { sql } = app) {
+  const [row] = await sql`INSERT INTO ${sql(table)} ${sql(fields)} RETURNING id`
+  return row!.id as string
+}
+
+const storeClub = (fields: Fields = {}, on?: FastifyInstance) =>
+  store('clubs', { name: `Club ${randomUUID()}`, description: 'A club', ...fields }, on)
+
+const storeEvent = (clubId: string, fields: Fields = {}, on?: FastifyInstance) =>
+  store('events', { title: 'Open day', description: 'All come', date: PAST, club_id: clubId, ...fields }, on)
+
+const storeBlog = (author: { id: string }, fields: Fields = {}, on?: FastifyInstance) =>
+  store('blogs', { title: 'On testing', content: 'As long as a blog must be', author_id: author.id, ...fields }, on)
+
+const storeMentor = (clubId: string, on?: FastifyInstance) =>
+  store('mentors', { name: 'Grace', expertise: 'Compilers', image_url: 'https://x.org/1', club_id: clubId }, on)
+
+const register = (user: { id: string }, eventId: string, fields: Fields = {}, on?: FastifyInstance) =>
+  store('event_registrations', { user_id: user.id, event_id: eventId, ...fields }, on)
+
+async function storedUser (id: string) {
+  const [row] = await app.sql`SELECT * FROM users WHERE id = ${id}`
+  return row
+}
+
+/** A user as the profile update returns it: every field, and the club. */
+async function profile (id: string, club: { name: string } | null = null) {
+  const row = await storedUser(id)
+  const { email, password, role } = row!
+  return {
+    id,
+    email,
+    password,
+    idpId: row!.idp_id,
+    avatar: row!.avatar,
+    firstName: row!.first_name,
+    lastName: row!.last_name,
+    role,
+    clubId: row!.club_id,
+    createdAt: new Date(row!.created_at).toISOString(),
+    updatedAt: new Date(row!.updated_at).toISOString(),
+    club,
+  }
+}
+
+t.test('DELETE /users/:id deletes a user, also a club head or a member', async t => {
+  for (const role of ROLES) {
+    const user = await person(app, role)
+    const clubId = await storeClub({ club_head_id: user.id })
+    await app.sql`UPDATE users SET club_id = ${clubId} WHERE id = ${user.id}`
+    assertMessage(t, await admin.inject('DELETE', `/users/${user.id}`), 200, 'User deleted successfully')
+    t.equal(await storedUser(user.id), undefined)
+    const [club] = await app.sql`SELECT club_head_id FROM clubs WHERE id = ${clubId}`
+    t.equal(club?.club_head_id, user.id)
+    assertMessage(t, await admin.inject('DELETE', `/users/${user.id}`), 404, 'User not found')
+  }
+})
+
+t.test('DELETE /users/:id accepts an empty JSON body', async t => {
+  const user = await person(app)
+  const headers = bearerOfJson(admin.token)
+  const response = await inject(app, 'DELETE', `/users/${user.id}`, undefined, headers)
+  assertMessage(t, response, 200, 'User deleted successfully')
+})
+
+t.test('DELETE /users/:id lets admins delete themselves', async t => {
+  const me = await person(app, 'ADMIN')
+  assertMessage(t, await me.inject('DELETE', `/users/${me.id}`), 200, 'User deleted successfully')
+  assertMessage(t, await me.inject('DELETE', `/users/${me.id}`), 404, 'User not found')
+})
+
+t.test('DELETE /users/:id returns 500 while blogs or registrations reference the user; likes are deleted', async t => {
+  const clubId = await storeClub()
+  const mentorId = await storeMentor(clubId)
+  const other = await person(app)
+  const like = ({ id }: Person) => app.sql`INSERT INTO mentor_likes ${app.sql({ user_id: id, mentor_id: mentorId })}`
+  const likes = async () => (await app.sql`SELECT user_id FROM mentor_likes WHERE mentor_id = ${mentorId}`).length
+  await like(other)
+
+  for (const relate of [
+    (user: Person) => storeBlog(user, { status: 'ARCHIVED' }),
+    async (user: Person) => register(user, await storeEvent(clubId)),
+  ]) {
+    const user = await person(app)
+    await like(user)
+    const related = await relate(user)
+    assertMessage(t, await admin.inject('DELETE', `/users/${user.id}`), 500, 'Error deleting user')
+    t.ok(await storedUser(user.id))
+    t.equal(await likes(), 2, 'the like is kept')
+
+    await app.sql`DELETE FROM blogs WHERE id = ${related}`
+    await app.sql`DELETE FROM event_registrations WHERE id = ${related}`
+    assertMessage(t, await admin.inject('DELETE', `/users/${user.id}`), 200, 'User deleted successfully')
+    t.equal(await likes(), 1)
+  }
+})
+
+t.test('DELETE /users/:id does not deadlock with likes and deletions of mentors', async t => {
+  const clubId = await storeClub()
+  for (let round = 0; round < 10; round++) {
+    const users = await Promise.all(Array.from({ length: 4 }, () => person(app)))
+    const mentors = await Promise.all(Array.from({ length: 30 }, () => storeMentor(clubId)))
+    await app.sql`
+      INSERT INTO mentor_likes (user_id, mentor_id)
+      SELECT users.id, mentors.id FROM users, mentors
+      WHERE users.id IN ${app.sql(users.map(({ id }) => id))} AND mentors.id IN ${app.sql(mentors)}
+      ORDER BY random()
+    `
+    const deletions = [
+      ...users.map(({ id }) => `/users/${id}`), ...mentors.map(id => `/mentors/${id}`),
+    ].sort(() => Math.random() - 0.5)
+    const toggles = mentors.map(id => admin.inject('POST', `/mentors/${id}/like`))
+    const deleted = await Promise.all(deletions.map(url => admin.inject('DELETE', url)))
+    t.strictSame(deleted.map(({ statusCode }) => statusCode), deletions.map(() => 200))
+    for (const { statusCode } of await Promise.all(toggles)) t.ok([200, 404].includes(statusCode), String(statusCode))
+  }
+})
+
+t.test('DELETE /users/:id returns 404 for an unknown id', async t => {
+  const { id } = await person(app)
+  for (const unknown of unknownPaths(id)) {
+    assertMessage(t, await admin.inject('DELETE', `/users/${unknown}`), 404, 'User not found', unknown.slice(0, 50))
+  }
+  t.ok(await storedUser(id))
+})
+
+t.test('An empty id is a validation error', async t => {
+  const clubId = await storeClub()
+  assertInvalid(t, await admin.inject('PUT', '/users//role', { newRole: 'ADMIN' }), ['userId'])
+  assertInvalid(t, await admin.inject('PUT', '/users//club', { clubId }), ['userId'])
+  assertInvalid(t, await admin.inject('DELETE', '/users//'), ['id'])
+})
+
+t.test('GET /users lists every user, with club and counts', async t => {
+  const clubId = await storeClub({ name: 'Chess' })
+  const ada = await person(app, 'CLUB_HEAD', {
+    club_id: clubId, created_at: PAST, idp_id: 'idp-1', avatar: 'https://x.org/ada', password: 'secret hash',
+  })
+  const bob = await person(app, 'STUDENT', { first_name: 'Bob', last_name: 'Ross', created_at: '2020-01-01T00:00:00Z' })
+  for (const status of ['DRAFT', 'PUBLISHED', 'ARCHIVED']) await storeBlog(ada, { status })
+  for (const user of [ada, ada, bob]) await register(user, await storeEvent(clubId))
+
+  const response = await admin.inject('GET', '/users')
+  t.equal(response.statusCode, 200)
+  t.match(response.headers['content-type'], /^application\/json/)
+  const { users, ...rest } = response.json()
+  t.strictSame(rest, {})
+  t.strictSame(users.filter(({ id }: Fields) => id === ada.id || id === bob.id), [
+    {
+      id: ada.id,
+      email: ada.email,
+      firstName: 'Ada',
+      lastName: 'Lovelace',
+      role: 'CLUB_HEAD',
+      clubId,
+      createdAt: '2020-02-03T04:05:06.780Z',
+      club: { name: 'Chess' },
+      _count: { eventRegistrations: 2, blogs: 3 },
+    },
+    {
+      id: bob.id,
+      email: bob.email,
+      firstName: 'Bob',
+      lastName: 'Ross',
+      role: 'STUDENT',
+      clubId: null,
+      createdAt: '2020-01-01T00:00:00.000Z',
+      club: null,
+      _count: { eventRegistrations: 1, blogs: 0 },
+    },
+  ])
+  const stored = await app.sql`SELECT id FROM users`
+  t.equal(users.length, stored.length)
+  t.notMatch(response.body, 'secret hash')
+})
+
+t.test('GET /users is sorted by newest, then by id, and has no pages', async t => {
+  const app = await build(t)
+  const [oldest, first, second, third, newest] = Array.from({ length: 5 }, () => randomUUID()).sort()
+  const at = '2036-01-31T09:30:00.000Z'
+  const [before, after] = ['2036-01-31T09:29:59.999Z', '2036-01-31T09:30:00.001Z']
+  for (const [id, time] of [[second, at], [oldest, before], [third, at], [newest, after], [first, at]]) {
+    await person(app, 'STUDENT', { id, created_at: time })
+  }
+  await app.sql`
+    INSERT INTO users (email, password, first_name, last_name, created_at)
+    SELECT n || '@example.org', '!', 'One', 'Of many', '2019-01-01' FROM generate_series(1, 150) AS n
+  `
+  const headers = bearer(app.issueToken({ id: randomUUID(), role: 'ADMIN' }))
+  for (const url of ['/users', '/users/', '/users?page=2&limit=1']) {
+    const response = await inject(app, 'GET', url, undefined, headers)
+    t.equal(response.statusCode, 200)
+    const ids = response.json().users.map(({ id }: Fields) => id)
+    t.equal(ids.length, 155)
+    t.strictSame(ids.slice(0, 5), [newest, first, second, third, oldest])
+    t.strictSame(ids.slice(5), ids.slice(5).sort())
+  }
+})
+
+t.test('GET /users/analytics is empty on an empty database', async t => {
+  const app = await build(t)
+  const headers = bearer(app.issueToken({ id: randomUUID(), role: 'ADMIN' }))
+  const response = await inject(app, 'GET', '/users/analytics', undefined, headers)
+  t.equal(response.statusCode, 200)
+  t.strictSame(response.json(), {
+    analytics: {
+      totalUsers: 0,
+      totalClubs: 0,
+      totalEvents: 0,
+      totalBlogs: 0,
+      totalMentors: 0,
+      roleCounts: [],
+      recentRegistrations: [],
+    },
+  })
+})
+
+t.test('GET /users/analytics counts rows, and omits roles without users', async t => {
+  const app = await build(t)
+  const ada = await person(app, 'ADMIN')
+  const bob = await person(app, 'STUDENT', { first_name: 'Bob', last_name: 'Ross' })
+  const eve = await person(app, 'STUDENT')
+  const [clubId] = await Promise.all(Array.from({ length: 4 }, () => storeClub({}, app)))
+  const events = []
+  for (let i = 0; i < 5; i++) events.push(await storeEvent(clubId!, { title: `Event ${i}` }, app))
+  for (const status of ['DRAFT', 'PUBLISHED', 'ARCHIVED', 'DRAFT', 'PUBLISHED', 'ARCHIVED']) {
+    await storeBlog(bob, { status }, app)
+  }
+  for (let i = 0; i < 2; i++) await storeMentor(clubId!, app)
+  const fields = { name: 'Tim', batch_year: 2020, content: 'Good' }
+  await store('testimonials', fields, app)
+  const older = await register(bob, events[0]!, { registered_at: PAST }, app)
+  const newer = await register(eve, events[1]!, { registered_at: '2021-01-31T09:30:00Z' }, app)
+
+  const { analytics, ...rest } = (await ada.inject('GET', '/users/analytics')).json()
+  t.strictSame(rest, {})
+  const { roleCounts, ...others } = analytics
+  t.strictSame(others, {
+    totalUsers: 3,
+    totalClubs: 4,
+    totalEvents: 5,
+    totalBlogs: 6,
+    totalMentors: 2,
+    recentRegistrations: [
+      {
+        id: newer,
+        userId: eve.id,
+        eventId: events[1],
+        registeredAt: '2021-01-31T09:30:00.000Z',
+        event: { title: 'Event 1' },
+        user: { firstName: 'Ada', lastName: 'Lovelace' },
+      },
+      {
+        id: older,
+        userId: bob.id,
+        eventId: events[0],
+        registeredAt: '2020-02-03T04:05:06.780Z',
+        event: { title: 'Event 0' },
+        user: { firstName: 'Bob', lastName: 'Ross' },
+      },
+    ],
+  })
+  const byRole = (counts: Fields[]) => counts.sort((a, b) => String(a.role) < String(b.role) ? -1 : 1)
+  t.strictSame(byRole(roleCounts), [{ role: 'ADMIN', _count: { role: 1 } }, { role: 'STUDENT', _count: { role: 2 } }])
+  await person(app, 'CLUB_HEAD')
+  const { analytics: after } = (await ada.inject('GET', '/users/analytics')).json()
+  t.equal(after.totalUsers, 4)
+  t.strictSame(byRole(after.roleCounts), [
+    { role: 'ADMIN', _count: { role: 1 } }, { role: 'CLUB_HEAD', _count: { role: 1 } },
+    { role: 'STUDENT', _count: { role: 2 } },
+  ])
+})
+
+t.test('GET /users/analytics has the ten latest registrations, sorted by time, then by id', async t => {
+  const app = await build(t)
+  // An index scan would hide a missing ORDER BY.
+  await app.sql`DROP INDEX event_registrations_newest`
+  const clubId = await storeClub({}, app)
+  const eventId = await storeEvent(clubId, {}, app)
+  const ada = await person(app, 'ADMIN')
+  const registered = async (id: string, time: string) =>
+    register(await person(app), eventId, { id, registered_at: time }, app)
+  const recent = async () => {
+    const { recentRegistrations } = (await ada.inject('GET', '/users/analytics')).json().analytics
+    return recentRegistrations.map(({ id }: Fields) => id)
+  }
+
+  // Sorted by id alone, the oldest would come first. More rows tie than the list shows.
+  const ids = Array.from({ length: 14 }, () => randomUUID()).sort()
+  const [oldest, ...tied] = ids.slice(0, 12)
+  const [late, latest] = ids.slice(12)
+  await registered(oldest!, '2026-01-31T09:29:59.999Z')
+  t.strictSame(await recent(), [oldest])
+  for (const id of tied.toReversed()) await registered(id, '2026-01-31T09:30:00.000Z')
+  t.strictSame(await recent(), tied.slice(0, 10))
+  await registered(late!, '2026-01-31T09:30:00.001Z')
+  await registered(latest!, '2026-01-31T09:30:00.002Z')
+  t.strictSame(await recent(), [latest, late, ...tied.slice(0, 8)])
+})
+
+t.test('PUT /users/:userId/role changes any role to any other, and returns the user', async t => {
+  const clubId = await storeClub({ name: 'Sailing' })
+  for (const from of ROLES) {
+    for (const newRole of ROLES) {
+      const user = await person(app, from, { club_id: clubId, created_at: PAST, updated_at: PAST })
+      const response = await admin.inject('PUT', `/users/${user.id}/role`, { newRole })
+      t.equal(response.statusCode, 200)
+      t.strictSame(response.json(), {
+        user: {
+          id: user.id,
+          email: user.email,
+          firstName: 'Ada',
+          lastName: 'Lovelace',
+          role: newRole,
+          club: { name: 'Sailing' },
+        },
+        message: 'Role changed successfully',
+      })
+      const stored = await storedUser(user.id)
+      t.equal(stored?.role, newRole)
+      t.ok(new Date(stored?.updated_at) > new Date(PAST))
+    }
+  }
+})
+
+t.test('PUT /users/:userId/role returns null without a club', async t => {
+  const user = await person(app)
+  t.equal((await admin.inject('PUT', `/users/${user.id}/role`, { newRole: 'ADMIN' })).json().user.club, null)
+})
+
+t.test('PUT /users/:userId/role does not change membership and club leadership', async t => {
+  const head = await person(app, 'CLUB_HEAD')
+  const clubId = await storeClub({ club_head_id: head.id })
+  await app.sql`UPDATE users SET club_id = ${clubId} WHERE id = ${head.id}`
+  const response = await admin.inject('PUT', `/users/${head.id}/role`, { newRole: 'STUDENT', clubId: null })
+  t.equal(response.statusCode, 200)
+  t.equal((await storedUser(head.id))?.club_id, clubId)
+  const [club] = await app.sql`SELECT club_head_id FROM clubs WHERE id = ${clubId}`
+  t.equal(club?.club_head_id, head.id)
+})
+
+t.test('An issued token keeps its role; the next sign-in gets the new one', async t => {
+  const account = { email: `${randomUUID()}@example.org`, password: 'long enough' }
+  const names = { firstName: 'Ada', lastName: 'Lovelace' }
+  const { user, token } = (await inject(app, 'POST', '/auth/register', { ...account, ...names })).json()
+  t.equal(user.role, 'STUDENT')
+  await admin.inject('PUT', `/users/${user.id}/role`, { newRole: 'ADMIN' })
+  t.equal((await inject(app, 'GET', '/users', undefined, bearer(token))).statusCode, 403)
+  const login = (await inject(app, 'POST', '/auth/login', account)).json()
+  t.equal(login.user.role, 'ADMIN')
+  await admin.inject('PUT', `/users/${user.id}/role`, { newRole: 'STUDENT' })
+  t.equal((await inject(app, 'GET', '/users', undefined, bearer(login.token))).statusCode, 200)
+})
+
+t.test('PUT /users/:userId/role validates newRole', async t => {
+  const user = await person(app)
+  const bodies = [{}, { role: 'ADMIN' }, ...['admin', '', ' ADMIN', 'GUEST', null, 5, true, [], ['ADMIN'], {}]
+    .map(newRole => ({ newRole }))]
+  for (const body of bodies) {
+    for (const id of [user.id, admin.id, 'not-a-uuid']) {
+      assertInvalid(t, await admin.inject('PUT', `/users/${id}/role`, body), ['newRole'], JSON.stringify(body))
+    }
+  }
+  const headers = bearerOfJson(admin.token)
+  for (const body of ['[]', '"ADMIN"', 'null']) {
+    assertInvalid(t, await inject(app, 'PUT', `/users/${user.id}/role`, body, headers), [''], body)
+  }
+  assertInvalid(t, await inject(app, 'PUT', `/users/${user.id}/role`, '', headers), ['newRole'], 'no body')
+  t.equal((await storedUser(user.id))?.role, 'STUDENT')
+})
+
+t.test('PUT /users/:userId/role rejects the id of the admin who sends it, whatever the role', async t => {
+  const me = await person(app, 'ADMIN')
+  const gone = await person(app, 'ADMIN')
+  await app.sql`DELETE FROM users WHERE id = ${gone.id}`
+  for (const newRole of ROLES) {
+    for (const { id, inject } of [me, gone]) {
+      assertMessage(t, await inject('PUT', `/users/${id}/role`, { newRole }), 400, 'You cannot change your own role')
+    }
+  }
+  t.equal((await storedUser(me.id))?.role, 'ADMIN')
+})
+
+t.test('PUT /users/:userId/role returns 500 for an unknown id', async t => {
+  const me = await person(app, 'ADMIN')
+  for (const unknown of unknownPaths(me.id)) {
+    const response = await me.inject('PUT', `/users/${unknown}/role`, { newRole: 'STUDENT' })
+    assertMessage(t, response, 500, 'Error changing role', unknown.slice(0, 50))
+  }
+  t.equal((await storedUser(me.id))?.role, 'ADMIN', 'nor is it a way to change one\'s own')
+})
+
+t.test('PUT /users/:userId/club changes only the membership', async t => {
+  for (const role of ROLES) {
+    const head = await person(app, 'CLUB_HEAD')
+    const name = `Club ${randomUUID()}`
+    const clubId = await storeClub({ name, club_head_id: head.id })
+    const user = await person(app, role, {
+      club_id: await storeClub(),
+      password: 'the hash',
+      idp_id: 'idp-3',
+      avatar: 'https://x.org/u',
+      created_at: PAST,
+      updated_at: PAST,
+    })
+    const response = await admin.inject('PUT', `/users/${user.id}/club`, { clubId, role: 'ADMIN', firstName: 'B' })
+    t.equal(response.statusCode, 200)
+    const { user: { updatedAt, ...rest }, ...others } = response.json()
+    t.strictSame(others, { message: 'User assigned to club successfully' })
+    t.strictSame(rest, {
+      id: user.id,
+      email: user.email,
+      password: 'the hash',
+      idpId: 'idp-3',
+      avatar: 'https://x.org/u',
+      firstName: 'Ada',
+      lastName: 'Lovelace',
+      role,
+      clubId,
+      createdAt: PAST,
+      club: { name },
+    })
+    t.match(updatedAt, DATE_TIME)
+    t.ok(updatedAt > PAST, 'updatedAt advances')
+    t.strictSame(response.json().user, await profile(user.id, { name }))
+    const [club] = await app.sql`SELECT club_head_id FROM clubs WHERE id = ${clubId}`
+    t.equal(club?.club_head_id, head.id)
+  }
+})
+
+t.test('PUT /users/:userId/club accepts the id of the admin who sends it, and is idempotent', async t => {
+  const me = await person(app, 'ADMIN')
+  const clubId = await storeClub()
+  for (const time of ['first', 'second']) {
+    const response = await me.inject('PUT', `/users/${me.id}/club`, { clubId })
+    t.strictSame([response.statusCode, response.json().user.clubId], [200, clubId], time)
+  }
+})
+
+t.test('PUT /users/:userId/club validates clubId', async t => {
+  const clubId = await storeClub()
+  const user = await person(app, 'STUDENT', { club_id: clubId })
+  const bodies = [{}, { club: clubId }, ...['', null, 5, false, [], [clubId], {}, '\0'].map(clubId => ({ clubId }))]
+  for (const body of bodies) {
+    for (const id of [user.id, 'not-a-uuid']) {
+      assertInvalid(t, await admin.inject('PUT', `/users/${id}/club`, body), ['clubId'], JSON.stringify(body))
+    }
+  }
+  const headers = bearerOfJson(admin.token)
+  for (const body of ['[]', JSON.stringify(clubId), 'null']) {
+    assertInvalid(t, await inject(app, 'PUT', `/users/${user.id}/club`, body, headers), [''], body)
+  }
+  assertInvalid(t, await inject(app, 'PUT', `/users/${user.id}/club`, '', headers), ['clubId'], 'no body')
+  t.equal((await storedUser(user.id))?.club_id, clubId)
+})
+
+t.test('PUT /users/:userId/club returns 500 for an unknown user or club', async t => {
+  const clubId = await storeClub()
+  const user = await person(app)
+  const before = await storedUser(user.id)
+  for (const unknown of unknownPaths(user.id)) {
+    const response = await admin.inject('PUT', `/users/${unknown}/club`, { clubId })
+    assertMessage(t, response, 500, 'Error assigning user to club', unknown.slice(0, 50))
+  }
+  for (const unknown of ['\ud800', ...unknownIds(clubId)]) {
+    const response = await admin.inject('PUT', `/users/${user.id}/club`, { clubId: unknown })
+    assertMessage(t, response, 500, 'Error assigning user to club', unknown.slice(0, 50))
+  }
+  t.strictSame(await storedUser(user.id), before)
+})
+
+t.test('DELETE /users/:userId/club is a validation error, for any id', async t => {
+  const clubId = await storeClub()
+  const member = await person(app, 'STUDENT', { club_id: clubId })
+  const headers = bearerOfJson(admin.token)
+  for (const id of [member.id, admin.id, randomUUID(), 'not-a-uuid', '%00', '']) {
+    for (const response of [
+      await admin.inject('DELETE', `/users/${id}/club`),
+      await inject(app, 'DELETE', `/users/${id}/club`, undefined, headers),
+      await admin.inject('DELETE', `/users/${id}/club`, { clubId }),
+    ]) {
+      const { message, errors, ...rest } = response.json()
+      t.strictSame([response.statusCode, message, rest], [400, 'Validation error', {}], id)
+      t.ok(errors.length > 0)
+      for (const issue of errors) t.strictSame(Object.keys(issue).sort(), ['message', 'path'])
+    }
+  }
+  t.equal((await storedUser(member.id))?.club_id, clubId)
+})
+
+t.test('PUT /users/:id returns every field of the user, including password and idpId, and the club', async t => {
+  const clubId = await storeClub({ name: 'Go' })
+  const user = await person(app, 'CLUB_HEAD', {
+    password: 'the hash', idp_id: 'idp-2', avatar: 'https://x.org/u', created_at: PAST, updated_at: PAST,
+  })
+  const email = `${randomUUID()}@Example.ORG`
+  const change = { firstName: 'Bob', lastName: 'Ross', email, clubId }
+  const response = await admin.inject('PUT', `/users/${user.id}`, change)
+  t.equal(response.statusCode, 200)
+  const { user: { updatedAt, ...rest }, ...others } = response.json()
+  t.strictSame(others, { message: 'User updated successfully' })
+  t.strictSame(rest, {
+    id: user.id,
+    ...change,
+    password: 'the hash',
+    idpId: 'idp-2',
+    avatar: 'https://x.org/u',
+    role: 'CLUB_HEAD',
+    createdAt: PAST,
+    club: { name: 'Go' },
+  })
+  t.match(updatedAt, DATE_TIME)
+  t.ok(updatedAt > PAST, 'updatedAt advances')
+  t.strictSame(response.json().user, await profile(user.id, { name: 'Go' }))
+})
+
+t.test('PUT /users/:id returns null for fields without a value', async t => {
+  const user = await person(app)
+  const { user: { idpId, avatar, clubId, club } } = (await admin.inject('PUT', `/users/${user.id}`, {})).json()
+  t.strictSame({ idpId, avatar, clubId, club }, { idpId: null, avatar: null, clubId: null, club: null })
+})
+
+t.test('PUT /users/:id accepts an empty object, and leaves omitted fields unchanged', async t => {
+  const clubId = await storeClub({ name: 'Rowing' })
+  const user = await person(app, 'STUDENT', { password: 'the hash', club_id: clubId, created_at: PAST })
+  const { updatedAt: _, ...before } = await profile(user.id, { name: 'Rowing' })
+  const bodies = [
+    {},
+    { role: 'ADMIN', password: 'another', idpId: 'x', avatar: 'y', id: randomUUID(), createdAt: new Date(), extra: 1 },
+    { role: 5, password: null, club: { name: 'Z' } },
+  ]
+  for (const body of bodies) {
+    const response = await admin.inject('PUT', `/users/${user.id}`, body)
+    t.equal(response.statusCode, 200)
+    const { updatedAt, ...after } = response.json().user
+    t.strictSame(after, before)
+    t.match(updatedAt, DATE_TIME)
+  }
+})
+
+/** Values at both bounds of each rule. */
+const RULES: [string, unknown[], unknown[]][] = [
+  ['firstName', ['B', ' ', '0', '😀', 'x'.repeat(10_000)], ['', null, 0, 5, false, [], ['B'], {}, 'a\0b']],
+  ['lastName', ['R', ' ', '0', '漢', '<b>'], ['', null, 0, 5, true, [], ['R'], {}, '\0']],
+  ['email',
+    [`${randomUUID()}@example.org`, `UP.per+tag-${randomUUID()}@EXAMPLE.co.uk`],
+    ['', 'ada', 'ada@', '@example.org', 'ada@example', 'a b@example.org', 'a@b@example.org', ' ada@example.org',
+      'ada@example.org\0', null, 5, [], ['ada@example.org'], {}]],
+]
+
+for (const [field, good, bad] of RULES) {
+  t.test(`PUT /users/:id changes only ${field}, and validates it`, async t => {
+    const user = await person(app, 'STUDENT', { created_at: PAST, updated_at: PAST })
+    for (const value of good) {
+      const { updatedAt: before, ...expected } = { ...await profile(user.id), [field]: value }
+      const response = await admin.inject('PUT', `/users/${user.id}`, { [field]: value })
+      t.equal(response.statusCode, 200, String(value).slice(0, 50))
+      const { updatedAt, ...rest } = response.json().user
+      t.strictSame(rest, expected)
+      t.ok(updatedAt >= before)
+    }
+    const before = await storedUser(user.id)
+    for (const value of bad) {
+      assertInvalid(t, await admin.inject('PUT', `/users/${user.id}`, { [field]: value }), [field],
+        JSON.stringify(value))
+    }
+    t.strictSame(await storedUser(user.id), before)
+  })
+}
+
+t.test('PUT /users/:id stores a lone surrogate as U+FFFD', async t => {
+  const { id } = await person(app)
+  const response = await admin.inject('PUT', `/users/${id}`, { firstName: '\ud800', lastName: 'a\udc00b' })
+  const { user: { firstName, lastName } } = response.json()
+  t.strictSame([response.statusCode, firstName, lastName], [200, '\ufffd', 'a\ufffdb'])
+})
+
+t.test('PUT /users/:id reports every issue, and requires an object', async t => {
+  const { id } = await person(app)
+  const body = { firstName: '', lastName: '', email: '', clubId: 5 }
+  assertInvalid(t, await admin.inject('PUT', `/users/${id}`, body), ['clubId', 'email', 'firstName', 'lastName'])
+  const headers = bearerOfJson(admin.token)
+  for (const body of ['[]', '"text"', 'null']) {
+    assertInvalid(t, await inject(app, 'PUT', `/users/${id}`, body, headers), [''], body)
+  }
+})
+
+t.test('PUT /users/:id sets the club, keeps it when omitted, and clears it with null', async t => {
+  const [chess, rowing] = [await storeClub({ name: 'Chess II' }), await storeClub({ name: 'Rowing II' })]
+  const user = await person(app)
+  const steps: [Fields, string | null, { name: string } | null][] = [
+    [{ clubId: null }, null, null],
+    [{ clubId: chess }, chess, { name: 'Chess II' }],
+    [{ clubId: rowing, firstName: 'Bob' }, rowing, { name: 'Rowing II' }],
+    [{ firstName: 'Eve' }, rowing, { name: 'Rowing II' }],
+    [{}, rowing, { name: 'Rowing II' }],
+    [{ clubId: null }, null, null],
+  ]
+  for (const [body, clubId, club] of steps) {
+    const response = await admin.inject('PUT', `/users/${user.id}`, body)
+    t.equal(response.statusCode, 200)
+    t.strictSame([response.json().user.clubId, response.json().user.club], [clubId, club], JSON.stringify(body))
+    t.equal((await storedUser(user.id))?.club_id, clubId)
+    t.equal((await storedUser(user.id))?.role, 'STUDENT')
+  }
+})
+
+t.test('PUT /users/:id returns 500 for an unknown club, 400 for an invalid one, and changes nothing', async t => {
+  const clubId = await storeClub()
+  const user = await person(app, 'STUDENT', { club_id: clubId })
+  const before = await storedUser(user.id)
+  for (const unknown of ['', '\ud800', ...unknownIds(clubId)]) {
+    const response = await admin.inject('PUT', `/users/${user.id}`, { firstName: 'Bob', clubId: unknown })
+    assertMessage(t, response, 500, 'Error updating user', unknown.slice(0, 50))
+  }
+  for (const other of [5, 0, false, [], [clubId], {}, `${clubId}\0`]) {
+    const response = await admin.inject('PUT', `/users/${user.id}`, { firstName: 'Bob', clubId: other })
+    assertInvalid(t, response, ['clubId'], JSON.stringify(other))
+  }
+  t.strictSame(await storedUser(user.id), before)
+})
+
+t.test('PUT /users/:id returns 500 for the email of another user, but accepts an unchanged one', async t => {
+  const [user, other] = [await person(app), await person(app)]
+  const before = await storedUser(user.id)
+  const response = await admin.inject('PUT', `/users/${user.id}`, { firstName: 'Bob', email: other.email })
+  assertMessage(t, response, 500, 'Error updating user')
+  t.strictSame(await storedUser(user.id), before)
+  t.equal((await admin.inject('PUT', `/users/${user.id}`, { email: user.email })).statusCode, 200)
+})
+
+t.test('PUT /users/:id returns 404 for an unknown id, after validation', async t => {
+  const { id } = await person(app)
+  const before = await storedUser(id)
+  for (const unknown of unknownPaths(id)) {
+    const about = unknown.slice(0, 50)
+    for (const body of [{}, { firstName: 'Bob' }, { clubId: null }]) {
+      assertMessage(t, await admin.inject('PUT', `/users/${unknown}`, body), 404, 'User not found', about)
+    }
+    assertInvalid(t, await admin.inject('PUT', `/users/${unknown}`, { firstName: '' }), ['firstName'], about)
+  }
+  t.strictSame(await storedUser(id), before)
+})
+
+t.test('A value of the wrong type is one issue', async t => {
+  const { id } = await person(app)
+  for (const [url, body] of [['', { clubId: 5 }], ['/role', { newRole: 5 }], ['/club', { clubId: 5 }]] as const) {
+    const { errors } = (await admin.inject('PUT', `/users/${id}${url}`, body)).json()
+    t.strictSame(errors.map(({ path }: Fields) => path), Object.keys(body))
+  }
+})
+
+t.test('Only the two updates return a password', async t => {
+  const user = await person(app, 'STUDENT', { password: 'the hash' })
+  const clubId = await storeClub({ club_head_id: user.id })
+  await register(user, await storeEvent(clubId))
+  const responses = [
+    await admin.inject('GET', '/users'),
+    await admin.inject('GET', '/users/analytics'),
+    await admin.inject('PUT', `/users/${user.id}/role`, { newRole: 'ADMIN' }),
+    await admin.inject('PUT', `/users/${user.id}`, { clubId: 'none' }),
+    await admin.inject('PUT', `/users/${user.id}`, { email: 'none' }),
+    await admin.inject('PUT', `/users/${user.id}/club`, { clubId: 'none' }),
+    await admin.inject('DELETE', `/users/${user.id}`),
+  ]
+  for (const { body } of responses) t.notMatch(body, /the hash|password/i)
+})
