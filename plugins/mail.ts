@@ -35,7 +35,7 @@ export const MAIL_REQUIRED = 'Mail is not configured'
 
 /** Sends what is in the outbox while the service runs. */
 export default fp(async app => {
-  const { sql, sqlProbe: probe, config, log, describeOnly } = app
+  const { sql, database: { probe }, config, log, describeOnly } = app
   const sender = isMailConfigured(config)
     ? new Sender({ sql, probe, config, log, transport: await createTransport(config, log) })
     : undefined

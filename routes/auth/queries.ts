@@ -73,7 +73,7 @@ export const profileQuery = (sql: Sql, id: string): CachedQuery<Body<typeof me>>
   `,
 })
 
-interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role'> {
+interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role' | 'epoch'> {
   /** What this sign-in did to the account; null when it was linked before. */
   account: 'created' | 'linked' | null
 }

@@ -38,7 +38,7 @@ function startSender (t: Test, server: { url: string }, options: {
   const log = (...line: any[]) => { lines.push(line.length > 1 ? line as [any, string] : [{}, line[0]]) }
   const sender = new Sender({
     sql: options.sql ?? sql,
-    probe: options.probe ?? app.sqlProbe,
+    probe: options.probe ?? app.database.probe,
     config: testConfig({ SMTP_URL: server.url, MAIL_FROM: 'community@example.org', ...options.variables }),
     log: { info: log, warn: log, error: log },
     transport: options.transport ?? new SmtpTransport(server.url, { connect: 5, send: 5 }),
