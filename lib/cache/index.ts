@@ -19,7 +19,7 @@ export type { CacheCounts, CacheReplicas } from './snapshot-cache.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** How the cache does, how many bytes its entries take, and the question that requests share. */
+    /** How the cache does, the bytes of its entries, and the question that requests share. */
     cache: {
       counts: CacheCounts
       bytes (): number

@@ -179,3 +179,27 @@ t.test('A body may have another format than JSON', async t => {
   t.strictSame([headers['content-type'], body], ['text/plain', 'ada: one.'])
   t.equal((await app.inject('/text?author=eve')).statusCode, 404)
 })
+
+t.test('A request that asks has its keys looked up in the same question, and is served by its answer', async t => {
+  const lookUp = (sql: Sql, authors: string[]) => sql`(
+    SELECT json_object_agg(author, text) FROM notes WHERE author = ANY (string_to_array(${authors.join()}, ','))
+  )`
+  const app = await start(t, { lookUp })
+  app.get<Request>('/mine', { config: { cache: 'private' } }, async (request, reply) => {
+    const { found } = await app.cache.ask(request, request.query.author!)
+    reply.header('found', JSON.stringify(found))
+    await reply.cached(notesQuery, request.query.author)
+  })
+  const get = async (author: string) => {
+    const { headers, body } = await app.inject({ url: `/mine?author=${author}`, headers: { user: author } })
+    return [headers.found, JSON.parse(body).notes.length]
+  }
+  t.strictSame(await get('eve'), ['null', 0])
+  for (let time = 0; time < 2; time++) t.strictSame(await get('ada'), ['{"ada":"one"}', 1])
+  t.strictSame(app.cache.counts, { hits: 1, misses: 2, validations: 3 }, 'one question a request')
+
+  await sql`INSERT INTO notes VALUES ('eve', 'two')`
+  const both = { ada: 'one', eve: 'two' }
+  t.strictSame((await Promise.all([get('ada'), get('eve')])).map(([found]) => JSON.parse(String(found))),
+    [both, both], 'requests that arrive together share the question')
+})
