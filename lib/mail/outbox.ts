@@ -88,9 +88,11 @@ export async function settle (
   return await sql<ClaimedMail[]>`
     WITH outcomes AS (
       SELECT *
-      FROM jsonb_to_recordset(${sql.json(outcomes as any)}) AS outcome (
+      FROM jsonb_to_recordset(${JSON.stringify(outcomes)}::text::jsonb) AS outcome (
         id uuid, claim uuid, status text, error text, attempts integer, delay integer
       )
+    ), lost_claims AS (
+      SELECT value::uuid AS id FROM jsonb_array_elements_text(${JSON.stringify(lostClaims)}::text::jsonb) AS lost (value)
     ), finished AS (
       -- In the order of an erasure
       SELECT mails.id, outcomes.status, outcomes.error, outcomes.attempts, outcomes.delay
@@ -110,13 +112,13 @@ export async function settle (
     ), released AS (
       UPDATE mails SET status = 'pending', due_at = now(), settled_at = NULL
       WHERE status IN ('processing', 'unknown')
-        AND claim IN (SELECT value::uuid FROM jsonb_array_elements_text(${sql.json(lostClaims)}) AS lost (value))
+        AND claim IN (SELECT id FROM lost_claims)
     ), expired AS (
       UPDATE mails SET status = 'unknown', error = 'The sender ended', attempts = attempts + 1, settled_at = now()
       WHERE id IN (
         SELECT id FROM mails
         WHERE ${expired(sql)} AND id NOT IN (SELECT id FROM outcomes)
-          AND claim NOT IN (SELECT value::uuid FROM jsonb_array_elements_text(${sql.json(lostClaims)}) AS lost (value))
+          AND claim NOT IN (SELECT id FROM lost_claims)
         FOR UPDATE SKIP LOCKED
       )
     ), past AS (
