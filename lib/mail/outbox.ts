@@ -92,7 +92,8 @@ export async function settle (
         id uuid, claim uuid, status text, error text, attempts integer, delay integer
       )
     ), lost_claims AS (
-      SELECT value::uuid AS id FROM jsonb_array_elements_text(${JSON.stringify(lostClaims)}::text::jsonb) AS lost (value)
+      SELECT value::uuid AS id
+      FROM jsonb_array_elements_text(${JSON.stringify(lostClaims)}::text::jsonb) AS lost (value)
     ), finished AS (
       -- In the order of an erasure
       SELECT mails.id, outcomes.status, outcomes.error, outcomes.attempts, outcomes.delay
