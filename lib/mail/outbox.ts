@@ -23,9 +23,6 @@ export const CLAIM_SECONDS = 300
 /** Days for which mails are kept that were sent, have failed, or are unknown. */
 export const RETENTION_DAYS = 30
 
-/** How many past mails a commit of a sender removes at most. */
-const REMOVED_ROWS = 100
-
 /** How an attempt ended. */
 export interface Outcome {
   id: string
@@ -123,9 +120,10 @@ export async function settle (
         FOR UPDATE SKIP LOCKED
       )
     ), past AS (
+      -- With a parameter as its limit, the plan would scan the table.
       DELETE FROM mails WHERE id IN (
         SELECT id FROM mails WHERE settled_at < now() - make_interval(days => ${RETENTION_DAYS})
-        ORDER BY settled_at LIMIT ${REMOVED_ROWS} FOR UPDATE SKIP LOCKED
+        ORDER BY settled_at LIMIT 100 FOR UPDATE SKIP LOCKED
       )
     ), account AS (
       SELECT id FROM mails WHERE ${due(sql, false)} ORDER BY due_at LIMIT ${account} FOR UPDATE SKIP LOCKED
