@@ -1,18 +1,21 @@
 -- Up Migration
 
+-- In the order in which operations that write to two of them do, so that none deadlocks with this migration.
+LOCK TABLE event_registrations, events, mentors, mentor_likes, testimonials IN SHARE ROW EXCLUSIVE MODE;
+
 -- The counts that lists show, so that no list has to count what it does not show. A count is the sum of at most 32 rows,
 -- its slots. A connection changes the slot that its process id falls into: people who register for one event at the same
 -- time do not wait in line for one row. Triggers keep the counts, so they are right whoever writes.
 
 CREATE TABLE event_registration_counts (
-  event_id uuid NOT NULL REFERENCES events ON DELETE CASCADE,
+  event_id uuid NOT NULL,
   slot integer NOT NULL,
   count bigint NOT NULL,
   PRIMARY KEY (event_id, slot)
 ) WITH (fillfactor = 50);
 
 CREATE TABLE mentor_like_counts (
-  mentor_id uuid NOT NULL REFERENCES mentors ON DELETE CASCADE,
+  mentor_id uuid NOT NULL,
   slot integer NOT NULL,
   count bigint NOT NULL,
   PRIMARY KEY (mentor_id, slot)
@@ -122,11 +125,15 @@ CREATE TRIGGER count_delete AFTER DELETE ON testimonials
 CREATE TRIGGER count_truncate AFTER TRUNCATE ON testimonials
   FOR EACH STATEMENT EXECUTE FUNCTION count_rows();
 
--- The triggers keep writers out until this commits.
+-- The locks keep writers out until this commits.
 INSERT INTO event_registration_counts SELECT event_id, 0, count(*) FROM event_registrations GROUP BY event_id;
 INSERT INTO mentor_like_counts SELECT mentor_id, 0, count(*) FROM mentor_likes GROUP BY mentor_id;
 INSERT INTO row_counts SELECT 'events', 0, count(*) FROM events;
 INSERT INTO row_counts SELECT 'testimonials', 0, count(*) FROM testimonials;
+
+-- Now, because the check of each row above would wait for an event that is being deleted, which waits for the locks.
+ALTER TABLE event_registration_counts ADD FOREIGN KEY (event_id) REFERENCES events ON DELETE CASCADE;
+ALTER TABLE mentor_like_counts ADD FOREIGN KEY (mentor_id) REFERENCES mentors ON DELETE CASCADE;
 
 -- Down Migration
 

@@ -1,8 +1,8 @@
 -- Up Migration
 
--- When an event was changed last: calendars that subscribe to it want to know.
+-- When an event was changed last: calendars that subscribe to it want to know. The events that are there already have
+-- the time of this statement, which rewrites none of them.
 ALTER TABLE events ADD updated_at timestamptz(3) NOT NULL DEFAULT statement_timestamp();
-UPDATE events SET updated_at = created_at;
 
 CREATE TRIGGER set_updated_at BEFORE UPDATE ON events FOR EACH ROW EXECUTE FUNCTION set_updated_at();
 

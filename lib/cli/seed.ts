@@ -46,7 +46,7 @@ export default async function seedCommand (args: string[]) {
   }
 
   const { added, domain } = await onDatabase(async database => {
-    await prepareSchema(database, config, { info: console.error })
+    await prepareSchema(database, config, { info: console.error, warn: console.error })
     const outcome = await interruptible(report => database.sql.begin(async sql => {
       if (!force) await assertEmpty(sql, config)
       const password = await hashPassword(PASSWORD)

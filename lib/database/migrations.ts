@@ -1,7 +1,11 @@
-import { readdir } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 import type { FastifyBaseLogger } from 'fastify'
+import type { RunnerOption } from 'node-pg-migrate'
+import type { Client, DatabaseError } from 'pg'
 
 import type { Config } from '../config.ts'
 import type { Database, Sql } from './client.ts'
@@ -18,34 +22,113 @@ const LOCK = 7_241_865_325
 const CONNECT_TIMEOUT = 5000
 
 /**
- * Brings the schema up to date, or takes back the last `count` steps, in one transaction and under an advisory lock: of
- * several who do it at once, the others wait and then find nothing left. Returns the names of the steps taken.
+ * How long a migration waits for a lock, in milliseconds, and all operations on that table behind it. Half of
+ * deadlock_timeout: of a migration and an operation that wait for each other, the migration gives way.
  */
-export async function migrate (databaseUrl: string, direction: 'up' | 'down' = 'up', count?: number) {
+const LOCK_TIMEOUT = 500
+
+/** The pause after the first attempt that got no lock, and the longest: each is twice the one before; milliseconds. */
+const PAUSES = { first: 1000, longest: 30_000 }
+
+/** SQLSTATEs of an attempt that is repeated: lock_not_available and deadlock_detected. */
+const LOCKED = ['55P03', '40P01']
+
+interface Options {
+  log?: Pick<FastifyBaseLogger, 'warn'>
+  /** How long a migration is tried while others hold a lock that it needs, in milliseconds. An hour by default. */
+  patience?: number
+}
+
+/**
+ * Brings the schema up to date, or takes back the last `count` migrations, each in a transaction of its own; those
+ * before one that fails stay. A migration that gets no lock in time is tried again, so that operations go on meanwhile.
+ * Of several callers at once, one runs a migration, and the others find it done. Returns the names of the migrations
+ * that were run. Throws an Error that names the one that failed.
+ */
+export async function migrate (
+  databaseUrl: string, direction: 'up' | 'down' = 'up', count?: number, options: Options = {}
+) {
   // Loaded when needed only: a service whose schema is up to date starts faster without.
   const { runner } = await import('node-pg-migrate')
   // A connection of our own, because node-pg-migrate does not wait for its own to close.
-  const dbClient = await connectToPrimary(databaseUrl)
+  const client = await connectToPrimary(databaseUrl)
+  const run = (options: Partial<RunnerOption>) => inTransaction(client, () => runner({
+    dbClient: client,
+    dir: DIRECTORY,
+    direction,
+    migrationsTable: 'pgmigrations',
+    noLock: true,
+    // That of inTransaction: its own BEGIN changes nothing.
+    singleTransaction: true,
+    log: () => {},
+    ...options,
+  }))
   try {
-    // Not the lock of node-pg-migrate, which is of a session: a pooler would leave it behind on some connection.
-    await dbClient.query('BEGIN')
-    await dbClient.query(`SELECT pg_advisory_xact_lock(${LOCK})`)
-    const steps = await runner({
-      dbClient,
-      dir: DIRECTORY,
-      direction,
-      count,
-      migrationsTable: 'pgmigrations',
-      noLock: true,
-      // This one: its own BEGIN changes nothing, and its COMMIT ends what is begun above.
-      singleTransaction: true,
-      log: () => {},
-    })
-    await dbClient.query('COMMIT')
-    return steps.map(({ name }) => name)
+    const names: string[] = []
+    for (const { name } of await run({ count, dryRun: true })) {
+      await retry(client, name, options, async () => {
+        if (direction === 'up') await backfill(client, name)
+        const steps = await run({ file: name })
+        names.push(...steps.map(({ name }) => name))
+      })
+    }
+    return names
   } finally {
-    await dbClient.end()
+    await client.end()
   }
+}
+
+/**
+ * Runs some work in a transaction that no other migration runs beside. A transaction lock: a pooler would leak the
+ * session lock of node-pg-migrate.
+ */
+async function inTransaction<T> (client: Client, work: () => Promise<T>) {
+  await client.query('BEGIN')
+  await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`)
+  await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`)
+  const result = await work()
+  await client.query('COMMIT')
+  return result
+}
+
+/** Runs the backfill that stands above the up part of a migration, if there is one, until it changes no row. */
+async function backfill (client: Client, name: string) {
+  const file = await readFile(join(DIRECTORY, `${name}.sql`), 'utf8')
+  const [, statement] = /^-- Backfill$(.+)^-- Up Migration$/ms.exec(file) ?? []
+  if (!statement) return
+  let changed
+  do changed = (await inTransaction(client, () => client.query(statement))).rowCount
+  while (changed)
+}
+
+/** Attempts a migration until it gets its locks, for `patience` milliseconds. */
+async function retry (
+  client: Client, name: string, { log = console, patience = 3_600_000 }: Options, attempt: () => Promise<void>
+) {
+  const deadline = Date.now() + patience
+  for (let pause = PAUSES.first; ; pause = Math.min(pause * 2, PAUSES.longest)) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const { message, code = '' } = error as DatabaseError
+      if (!LOCKED.includes(code) || Date.now() + pause > deadline) {
+        throw new Error(`Migration ${name} failed: ${message}`, { cause: error })
+      }
+      await client.query('ROLLBACK')
+      log.warn(`Migration ${name} waits for ${await longTransactions(client)}: next attempt in ${pause / 1000} s`)
+    }
+    await sleep(pause)
+  }
+}
+
+/** Names the transactions that are open for longer than a migration waits for a lock. */
+async function longTransactions (client: Client): Promise<string> {
+  const { rows: [row] } = await client.query(`
+    SELECT coalesce(string_agg(format('%s (pid %s)', name, pid), ', '), 'a lock') AS names
+    FROM pg_stat_activity, coalesce(nullif(application_name, ''), backend_type) AS name
+    WHERE datname = current_database() AND xact_start < now() - interval '${LOCK_TIMEOUT} ms'
+  `)
+  return row.names
 }
 
 /** Connects to the first of the hosts that is no standby, since pg knows one host only. */
@@ -54,6 +137,8 @@ async function connectToPrimary (databaseUrl: string) {
   let failure: unknown
   for (const connectionString of hostUrls(databaseUrl)) {
     const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT })
+    // A connection that is lost fails the next statement.
+    client.on('error', () => {})
     try {
       await client.connect()
       const { rows: [row] } = await client.query('SELECT pg_is_in_recovery() AS "isStandby"')
@@ -95,10 +180,12 @@ export async function assertMigrated (sql: Sql) {
  * Migrates the embedded database, and any other one with MIGRATE_ON_START. Throws a StartupError when the database
  * lacks a migration after that.
  */
-export async function prepareSchema ({ sql, url }: Database, config: Config, log: Pick<FastifyBaseLogger, 'info'>) {
+export async function prepareSchema (
+  { sql, url }: Database, config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>
+) {
   if (!config.DATABASE_URL || config.MIGRATE_ON_START) {
     const pending = await pendingMigrations(sql)
-    const steps = pending.length > 0 ? await migrate(url) : []
+    const steps = pending.length > 0 ? await migrate(url, 'up', undefined, { log }) : []
     if (steps.length > 0) log.info(`Database schema brought up to date: ${steps.length} migrations`)
   }
   await assertMigrated(sql)

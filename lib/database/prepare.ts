@@ -10,7 +10,9 @@ import { prepareSchema } from './migrations.ts'
  * Migrates the schema, or requires that it is up to date, and creates the first admin. Throws a StartupError when the
  * database lacks a migration.
  */
-export async function prepareDatabase (database: Database, config: Config, log: Pick<FastifyBaseLogger, 'info'>) {
+export async function prepareDatabase (
+  database: Database, config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>
+) {
   await prepareSchema(database, config, log)
   const { ADMIN_EMAIL, ADMIN_PASSWORD } = config
   if (!ADMIN_EMAIL || !ADMIN_PASSWORD) return

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 
+import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
 import { createDatabase } from '../../helper.ts'
@@ -29,6 +30,16 @@ const lines = (state: string, names: string[]) => names.map(name => `${state}  $
 const migrate = (t: Test, variables: NodeJS.Dict<string>, ...args: string[]) => variables.DATA_DIR
   ? run(t, 'dist/lib/cli.js', variables, { args: ['migrate', ...args] })
   : call(migrateCommand, variables, { args })
+
+/** A project with these migrations. Other tests do not see them: with `prelude`, the commands find them. */
+async function makeProject (migrations: Record<string, string> = {}) {
+  const project = await mkdtemp(join(await realpath(RUN_DIR), 'project-'))
+  const directory = join(project, 'migrations')
+  await mkdir(directory)
+  await writeFile(join(project, 'package.json'), '{}')
+  for (const [name, text] of Object.entries(migrations)) await writeFile(join(directory, `${name}.sql`), text)
+  return { directory, prelude: redirectImport('#package.json', join(project, 'package.json'), 'json') }
+}
 
 const succeeded = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' })
 const failed = (line: string) => ({ code: 1, signal: null, stdout: '', stderr: `${line}\n` })
@@ -68,10 +79,10 @@ t.test('--json prints the results of up, down and status as JSON', async t => {
 
 t.test('concurrent runs of up apply each migration once', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
-  const up = () => run(t, 'dist/lib/cli.js', { DATABASE_URL }, { args: ['migrate', 'up'] })
+  const up = () => run(t, 'dist/lib/cli.js', { DATABASE_URL }, { args: ['migrate', 'up', '--json'] })
   const outcomes = await Promise.all([up(), up()])
-  outcomes.sort((a, b) => b.stdout.length - a.stdout.length)
-  t.strictSame(outcomes, [succeeded(lines('applied', NAMES)), succeeded('Nothing to do\n')])
+  t.strictSame(outcomes.map(({ code, stderr }) => ({ code, stderr })), Array(2).fill({ code: 0, stderr: '' }))
+  t.strictSame(outcomes.flatMap(({ stdout }) => JSON.parse(stdout).applied).sort(), NAMES)
 })
 
 t.test('migrates the embedded database beside a running service', async t => {
@@ -98,20 +109,53 @@ t.test('starts the embedded database if no service runs, and stops it again', as
 })
 
 t.test('create writes an empty migration into migrations/', async t => {
-  // The command finds its folder beside package.json. Uses a copy, so that other tests do not see the migration.
-  const directory = await realpath(RUN_DIR)
-  const project = await mkdtemp(join(directory, 'project-'))
-  const prelude = redirectImport('#package.json', join(project, 'package.json'), 'json')
-  await mkdir(join(project, 'migrations'))
-  await writeFile(join(project, 'package.json'), '{}')
-
+  const { directory, prelude } = await makeProject()
   const args = ['migrate', 'create', 'likes']
   const outcome = await run(t, 'dist/lib/cli.js', {}, { args, prelude, covered: true })
-  const [file, ...others] = await readdir(join(project, 'migrations'))
+  const [file, ...others] = await readdir(directory)
   t.match(file, /^\d{17}_likes\.sql$/)
   t.strictSame(others, [])
-  t.strictSame(outcome, succeeded(`${relative(directory, join(project, 'migrations', file!))}\n`))
-  t.match(await readFile(join(project, 'migrations', file!), 'utf8'), /^-- Up Migration\s+-- Down Migration\s*$/)
+  t.strictSame(outcome, succeeded(`${relative(await realpath(RUN_DIR), join(directory, file!))}\n`))
+  t.match(await readFile(join(directory, file!), 'utf8'), /^-- Up Migration\s+-- Down Migration\s*$/)
+})
+
+t.test('a backfill runs in batches before its migration, and goes on where it ended', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const sql = postgres(DATABASE_URL, { max: 1 })
+  t.teardown(() => sql.end())
+  const { prelude } = await makeProject({
+    '20260101000000000_notes': `-- Up Migration
+      CREATE TABLE notes (id serial, author text);
+      INSERT INTO notes (author) SELECT NULL FROM generate_series(1, 2500);`,
+    '20260102000000000_authors': `
+-- Backfill
+UPDATE notes SET author = 'Ada' WHERE id IN (SELECT id FROM notes WHERE author IS NULL LIMIT 1000);
+-- Up Migration
+ALTER TABLE notes ALTER author SET NOT NULL;
+CREATE TABLE authors ();
+-- Down Migration
+DROP TABLE authors;
+ALTER TABLE notes ALTER author DROP NOT NULL;`,
+  })
+  const migrate = (...args: string[]) =>
+    run(t, 'dist/lib/cli.js', { DATABASE_URL }, { args: ['migrate', ...args], prelude, covered: true })
+  const batches = async () => (await sql`
+    SELECT count(*)::int AS rows FROM notes WHERE author = 'Ada' GROUP BY xmin::text ORDER BY min(id)
+  `).map(({ rows }) => rows)
+
+  await sql`CREATE TABLE authors ()`
+  const { code, stdout, stderr } = await migrate()
+  t.strictSame({ code, stdout }, { code: 1, stdout: '' })
+  t.match(stderr, 'Migration 20260102000000000_authors failed: relation "authors" already exists')
+  t.strictSame(await batches(), [1000, 1000, 500])
+
+  await sql`DROP TABLE authors`
+  await sql`INSERT INTO notes (author) VALUES (NULL)`
+  t.strictSame(await migrate(), succeeded(lines('applied', ['20260102000000000_authors'])))
+  t.strictSame(await batches(), [1000, 1000, 500, 1])
+
+  t.strictSame(await migrate('down'), succeeded(lines('reverted', ['20260102000000000_authors'])))
+  t.strictSame(await batches(), [1000, 1000, 500, 1], 'what was filled stays')
 })
 
 t.test('--help prints the usage, whatever the other arguments', async t => {

@@ -4,9 +4,14 @@ import { readdir } from 'node:fs/promises'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
+import type { Role } from '#lib/auth/accounts.js'
+import { createPools } from '#lib/database/client.js'
 import { assertMigrated, migrate, migrationStatus } from '#lib/database/migrations.js'
 import { StartupError } from '#lib/errors.js'
-import { build, createDatabase, person } from '../../helper.ts'
+import { insertBlog } from '#routes/blogs/queries.js'
+import { deleteEvent, insertEvent, insertRegistration, updateEvent } from '#routes/events/queries.js'
+import { toggleLike } from '#routes/mentors/queries.js'
+import { build, createDatabase, person, testConfig } from '../../helper.ts'
 
 const NAMES = (await readdir('migrations')).sort().map(file => file.replace('.sql', ''))
 
@@ -91,7 +96,7 @@ t.test('the down part of each migration reverts its up part', async t => {
 t.test('concurrent runs apply each migration once', async t => {
   const { url, sql } = await emptyDatabase(t)
   const steps = await Promise.all([migrate(url), migrate(url), migrate(url)])
-  t.strictSame(steps.flat(), NAMES)
+  t.strictSame(steps.flat().sort(), NAMES)
   t.strictSame((await sql`SELECT name FROM pgmigrations ORDER BY id`).map(({ name }) => name), NAMES)
 })
 
@@ -108,13 +113,121 @@ t.test('migrate closes its connection, also when it fails', async t => {
   t.strictSame([...await others()], [])
 })
 
-t.test('a failed migration rolls all others back', async t => {
+t.test('a failed migration leaves nothing behind, and those before it stay', async t => {
   const { url, sql } = await emptyDatabase(t)
-  await sql`CREATE TABLE events ()`
-  await t.rejects(migrate(url), { message: 'relation "events" already exists' })
-  const tables = await sql`SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'`
-  t.strictSame(tables.map(({ relname }) => relname).filter(name => name !== 'pgmigrations'), ['events'])
-  t.strictSame((await migrationStatus(sql)).filter(({ applied }) => applied), [])
+  await sql`CREATE TABLE event_registrations ()`
+  const failed = NAMES.findIndex(name => name.endsWith('_events'))
+  await t.rejects(migrate(url), {
+    message: `Migration ${NAMES[failed]} failed: relation "event_registrations" already exists`,
+    cause: { code: '42P07' },
+  })
+  t.strictSame((await migrationStatus(sql)).filter(({ applied }) => applied).map(({ name }) => name),
+    NAMES.slice(0, failed))
+  t.strictSame([...await sql`SELECT to_regclass('events')`], [{ to_regclass: null }])
+
+  await sql`DROP TABLE event_registrations`
+  t.strictSame(await migrate(url), NAMES.slice(failed), 'the next run goes on there')
+})
+
+// A service of the version before cannot run here, so its statements do: those of this version that need no migration
+// after `first`, prepared on a pool like that of the service.
+t.test('operations go on while each migration runs beside a long read', async t => {
+  const { url, sql: observer } = await emptyDatabase(t)
+  const first = NAMES.findIndex(name => name.endsWith('_counts'))
+  await migrate(url, 'up', first)
+
+  const { sql, close } = createPools(url, testConfig({ DATABASE_POOL_SIZE: '4' }), console)
+  t.teardown(close)
+  const [club] = await sql<{ id: string }[]>`INSERT INTO clubs (name, description) VALUES ('Chess', '') RETURNING id`
+  const [mentor] = await sql<{ id: string }[]>`
+    INSERT INTO mentors (name, expertise, image_url, club_id) VALUES ('Grace', '', '', ${club!.id}) RETURNING id
+  `
+  const users = await sql<{ id: string, role: Role }[]>`
+    INSERT INTO users (email, password, first_name, last_name, role, club_id)
+    SELECT n || '@example.org', '!', 'Ada', 'Lovelace', 'ADMIN', ${club!.id} FROM generate_series(1, 4) AS n
+    RETURNING id, role
+  `
+
+  const migrated = new AbortController()
+  let longest = 0
+  const timed = async <T>(operation: Promise<T>) => {
+    const begin = performance.now()
+    const result = await operation
+    longest = Math.max(longest, performance.now() - begin)
+    return result
+  }
+  const operate = async (user: { id: string, role: Role }) => {
+    const fields = { title: 'Open day', description: 'All day', imageUrl: '', data: '2026-01-31' }
+    while (!migrated.signal.aborted) {
+      const event = await timed(insertEvent(sql, user.id, fields))
+      await timed(insertRegistration(sql, user.id, event!.id))
+      await timed(toggleLike(sql, user.id, mentor!.id))
+      await timed(updateEvent(sql, user, event!.id, { title: 'Closed day' }))
+      await timed(insertBlog(sql, { title: 'Title', content: 'Content', authorId: user.id }))
+      await timed(sql`SELECT iso8601(blogs.created_at) FROM blogs JOIN users ON users.id = author_id LIMIT 10`)
+      await timed(deleteEvent(sql, user, event!.id))
+    }
+  }
+  const operations = Promise.all(users.map(operate))
+  operations.catch(() => {})
+
+  const reader = postgres(url, { max: 1, connection: { application_name: 'pg_dump' } })
+  t.teardown(() => reader.end())
+  /** How long the reader held its locks while a migration waited for them, in milliseconds. */
+  const held: number[] = []
+  for (const name of NAMES.slice(first)) {
+    let migration: Promise<string[]>
+    await reader.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async reader => {
+      const tables = await reader<{ tablename: string }[]>`SELECT tablename FROM pg_tables WHERE schemaname = 'public'`
+      for (const { tablename } of tables) await reader`SELECT FROM ${reader(tablename)}`
+      const begin = performance.now()
+      const messages: string[] = []
+      const waitedTwice = new Promise<void>(resolve => {
+        const warn = (message: string) => { if (messages.push(message) === 2) resolve() }
+        migration = migrate(url, 'up', 1, { log: { warn } })
+      })
+      await Promise.race([migration!, waitedTwice])
+      if (messages.length < 2) return
+      held.push(performance.now() - begin)
+      const message = new RegExp(`^Migration ${name} waits for .*pg_dump \\(pid \\d+\\).*: next attempt in [12] s$`)
+      t.match(messages, [message, message])
+    })
+    t.strictSame(await migration!, [name])
+  }
+  migrated.abort()
+  await t.resolves(operations, 'none failed')
+  t.ok(held.length > 0, 'migrations waited for the reader')
+  t.ok(longest < Math.min(...held), `operations did not: ${longest} of ${held} ms`)
+  t.strictSame([...await observer`
+    SELECT (SELECT sum(count)::int FROM row_counts WHERE relation = 'events') AS kept, count(*)::int AS real FROM events
+  `], [{ kept: 0, real: 0 }])
+})
+
+t.test('a migration that gets no lock', async t => {
+  const { url, sql } = await emptyDatabase(t)
+  await migrate(url)
+  const last = NAMES.length - NAMES.findIndex(name => name.endsWith('_event-changes'))
+  await migrate(url, 'down', last)
+  const name = NAMES.at(-last)
+
+  await t.test('fails in the end', t => sql.begin(async sql => {
+    await sql`SELECT FROM events`
+    await t.rejects(migrate(url, 'up', 1, { patience: 0 }), {
+      message: `Migration ${name} failed: canceling statement due to lock timeout`,
+      cause: { code: '55P03' },
+    })
+  }))
+
+  await t.test('fails when its connection is lost', t => sql.begin(async sql => {
+    await sql`SELECT FROM events`
+    let migration: Promise<unknown>
+    await new Promise(resolve => { migration = migrate(url, 'up', 1, { log: { warn: resolve } }) })
+    await sql`
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()
+    `
+    await t.rejects(migration!, { message: new RegExp(`^Migration ${name} failed: .*connection`) })
+  }))
 })
 
 t.test('migrationStatus and assertMigrated', async t => {
