@@ -627,12 +627,32 @@ export interface paths {
         };
         /**
          * Get everything that the platform holds of you
-         * @description Your account without the password hash, your blogs in every status, your registrations, the mentors you like, when the address of your calendar was created, and when you have last signed in from each network.
+         * @description Your account without the password hash, your blogs in every status, your registrations, the mentors you like, when the address of your calendar was created, when you have last signed in from each network, which mails were sent to you of late, and when your tokens were ended.
          */
         get: operations["exportMyData"];
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Sign out everywhere
+         * @description Ends all tokens of your account on every device, also that of this request. The address of your calendar stays.
+         */
+        delete: operations["endMyTokens"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1690,6 +1710,23 @@ export interface components {
                  */
                 lastSignIn: string;
             }[];
+            mails: {
+                /** @example test */
+                kind: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                createdAt: string;
+                sentAt: string | null;
+            }[];
+            tokens: {
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                endedAt: string;
+            } | null;
         };
         Registered: {
             user: {
@@ -5033,6 +5070,76 @@ export interface operations {
                     "application/json": {
                         /** @enum {string} */
                         message: "Error exporting data";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    endMyTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Signed out everywhere";
+                    };
+                };
+            };
+            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
+                    };
+                };
+            };
+            /** @description `Error signing out` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error signing out";
                     };
                 };
             };

@@ -39,8 +39,8 @@ declare module 'fastify' {
   interface FastifyReply {
     /**
      * Sends the body that the query gives now, mostly from memory. Resolves to false, with nothing sent, when the query
-     * has no row. The key of an entry is the route with the query's name and arguments, as JSON: the body depends on the
-     * tables and its arguments, and on nothing else.
+     * has no row. The key of an entry is the route with the query's name and arguments: the body depends on the tables
+     * and its arguments, and on nothing else.
      */
     cached<Body extends object, Args extends unknown[]> (
       query: (sql: Sql, ...args: Args) => CachedQuery<Body>, ...args: Args

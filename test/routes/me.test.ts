@@ -179,7 +179,9 @@ t.test('GET /me/export of a new user has empty lists', async t => {
   const ada = await person(app)
   const { account, ...others } = (await ada.inject('GET', '/me/export')).json()
   t.match(account, { id: ada.id, avatar: null, providerId: null, club: null })
-  t.strictSame(others, { blogs: [], registrations: [], likes: [], calendar: null, networks: [], mails: [], tokens: null })
+  t.strictSame(others, {
+    blogs: [], registrations: [], likes: [], calendar: null, networks: [], mails: [], tokens: null,
+  })
 })
 
 t.test('GET /me/export returns 401 when the account is gone', async t => {

@@ -146,7 +146,8 @@ t.test('A public response has an entity tag and the content coding that the clie
   const app = await start(t)
   await sql`INSERT INTO notes SELECT 'ada', repeat('long ', 20) || n FROM generate_series(1, 100) AS n`
   const tags = new Set<unknown>()
-  for (const [accepted, coding] of [['br, gzip', 'br'], ['gzip', 'gzip'], ['deflate', undefined], ['', undefined]] as const) {
+  const preferences = [['br, gzip', 'br'], ['gzip', 'gzip'], ['deflate', undefined], ['', undefined]] as const
+  for (const [accepted, coding] of preferences) {
     const headers = { 'accept-encoding': accepted }
     const response = await app.inject({ url: '/notes?author=ada', headers })
     const { etag } = response.headers
