@@ -1,4 +1,4 @@
-import type { MetricObjectWithValues, MetricValue } from 'prom-client'
+import type { CounterConfiguration, MetricObjectWithValues, MetricValue } from 'prom-client'
 
 import type { CacheCounts } from './cache/index.ts'
 import type { Replicas } from './database/replicas.ts'
@@ -16,6 +16,8 @@ export interface Sources {
   mail: { isConfigured: boolean, sent (): number, count (): Promise<MailCounts> }
   log: { dropped: number }
 }
+
+const DROPPED_LINES = ['log_lines_dropped_total', 'Lines of the log dropped because it could not be written'] as const
 
 /** Upper bounds of the histogram's buckets, in seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
@@ -68,7 +70,7 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
     mailGauge('mails_unknown', 'Mails that may have been accepted', ({ unknown }) => unknown.count)
   }
 
-  counter('log_lines_dropped_total', 'Lines of the log dropped because it could not be written', () => log.dropped)
+  counter(...DROPPED_LINES, () => log.dropped)
 
   new Gauge({
     name: 'build_info',
@@ -105,15 +107,20 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
   }
 
   function counter (name: string, help: string, read: () => number) {
-    return new Counter({
-      name,
-      help,
-      registers,
-      collect () {
-        this.reset()
-        this.inc(read())
-      },
-    })
+    registry.registerMetric(new Counter(counterOf(name, help, read)))
+  }
+}
+
+/** Options of a counter that is counted elsewhere. */
+function counterOf (name: string, help: string, read: () => number): CounterConfiguration<string> {
+  return {
+    name,
+    help,
+    registers: [],
+    collect () {
+      this.reset()
+      this.inc(read())
+    },
   }
 }
 
@@ -124,10 +131,12 @@ export type Values = MetricObjectWithValues<MetricValue<string>>[]
  * Adds up the metrics of this process and of its workers. What a worker has counted stays in the sums when it ends: for
  * Prometheus, a sum that falls would be a counter that began anew.
  */
-export async function createTotals () {
-  const { AggregatorRegistry, collectDefaultMetrics, Registry } = await import('prom-client')
+export async function createTotals (log: { dropped: number }) {
+  const { AggregatorRegistry, collectDefaultMetrics, Counter, Registry } = await import('prom-client')
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
+  // The lines of workers are written here.
+  registry.registerMetric(new Counter(counterOf(...DROPPED_LINES, () => log.dropped)))
   let kept: Promise<Values> = Promise.resolve([])
 
   return {

@@ -6,7 +6,7 @@ import { shareConfig } from './cluster/share.ts'
 import { Supervisor } from './cluster/supervisor.ts'
 import { type Config, loadConfig } from './config.ts'
 import { runMain, StartupError } from './errors.ts'
-import { createLogger } from './http/logger.ts'
+import { createLogger, logStream } from './http/logger.ts'
 import { run, shutdownTimeouts } from './shutdown.ts'
 
 await runMain(cluster.isWorker ? work : main)
@@ -16,8 +16,9 @@ if (cluster.isWorker && process.exitCode) process.exit()
 async function main () {
   const config = loadConfig()
   if (config.WORKERS === 1) return serve(config)
-  const logger = createLogger(config.LOG_LEVEL)
-  await run(new Supervisor(config, logger), logger, shutdownTimeouts(config).total)
+  const output = logStream()
+  const logger = createLogger(config.LOG_LEVEL, output)
+  await run(new Supervisor(config, logger, output), logger, shutdownTimeouts(config).total)
 }
 
 /** Serves as one of several workers, on the database that their supervisor has prepared. */

@@ -1,11 +1,15 @@
 import cluster, { type Worker } from 'node:cluster'
+import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { DestinationStream } from 'pino'
 
 import type { Config } from '../config.ts'
 import { openDatabase } from '../database/client.ts'
 import { startEmbeddedPostgres } from '../database/embedded-postgres.ts'
 import { prepareDatabase } from '../database/prepare.ts'
 import { StartupError } from '../errors.ts'
+import { standardOutput } from '../http/log-output.ts'
 import type { Logger } from '../http/logger.ts'
 import { createTotals, type Values } from '../metrics.ts'
 import type { Service } from '../shutdown.ts'
@@ -46,6 +50,7 @@ export function nextBackoff (backoff: number, served: number) {
 export class Supervisor implements Service {
   readonly #config: Config
   readonly #log: Logger
+  readonly #output: DestinationStream
   readonly #totals: ReturnType<typeof createTotals> | undefined
   /** By their index. */
   readonly #running: Running[] = []
@@ -55,13 +60,18 @@ export class Supervisor implements Service {
   /** The variable that leads workers to the embedded database. */
   #embedded: { DATABASE_URL?: string } = {}
 
-  constructor (config: Config, log: Logger) {
+  /** The lines of the workers' logs go to `output`, as those of `log` do. */
+  constructor (config: Config, log: Logger, output: DestinationStream) {
     this.#config = config
     this.#log = log
-    this.#totals = config.METRICS_TOKEN ? createTotals() : undefined
+    this.#output = output
+    this.#totals = config.METRICS_TOKEN ? createTotals(standardOutput) : undefined
     // Workers accept connections themselves. The other policy passes each one to a worker: if that is killed before it
     // takes the connection, the supervisor keeps it open, and the client waits for ever.
     cluster.schedulingPolicy = cluster.SCHED_NONE
+    // The output of workers is relayed. If they shared ours, each fork would have it block for a moment, in all of them:
+    // a worker that wrote to a full pipe then would wait for ever.
+    cluster.setupPrimary({ silent: true })
   }
 
   /** Rejects with a StartupError when the database cannot be opened, or a worker cannot start. */
@@ -125,6 +135,8 @@ export class Supervisor implements Service {
   #fork (index: number) {
     const { WORKERS } = this.#config
     const worker = cluster.fork({ ...this.#embedded, WORKERS, WORKER_INDEX: index })
+    createInterface(worker.process.stdout!).on('line', line => this.#output.write(`${line}\n`))
+    worker.process.stderr!.on('data', text => process.stderr.write(text))
     let servesSince: number | undefined
     const listens = new Promise<void>(resolve => worker.once('listening', () => {
       servesSince = performance.now()
@@ -132,7 +144,8 @@ export class Supervisor implements Service {
       resolve()
     }))
     const ended = new Promise<string>(resolve => {
-      worker.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
+      // When its output was read, too.
+      worker.process.once('close', (code, signal) => resolve(signal ?? `exit code ${code}`))
       worker.on('error', error => {
         this.#log.error({ err: error }, 'Worker failed')
         // One that could not be spawned has no exit.

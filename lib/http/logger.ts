@@ -28,14 +28,17 @@ const redact = {
  * Creates the log of the service: pino, one JSON object a line, or coloured lines at a terminal. Secrets are
  * redacted.
  */
-export function createLogger (
-  level: string,
+export function createLogger (level: string, output: DestinationStream = logStream()) {
+  return pino({ level, redact }, output)
+}
+
+/** Takes the lines of a log to standard output, or to `output`. At a terminal they are coloured. */
+export function logStream (
   output: DestinationStream & { isTTY?: boolean } = process.stdout.isTTY ? process.stdout : standardOutput
-) {
-  const stream = output.isTTY
+): DestinationStream {
+  return output.isTTY
     ? pretty({ destination: output, colorize: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' })
     : output
-  return pino({ level, redact }, stream)
 }
 
 /** Resolves when every line is written, or cannot be within a second. */

@@ -27,14 +27,16 @@ const specOf = (kind: string) => manifests.find(manifest => manifest.kind === ki
 const deployment = specOf('Deployment')
 const pods = [deployment, specOf('Job')].map(({ template }) => template.spec)
 
+/** The module of kubernetes-types that has a manifest's type. */
+const moduleOf = ({ apiVersion }: Manifest) => apiVersion.replace(/^v1$/, 'core/v1').replace('.k8s.io/', '/')
+
 /**
  * What is wrong with each manifest by the types of kubernetes-types, which are made of the API's own schemas. All are
  * compiled together, a file each, because most of the time goes into the types.
  */
 function check (manifests: Manifest[]) {
   const files = new Map(manifests.map((manifest, index) => [`manifest-${index}.ts`, `
-    const manifest: import('kubernetes-types/${manifest.apiVersion.replace(/^v1$/, 'core/v1')}').${manifest.kind} =
-      ${JSON.stringify(manifest)}
+    const manifest: import('kubernetes-types/${moduleOf(manifest)}').${manifest.kind} = ${JSON.stringify(manifest)}
     export default manifest
   `]))
   const options: ts.CompilerOptions = {

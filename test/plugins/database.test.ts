@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises'
 import t, { type Test } from 'tap'
 
 import { setPassword } from '#lib/auth/accounts.js'
+import { hashPassword } from '#lib/auth/passwords.js'
 import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { StartupError } from '#lib/errors.js'
@@ -51,8 +52,7 @@ t.test('The service does not start without a database', async t => {
 t.test('A statement that runs into its timeout amid its rows does not change the next responses', async t => {
   const app = await build(t, { DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
   const admin = await person(app, 'ADMIN')
-  const student = await person(app)
-  await setPassword(app.sql, student.email, 'correct horse')
+  const student = await person(app, 'STUDENT', { password: await hashPassword('correct horse') })
   const fields = { name: 'Chess', description: 'Boards', clubHeadEmail: admin.email }
   const { club } = (await admin.inject('POST', '/clubs', fields)).json()
   const [event] = await app.sql<{ id: string }[]>`

@@ -10,6 +10,7 @@ const DATABASE_URL = await createDatabase(t)
 const [app, other] = await Promise.all([build(t, { DATABASE_URL }), build(t, { DATABASE_URL })])
 
 const PASSWORD = 'correct horse'
+const limit = { name: 'failed-sign-ins-for-account', key: 'x', max: 20 } as const
 const ENDED = { message: 'Invalid or expired token' }
 
 const get = (token: string, path = '/auth/me', service: FastifyInstance = app) =>
@@ -48,7 +49,7 @@ t.test('A token that is issued after an end is valid until the next one', async 
 
 t.test('A token whose sign-in began before an end is ended by it', async t => {
   const ada = await person(app)
-  const { account } = await findCredentials(app.sql, { email: ada.email, networkHash: 'x' }, [], 900)
+  const { account } = await findCredentials(app.sql, { email: ada.email, networkHash: 'x' }, [limit], 900)
   await signOut(ada.token)
   const late = app.issueToken({ id: ada.id, role: ada.role, epoch: account!.epoch })
   t.strictSame(await statusesOf(late), [401, 401])

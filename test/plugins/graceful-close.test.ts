@@ -7,6 +7,7 @@ import argon2 from 'argon2'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
+import { shutdownTimeouts } from '#lib/shutdown.js'
 import { build, createDatabase } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 
@@ -90,9 +91,10 @@ t.test('Clients that stay connected are disconnected in the end', async t => {
     return socket.on('error', () => {}).resume()
   })
   await Promise.all(sockets.map(socket => once(socket, 'connect')))
+  const { connections } = shutdownTimeouts(app.config)
   const { setTimeout } = globalThis
   t.capture(globalThis, 'setTimeout', ((work: () => void, delay: number) =>
-    setTimeout(work, delay === 3620_000 ? 100 : delay)) as typeof setTimeout)
+    setTimeout(work, delay === connections * 1000 ? 100 : delay)) as typeof setTimeout)
   // Resolves on a reset, too: `once` would reject.
   const cut = Promise.all(sockets.map(socket => new Promise(resolve => socket.once('close', resolve))))
   await app.stop()

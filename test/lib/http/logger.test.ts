@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
-import { createLogger } from '#lib/http/logger.js'
+import { createLogger, logStream } from '#lib/http/logger.js'
 import { build, inject } from '../../helper.ts'
 
 /** A stream that collects its output, as a terminal or a file. */
@@ -51,7 +51,7 @@ t.test('Lines below the level are not written', async t => {
 
 t.test('On a terminal, lines are coloured and readable', async t => {
   const output = fakeOutput({ isTTY: true })
-  const log = createLogger('info', output.stream)
+  const log = createLogger('info', logStream(output.stream))
   log.info({ password: 'hunter2', step: 1 }, 'first')
   const escape = String.fromCharCode(27)
   t.ok(output.text().includes(`${escape}[32mINFO${escape}[39m`))
