@@ -69,7 +69,7 @@ export class Supervisor implements Service {
     // Workers accept connections themselves. The other policy passes each one to a worker: if that is killed before it
     // takes the connection, the supervisor keeps it open, and the client waits for ever.
     cluster.schedulingPolicy = cluster.SCHED_NONE
-    // The output of workers is relayed. If they shared ours, each fork would have it block for a moment, in all of them:
+    // The output of workers is relayed. If they shared ours, each fork would let it block for a moment, in all of them:
     // a worker that wrote to a full pipe then would wait for ever.
     cluster.setupPrimary({ silent: true })
   }

@@ -1,11 +1,8 @@
 import { write } from 'node:fs'
 import { Socket } from 'node:net'
 
-/**
- * Bytes of whole lines in one write. Several workers write to the same pipe: only so many (PIPE_BUF) go there in one
- * piece. A line that alone is longer may be torn in a pipe, not in a file.
- */
-const BATCH_BYTES = { pipe: 4096, file: 65_536 }
+/** Bytes of whole lines in one write, unless a line alone is longer. */
+const BATCH_BYTES = 65_536
 
 /** Bytes of lines that wait at most; further ones are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024
@@ -32,7 +29,6 @@ export class LogOutput {
   /** Lines dropped since the start. */
   dropped = 0
   readonly #write: Write
-  readonly #batchBytes: number
   readonly #complain: (message: string) => void
   readonly #batches: Batch[] = []
   #waitingBytes = 0
@@ -41,9 +37,8 @@ export class LogOutput {
   #droppedBefore: number | undefined
 
   /** `complain` gets a sentence when lines cannot be written, and when they are again. */
-  constructor (write: Write, complain: (message: string) => void, batchBytes = BATCH_BYTES.pipe) {
+  constructor (write: Write, complain: (message: string) => void) {
     this.#write = write
-    this.#batchBytes = batchBytes
     this.#complain = complain
   }
 
@@ -56,7 +51,7 @@ export class LogOutput {
     }
     this.#waitingBytes += bytes
     const last = this.#batches.at(-1)
-    if (last && last.bytes + bytes <= this.#batchBytes) {
+    if (last && last.bytes + bytes <= BATCH_BYTES) {
       last.text += line
       last.bytes += bytes
     } else {
@@ -116,7 +111,7 @@ export class LogOutput {
 /** Standard output, which is a pipe or a file here: lines at a terminal take another way. */
 export const standardOutput = process.stdout instanceof Socket
   ? new LogOutput(writeToPipe(process.stdout), console.error)
-  : new LogOutput((bytes, done) => write(1, bytes, done), console.error, BATCH_BYTES.file)
+  : new LogOutput((bytes, done) => write(1, bytes, done), console.error)
 
 /** As a stream, since a thread that waited in a `write` would keep the process from ending. */
 function writeToPipe (pipe: Socket): Write {

@@ -27,16 +27,18 @@ const specOf = (kind: string) => manifests.find(manifest => manifest.kind === ki
 const deployment = specOf('Deployment')
 const pods = [deployment, specOf('Job')].map(({ template }) => template.spec)
 
-/** The module of kubernetes-types that has a manifest's type. */
-const moduleOf = ({ apiVersion }: Manifest) => apiVersion.replace(/^v1$/, 'core/v1').replace('.k8s.io/', '/')
-
 /**
  * What is wrong with each manifest by the types of kubernetes-types, which are made of the API's own schemas. All are
  * compiled together, a file each, because most of the time goes into the types.
  */
 function check (manifests: Manifest[]) {
   const files = new Map(manifests.map((manifest, index) => [`manifest-${index}.ts`, `
+<<<<<<< HEAD
     const manifest: import('kubernetes-types/${moduleOf(manifest)}').${manifest.kind} = ${JSON.stringify(manifest)}
+=======
+    const manifest: import('kubernetes-types/${folderOf(manifest.apiVersion)}').${manifest.kind} =
+      ${JSON.stringify(manifest)}
+>>>>>>> 9a29350 (Cover where the log goes, and check the example's NetworkPolicy by its type)
     export default manifest
   `]))
   const options: ts.CompilerOptions = {
@@ -58,6 +60,11 @@ function check (manifests: Manifest[]) {
   const program = ts.createProgram([...files.keys()], options, host)
   return [...files.keys()].map(file => ts.getPreEmitDiagnostics(program, program.getSourceFile(file))
     .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')).join('\n'))
+}
+
+/** The folder of kubernetes-types for a version of the API: `v1` is that of the core, `networking.k8s.io` one word. */
+function folderOf (apiVersion: string) {
+  return apiVersion.replace(/^v1$/, 'core/v1').replace('.k8s.io', '')
 }
 
 /** A quantity of Kubernetes as a number. */

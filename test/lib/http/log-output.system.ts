@@ -16,18 +16,18 @@ const METRICS_TOKEN = 'a-token-to-collect-metrics'
 
 const line = (number: number, length = 250) => `${`{"line":${number}`.padEnd(length, ' ')}}\n`
 
-t.test('Lines are written in order and whole, in batches that a pipe takes in one piece', async t => {
+t.test('Lines are written in order and whole, many at a time', async t => {
   const batches: string[] = []
   const output = new LogOutput((bytes, done) => {
     batches.push(bytes.toString())
     setTimeout(() => done(null), 1)
   }, () => {})
-  const lines = Array.from({ length: 100 }, (_line, number) => line(number, number === 50 ? 5000 : 250))
+  const lines = Array.from({ length: 1000 }, (_line, number) => line(number, number === 500 ? 70_000 : 250))
   for (const line of lines) output.write(line)
   await promisify(output.flush.bind(output))()
   t.strictSame(batches.join(''), lines.join(''))
   t.ok(batches.length < 12, `${batches.length} batches`)
-  for (const batch of batches) t.ok(batch.length <= 4096 || batch === lines[50])
+  for (const batch of batches) t.ok(batch.length <= 65_536 || batch === lines[500])
 })
 
 t.test('A disk that is full loses what no longer fits, and nothing else', async t => {
@@ -75,7 +75,8 @@ for (const WORKERS of ['1', '2']) {
     t.test('on a full disk', async t => {
       const PORT = String(await freePort())
       const environment = { DATABASE_URL: await createDatabase(t), PORT, WORKERS, METRICS_TOKEN }
-      const { child, output, ended } = start(t, 'dist/lib/server.js', environment, { stdout: '/dev/full' })
+      const options = { stdout: '/dev/full', covered: WORKERS === '1' }
+      const { child, output, ended } = start(t, 'dist/lib/server.js', environment, options)
       while (child.exitCode === null && !await isListening(Number(PORT))) await sleep(50)
       for (let requests = 0; requests < 50; requests++) {
         t.equal((await fetch(`http://127.0.0.1:${PORT}/clubs`)).status, 200)
@@ -86,6 +87,16 @@ for (const WORKERS of ['1', '2']) {
       child.kill('SIGTERM')
       t.match(await ended, { code: 0, signal: null })
       t.equal(output.stderr.match(/^The log cannot be written: ENOSPC/gm)!.length, 1)
+    })
+
+    t.test('with a reader that is gone', async t => {
+      const environment = { DATABASE_URL: await createDatabase(t), WORKERS }
+      const { child, url } = await startService(t, environment, { covered: WORKERS === '1' })
+      child.stdout!.destroy()
+      for (let requests = 0; requests < 50; requests++) t.equal((await fetch(`${url}/clubs`)).status, 200)
+      child.kill('SIGTERM')
+      const [code] = await once(child, 'exit')
+      t.equal(code, 0)
     })
 
     t.test('with a reader that stands still', async t => {
