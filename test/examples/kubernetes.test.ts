@@ -33,12 +33,8 @@ const pods = [deployment, specOf('Job')].map(({ template }) => template.spec)
  */
 function check (manifests: Manifest[]) {
   const files = new Map(manifests.map((manifest, index) => [`manifest-${index}.ts`, `
-<<<<<<< HEAD
-    const manifest: import('kubernetes-types/${moduleOf(manifest)}').${manifest.kind} = ${JSON.stringify(manifest)}
-=======
     const manifest: import('kubernetes-types/${folderOf(manifest.apiVersion)}').${manifest.kind} =
       ${JSON.stringify(manifest)}
->>>>>>> 9a29350 (Cover where the log goes, and check the example's NetworkPolicy by its type)
     export default manifest
   `]))
   const options: ts.CompilerOptions = {
