@@ -51,6 +51,19 @@ export const OpaqueId = Type.String(OPAQUE)
 /** A count in a response. */
 export const Count = Type.Integer({ examples: [12] })
 
+/** A token in a response. */
+export const Token = Type.String({
+  description: 'Goes into the header `Authorization: Bearer <token>` of further requests.',
+  examples: ['eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl'],
+})
+
+/** A password that takes the place of another one. The handler refuses those that are easy to guess. */
+export const NewPassword = () => TextInput({ minLength: 8, examples: ['battery staple'] })
+
+/** The messages of attempts past a limit. */
+export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'
+export const TOO_MANY_MAILS = 'Too many mails, please try again later'
+
 /** Fields of a person in a response. */
 export const FirstName = Type.String({ examples: ['Ada'] })
 export const LastName = Type.String({ examples: ['Lovelace'] })

@@ -17,6 +17,9 @@ declare module 'fastify' {
   }
 }
 
+const ACCOUNT = {
+  name: 'Account', description: 'Your own account: its password, its email, its data, its calendar, and its tokens.',
+}
 const OPERATIONS = { name: 'Operations', description: 'Probes for operators.' }
 
 /** The groups of operations, by the first segment of their paths. */
@@ -27,7 +30,8 @@ const GROUPS: Record<string, { name: string, description: string }> = {
   events: { name: 'Events', description: 'Of the clubs, and the registrations for them.' },
   feeds: { name: 'Feeds', description: 'For calendars and feed readers, which ask again and again.' },
   exports: { name: 'Exports', description: 'Lists as files for spreadsheets.' },
-  me: { name: 'Account', description: 'Your own account: its data, its calendar, and its tokens.' },
+  account: ACCOUNT,
+  me: ACCOUNT,
   mentors: { name: 'Mentors', description: 'Mentors of the clubs; users like them.' },
   testimonials: { name: 'Testimonials', description: 'What former students say.' },
   users: { name: 'Users', description: 'As admins see and change them, and what the platform amounts to.' },

@@ -16,9 +16,11 @@ declare module 'fastify' {
   }
 }
 
-interface Mail {
+export interface Mail {
   /** Whether mails are sent: with SMTP_URL, or as files in development. */
   isConfigured: boolean
+  /** Whether they can have links to the browser app: they need FRONTEND_URL, too. */
+  canLink: boolean
   /**
    * The statement that writes mails, for the WITH of the statement that causes them, see `enqueueMails`. Where mail is
    * not configured it does nothing.
@@ -30,8 +32,9 @@ interface Mail {
   count (): Promise<MailCounts>
 }
 
-/** The body of that 501. */
+/** The message of that 501, and that of operations whose mail would have no link. */
 export const MAIL_REQUIRED = 'Mail is not configured'
+export const FRONTEND_REQUIRED = 'Frontend URL not configured'
 
 /** Sends what is in the outbox while the service runs. */
 export default fp(async app => {
@@ -42,6 +45,7 @@ export default fp(async app => {
 
   app.decorate('mail', {
     isConfigured: sender !== undefined,
+    canLink: sender !== undefined && config.FRONTEND_URL.length > 0,
     enqueue: (kind: KindName, mails: PendingQuery<Row[]>, delay?: number) =>
       sender ? enqueueMails(sql, kind, mails, delay) : sql`SELECT WHERE false`,
     sent: () => sender?.sent ?? 0,

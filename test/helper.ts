@@ -43,9 +43,14 @@ export async function build (
   return app
 }
 
+/** Variables with which mails can be written. Nothing listens there. */
+export const MAIL = {
+  SMTP_URL: 'smtp://127.0.0.1:9', MAIL_FROM: 'community@example.org', FRONTEND_URL: 'https://app.example.org',
+}
+
 /** The same on a database of its own, with its routes: neither HEAD, which Fastify adds, nor OPTIONS. */
-export async function buildWithRoutes (t: Teardown) {
-  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+export async function buildWithRoutes (t: Teardown, variables: NodeJS.Dict<string> = {}) {
+  const app = buildApp(testConfig({ ...variables, DATABASE_URL: await createDatabase(t) }))
   recordResponses(app)
   t.teardown(() => app.close())
   const routes: RouteOptions[] = []

@@ -1,4 +1,5 @@
 import type { Sql } from '../database/client.ts'
+import { enqueueMails } from '../mail/outbox.ts'
 import { endTokens } from './ended-tokens.ts'
 import { hashPassword } from './passwords.ts'
 
@@ -15,15 +16,24 @@ export interface Account {
 
 const columns = (sql: Sql) => sql`id, email, first_name AS "firstName", last_name AS "lastName", role`
 
-/** Adds an account with a password, for a client of this network; `undefined` when the email has one already. */
+/**
+ * Adds an account with a password, for a client of this network; `undefined` when the email has one already. With
+ * `verify`, a mail asks the owner of the address to prove it.
+ */
 export async function createAccount (
-  sql: Sql, { email, password, firstName, lastName, role }: Omit<Account, 'id'> & { password: string }, network?: string
+  sql: Sql, { email, password, firstName, lastName, role }: Omit<Account, 'id'> & { password: string },
+  network?: string, verify = false
 ): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
-    INSERT INTO users (email, password, first_name, last_name, role)
-    VALUES (${email}, ${await hashPassword(password, network)}, ${firstName}, ${lastName}, ${role})
-    ON CONFLICT (email) DO NOTHING
-    RETURNING ${columns(sql)}
+    WITH created AS (
+      INSERT INTO users (email, password, first_name, last_name, role)
+      VALUES (${email}, ${await hashPassword(password, network)}, ${firstName}, ${lastName}, ${role})
+      ON CONFLICT (email) DO NOTHING
+      RETURNING *
+    ), mailed AS (${enqueueMails(sql, 'email-verification', sql`
+      SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM created WHERE ${verify}
+    `)})
+    SELECT ${columns(sql)} FROM created
   `
   return account
 }

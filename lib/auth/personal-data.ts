@@ -14,6 +14,7 @@ export const personalData = (sql: Sql, userId: string) => sql`
         SELECT
           users.id, email, first_name AS "firstName", last_name AS "lastName", avatar, idp_id AS "providerId", role,
           CASE WHEN clubs.id IS NOT NULL THEN json_build_object('id', clubs.id, 'name', clubs.name) END AS club,
+          iso8601(email_verified_at) AS "emailVerifiedAt",
           iso8601(users.created_at) AS "createdAt", iso8601(users.updated_at) AS "updatedAt"
       ) AS account
     ) AS account,

@@ -1,9 +1,11 @@
 import type { Sql } from '../database/client.ts'
+import { HttpError } from '../errors.ts'
 
 /** What may be done how often within a window, by whom; `max` is 0 for any number. */
 export interface RateLimit {
-  name: 'failed-sign-ins' | 'failed-sign-ins-for-account' | 'failed-callbacks' | 'registrations' | 'submissions'
-  /** A network, the id of a user, or an email and a network. */
+  name: 'failed-sign-ins' | 'failed-sign-ins-for-account' | 'failed-callbacks' | 'failed-links' | 'registrations' |
+    'submissions' | 'account-mails' | 'account-mails-to'
+  /** A network, the id of a user, an email, or an email and a network. */
   key: string
   max: number
 }
@@ -88,3 +90,17 @@ async function removePastUses (sql: Sql, windowSeconds: number) {
 
 /** When the window began, by the clock of the database. */
 const since = (sql: Sql, windowSeconds: number) => sql`(now() - make_interval(secs => ${windowSeconds}))`
+
+/** Throws a 429 with this message when a limit is reached for any number of seconds. */
+export function throwIfReached (message: string, waitSeconds: number) {
+  if (waitSeconds > 0) throw new HttpError(429, message, { headers: { 'retry-after': waitSeconds } })
+}
+
+/** Mails with a link to one address within the window. */
+const MAILS_PER_ADDRESS = 5
+
+/** The limits of mails that a network has the service send to this address, whether it has an account or not. */
+export const accountMailLimits = (email: string, network: string, perNetwork: number): RateLimit[] => [
+  { name: 'account-mails-to', key: email, max: MAILS_PER_ADDRESS },
+  { name: 'account-mails', key: network, max: perNetwork },
+]

@@ -7,7 +7,8 @@ import { clientNetwork } from './client-network.ts'
 export type AuditEvent =
   'sign-in' | 'sign-in-refused' | 'access-denied' | 'role-changed' | 'membership-changed' | 'user-changed' |
   'user-deleted' | 'users-exported' | 'registrations-exported' | 'blog-moderated' | 'blog-deleted' |
-  'calendar-created' | 'calendar-deleted' | 'tokens-ended' | 'event-deleted' | 'mentor-deleted' | 'testimonial-deleted'
+  'calendar-created' | 'calendar-deleted' | 'tokens-ended' | 'event-deleted' | 'mentor-deleted' |
+  'testimonial-deleted' | 'password-forgotten' | 'password-changed' | 'password-refused' | 'email-verified'
 
 /** Details of an event. Accounts appear by id only: never put an email, a token or a password here. */
 interface AuditFields {
@@ -41,8 +42,8 @@ export type SignInMethod = 'password' | 'provider' | 'registration'
 export interface SignInAttempt {
   /** The id of the account, once it is known. */
   user?: string
-  /** Whether the provider's identity has created or linked the account. */
-  account?: 'created' | 'linked' | null
+  /** Whether the provider's identity has created or linked the account, or linked it and ended its password. */
+  account?: 'created' | 'linked' | 'reclaimed' | null
   /** Why it is refused, where the client is not told. */
   reason?: string
 }

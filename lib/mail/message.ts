@@ -30,7 +30,14 @@ export interface MailKind<Data = any> {
    * Writes the mail just before it is sent, as often as it is tried; `undefined` when it is not true any more: then it
    * is removed.
    */
-  compose (mail: ClaimedMail<Data>, context: { sql: Sql, config: Config }): Promise<Content | undefined>
+  compose (mail: ClaimedMail<Data>, context: Context): Promise<Content | undefined>
+}
+
+/** What a mail is written with. */
+export interface Context {
+  sql: Sql
+  config: Config
+  recipient: Recipient
 }
 
 /** The person that a mail is sent to. */

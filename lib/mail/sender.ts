@@ -202,8 +202,9 @@ export class Sender {
     let message
     try {
       const recipient = await findRecipient(this.#sql, mail.id, claim)
-      const context = { sql: this.#sql, config: this.#config }
-      const content = recipient && await this.#kindOf(mail).compose(mail, context)
+      if (!recipient) return { status: 'obsolete' }
+      const context = { sql: this.#sql, config: this.#config, recipient }
+      const content = await this.#kindOf(mail).compose(mail, context)
       if (!content) return { status: 'obsolete' }
       message = await buildMessage(mail.id, recipient, content, this.#config)
     } catch (error) {

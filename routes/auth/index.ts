@@ -12,7 +12,7 @@ import { PROVIDER_TIME } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { hashNetwork, rememberNetwork } from '../../lib/auth/known-networks.ts'
 import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/auth/passwords.ts'
-import { type RateLimit, takeUse, waitFor } from '../../lib/auth/rate-limits.ts'
+import { type RateLimit, takeUse, throwIfReached, waitFor } from '../../lib/auth/rate-limits.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { findCredentials, forgetFailures, profileQuery, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -33,7 +33,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     await assertNotBusy(network)
     const registrations: RateLimit = { name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK }
     throwIfReached(schemas.TOO_MANY_REGISTRATIONS, await takeUse(app.sql, [registrations], windowSeconds))
-    const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, network)
+    const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, network, app.mail.canLink)
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id
     await rememberNetwork(app.sql, user.id, hashNetwork(networkKey, user.email, network))
@@ -99,7 +99,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     }
     const { email, ...identity } = await app.idp.verifyIdToken(String(idToken))
     if (!email) throw new HttpError(401, 'Invalid IdP token')
-    const user = await signInWithIdentity(app.sql, { ...identity, email })
+    const user = await signInWithIdentity(app.sql, { ...identity, email }, app.mail.canLink)
     Object.assign(attempt, { user: user.userId, account: user.account })
     await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, clientNetwork(request.ip)))
     return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
@@ -153,7 +153,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
       await takeUse(app.sql, [failures], windowSeconds)
       throw error
     })
-    const user = await signInWithIdentity(app.sql, identity)
+    const user = await signInWithIdentity(app.sql, identity, app.mail.canLink)
     Object.assign(attempt, { user: user.userId, account: user.account })
     await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, network))
     const token = app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch })
@@ -177,11 +177,6 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 /** Has neither a cache of HTTP/1.0 nor any other store the response. Its `Cache-Control` is that of the route. */
 async function forbidStoring (_request: FastifyRequest, reply: FastifyReply) {
   reply.headers({ pragma: 'no-cache', expires: '0' })
-}
-
-/** Throws a 429 with this message when a limit is reached for any number of seconds. */
-function throwIfReached (message: string, waitSeconds: number) {
-  if (waitSeconds > 0) throw new HttpError(429, message, { headers: { 'retry-after': waitSeconds } })
 }
 
 export default auth

@@ -1,11 +1,12 @@
 import type { Role } from '../../lib/auth/accounts.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { epochOf } from '../../lib/auth/ended-tokens.ts'
+import { endTokens, epochOf } from '../../lib/auth/ended-tokens.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { knownNetwork } from '../../lib/auth/known-networks.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { limitsTable, type RateLimit, reachedLimits } from '../../lib/auth/rate-limits.ts'
+import { enqueueMails } from '../../lib/mail/outbox.ts'
 import type { me } from './schemas.ts'
 
 interface Credentials {
@@ -74,35 +75,61 @@ export const profileQuery = (sql: Sql, id: string): CachedQuery<Body<typeof me>>
 })
 
 interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role' | 'epoch'> {
-  /** What this sign-in did to the account; null when it was linked before. */
-  account: 'created' | 'linked' | null
+  /**
+   * What this sign-in did to the account; null when it was linked before. Reclaimed: it was linked, and the password
+   * from before has ended.
+   */
+  account: 'created' | 'linked' | 'reclaimed' | null
 }
 
 /**
  * The account of a person whom the identity provider knows by this email: a new one, an existing one that is linked and
  * takes over the picture if it has none, or a linked one that is left alone.
+ *
+ * Who has set the password of an account whose email is not proven may be somebody else. With `reclaim`, such a
+ * password ends when the account is linked, with all that lets them in or see anything, and a mail to the owner has a
+ * link to set another one.
  */
 export async function signInWithIdentity (
-  sql: Sql, identity: Identity & { email: string }
+  sql: Sql, identity: Identity & { email: string }, reclaim = false
 ): Promise<ProviderAccount> {
   const { email, id, avatar, firstName, lastName } = identity
   const [account] = await sql<ProviderAccount[]>`
     WITH known AS (
       SELECT id, email, role, idp_id, ${epochOf(sql)} AS epoch FROM users WHERE email = ${email}
-    ), changed AS (
-      INSERT INTO users (email, password, idp_id, avatar, first_name, last_name)
-      VALUES (${email}, ${PLACEHOLDER}, ${id}, ${avatar}, ${firstName}, ${lastName})
-      ON CONFLICT (email) DO UPDATE
-        SET idp_id = excluded.idp_id, avatar = coalesce(users.avatar, excluded.avatar)
-        WHERE users.idp_id IS NULL
-      RETURNING id, email, role, ${epochOf(sql)} AS epoch
+    ), unlinked AS (
+      SELECT id, ${reclaim} AND email_verified_at IS NULL AND password <> ${PLACEHOLDER} AS reclaimed
+      FROM users WHERE email = ${email} AND idp_id IS NULL
+      FOR NO KEY UPDATE
+    ), linked AS (
+      UPDATE users SET
+        idp_id = ${id},
+        avatar = coalesce(avatar, ${avatar}),
+        password = CASE WHEN reclaimed THEN ${PLACEHOLDER} ELSE password END,
+        email_verified_at = coalesce(email_verified_at, now())
+      FROM unlinked WHERE users.id = unlinked.id
+      RETURNING users.id, email, role, reclaimed, ${epochOf(sql)} AS epoch
+    ), ended AS (
+      ${endTokens(sql, sql`SELECT id FROM linked WHERE reclaimed`)}
+    ), ended_calendars AS (
+      DELETE FROM calendar_tokens USING linked WHERE user_id = linked.id AND reclaimed
+    ), mailed AS (${enqueueMails(sql, 'account-linked', sql`
+      SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM linked WHERE reclaimed
+    `)}), created AS (
+      INSERT INTO users (email, password, idp_id, avatar, first_name, last_name, email_verified_at)
+      SELECT ${email}, ${PLACEHOLDER}, ${id}, ${avatar}, ${firstName}, ${lastName}, now()
+      WHERE NOT EXISTS (SELECT FROM known)
+      ON CONFLICT (email) DO NOTHING
+      RETURNING id, email, role
     )
-    SELECT id AS "userId", email, role, epoch,
-      CASE WHEN EXISTS (SELECT FROM known) THEN 'linked' ELSE 'created' END AS account
-    FROM changed
+    SELECT id AS "userId", email, role, NULL AS epoch, 'created' AS account FROM created
+    UNION ALL
+    SELECT id, email, role, coalesce((SELECT epoch FROM ended), epoch),
+      CASE WHEN reclaimed THEN 'reclaimed' ELSE 'linked' END
+    FROM linked
     UNION ALL
     SELECT id, email, role, epoch, NULL FROM known WHERE idp_id IS NOT NULL
   `
-  // Another first sign-in of this person was faster: its account was in the way, and is there to be found now.
-  return account ?? signInWithIdentity(sql, identity)
+  // Another request at the same time has created or linked the account, which is there to be found now.
+  return account ?? signInWithIdentity(sql, identity, reclaim)
 }

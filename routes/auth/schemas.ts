@@ -3,22 +3,16 @@ import { Type } from '@sinclair/typebox'
 import { BUSY } from '../../lib/auth/passwords.ts'
 import {
   Avatar, ClubImage, ClubName, EmailAddress, EmailInput, Enum, FirstName, LastName, Message, OpaqueId, PlainText,
-  ResponseObject, RetryAfter, Role, TextInput,
+  ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES,
 } from '../../lib/schemas.ts'
-
-const Token = Type.String({
-  description: 'Goes into the header `Authorization: Bearer <token>` of further requests.',
-  examples: ['eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl'],
-})
 
 const SignedIn = ResponseObject({
   user: ResponseObject({ userId: OpaqueId, email: EmailAddress, role: Role }),
   token: Token,
 }, { title: 'SignedIn' })
 
-/** The messages of attempts past a limit. */
+export { TOO_MANY_FAILURES }
 export const TOO_MANY_REGISTRATIONS = 'Too many registrations, please try again later'
-export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'
 
 export const register = {
   operationId: 'register',

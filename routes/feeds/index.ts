@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { hashCalendarToken } from '../../lib/auth/calendar-tokens.ts'
+import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { blogsFeedQuery, clubCalendarQuery, eventsCalendarQuery, ownCalendarQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -33,7 +33,7 @@ const feeds: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.own,
     config: { failure: 'Error fetching calendar', cache: 'public', cacheControl: 'private, no-cache' },
   }, async (request, reply) => {
-    if (await reply.cached(ownCalendarQuery, linkTo('events'), hashCalendarToken(request.params.token))) return
+    if (await reply.cached(ownCalendarQuery, linkTo('events'), hashSecretToken(request.params.token))) return
     throw new HttpError(404, 'Calendar not found')
   })
 

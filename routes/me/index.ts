@@ -1,21 +1,80 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { createCalendarToken, hashCalendarToken } from '../../lib/auth/calendar-tokens.ts'
 import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
+import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
+import { assertNotBusy, HASHING_TIME, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
+import { accountMailLimits, type RateLimit, takeUse, throwIfReached, waitFor } from '../../lib/auth/rate-limits.ts'
+import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
-import { deleteCalendar, endTokensOf, exportQuery, replaceCalendar } from './queries.ts'
+import { clientNetwork } from '../../lib/http/client-network.ts'
+import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
+import {
+  changePassword, deleteCalendar, endTokensOf, exportQuery, findAccount, insertVerificationMail, replaceCalendar,
+} from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** What belongs to the user who is signed in. */
 const me: FastifyPluginAsyncTypebox = async app => {
+  const { SIGN_IN_ATTEMPTS, SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds } = app.config
+
+  app.put('/password', {
+    onRequest: app.authenticate,
+    schema: schemas.changePassword,
+    config: { failure: 'Error changing password', extraTime: 2 * HASHING_TIME },
+  }, async request => {
+    const { currentPassword, newPassword } = request.body
+    const { id } = request.user
+    const network = clientNetwork(request.ip)
+    await assertNotBusy(network)
+    const account = await findAccount(app.sql, id)
+    if (!account) throw new HttpError(401, 'Unauthorized')
+    await assertHardToGuess('newPassword', newPassword, account.email)
+    // Sign-ins count here, too. A token is for one account, so there is no need to count for the network.
+    const failures: RateLimit = {
+      name: 'failed-sign-ins-for-account', key: `${account.email} ${network}`, max: SIGN_IN_ATTEMPTS,
+    }
+    throwIfReached(schemas.TOO_MANY_FAILURES, await waitFor(app.sql, [failures], windowSeconds))
+    const verified = await verifyPassword(account.password, currentPassword, network)
+    // Past the limit, which others may have reached meanwhile, the response does not tell whether it was right.
+    throwIfReached(schemas.TOO_MANY_FAILURES, verified
+      ? await waitFor(app.sql, [failures], windowSeconds)
+      : await takeUse(app.sql, [failures], windowSeconds))
+    if (verified) await removePastEnds(app.sql, app.config.JWT_EXPIRES_IN)
+    const user = verified && await changePassword(
+      app.sql, app.mail, { id, from: account.password, to: await hashPassword(newPassword, network) }
+    )
+    if (!user) {
+      audit(request, 'password-refused', { network })
+      throw new HttpError(401, 'Current password is wrong')
+    }
+    audit(request, 'password-changed', { user: id, by: 'password' })
+    return { message: 'Password changed successfully', token: app.issueToken(user) }
+  })
+
+  app.post('/email/verification', {
+    onRequest: [app.requireMail, app.authenticate],
+    schema: schemas.verifyEmail,
+    config: { failure: 'Error sending the mail' },
+  }, async (request, reply) => {
+    if (!app.mail.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
+    const account = await findAccount(app.sql, request.user.id)
+    if (!account) throw new HttpError(401, 'Unauthorized')
+    if (account.isProven) throw new HttpError(409, 'Email is already verified')
+    const limits = accountMailLimits(account.email, clientNetwork(request.ip), SIGN_IN_ATTEMPTS_PER_NETWORK)
+    throwIfReached(schemas.TOO_MANY_MAILS, await takeUse(app.sql, limits, windowSeconds))
+    await insertVerificationMail(app.sql, app.mail, request.user.id)
+    reply.code(202)
+    return { message: 'A mail is on its way' }
+  })
+
   app.post('/calendar', {
     onRequest: app.authenticate,
     schema: schemas.createCalendar,
     config: { failure: 'Error creating calendar' },
   }, async (request, reply) => {
-    const token = createCalendarToken()
-    const calendar = await replaceCalendar(app.sql, request.user.id, hashCalendarToken(token))
+    const token = createSecretToken()
+    const calendar = await replaceCalendar(app.sql, request.user.id, hashSecretToken(token))
     if (!calendar) throw new HttpError(401, 'Unauthorized')
     audit(request, 'calendar-created')
     reply.code(201)

@@ -1,9 +1,47 @@
 import { Type } from '@sinclair/typebox'
 
+import { BUSY } from '../../lib/auth/passwords.ts'
 import {
-  Avatar, ClubName, DateTime, EmailAddress, Enum, FirstName, LastName, Message, NullableString, OpaqueId,
-  ResponseObject, Role,
+  Avatar, ClubName, DateTime, EmailAddress, Enum, FirstName, LastName, Message, NewPassword, NullableString, OpaqueId,
+  ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES, TOO_MANY_MAILS,
 } from '../../lib/schemas.ts'
+import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
+
+export { TOO_MANY_FAILURES, TOO_MANY_MAILS }
+
+export const changePassword = {
+  operationId: 'changeMyPassword',
+  summary: 'Change your password',
+  description: 'Ends all tokens of your account, also that of this request, and returns a new one. Common passwords ' +
+    'and those with your email in them are refused. An account without a password gets its first one by ' +
+    '`POST /account/password/forgot`. Returns 429 after too many failures; `Retry-After` is in seconds.',
+  body: Type.Object({
+    currentPassword: TextInput({ examples: ['correct horse'] }),
+    newPassword: NewPassword(),
+  }, { title: 'PasswordChange' }),
+  response: {
+    200: ResponseObject({
+      message: Enum(['Password changed successfully']), token: Token,
+    }, { title: 'PasswordChanged' }),
+    401: Message('Unauthorized', 'Current password is wrong'),
+    429: { ...Message(TOO_MANY_FAILURES), headers: RetryAfter },
+    503: Message(BUSY),
+  },
+}
+
+export const verifyEmail = {
+  operationId: 'verifyMyEmail',
+  summary: 'Get a mail to prove your email',
+  description: 'It has a link to `/verify-email` of the browser app, with a token in the fragment for ' +
+    '`POST /account/email/verify`. A registration sends such a mail, too.',
+  response: {
+    202: Message('A mail is on its way'),
+    401: Message('Unauthorized'),
+    409: Message('Email is already verified'),
+    429: { ...Message(TOO_MANY_MAILS), headers: RetryAfter },
+    501: Message(FRONTEND_REQUIRED),
+  },
+}
 
 export const createCalendar = {
   operationId: 'createMyCalendar',
@@ -47,6 +85,7 @@ const Account = ResponseObject({
   providerId: NullableString({ description: 'Who you are to the identity provider.', examples: ['248289761001'] }),
   role: Role,
   club: Type.Union([ResponseObject({ id: OpaqueId, name: ClubName }), Type.Null()]),
+  emailVerifiedAt: Type.Union([DateTime, Type.Null()]),
   createdAt: DateTime,
   updatedAt: DateTime,
 })

@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 
 import { type Role, ROLES } from '#lib/auth/accounts.js'
-import { hashCalendarToken } from '#lib/auth/calendar-tokens.js'
+import { hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import type { Scope } from '../scope.ts'
 
@@ -110,7 +110,7 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
       user_id: id('users', n % 5),
       event_id: id('events', n % 3 + 3 * Math.floor(n / 5)),
     })),
-    calendar_tokens: [{ user_id: id('users', 0), token_hash: hashCalendarToken(CALENDAR_TOKEN) }],
+    calendar_tokens: [{ user_id: id('users', 0), token_hash: hashSecretToken(CALENDAR_TOKEN) }],
     // Of a user who sends no request.
     ended_tokens: [{ user_id: id('users', USERS + ROLES.length) }],
   }

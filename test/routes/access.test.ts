@@ -4,7 +4,7 @@ import t from 'tap'
 
 import { type Role, ROLES } from '#lib/auth/accounts.js'
 import { assertComplete } from '../assertions.ts'
-import { buildWithRoutes, inject, nameOf, type Person, person } from '../helper.ts'
+import { buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
 
 const ANY: readonly Role[] = []
 const CONTRIBUTORS: readonly Role[] = ['STUDENT', 'CLUB_HEAD', 'ADMIN']
@@ -72,6 +72,12 @@ const OPERATIONS: Record<string, 'anyone' | readonly Role[]> = {
   'GET /exports/events/:id/registrations.csv': ORGANIZERS,
   'GET /exports/users.csv': ADMINS,
 
+  'POST /account/password/forgot': 'anyone',
+  'POST /account/password/reset': 'anyone',
+  'POST /account/email/verify': 'anyone',
+
+  'PUT /me/password': ANY,
+  'POST /me/email/verification': ANY,
   'POST /me/calendar': ANY,
   'DELETE /me/calendar': ANY,
   'DELETE /me/tokens': ANY,
@@ -85,7 +91,7 @@ const OTHERS = [
   'GET /docs/static/swagger-initializer.js',
 ]
 
-const { app, routes } = await buildWithRoutes(t)
+const { app, routes } = await buildWithRoutes(t, MAIL)
 
 const [student, head, admin] = await Promise.all(ROLES.map(role => person(app, role))) as [Person, Person, Person]
 const people = { STUDENT: student, CLUB_HEAD: head, ADMIN: admin }

@@ -160,6 +160,13 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
   async 'POST /me/calendar' (send, t) {
     t.strictSame(await send('/me/calendar'), [{ event: 'calendar-created' }])
   },
+  async 'PUT /me/password' (send, t) {
+    await sql`UPDATE users SET password = ${await hashPassword(PASSWORD)} WHERE id = ${admin.id}`
+    const passwords = { currentPassword: PASSWORD, newPassword: 'correct horse battery' }
+    t.strictSame(await send('/me/password', passwords), [{ event: 'password-changed', user: admin.id, by: 'password' }])
+    await sql`DELETE FROM ended_tokens`
+    t.strictSame(await send('/me/password', passwords), [{ event: 'password-refused', network: '127.0.0.1' }])
+  },
   async 'PUT /users/:userId/role' (send, t) {
     const { id: user } = await person(app)
     t.strictSame(await send(`/users/${user}/role`, { newRole: 'CLUB_HEAD' }),

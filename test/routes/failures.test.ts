@@ -7,7 +7,7 @@ import { type Role, ROLES } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { recordResponses } from '../responses.ts'
-import { bearer, build, createDatabase, inject, person, testConfig } from '../helper.ts'
+import { bearer, build, createDatabase, inject, MAIL, person, testConfig } from '../helper.ts'
 
 const BLOG = { title: 'A title', content: 'twenty characters or more' }
 const MENTOR = { name: 'Grace', expertise: 'COBOL', clubId: 'x', imageUrl: 'https://example.org/grace.png' }
@@ -18,6 +18,7 @@ const EVENT = {
 }
 const UNKNOWN = '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'
 const ACCOUNT = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
+const PASSWORDS = { currentPassword: 'correct horse', newPassword: 'battery staple' }
 
 type Failure = NonNullable<FastifyContextConfig['failure']>
 
@@ -77,6 +78,12 @@ const FAILURES: [operation: string, failure: Failure, role?: Role, payload?: obj
   ['GET /exports/events/:id/registrations.csv', 'Error fetching event registrations', 'CLUB_HEAD'],
   ['GET /exports/users.csv', 'Error fetching users', 'ADMIN'],
 
+  ['POST /account/password/forgot', 'Error sending the mail', undefined, { email: ACCOUNT.email }],
+  ['POST /account/password/reset', 'Error setting the password', undefined, { token: 'x', password: ACCOUNT.password }],
+  ['POST /account/email/verify', 'Error verifying the email', undefined, { token: 'x' }],
+
+  ['PUT /me/password', 'Error changing password', 'STUDENT', PASSWORDS],
+  ['POST /me/email/verification', 'Error sending the mail', 'STUDENT'],
   ['POST /me/calendar', 'Error creating calendar', 'STUDENT'],
   ['DELETE /me/calendar', 'Error deleting calendar', 'STUDENT'],
   ['DELETE /me/tokens', 'Error signing out', 'STUDENT'],
@@ -85,7 +92,7 @@ const FAILURES: [operation: string, failure: Failure, role?: Role, payload?: obj
 
 const lines: object[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
-const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }), createLogger('error', stream))
+const app = buildApp(testConfig({ ...MAIL, DATABASE_URL: await createDatabase(t) }), createLogger('error', stream))
 recordResponses(app)
 t.teardown(() => app.close())
 
@@ -148,7 +155,7 @@ t.test('POST /auth/register and /auth/login return their 500 when a token cannot
 })
 
 t.test('Past MAX_REQUESTS every operation returns 503', async t => {
-  const app = await build(t, { MAX_REQUESTS: '1' })
+  const app = await build(t, { ...MAIL, MAX_REQUESTS: '1' })
   const people = await addPeople(app)
   const operations: [operation: string, role?: Role, payload?: object][] = [
     ...FAILURES.map(([operation, _failure, role, payload]): [string, Role?, object?] => [operation, role, payload]),

@@ -2,10 +2,12 @@
 import t from 'tap'
 
 import type { Role } from '#lib/auth/accounts.js'
+import { hashPassword } from '#lib/auth/passwords.js'
+import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { assertComplete } from '../assertions.ts'
-import { buildWithRoutes, inject, nameOf, type Person, person } from '../helper.ts'
+import { buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
 
-const { app, routes } = await buildWithRoutes(t)
+const { app, routes } = await buildWithRoutes(t, MAIL)
 
 const [club, strangeClub] = await Promise.all(['Chess', 'Go'].map(insertClub))
 const [student, head, admin, stranger] = await Promise.all([
@@ -97,6 +99,27 @@ const OPERATIONS: Record<string, Operation> = {
   'DELETE /events/:id': { as: 'CLUB_HEAD', row: insertEvent },
   'POST /events/:eventId/register': { as: 'STUDENT', row: insertEvent },
 
+  'POST /account/password/forgot': { body: async () => ({ email: (await person(app)).email }) },
+  'POST /account/password/reset': {
+    takes: { password: 'battery staple' }, body: async () => ({ token: await insertToken('password') }),
+  },
+  'POST /account/email/verify': { body: async () => ({ token: await insertToken('email') }) },
+
+  'PUT /me/password': {
+    as: 'STUDENT',
+    body: async () => {
+      await app.sql`UPDATE users SET password = ${await hashPassword('correct horse')} WHERE id = ${student.id}`
+      return { currentPassword: 'correct horse', newPassword: 'battery staple' }
+    },
+  },
+  'POST /me/email/verification': {
+    as: 'STUDENT',
+    body: async () => {
+      // The change of the password has ended the token.
+      await app.sql`DELETE FROM ended_tokens`
+      return {}
+    },
+  },
   'POST /me/calendar': { as: 'STUDENT' },
   'DELETE /me/calendar': { as: 'STUDENT', row: insertCalendar },
   'DELETE /me/tokens': { as: 'STUDENT' },
@@ -181,6 +204,15 @@ function insertTestimonial () {
 async function insertCalendar () {
   await app.sql`INSERT INTO calendar_tokens VALUES (${student.id}, 'x') ON CONFLICT DO NOTHING`
   return ''
+}
+
+/** Inserts the token of a mail to a new user. */
+async function insertToken (purpose: string) {
+  const token = createSecretToken()
+  await app.sql`
+    INSERT INTO account_tokens VALUES (${await insertUser()}, ${purpose}, ${hashSecretToken(token)}, '2999-01-01')
+  `
+  return token
 }
 
 function insertEvent () {

@@ -157,6 +157,7 @@ t.test('GET /me/export has all data of the user, and of nobody else', async t =>
       providerId: 'subject',
       role,
       club: { id: club!.id, name: 'Chess' },
+      emailVerifiedAt: null,
     })
     t.strictSame(blogs.map(({ title, status }: Record<string, string>) => [title, status]).sort(),
       ['ARCHIVED', 'DRAFT', 'PUBLISHED'].map(status => [`By ${ada.id}`, status]))

@@ -7,10 +7,13 @@ import * as accounts from '#lib/auth/accounts.js'
 import { PLANNING, type Sql } from '#lib/database/client.js'
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
+import { createAccountLink } from '#lib/auth/account-tokens.js'
 import * as endedTokens from '#lib/auth/ended-tokens.js'
 import { rememberNetwork } from '#lib/auth/known-networks.js'
 import { type RateLimit, takeUse } from '#lib/auth/rate-limits.js'
 import * as outbox from '#lib/mail/outbox.js'
+import type { Mail } from '#plugins/mail.js'
+import * as account from '#routes/account/queries.js'
 import * as auth from '#routes/auth/queries.js'
 import * as blogs from '#routes/blogs/queries.js'
 import * as clubs from '#routes/clubs/queries.js'
@@ -22,7 +25,7 @@ import * as mentors from '#routes/mentors/queries.js'
 import * as testimonials from '#routes/testimonials/queries.js'
 import * as users from '#routes/users/queries.js'
 import { assertComplete } from '../assertions.ts'
-import { createDatabase } from '../helper.ts'
+import { createDatabase, testConfig } from '../helper.ts'
 
 const ROWS = 30_000
 
@@ -66,6 +69,8 @@ await sql.unsafe(`
     ARRAY[now() - random() * interval '1 hour'] FROM users;
   INSERT INTO rate_limits SELECT 'submissions', id, ARRAY[now() - random() * interval '1 hour'] FROM users;
   INSERT INTO calendar_tokens SELECT id, id::text FROM users;
+  INSERT INTO account_tokens SELECT id, 'password', id::text, now() + random() * interval '1 hour' FROM users;
+  INSERT INTO account_tokens SELECT id, 'email', 'email ' || id, now() + random() * interval '1 hour' FROM users;
   INSERT INTO known_networks SELECT id, id::text, current_date - (random() * 40)::integer FROM users;
   INSERT INTO mails (kind, bulk, user_id, data, status, settled_at)
     SELECT 'test', false, id, '{}', 'sent', now() FROM users;
@@ -94,6 +99,9 @@ const event = { title: 'An event', description: 'Its description', data: '2026-0
 const CLAIM = '00000000-0000-4000-8000-000000000000'
 const OUTCOME = { id: CLAIM, claim: CLAIM, status: 'sent', attempts: 1, delay: 0 } as const
 
+const MAIL = { id: CLAIM, kind: 'test', data: {}, attempts: 0, createdAt: new Date() }
+const mail = { enqueue: (...rest: Parameters<Mail['enqueue']>) => outbox.enqueueMails(sql, ...rest) }
+
 /** Runs a cached query. The cache is too small for any entry. */
 const cache = createSnapshotCache({ sql, probe: sql, maxBytes: 1 })
 const read = (query: CachedQuery<any>) => cache.get('', () => query)
@@ -106,6 +114,18 @@ const operations: Record<string, () => Promise<unknown>> = {
   takeUse: () => takeUse(sql, limits, 900),
   profileQuery: () => read(auth.profileQuery(sql, id.user)),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
+  createAccountLink: () => createAccountLink(
+    { ...MAIL, userId: id.user },
+    { sql, config: testConfig({ FRONTEND_URL: 'https://app.example.org' }), recipient: { ...name, email } },
+    'password', sql`true`
+  ),
+  insertResetMail: () => account.insertResetMail(sql, mail, email),
+  findEmailOfToken: () => account.findEmailOfToken(sql, id.user),
+  resetPassword: () => account.resetPassword(sql, mail, id.user, { password: '!', network: '192.0.2.1' }),
+  verifyEmail: () => account.verifyEmail(sql, id.user),
+  findAccount: () => me.findAccount(sql, id.user),
+  changePassword: () => me.changePassword(sql, mail, { id: id.user, from: '!', to: '?' }),
+  insertVerificationMail: () => me.insertVerificationMail(sql, mail, id.user),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
   setPassword: () => accounts.setPassword(sql, email, 'correct horse'),
   publishedBlogQuery: () => read(blogs.publishedBlogQuery(sql, id.blog)),
@@ -161,6 +181,8 @@ const operations: Record<string, () => Promise<unknown>> = {
   signInWithIdentity: () => auth.signInWithIdentity(sql, {
     ...name, id: 'a person', avatar: null, email: 'sign-in@example.org',
   }),
+  'signInWithIdentity, reclaiming': () =>
+    auth.signInWithIdentity(sql, { ...name, id: 'a person', avatar: null, email }, true),
   hasEvent: () => events.hasEvent(sql, id.event),
   deleteEvent: () => events.deleteEvent(sql, head, id.event),
 }
@@ -175,7 +197,9 @@ t.test('All functions in queries.ts are tested here, or read whole tables', asyn
   const modules = await Promise.all((await readdir('routes')).map(folder => import(`#routes/${folder}/queries.js`)))
   const functions = modules.flatMap(module => Object.keys(module))
   // Some statements are in lib/.
-  const others = ['takeUse', 'rememberNetwork', ...[accounts, endedTokens, outbox].flatMap(Object.keys)]
+  const others = [
+    'takeUse', 'rememberNetwork', 'createAccountLink', ...[accounts, endedTokens, outbox].flatMap(Object.keys),
+  ]
   const tested = Object.keys(operations).map(name => name.split(',')[0]!).filter(name => !others.includes(name))
   assertComplete(t, [...tested, ...WHOLE], functions, 'operations in test/routes/plans.test.ts, or to WHOLE')
 })

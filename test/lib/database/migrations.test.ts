@@ -400,7 +400,9 @@ t.test('the schema guarantees', async t => {
   t.test('defaults', async t => {
     const account = { email: 'default@example.org', password: '!', first_name: 'A', last_name: 'B' }
     const { id, created_at: created, updated_at: updated, ...user } = await add('users', account) as postgres.Row
-    t.strictSame(user, { ...account, idp_id: null, avatar: null, role: 'STUDENT', club_id: null })
+    t.strictSame(user, {
+      ...account, idp_id: null, avatar: null, role: 'STUDENT', club_id: null, email_verified_at: null,
+    })
     t.ok(created instanceof Date && updated instanceof Date)
     t.match(await blog({ author_id: id }), { status: 'DRAFT', image_url: null })
     t.match(await mentor(), { network_url: '' })

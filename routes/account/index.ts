@@ -1,0 +1,78 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+
+import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
+import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
+import { assertNotBusy, HASHING_TIME, hashPassword } from '../../lib/auth/passwords.ts'
+import { accountMailLimits, takeUse, throwIfReached } from '../../lib/auth/rate-limits.ts'
+import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
+import { HttpError } from '../../lib/errors.ts'
+import { audit } from '../../lib/http/audit.ts'
+import { clientNetwork } from '../../lib/http/client-network.ts'
+import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
+import { findEmailOfToken, insertResetMail, resetPassword, verifyEmail } from './queries.ts'
+import * as schemas from './schemas.ts'
+
+/** The time of a response about a forgotten password, in milliseconds: longer than it takes to write the mail. */
+const FORGOTTEN_TIME = 500
+
+/** What the owner of an account does with a mail, without a sign-in. */
+const account: FastifyPluginAsyncTypebox = async app => {
+  const { SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds, JWT_EXPIRES_IN } = app.config
+
+  app.post('/password/forgot', {
+    onRequest: app.requireMail,
+    schema: schemas.forgotPassword,
+    config: { failure: 'Error sending the mail', extraTime: FORGOTTEN_TIME / 1000 },
+  }, async (request, reply) => {
+    if (!app.mail.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
+    const { email } = request.body
+    const network = clientNetwork(request.ip)
+    const limits = accountMailLimits(email, network, SIGN_IN_ATTEMPTS_PER_NETWORK)
+    throwIfReached(schemas.TOO_MANY_MAILS, await takeUse(app.sql, limits, windowSeconds))
+    // Only an account gets a mail, and a commit takes its time.
+    const [user] = await Promise.all([insertResetMail(app.sql, app.mail, email), sleep(FORGOTTEN_TIME)])
+    audit(request, 'password-forgotten', { user, network })
+    reply.code(202)
+    return { message: 'If this email has an account, a mail is on its way' }
+  })
+
+  app.post('/password/reset', {
+    schema: schemas.resetPassword,
+    config: { failure: 'Error setting the password', extraTime: HASHING_TIME },
+  }, async request => {
+    const hash = hashSecretToken(request.body.token)
+    const network = clientNetwork(request.ip)
+    await assertNotBusy(network)
+    const email = await findEmailOfToken(app.sql, hash)
+    if (email === undefined) return refuse(network)
+    await assertHardToGuess('password', request.body.password, email)
+    await removePastEnds(app.sql, JWT_EXPIRES_IN)
+    const password = await hashPassword(request.body.password, network)
+    const user = await resetPassword(app.sql, app.mail, hash, { password, network })
+    if (!user) return refuse(network)
+    audit(request, 'password-changed', { user, network, by: 'mail' })
+    return { message: 'Password set successfully' }
+  })
+
+  app.post('/email/verify', {
+    schema: schemas.verifyEmail,
+    config: { failure: 'Error verifying the email' },
+  }, async request => {
+    const network = clientNetwork(request.ip)
+    const user = await verifyEmail(app.sql, hashSecretToken(request.body.token))
+    if (!user) return refuse(network)
+    audit(request, 'email-verified', { user, network })
+    return { message: 'Email verified successfully' }
+  })
+
+  /** Rejects for a link that does not work. Such links are limited; one that works never is. */
+  async function refuse (network: string): Promise<never> {
+    const failures = { name: 'failed-links', key: network, max: SIGN_IN_ATTEMPTS_PER_NETWORK } as const
+    throwIfReached(schemas.TOO_MANY_LINKS, await takeUse(app.sql, [failures], windowSeconds))
+    throw new HttpError(400, 'Invalid or expired link')
+  }
+}
+
+export default account

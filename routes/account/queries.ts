@@ -1,0 +1,61 @@
+import { redeemToken } from '../../lib/auth/account-tokens.ts'
+import { endTokens } from '../../lib/auth/ended-tokens.ts'
+import type { Sql } from '../../lib/database/client.ts'
+import type { Mail } from '../../plugins/mail.ts'
+
+/** Writes the mail to set a password; returns the id of the account, `undefined` when the email has none. */
+export async function insertResetMail (sql: Sql, mail: Pick<Mail, 'enqueue'>, email: string) {
+  const [account] = await sql<{ id: string }[]>`
+    WITH account AS (SELECT id FROM users WHERE email = ${email} FOR KEY SHARE), mailed AS (
+      ${mail.enqueue('password-reset', sql`SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM account`)}
+    )
+    SELECT id FROM account
+  `
+  return account?.id
+}
+
+/** Finds the email of the account whose password this token sets; `undefined` when it does not work. */
+export async function findEmailOfToken (sql: Sql, hash: string) {
+  const [account] = await sql<{ email: string }[]>`
+    SELECT email FROM account_tokens JOIN users ON users.id = user_id
+    WHERE hash = ${hash} AND purpose = 'password' AND expires_at > now()
+  `
+  return account?.email
+}
+
+/**
+ * Sets a password by this token, and ends all tokens of the account. Whoever has the mail has the address, so it is
+ * proven. Failed sign-ins from this network are forgotten, and a mail says what happened. Returns the id of the
+ * account; `undefined` when the token does not work any more.
+ */
+export async function resetPassword (
+  sql: Sql, mail: Pick<Mail, 'enqueue'>, hash: string, { password, network }: { password: string, network: string }
+) {
+  const [account] = await sql<{ id: string }[]>`
+    WITH ${redeemToken(sql, 'password', hash)}, changed AS (
+      UPDATE users SET password = ${password}, email_verified_at = coalesce(email_verified_at, now())
+      FROM redeemed WHERE users.id = redeemed.id
+      RETURNING users.id, email
+    ), ended AS (
+      ${endTokens(sql, sql`SELECT id FROM changed`)}
+    ), forgotten AS (
+      DELETE FROM rate_limits
+      WHERE name = 'failed-sign-ins-for-account' AND key = (SELECT concat(email, ' ', ${network}::text) FROM changed)
+    ), mailed AS (${mail.enqueue('password-changed', sql`
+      SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM changed
+    `)})
+    SELECT id FROM changed
+  `
+  return account?.id
+}
+
+/** Takes the email as proven by this token. Returns the id of the account; `undefined` when it does not work. */
+export async function verifyEmail (sql: Sql, hash: string) {
+  const [account] = await sql<{ id: string }[]>`
+    WITH ${redeemToken(sql, 'email', hash)}
+    UPDATE users SET email_verified_at = coalesce(email_verified_at, now())
+    FROM redeemed WHERE users.id = redeemed.id
+    RETURNING users.id
+  `
+  return account?.id
+}

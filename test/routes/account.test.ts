@@ -1,0 +1,433 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import argon2 from 'argon2'
+import PostalMime from 'postal-mime'
+import t, { type Test } from 'tap'
+
+import { ROLES } from '#lib/auth/accounts.js'
+import { eraseUser } from '#lib/auth/erasure.js'
+import { createLogger } from '#lib/http/logger.js'
+import { kinds } from '#lib/mail/kinds.js'
+import { assertInvalid, assertMessage, assertResponse } from '../assertions.ts'
+import { bearer, build, createDatabase, inject, type Person, person } from '../helper.ts'
+import { CLIENT, startFakeProvider } from '../provider.ts'
+import { startMailServer } from '../smtp.ts'
+
+const PASSWORD = 'correct horse'
+/** The cheapest hash. */
+const HASH = await argon2.hash(PASSWORD, { memoryCost: 1024, timeCost: 2, parallelism: 1 })
+const NEW = 'a battery and a staple'
+const NAMES = { firstName: 'Ada', lastName: 'Lovelace' }
+const ACCEPTED = 'If this email has an account, a mail is on its way'
+const INVALID = 'Invalid or expired link'
+
+const lines: string[] = []
+const logger = () => createLogger('trace', { write (line) { lines.push(line) } })
+const server = await startMailServer(t)
+const provider = await startFakeProvider(t)
+const DATABASE_URL = await createDatabase(t)
+const variables = { DATABASE_URL, ...CLIENT, IDP_ISSUER: provider.issuer }
+const mail = { SMTP_URL: server.url, MAIL_FROM: 'community@example.org' }
+const app = await build(t, {
+  ...variables, ...mail, FRONTEND_URL: 'https://app.example.org,https://other.example.org', SIGN_IN_ATTEMPTS: '3',
+}, logger())
+const withoutMail = await build(t, variables)
+// Its sender cannot write the links of others.
+const withoutFrontend = await build(t, { ...variables, ...mail, DATABASE_URL: await createDatabase(t) })
+const { sql } = app
+
+const newPerson = (fields: Record<string, unknown> = {}, of = app) =>
+  person(of, 'STUDENT', { password: HASH, ...fields })
+const newEmail = () => `${randomUUID()}@example.org`
+
+const mailsTo = (email: string) => server.mails.filter(({ to }) => to.includes(email))
+
+/** Waits for the nth mail to an address. */
+async function mailTo (email: string, n = 1) {
+  const deadline = performance.now() + 30_000
+  while (mailsTo(email).length < n) {
+    if (performance.now() > deadline) throw new Error(`No mail ${n} to ${email}`)
+    await sleep(20)
+  }
+  return PostalMime.parse(mailsTo(email)[n - 1]!.raw)
+}
+
+/** The token in the link of the nth mail to an address. */
+async function tokenTo (t: Test, email: string, page: string, n = 1) {
+  const { text, html } = await mailTo(email, n)
+  const link = new RegExp(`https://app\\.example\\.org/${page}#token=([\\w-]{43})`)
+  const [, token] = link.exec(text!) ?? []
+  t.ok(token, 'a link')
+  t.equal(link.exec(html!)?.[1], token, 'the same in HTML')
+  return token!
+}
+
+/** Sends a request from a network of its own. */
+let networks = 0
+const post = (url: string, payload: object, { remoteAddress = `198.51.100.${++networks}`, via = app } = {}) =>
+  via.inject({ method: 'POST', url, payload, remoteAddress })
+
+const forget = (email: string, options = {}) => post('/account/password/forgot', { email }, options)
+const reset = (token: string, password = NEW, options = {}) =>
+  post('/account/password/reset', { token, password }, options)
+const verify = (token: string, options = {}) => post('/account/email/verify', { token }, options)
+const signIn = async (email: string, password: string) => (await post('/auth/login', { email, password })).statusCode
+const isSignedIn = async (token: string) => (await inject(app, 'GET', '/auth/me', undefined, bearer(token))).statusCode
+const change = ({ token }: { token: string }, currentPassword: string, newPassword = NEW) =>
+  inject(app, 'PUT', '/me/password', { currentPassword, newPassword }, bearer(token))
+
+const provenAt = async (email: string) =>
+  (await sql`SELECT email_verified_at AS at FROM users WHERE email = ${email}`)[0]!.at as Date | null
+
+const count = async (query: Promise<{ count: number }>) => (await query).count
+
+t.test('A forgotten password is set by the link of a mail, once', async t => {
+  const { id, email, token: old } = await newPerson()
+  assertMessage(t, await forget(email), 202, ACCEPTED)
+  const token = await tokenTo(t, email, 'reset-password')
+  const rows = await sql`
+    SELECT account_tokens::text AS row FROM account_tokens WHERE user_id = ${id}
+    UNION ALL SELECT mails::text FROM mails WHERE user_id = ${id}
+  `
+  t.equal(rows.length, 2)
+  t.notMatch(JSON.stringify(rows), token, 'only the hash is stored')
+
+  assertMessage(t, await reset(token), 200, 'Password set successfully')
+  t.strictSame([await signIn(email, PASSWORD), await signIn(email, NEW)], [401, 200])
+  t.equal(await isSignedIn(old), 401, 'tokens from before are ended')
+  assertMessage(t, await reset(token), 400, INVALID)
+  t.match(await mailTo(email, 2), { subject: 'Your password for Community was changed' })
+  t.ok(await provenAt(email), 'and the email is proven')
+  t.notOk(lines.some(line => line.includes(token) || line.includes(email)), 'the log has neither token nor email')
+})
+
+t.test('An unknown email gets the same response in the same time, and no mail', async t => {
+  const { email } = await newPerson()
+  const times: number[] = []
+  for (const to of [email, newEmail()]) {
+    const start = performance.now()
+    assertMessage(t, await forget(to), 202, ACCEPTED)
+    times.push(performance.now() - start)
+  }
+  t.ok(times.every(time => time >= 499), String(times))
+  await mailTo(email)
+  assertInvalid(t, await post('/account/password/forgot', { email: 'x' }), ['email'])
+})
+
+t.test('An account without a password gets its first one by the mail', async t => {
+  const ada = await person(app)
+  assertMessage(t, await change(ada, '!'), 401, 'Current password is wrong')
+  await forget(ada.email)
+  t.equal((await reset(await tokenTo(t, ada.email, 'reset-password'))).statusCode, 200)
+  t.equal(await signIn(ada.email, NEW), 200)
+})
+
+t.test('Only the link of the latest mail works', async t => {
+  const { email } = await newPerson()
+  await forget(email)
+  const older = await tokenTo(t, email, 'reset-password')
+  await forget(email)
+  const token = await tokenTo(t, email, 'reset-password', 2)
+  assertMessage(t, await reset(older), 400, INVALID)
+  t.equal((await reset(token)).statusCode, 200)
+})
+
+t.test('A mail that is tried again has a link that works', async t => {
+  const { id, email } = await newPerson()
+  // The sender closes its connection when it is idle.
+  await sleep(2500)
+  server.fault = () => ({ stage: 'DATA' })
+  await forget(email)
+  while (await count(sql`SELECT FROM mails WHERE user_id = ${id} AND attempts > 0`) === 0) await sleep(20)
+  server.fault = () => undefined
+  const [{ hash }] = await sql<[{ hash: string }]>`SELECT hash FROM account_tokens WHERE user_id = ${id}`
+  await sql`UPDATE mails SET due_at = now() WHERE user_id = ${id}`
+  const token = await tokenTo(t, email, 'reset-password')
+  t.equal(await count(sql`SELECT FROM account_tokens WHERE hash = ${hash}`), 0, 'a link of its own')
+  t.equal((await reset(token)).statusCode, 200)
+})
+
+t.test('A link expires, and later mails remove it', async t => {
+  const [{ id, email }, other] = [await newPerson(), await newPerson()]
+  await forget(email)
+  const token = await tokenTo(t, email, 'reset-password')
+  const [{ seconds }] = await sql<[{ seconds: number }]>`
+    SELECT extract(epoch FROM expires_at - now())::float AS seconds FROM account_tokens WHERE user_id = ${id}
+  `
+  t.ok(seconds > 3000 && seconds <= 3600, String(seconds))
+  await sql`UPDATE account_tokens SET expires_at = now() WHERE user_id = ${id}`
+  assertMessage(t, await reset(token), 400, INVALID)
+  await forget(other.email)
+  await mailTo(other.email)
+  t.equal(await count(sql`SELECT FROM account_tokens WHERE user_id = ${id}`), 0)
+})
+
+t.test('A new password, another email and the other purpose end a link', async t => {
+  const [changed, moved, proving] = [await newPerson(), await newPerson(), await newPerson()]
+  for (const { email } of [changed, moved]) await forget(email)
+  t.equal((await proving.inject('POST', '/me/email/verification')).statusCode, 202)
+  const tokens = [
+    await tokenTo(t, changed.email, 'reset-password'), await tokenTo(t, moved.email, 'reset-password'),
+    await tokenTo(t, proving.email, 'verify-email'),
+  ]
+  t.equal((await change(changed, PASSWORD)).statusCode, 200)
+  await sql`UPDATE users SET email = ${newEmail()} WHERE id = ${moved.id}`
+  for (const token of tokens) assertMessage(t, await reset(token), 400, INVALID)
+  t.equal((await verify(tokens[2]!)).statusCode, 200, 'a refused reset does not use it up')
+})
+
+t.test('Of concurrent requests with one token, one sets the password', async t => {
+  const { email } = await newPerson()
+  await forget(email)
+  const token = await tokenTo(t, email, 'reset-password')
+  const responses = await Promise.all(['one', 'two', 'three'].map(n => reset(token, `${NEW} ${n}`)))
+  t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [200, 400, 400])
+  const winner = ['one', 'two', 'three'][responses.findIndex(({ statusCode }) => statusCode === 200)]
+  t.equal(await signIn(email, `${NEW} ${winner}`), 200)
+})
+
+t.test('A mail that is not true any more is not sent', async t => {
+  const { id, email } = await newPerson({ email_verified_at: new Date() })
+  for (const kind of ['email-verification', 'account-linked']) {
+    await sql`INSERT INTO mails (kind, bulk, user_id, data) VALUES (${kind}, false, ${id}, '{}')`
+  }
+  while (await count(sql`SELECT FROM mails WHERE user_id = ${id}`) > 0) await sleep(20)
+  t.equal(mailsTo(email).length, 0, 'the email is proven, and there is another password')
+
+  const mail = { id: randomUUID(), kind: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date() }
+  const recipient = { email: newEmail(), ...NAMES }
+  t.equal(await kinds['password-reset'].compose(mail, { sql, config: app.config, recipient }), undefined,
+    'the account has another email')
+})
+
+t.test('Common passwords and those with the email are refused, and the link still works', async t => {
+  const ada = await newPerson({ email: `ada.${randomUUID()}@example.org` })
+  await forget(ada.email)
+  const token = await tokenTo(t, ada.email, 'reset-password')
+  const easy = { common: 'Password1', email: `x ${ada.email.toUpperCase()}`, short: 'q7+Lm' }
+  for (const [name, password] of Object.entries(easy)) {
+    assertInvalid(t, await reset(token, password), ['password'], name)
+    assertInvalid(t, await change(ada, PASSWORD, password), ['newPassword'], name)
+  }
+  t.strictSame((await reset(token, easy.common)).json().errors,
+    [{ path: 'password', message: 'must not be a common password' }])
+  t.strictSame((await reset(token, easy.email)).json().errors,
+    [{ path: 'password', message: 'must not contain your email address' }])
+  t.equal((await reset(token)).statusCode, 200)
+
+  const { statusCode } = await post('/auth/register', { email: newEmail(), password: 'password', ...NAMES })
+  t.equal(statusCode, 201, 'a registration takes them')
+})
+
+t.test('PUT /me/password of any role ends all tokens and returns a new one', async t => {
+  for (const role of ROLES) {
+    const ada = await person(app, role, { password: HASH })
+    const response = await change(ada, PASSWORD)
+    const { token, ...body } = response.json()
+    t.strictSame([response.statusCode, body], [200, { message: 'Password changed successfully' }])
+    t.strictSame([await isSignedIn(ada.token), await isSignedIn(token)], [401, 200])
+    t.strictSame([await signIn(ada.email, PASSWORD), await signIn(ada.email, NEW)], [401, 200])
+    t.match(await mailTo(ada.email), { subject: 'Your password for Community was changed' })
+  }
+})
+
+t.test('Of concurrent changes of a password, one succeeds', async t => {
+  const ada = await newPerson()
+  const responses = await Promise.all(['one', 'two'].map(n => change(ada, PASSWORD, `${NEW} ${n}`)))
+  t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [200, 401])
+})
+
+t.test('Wrong passwords are limited together with those of sign-ins', async t => {
+  const ada = await newPerson()
+  const signedIn = await post('/auth/login', { email: ada.email, password: 'x' }, { remoteAddress: '127.0.0.1' })
+  t.equal(signedIn.statusCode, 401)
+  for (let n = 0; n < 2; n++) assertMessage(t, await change(ada, 'wrong'), 401, 'Current password is wrong')
+  const response = await change(ada, PASSWORD)
+  assertMessage(t, response, 429, 'Too many failed sign-ins, please try again later')
+  t.ok(Number(response.headers['retry-after']) > 0)
+  t.equal(await signIn(ada.email, PASSWORD), 200, 'elsewhere the account works')
+
+  const bob = await newPerson()
+  const responses = await Promise.all(Array.from({ length: 8 }, () => change(bob, 'wrong')))
+  t.equal(responses.filter(({ statusCode }) => statusCode === 401).length, 3, 'however many come at once')
+})
+
+t.test('A password that was set by a mail signs in where its owner had failed too often', async t => {
+  const { email } = await newPerson()
+  const remoteAddress = '192.0.2.77'
+  const attempt = async (password: string) =>
+    (await post('/auth/login', { email, password }, { remoteAddress })).statusCode
+  for (let n = 0; n < 3; n++) await attempt('wrong')
+  t.equal(await attempt(PASSWORD), 429)
+  await forget(email)
+  await reset(await tokenTo(t, email, 'reset-password'), NEW, { remoteAddress })
+  t.equal(await attempt(NEW), 200)
+})
+
+t.test('A registration asks for a proof of the email, once', async t => {
+  const email = newEmail()
+  const { statusCode } = await post('/auth/register', { email, password: PASSWORD, ...NAMES })
+  t.equal(statusCode, 201)
+  const token = await tokenTo(t, email, 'verify-email')
+  t.equal(await provenAt(email), null)
+  assertMessage(t, await verify(token), 200, 'Email verified successfully')
+  const at = await provenAt(email)
+  t.ok(at)
+  assertMessage(t, await verify(token), 400, INVALID)
+
+  t.equal((await post('/auth/register', { email, password: PASSWORD, ...NAMES })).statusCode, 409)
+  await sleep(1500)
+  t.equal(mailsTo(email).length, 1)
+  await sql`UPDATE users SET email = ${`x${email}`} WHERE email = ${email}`
+  t.equal(await provenAt(`x${email}`), null, 'another email is not proven')
+})
+
+t.test('POST /me/email/verification sends a mail to any role, until the email is proven', async t => {
+  for (const role of ROLES) {
+    const ada = await person(app, role)
+    assertMessage(t, await ada.inject('POST', '/me/email/verification'), 202, 'A mail is on its way')
+    t.equal((await verify(await tokenTo(t, ada.email, 'verify-email'))).statusCode, 200)
+    assertMessage(t, await ada.inject('POST', '/me/email/verification'), 409, 'Email is already verified')
+    t.match((await ada.inject('GET', '/me/export')).json().account.emailVerifiedAt, /^\d{4}-.*Z$/)
+  }
+})
+
+t.test('Mails to an address and by a network are limited, whether there is an account or not', async t => {
+  const ada = await newPerson()
+  for (const email of [ada.email, newEmail()]) {
+    const responses = await Promise.all(Array.from({ length: 6 }, () => forget(email)))
+    t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [202, 202, 202, 202, 202, 429])
+    const response = await forget(email)
+    assertMessage(t, response, 429, 'Too many mails, please try again later')
+    t.ok(Number(response.headers['retry-after']) > 0)
+  }
+  assertMessage(t, await ada.inject('POST', '/me/email/verification'), 429, 'Too many mails, please try again later')
+
+  const strict = await build(t, {
+    ...variables, ...mail, FRONTEND_URL: 'https://app.example.org', SIGN_IN_ATTEMPTS_PER_NETWORK: '2',
+  })
+  const from = { via: strict, remoteAddress: '203.0.113.1' }
+  for (const status of [202, 202, 429]) t.equal((await forget(newEmail(), from)).statusCode, status)
+  const elsewhere = { via: strict, remoteAddress: '203.0.113.2' }
+  t.equal((await forget(newEmail(), elsewhere)).statusCode, 202, 'others are not held up')
+
+  for (const attempt of [reset, verify]) {
+    for (const status of [400, 400, 429]) {
+      const response = attempt === reset ? await reset('x', NEW, from) : await verify('x', from)
+      t.equal(response.statusCode, status)
+      if (status === 429) assertMessage(t, response, 429, 'Too many invalid links, please try again later')
+    }
+    await sql`DELETE FROM rate_limits WHERE name = 'failed-links'`
+  }
+  await sql`DELETE FROM rate_limits WHERE key = ${ada.email}`
+  await ada.inject('POST', '/me/email/verification')
+  const token = await tokenTo(t, ada.email, 'verify-email', 6)
+  for (let n = 0; n < 3; n++) await verify('x', from)
+  t.equal((await verify(token, from)).statusCode, 200, 'a link that works is never refused')
+})
+
+const signInByToken = async (claims: Record<string, unknown>, via = app) =>
+  (await post('/auth/google', { idToken: await provider.idToken(claims) }, { via })).json()
+
+t.test('The provider proves the email of an account that it creates or links', async t => {
+  const [created, { email: linked }] = [newEmail(), await person(app)]
+  for (const email of [created, linked]) {
+    await signInByToken({ sub: randomUUID(), email })
+    t.ok(await provenAt(email))
+  }
+  await sleep(1500)
+  t.equal(mailsTo(created).length + mailsTo(linked).length, 0, 'where no password was set, no mail')
+})
+
+t.test('Who registered an email of somebody else does not keep the account', async t => {
+  const email = newEmail()
+  const { user: { id }, token } = (await post('/auth/register', { email, password: PASSWORD, ...NAMES })).json()
+  await mailTo(email)
+  const { calendar } = (await inject(app, 'POST', '/me/calendar', undefined, bearer(token))).json()
+  const { token: own } = await signInByToken({ sub: randomUUID(), email })
+  t.strictSame([await isSignedIn(token), await isSignedIn(own)], [401, 200])
+  t.equal(await signIn(email, PASSWORD), 401)
+  t.equal((await inject(app, 'GET', calendar.path)).statusCode, 404)
+  t.ok(lines.some(line => line.includes(id) && line.includes('"account":"reclaimed"')))
+
+  t.match(await mailTo(email, 2), { subject: 'Your account at Community' })
+  t.equal((await reset(await tokenTo(t, email, 'reset-password', 2))).statusCode, 200)
+  t.equal(await signIn(email, NEW), 200)
+})
+
+t.test('A password of a proven email stays when the account is linked', async t => {
+  const { email, token } = await newPerson({ email_verified_at: new Date() })
+  await signInByToken({ sub: randomUUID(), email })
+  t.strictSame([await signIn(email, PASSWORD), await isSignedIn(token)], [200, 200])
+})
+
+t.test('Concurrent sign-ins with the provider link an account once', async t => {
+  const { email } = await newPerson()
+  const sub = randomUUID()
+  const responses = await Promise.all(Array.from({ length: 4 }, () => signInByToken({ sub, email })))
+  for (const { token } of responses) t.equal(await isSignedIn(token), 200)
+  await mailTo(email)
+  await sleep(1500)
+  t.equal(mailsTo(email).length, 1)
+})
+
+t.test('Without mail, or without FRONTEND_URL, what needs a link responds with 501, and the rest works', async t => {
+  for (const [via, message] of [
+    [withoutMail, 'Mail is not configured'], [withoutFrontend, 'Frontend URL not configured'],
+  ] as const) {
+    const ada = await newPerson({}, via)
+    const [isSignedIn, signIn] = [
+      async () => (await inject(via, 'GET', '/auth/me', undefined, bearer(ada.token))).statusCode,
+      async () => (await post('/auth/login', { email: ada.email, password: PASSWORD }, { via })).statusCode,
+    ]
+    assertMessage(t, await forget(ada.email, { via }), 501, message)
+    assertMessage(t, await inject(via, 'POST', '/me/email/verification', undefined, bearer(ada.token)), 501, message)
+
+    await signInByToken({ sub: randomUUID(), email: ada.email }, via)
+    t.strictSame([await signIn(), await isSignedIn()], [200, 200], 'the password stays')
+    const email = newEmail()
+    const { user } = (await post('/auth/register', { email, password: PASSWORD, ...NAMES }, { via })).json()
+    t.equal(await count(via.sql`SELECT FROM mails WHERE user_id IN (${ada.id}, ${user.id})`), 0)
+    const response = await inject(via, 'PUT', '/me/password', {
+      currentPassword: PASSWORD, newPassword: NEW,
+    }, bearer(ada.token))
+    t.equal(response.statusCode, 200)
+  }
+})
+
+t.test('A link is not written where FRONTEND_URL is not set', async t => {
+  const { id, email } = await newPerson({}, withoutFrontend)
+  const recipient = { email, ...NAMES }
+  const mail = { id: randomUUID(), kind: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date() }
+  const { config, sql } = withoutFrontend
+  await t.rejects(kinds['password-reset'].compose(mail, { sql, config, recipient }),
+    { message: 'FRONTEND_URL is not set' })
+})
+
+t.test('A user who is gone gets 401', async t => {
+  const ada = await newPerson()
+  await sql`DELETE FROM users WHERE id = ${ada.id}`
+  assertMessage(t, await change(ada, PASSWORD), 401, 'Unauthorized')
+  assertMessage(t, await ada.inject('POST', '/me/email/verification'), 401, 'Unauthorized')
+})
+
+t.test('An erasure leaves neither a token nor the email behind', async t => {
+  const ada: Person = await newPerson()
+  await forget(ada.email)
+  await mailTo(ada.email)
+  await eraseUser(sql, ada.email, {})
+  t.equal(await count(sql`SELECT FROM account_tokens WHERE user_id = ${ada.id}`), 0)
+  t.equal(await count(sql`SELECT FROM rate_limits WHERE key LIKE ${`${ada.email}%`}`), 0)
+})
+
+t.test('Changes are logged, with neither email nor token', async t => {
+  const events = lines.map(line => JSON.parse(line)).filter(({ event }) => event)
+  const of = (name: string) => events.find(({ event }) => event === name)
+  t.match(of('password-forgotten'), { user: String, network: String })
+  t.match(of('password-changed'), { user: String, by: 'mail' })
+  t.match(of('email-verified'), { user: String })
+  t.match(of('password-refused'), { actor: String })
+  t.notMatch(JSON.stringify(events), /@example\.org|#token/)
+  assertResponse(t, await verify(''), 400, { message: INVALID })
+})
