@@ -4,6 +4,66 @@
  */
 
 export interface paths {
+    "/account/email/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Prove an email by the token of a mail
+         * @description The token works once, for seven days, and until the account gets a newer one.
+         */
+        post: operations["verifyEmail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/account/password/forgot": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get a mail to set a password
+         * @description It has a link to `/reset-password` of the browser app, with a token in the fragment for `POST /account/password/reset`. The response is the same for an email without an account, and takes as long.
+         */
+        post: operations["forgotPassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/account/password/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set a password by the token of a mail
+         * @description The token works once, for an hour, and until the account gets a newer one. Ends all tokens of the account, and proves its email. Common passwords and those with the email in them are refused.
+         */
+        post: operations["resetPassword"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/google": {
         parameters: {
             query?: never;
@@ -618,6 +678,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/email/verification": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get a mail to prove your email
+         * @description It has a link to `/verify-email` of the browser app, with a token in the fragment for `POST /account/email/verify`. A registration sends such a mail, too.
+         */
+        post: operations["verifyMyEmail"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/export": {
         parameters: {
             query?: never;
@@ -631,6 +711,26 @@ export interface paths {
          */
         get: operations["exportMyData"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/password": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change your password
+         * @description Ends all tokens of your account, also that of this request, and returns a new one. Common passwords and those with your email in them are refused. An account without a password gets its first one by `POST /account/password/forgot`. Returns 429 after too many failures; `Retry-After` is in seconds.
+         */
+        put: operations["changeMyPassword"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1242,6 +1342,13 @@ export interface components {
             role: components["schemas"]["Role"];
             club: components["schemas"]["OwnClub"] | null;
         };
+        EmailProof: {
+            /**
+             * @description From the fragment of the link.
+             * @example kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A
+             */
+            token: string;
+        };
         Error: {
             /** @example Request body is too large */
             message: string;
@@ -1344,6 +1451,13 @@ export interface components {
                 /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
                 id: string;
             }[];
+        };
+        ForgottenPassword: {
+            /**
+             * Format: email
+             * @example ada@example.org
+             */
+            email: string;
         };
         IdToken: {
             /**
@@ -1605,6 +1719,30 @@ export interface components {
              */
             limit: number;
         };
+        PasswordChange: {
+            /** @example correct horse */
+            currentPassword: string;
+            /** @example battery staple */
+            newPassword: string;
+        };
+        PasswordChanged: {
+            /** @enum {string} */
+            message: "Password changed successfully";
+            /**
+             * @description Goes into the header `Authorization: Bearer <token>` of further requests.
+             * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
+             */
+            token: string;
+        };
+        PasswordReset: {
+            /**
+             * @description From the fragment of the link.
+             * @example kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A
+             */
+            token: string;
+            /** @example battery staple */
+            password: string;
+        };
         PersonalData: {
             account: {
                 /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
@@ -1629,6 +1767,7 @@ export interface components {
                     /** @example Chess Club */
                     name: string;
                 } | null;
+                emailVerifiedAt: string | null;
                 /**
                  * Format: date-time
                  * @example 2026-01-31T09:30:00.000Z
@@ -1913,6 +2052,285 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    verifyEmail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailProof"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Email verified successfully";
+                    };
+                };
+            };
+            /** @description `Validation error` or `Invalid or expired link` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        message: string;
+                        /** @description One for every issue of a request that breaks its schema. */
+                        errors?: components["schemas"]["Issue"][];
+                    };
+                };
+            };
+            /** @description `Too many invalid links, please try again later` */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Too many invalid links, please try again later";
+                    };
+                };
+            };
+            /** @description `Error verifying the email` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error verifying the email";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    forgotPassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForgottenPassword"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "If this email has an account, a mail is on its way";
+                    };
+                };
+            };
+            /** @description `Validation error` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        message: string;
+                        /** @description One for every issue of a request that breaks its schema. */
+                        errors?: components["schemas"]["Issue"][];
+                    };
+                };
+            };
+            /** @description `Too many mails, please try again later` */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Too many mails, please try again later";
+                    };
+                };
+            };
+            /** @description `Error sending the mail` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error sending the mail";
+                    };
+                };
+            };
+            /** @description `Mail is not configured` or `Frontend URL not configured` */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Mail is not configured" | "Frontend URL not configured";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    resetPassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasswordReset"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Password set successfully";
+                    };
+                };
+            };
+            /** @description `Validation error` or `Invalid or expired link` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        message: string;
+                        /** @description One for every issue of a request that breaks its schema. */
+                        errors?: components["schemas"]["Issue"][];
+                    };
+                };
+            };
+            /** @description `Too many invalid links, please try again later` */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Too many invalid links, please try again later";
+                    };
+                };
+            };
+            /** @description `Error setting the password` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error setting the password";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many people sign in at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     loginWithIdToken: {
         parameters: {
             query?: never;
@@ -5031,6 +5449,114 @@ export interface operations {
             };
         };
     };
+    verifyMyEmail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "A mail is on its way";
+                    };
+                };
+            };
+            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
+                    };
+                };
+            };
+            /** @description `Email is already verified` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Email is already verified";
+                    };
+                };
+            };
+            /** @description `Too many mails, please try again later` */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Too many mails, please try again later";
+                    };
+                };
+            };
+            /** @description `Error sending the mail` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error sending the mail";
+                    };
+                };
+            };
+            /** @description `Mail is not configured` or `Frontend URL not configured` */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Mail is not configured" | "Frontend URL not configured";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     exportMyData: {
         parameters: {
             query?: never;
@@ -5084,6 +5610,104 @@ export interface operations {
                     "application/json": {
                         /** @enum {string} */
                         message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    changeMyPassword: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasswordChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasswordChanged"];
+                };
+            };
+            /** @description `Validation error` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        message: string;
+                        /** @description One for every issue of a request that breaks its schema. */
+                        errors?: components["schemas"]["Issue"][];
+                    };
+                };
+            };
+            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` or `Current password is wrong` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Unauthorized" | "Current password is wrong";
+                    };
+                };
+            };
+            /** @description `Too many failed sign-ins, please try again later` */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Too many failed sign-ins, please try again later";
+                    };
+                };
+            };
+            /** @description `Error changing password` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error changing password";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many people sign in at this moment, please try again in a few seconds";
                     };
                 };
             };
