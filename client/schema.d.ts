@@ -2406,7 +2406,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2489,7 +2489,7 @@ export interface operations {
                     "text/plain": "The service has too much to do at this moment, please try again in a few seconds";
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2561,7 +2561,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2659,7 +2659,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2728,7 +2728,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2826,7 +2826,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2898,7 +2898,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2996,7 +2996,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3077,7 +3077,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3158,7 +3158,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3270,7 +3270,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3372,7 +3372,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3476,7 +3476,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3577,7 +3577,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3677,7 +3677,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3777,7 +3777,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3848,7 +3848,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3956,7 +3956,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4055,7 +4055,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4153,7 +4153,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4245,7 +4245,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4314,7 +4314,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4400,7 +4400,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4518,7 +4518,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4631,7 +4631,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4752,7 +4752,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4860,7 +4860,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4939,7 +4939,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4962,7 +4962,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Atom (RFC 4287). The content of a blog is plain text, also where it looks like HTML. */
+            /** @description Atom (RFC 4287). The content of a blog is plain text, also where it looks like HTML; of a long one there are 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5009,7 +5009,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5038,7 +5038,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. */
+            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. Of a long description there are 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5097,7 +5097,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5120,7 +5120,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. */
+            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. Of a long description there are 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5167,7 +5167,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5196,7 +5196,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. */
+            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. Of a long description there are 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5255,7 +5255,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5287,7 +5287,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5356,7 +5356,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5438,7 +5438,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5613,7 +5613,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5827,7 +5827,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5925,7 +5925,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5994,7 +5994,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6098,7 +6098,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6199,7 +6199,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6284,7 +6284,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6328,7 +6328,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6439,7 +6439,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6537,7 +6537,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6641,7 +6641,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6737,7 +6737,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6818,7 +6818,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6899,7 +6899,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7017,7 +7017,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7130,7 +7130,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7236,7 +7236,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7299,7 +7299,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7405,7 +7405,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

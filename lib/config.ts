@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { isIP } from 'node:net'
-import { availableParallelism } from 'node:os'
+import { availableParallelism, totalmem } from 'node:os'
 import { parseEnv } from 'node:util'
 
 import { type Static, Type } from '@sinclair/typebox'
@@ -75,7 +75,9 @@ export const variables = Type.Object({
   REQUEST_TIMEOUT: integer('a number of seconds', { default: 30, minimum: 1, maximum: 3600 }),
   IDLE_TIMEOUT: integer('a number of seconds', { default: 72, minimum: 1, maximum: 3600 }),
 
-  MAX_UNSENT_BYTES: integer('a number of bytes', { default: 134_217_728, minimum: 1_048_576, maximum: 68_719_476_736 }),
+  MAX_HELD_BYTES: Type.Optional(Type.Integer({
+    minimum: 1_048_576, maximum: 68_719_476_736, description: 'a number of bytes from 1048576 to 68719476736',
+  })),
 
   STOP_DELAY: integer('a number of seconds', { default: 1, minimum: 0, maximum: 3600 }),
 
@@ -140,7 +142,9 @@ export const variables = Type.Object({
 })
 
 /** The configuration after `loadConfig`: one field a variable, under the variable's own name. */
-export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'TRUST_PROXY' | 'WORKERS'> & {
+export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'MAX_HELD_BYTES' | 'TRUST_PROXY' | 'WORKERS'> & {
+  /** The bytes that all clients together may make the service hold. */
+  MAX_HELD_BYTES: number
   /** How many processes serve. */
   WORKERS: number
   /** The proxies whose forwarding headers count: how many the last hops are, or where; `false` for none. */
@@ -178,8 +182,15 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
     ...config,
     WORKERS: config.WORKERS === 'auto' ? availableParallelism() : Number(config.WORKERS),
     TRUST_PROXY: readProxies(config.TRUST_PROXY),
+    MAX_HELD_BYTES: config.MAX_HELD_BYTES ?? defaultHeldBytes(),
     FRONTEND_URL: config.FRONTEND_URL?.split(',').map(url => new URL(url).origin) ?? [],
   }
+}
+
+/** A quarter of the memory that its control group leaves the service; without such a limit, that of 512 MB. */
+function defaultHeldBytes () {
+  const limit = process.constrainedMemory()
+  return Math.floor((limit > 0 && limit < totalmem() ? limit : 2 ** 29) / 4)
 }
 
 /** Kept with the checks that it has compiled: to make one takes longer than all else here. */

@@ -14,6 +14,7 @@ export interface Sources {
   cache: { counts: CacheCounts, bytes (): number }
   replicas: Replicas | undefined
   mail: { isConfigured: boolean, sent (): number, count (): Promise<MailCounts> }
+  heldBytes: { bytes: number, closed: number }
   log: { dropped: number }
 }
 
@@ -23,7 +24,8 @@ const DROPPED_LINES = ['log_lines_dropped_total', 'Lines of the log dropped beca
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** Metrics for Prometheus: of the process, of requests, and of the sources. */
-export async function createMetrics ({ version, poolSize, poolStats, hashing, cache, replicas, mail, log }: Sources) {
+export async function createMetrics ({ version, poolSize, poolStats, hashing, cache, replicas, ...others }: Sources) {
+  const { mail, heldBytes, log } = others
   // Loaded only when needed: the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -69,6 +71,9 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
     mailGauge('mails_failed', 'Mails that were refused for good, or too often', ({ failed }) => failed.count)
     mailGauge('mails_unknown', 'Mails that may have been accepted', ({ unknown }) => unknown.count)
   }
+
+  gauge('held_bytes', 'Bytes that requests make the service hold', () => heldBytes.bytes)
+  counter('held_bytes_connections_closed_total', 'Connections closed past MAX_HELD_BYTES', () => heldBytes.closed)
 
   counter(...DROPPED_LINES, () => log.dropped)
 

@@ -10,7 +10,7 @@ import { isDeeperThan } from '../lib/http/json-depth.ts'
  * schema for its body, no body is `{}`, so that each required field is reported.
  */
 export default fp(async app => {
-  const { MAX_JSON_DEPTH } = app.config
+  const { MAX_BODY_BYTES, MAX_JSON_DEPTH } = app.config
   const parse = app.getDefaultJsonParser('remove', 'remove')
   app.removeAllContentTypeParsers()
 
@@ -34,6 +34,7 @@ export default fp(async app => {
   })
 
   app.addHook('onRoute', route => {
+    if (route.bodyLimit) route.bodyLimit = Math.min(route.bodyLimit, MAX_BODY_BYTES)
     if (!route.schema?.body) return
     route.preValidation = [useEmptyObject, ...[route.preValidation ?? []].flat()]
   })

@@ -22,7 +22,15 @@ export default fp(async app => {
 
   const { cache, database: { stats, replicas }, mail } = app
   const metrics = await createMetrics({
-    version: VERSION, poolSize, poolStats: stats, hashing: hashingStats, cache, replicas, mail, log: standardOutput,
+    version: VERSION,
+    poolSize,
+    poolStats: stats,
+    hashing: hashingStats,
+    cache,
+    replicas,
+    mail,
+    heldBytes: app.heldBytes,
+    log: standardOutput,
   })
   app.supervisor?.handle('metrics', metrics.values)
 
@@ -48,4 +56,4 @@ export default fp(async app => {
     }
     return reply.type(metrics.contentType).send(await (app.supervisor?.request('metrics') ?? metrics.read()))
   })
-}, { name: 'metrics', dependencies: ['database', 'cache', 'mail'] })
+}, { name: 'metrics', dependencies: ['database', 'cache', 'held-bytes', 'mail'] })

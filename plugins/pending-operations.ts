@@ -29,6 +29,8 @@ interface Operation {
   seconds: number
   /** When it times out, in milliseconds of `performance.now()`. */
   deadline: number
+  /** The network of its client, once it is asked for. */
+  network?: string
 }
 
 /**
@@ -36,7 +38,8 @@ interface Operation {
  * declare none: they must get through an overload.
  *
  * - Past MAX_REQUESTS an operation is refused at once, before it touches the database, so that the others are done in
- *   time. A client that is slow to send its request, or to read its response, is not counted meanwhile.
+ *   time: one of the network that has the most of them. A client that is slow to send its request, or to read its
+ *   response, is not counted meanwhile.
  * - After DATABASE_TIMEOUT an operation fails with its declared error, however many statements it has. One timer serves
  *   all operations.
  *
@@ -53,17 +56,14 @@ export default fp(async app => {
   const timer = setInterval(() => {
     const now = performance.now()
     for (const { reply, seconds } of pending.filter(({ deadline }) => deadline <= now)) {
-      endOperation(reply.request)
-      reply.send(new TimeoutError(seconds))
-      // Whatever its handler still sends or throws comes too late, and Fastify would log that as an error.
-      reply.log = reply.log.child({}, { level: 'silent' })
+      fail(reply, new TimeoutError(seconds))
     }
   }, CHECK_INTERVAL).unref()
 
   app.addHook('preHandler', (request, reply, done) => {
     const { failure, extraTime = 0 } = request.routeOptions.config
     if (!failure) return done()
-    if (pending.length >= MAX_REQUESTS) return done(new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } }))
+    if (pending.length >= MAX_REQUESTS && !makePlace(request)) return done(overloaded())
     const seconds = DATABASE_TIMEOUT + extraTime
     request.operation = { reply, index: pending.length, seconds, deadline: performance.now() + seconds * 1000 }
     pending.push(request.operation)
@@ -74,6 +74,30 @@ export default fp(async app => {
     endOperation(request)
     done()
   })
+
+  /** Refuses an operation of the network that has the most, and returns true if that is not the one of the request. */
+  function makePlace (request: FastifyRequest) {
+    const networks = new Map<string, Operation[]>()
+    let most: Operation[] = []
+    for (const operation of pending) {
+      operation.network ??= operation.reply.request.holding!.network()
+      const operations = networks.get(operation.network) ?? []
+      networks.set(operation.network, operations)
+      operations.push(operation)
+      if (operations.length > most.length) most = operations
+    }
+    const own = networks.get(request.holding!.network())?.length ?? 0
+    if (most.length <= own + 1) return false
+    fail(most.at(-1)!.reply, overloaded())
+    return true
+  }
+
+  function fail (reply: FastifyReply, error: Error) {
+    endOperation(reply.request)
+    reply.send(error)
+    // Whatever its handler still sends or throws comes too late, and Fastify would log that as an error.
+    reply.log = reply.log.child({}, { level: 'silent' })
+  }
 
   function endOperation (request: FastifyRequest) {
     if (!request.operation) return
@@ -93,4 +117,6 @@ export default fp(async app => {
     if (pending.length > 0) await new Promise<void>(resolve => { onIdle = resolve })
     clearInterval(timer)
   })
-}, { name: 'pending-operations', dependencies: ['database'] })
+}, { name: 'pending-operations', dependencies: ['database', 'held-bytes'] })
+
+const overloaded = () => new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } })

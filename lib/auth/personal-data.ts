@@ -1,71 +1,129 @@
-import type { Sql } from '../database/client.ts'
+import type { Sql } from 'postgres'
+
+import { type Batch, BATCH_ROWS, batchOf, type Position, type Read, readInBatches } from '../database/batches.ts'
 import { eventSummary } from '../database/columns.ts'
 
+/** A row as JSON. */
+interface Item {
+  item: string
+}
+
 /**
- * Finds everything that the platform holds of a user but hashes, of a password or a network: one row, with a column
- * for each kind; none when there is no such user. The time of a failed sign-in is left out: it is forgotten soon, and
- * may be of somebody else.
+ * Reads everything that the platform holds of a user but hashes, of a password or a network, as JSON in pieces;
+ * `undefined` when there is no such user. The first of each list is at hand when it resolves, so that what fails at
+ * once fails before anything is sent. The time of a failed sign-in is left out: it is forgotten soon, and may be of
+ * somebody else.
  */
-export const personalData = (sql: Sql, userId: string) => sql`
+export async function readPersonalData (read: Read, userId: string): Promise<AsyncIterable<string> | undefined> {
+  const user = await read(sql => findUser(sql, userId))
+  if (!user) return undefined
+  const { account, others } = user
+  const lists: [name: string, items: AsyncIterable<Item>][] = [
+    ['blogs', await readInBatches(read, blogsOf(userId))],
+    ['registrations', await readInBatches(read, registrationsOf(userId))],
+    ['likes', await readInBatches(read, likesOf(userId))],
+    ['mails', await readInBatches(read, mailsOf(userId))],
+  ]
+  return pieces()
+
+  async function * pieces () {
+    yield `{"account":${account}`
+    for (const [name, items] of lists) {
+      yield `,"${name}":[`
+      let separator = ''
+      for await (const { item } of items) {
+        yield separator + item
+        separator = ','
+      }
+      yield ']'
+    }
+    yield `,${others.slice('{'.length)}`
+  }
+}
+
+/** The account, and the parts that are short: two JSON objects. */
+async function findUser (sql: Sql, userId: string) {
+  const [user] = await sql<{ account: string, others: string }[]>`
+    SELECT
+      json_build_object(
+        'id', users.id, 'email', email, 'firstName', first_name, 'lastName', last_name, 'avatar', avatar,
+        'providerId', idp_id, 'role', role,
+        'club', CASE WHEN clubs.id IS NOT NULL THEN json_build_object('id', clubs.id, 'name', clubs.name) END,
+        'emailVerifiedAt', iso8601(email_verified_at),
+        'createdAt', iso8601(users.created_at), 'updatedAt', iso8601(users.updated_at)
+      )::text AS account,
+      json_build_object(
+        'calendar', (
+          SELECT json_build_object('createdAt', iso8601(created_at)) FROM calendar_tokens WHERE user_id = users.id
+        ),
+        'networks', (
+          SELECT coalesce(json_agg(json_build_object('lastSignIn', used_on) ORDER BY used_on DESC, hash), '[]')
+          FROM known_networks WHERE user_id = users.id
+        ),
+        'tokens', (
+          SELECT json_build_object('endedAt', iso8601(ended_at)) FROM ended_tokens WHERE user_id = users.id
+        )
+      )::text AS others
+    FROM users LEFT JOIN clubs ON clubs.id = club_id
+    WHERE users.id = ${userId}
+  `
+  return user
+}
+
+const blogsOf = (userId: string): Batch<Item> => (sql, { time, id }) => sql<(Item & Position)[]>`
   SELECT
-    (
-      SELECT row_to_json(account)
-      FROM (
-        SELECT
-          users.id, email, first_name AS "firstName", last_name AS "lastName", avatar, idp_id AS "providerId", role,
-          CASE WHEN clubs.id IS NOT NULL THEN json_build_object('id', clubs.id, 'name', clubs.name) END AS club,
-          iso8601(email_verified_at) AS "emailVerifiedAt",
-          iso8601(users.created_at) AS "createdAt", iso8601(users.updated_at) AS "updatedAt"
-      ) AS account
-    ) AS account,
-    (
-      SELECT coalesce(json_agg(blog), '[]')
-      FROM (
-        SELECT
-          id, title, content, image_url AS "imageUrl", status,
-          iso8601(created_at) AS "createdAt", iso8601(updated_at) AS "updatedAt"
-        FROM blogs WHERE author_id = users.id ORDER BY created_at DESC, id
-      ) AS blog
-    ) AS blogs,
-    (
-      SELECT coalesce(json_agg(registration), '[]')
-      FROM (
-        SELECT registrations.id, iso8601(registered_at) AS "registeredAt", ${eventSummary(sql)} AS event
-        FROM event_registrations AS registrations JOIN events ON events.id = event_id
-        WHERE user_id = users.id ORDER BY registered_at DESC, registrations.id
-      ) AS registration
-    ) AS registrations,
-    (
-      SELECT coalesce(json_agg(liked), '[]')
-      FROM (
-        SELECT iso8601(created_at) AS "likedAt", json_build_object('id', mentors.id, 'name', name) AS mentor
-        FROM mentor_likes JOIN mentors ON mentors.id = mentor_id
-        WHERE user_id = users.id ORDER BY created_at DESC, mentor_id
-      ) AS liked
-    ) AS likes,
-    (
-      SELECT row_to_json(calendar)
-      FROM (SELECT iso8601(created_at) AS "createdAt" FROM calendar_tokens WHERE user_id = users.id) AS calendar
-    ) AS calendar,
-    (
-      SELECT coalesce(json_agg(network), '[]')
-      FROM (
-        SELECT used_on AS "lastSignIn" FROM known_networks WHERE user_id = users.id ORDER BY used_on DESC, hash
-      ) AS network
-    ) AS networks,
-    (
-      SELECT coalesce(json_agg(mail), '[]')
-      FROM (
-        SELECT
-          kind, iso8601(created_at) AS "createdAt",
-          CASE WHEN status = 'sent' THEN iso8601(settled_at) END AS "sentAt"
-        FROM mails WHERE user_id = users.id ORDER BY created_at DESC, id
-      ) AS mail
-    ) AS mails,
-    (
-      SELECT row_to_json(tokens)
-      FROM (SELECT iso8601(ended_at) AS "endedAt" FROM ended_tokens WHERE user_id = users.id) AS tokens
-    ) AS tokens
-  FROM users LEFT JOIN clubs ON clubs.id = club_id
-  WHERE users.id = ${userId}
+    time, id,
+    json_build_object(
+      'id', id, 'title', title, 'content', content, 'imageUrl', image_url, 'status', status,
+      'createdAt', time, 'updatedAt', iso8601(updated_at)
+    )::text AS item
+  FROM (${batchOf(sql, sql`
+    SELECT
+      *, iso8601(created_at) AS time,
+      octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0) AS size
+    FROM blogs
+    WHERE author_id = ${userId} AND created_at <= ${time}::text::timestamptz
+      AND (created_at < ${time}::text::timestamptz OR id > ${id})
+    ORDER BY created_at DESC, id
+    LIMIT ${BATCH_ROWS}
+  `)}) AS blogs
 `
+
+const registrationsOf = (userId: string): Batch<Item> => (sql, { time, id }) => batchOf(sql, sql`
+  SELECT
+    registrations.id, iso8601(registered_at) AS time, octet_length(title) AS size,
+    json_build_object(
+      'id', registrations.id, 'registeredAt', iso8601(registered_at), 'event', ${eventSummary(sql)}
+    )::text AS item
+  FROM event_registrations AS registrations JOIN events ON events.id = event_id
+  WHERE user_id = ${userId} AND registered_at <= ${time}::text::timestamptz
+    AND (registered_at < ${time}::text::timestamptz OR registrations.id > ${id})
+  ORDER BY registered_at DESC, registrations.id
+  LIMIT ${BATCH_ROWS}
+`)
+
+const likesOf = (userId: string): Batch<Item> => (sql, { time, id }) => batchOf(sql, sql`
+  SELECT
+    mentors.id, iso8601(created_at) AS time, octet_length(name) AS size,
+    json_build_object(
+      'likedAt', iso8601(created_at), 'mentor', json_build_object('id', mentors.id, 'name', name)
+    )::text AS item
+  FROM mentor_likes JOIN mentors ON mentors.id = mentor_id
+  WHERE user_id = ${userId} AND created_at <= ${time}::text::timestamptz
+    AND (created_at < ${time}::text::timestamptz OR mentors.id > ${id})
+  ORDER BY created_at DESC, mentors.id
+  LIMIT ${BATCH_ROWS}
+`)
+
+const mailsOf = (userId: string): Batch<Item> => (sql, { time, id }) => batchOf(sql, sql`
+  SELECT
+    id, iso8601(created_at) AS time, octet_length(kind) AS size,
+    json_build_object(
+      'kind', kind, 'createdAt', iso8601(created_at), 'sentAt', CASE WHEN status = 'sent' THEN iso8601(settled_at) END
+    )::text AS item
+  FROM mails
+  WHERE user_id = ${userId} AND created_at <= ${time}::text::timestamptz
+    AND (created_at < ${time}::text::timestamptz OR id > ${id})
+  ORDER BY created_at DESC, id
+  LIMIT ${BATCH_ROWS}
+`)

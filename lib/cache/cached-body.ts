@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { availableParallelism } from 'node:os'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
@@ -24,17 +25,31 @@ const ENCODERS = {
 /** How long a response waits for its body to be encoded, in milliseconds; after that it is sent as it is. */
 const ENCODE_TIMEOUT = 1000
 
+/** How many bodies are encoded at once: as many as the pool has threads that the cores do not need for passwords. */
+const AT_ONCE = Math.max(1, (Number(process.env.UV_THREADPOOL_SIZE) || 4) - availableParallelism())
+
+/** How many are being encoded at this moment. */
+let encoding = 0
+
 /** A content coding that a body may be sent in. */
 export type Encoding = keyof typeof ENCODERS
 
 /** The content codings that a body may be sent in, the best one first. */
 export const ENCODINGS = Object.keys(ENCODERS) as Encoding[]
 
-/** Collects pieces into chunks. Each piece is copied: it may be a small part of a large buffer, and would keep that. */
+/**
+ * Collects pieces into chunks. Each piece is copied: it may be a small part of a large buffer, and would keep that.
+ * Before it takes more memory, it says how many bytes more; the listener may throw.
+ */
 export class ChunkCollector {
   readonly #chunks: Chunks = []
+  readonly #onGrowth: (bytes: number) => void
   #chunk = Buffer.allocUnsafe(SMALLEST_CHUNK)
   #length = 0
+
+  constructor (onGrowth: (bytes: number) => void = () => {}) {
+    this.#onGrowth = onGrowth
+  }
 
   add (piece: Buffer) {
     for (let taken = 0; taken < piece.length;) {
@@ -54,6 +69,7 @@ export class ChunkCollector {
 
   #makeRoom () {
     const full = this.#chunk
+    this.#onGrowth(full.length)
     this.#chunk = Buffer.allocUnsafe(Math.min(2 * full.length, CHUNK_SIZE))
     if (full.length < CHUNK_SIZE) {
       full.copy(this.#chunk)
@@ -91,29 +107,32 @@ export class CachedBody {
 
   /**
    * The body in this encoding, which the first call produces for all. Resolves to `undefined` while that takes longer
-   * than the timeout, for the thread pool may be busy with passwords, and when it fails.
+   * than the timeout, for the thread pool may be busy with passwords; while enough others are being encoded, since an
+   * encoding goes on that no client waits for any more; and when it fails.
    */
-  encode (encoding: Encoding): Promise<Chunks | undefined> {
-    this.#encoded[encoding] ??= this.#start(encoding)
-    return this.#encoded[encoding]
+  encode (name: Encoding): Promise<Chunks | undefined> {
+    if (!this.#encoded[name] && encoding >= AT_ONCE) return Promise.resolve(undefined)
+    this.#encoded[name] ??= this.#start(name)
+    return this.#encoded[name]
   }
 
-  #start (encoding: Encoding) {
-    const encoded = encode(this.chunks, encoding)
+  #start (name: Encoding) {
+    encoding++
+    const encoded = encode(this.chunks, name).finally(() => encoding--)
     const finished = encoded.then(() => {
-      this.#encoded[encoding] = encoded
+      this.#encoded[name] = encoded
       return encoded
     }, () => {
-      delete this.#encoded[encoding]
+      delete this.#encoded[name]
       return undefined
     })
     return Promise.race([finished, sleep(this.#timeout, undefined, { ref: false })])
   }
 }
 
-async function encode (chunks: Chunks, encoding: Encoding) {
+async function encode (chunks: Chunks, name: Encoding) {
   const collector = new ChunkCollector()
-  await pipeline(Readable.from(chunks), ENCODERS[encoding](), async encoded => {
+  await pipeline(Readable.from(chunks), ENCODERS[name](), async encoded => {
     for await (const chunk of encoded) collector.add(chunk as Buffer)
   })
   return collector.end()

@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises'
+
 import type { Static, TSchema } from '@sinclair/typebox'
 import type { PendingQuery, Row, Sql } from 'postgres'
 
@@ -36,8 +38,8 @@ export interface BodyFormat {
 export interface BodyWriter<Fields = any, Item = any> {
   /** Called first, with the other fields. */
   begin (fields: Fields): string
-  /** Called for a few items at a time: other requests are served in between. */
-  add (items: Item[]): string
+  /** Called for each item; other requests are served in between. */
+  add (item: Item): string
   end (): string
 }
 
@@ -51,23 +53,30 @@ interface BodyRow {
   item: Buffer | null
 }
 
-/** Rows that are fetched at a time: a few milliseconds of work. */
-const BATCH_ROWS = 500
+/** For how long items are written in a format before other requests are served, in milliseconds. */
+const WRITE_TIME = 5
 
-/** The same where each row is parsed and written in another format. */
-const FORMATTED_BATCH_ROWS = 50
+/** Watches a body grow while it is read: by so many bytes more. Returns whether a client waits for it. */
+export type Progress = (bytes: number) => boolean
 
 const COMMA = Buffer.from(',')
 const LIST_END = Buffer.from(']')
 
 /**
  * Reads a body and the id of its snapshot in one statement; no chunks when the query has no row. The rows of a list are
- * fetched in batches, so that other requests are served in between, however many there are.
+ * written as they arrive, so that no more is in memory than the body, however long a row is. Rejects when no client
+ * waits for the body any more.
  */
 export async function readBody (
-  sql: Sql, query: CachedQuery<any>, snapshotId: PendingQuery<Row[]>
+  sql: Sql, query: CachedQuery<any>, snapshotId: PendingQuery<Row[]>, progress: Progress = () => true
 ): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
-  const collector = new ChunkCollector()
+  const abandoned = new Error('No client waits for this body')
+  const grow = (bytes: number) => {
+    // The driver takes it as the error of the statement, and passes on the rows that are left.
+    if (!progress(bytes)) throw abandoned
+  }
+  const collector = new ChunkCollector(grow)
+  grow(0)
   const fields = sql`(SELECT row_to_json(fields) FROM (${query.fields ?? sql`SELECT`}) AS fields)`
   const first = query.list
     ? await readList(sql, query.list, { fields, format: query.format, snapshotId, collector })
@@ -102,16 +111,13 @@ async function readList (
   `
   const writer = format ? formatWriter(format, collector) : jsonWriter(field, collector)
   let first: BodyRow | undefined
-  await statement.raw().cursor(format ? FORMATTED_BATCH_ROWS : BATCH_ROWS, batch => {
-    const rows = batch.map(toBodyRow)
-    const begins = !first
-    first ??= rows[0]!
-    // There is no body.
-    if (!first.fields) return
-    if (begins) writer.begin(first.fields)
-    writer.add(rows.flatMap(({ item }) => item ?? []))
+  await statement.raw().forEach(columns => {
+    const row = toBodyRow(columns as unknown as Buffer[])
+    if (!first && row.fields) writer.begin(row.fields)
+    first ??= row
+    if (first.fields && row.item) writer.add(row.item)
   })
-  if (first!.fields) writer.end(first!.fields)
+  if (first!.fields) await writer.end(first!.fields)
   return first!
 }
 
@@ -123,8 +129,8 @@ function toBodyRow ([snapshot = null, fields = null, item = null]: (Buffer | nul
 /** Writes the rows of a list to a collector. */
 interface RowWriter {
   begin (fields: Buffer): void
-  add (items: Buffer[]): void
-  end (fields: Buffer): void
+  add (item: Buffer): void
+  end (fields: Buffer): void | Promise<void>
 }
 
 /** Copies the JSON that PostgreSQL wrote: `{"field":[item,item],"other":1}`. */
@@ -132,12 +138,10 @@ function jsonWriter (field: string, collector: ChunkCollector): RowWriter {
   let isEmpty = true
   return {
     begin: () => collector.add(Buffer.from(`{"${field}":[`)),
-    add (items) {
-      for (const item of items) {
-        if (!isEmpty) collector.add(COMMA)
-        isEmpty = false
-        collector.add(item)
-      }
+    add (item) {
+      if (!isEmpty) collector.add(COMMA)
+      isEmpty = false
+      collector.add(item)
     },
     end (fields) {
       collector.add(LIST_END)
@@ -152,12 +156,24 @@ function spliceFields (object: Buffer, collector: ChunkCollector) {
   collector.add(object.subarray('{'.length))
 }
 
+/** Writes the items when all are there: 2 MB arrive in a turn of the event loop, and take 100 ms to be written. */
 function formatWriter (format: BodyFormat, collector: ChunkCollector): RowWriter {
   const writer = format.createWriter()
+  const write = (text: string) => collector.add(Buffer.from(text))
   const parse = (json: Buffer) => JSON.parse(String(json))
+  const items: Buffer[] = []
   return {
-    begin: fields => collector.add(Buffer.from(writer.begin(parse(fields)))),
-    add: items => collector.add(Buffer.from(writer.add(items.map(parse)))),
-    end: () => collector.add(Buffer.from(writer.end())),
+    begin: fields => write(writer.begin(parse(fields))),
+    add: item => { items.push(item) },
+    async end () {
+      let pause = performance.now() + WRITE_TIME
+      for (const item of items) {
+        write(writer.add(parse(item)))
+        if (performance.now() < pause) continue
+        await setImmediate()
+        pause = performance.now() + WRITE_TIME
+      }
+      write(writer.end())
+    },
   }
 }

@@ -58,13 +58,11 @@ declare module 'fastify' {
   }
 }
 
-export interface CacheOptions extends SnapshotCacheOptions {
+export interface CacheOptions extends Omit<SnapshotCacheOptions<FastifyReply>, 'isWaiting'> {
   /** The owner of the private responses to this request, such as the id of its user. */
   owner (request: FastifyRequest): string
-  /** Called before each read. Whatever it throws fails the requests that share the read; hits are served. */
-  beforeRead? (): void
-  /** Called when a body was handed to the connection, which may not have sent all of it yet. */
-  afterSend? (reply: FastifyReply, chunks: Chunks): void
+  /** Called before a body is sent. Other responses may have the same chunks. */
+  beforeSend? (reply: FastifyReply, chunks: Chunks): void
 }
 
 /** Shorter bodies fit into a packet as they are; in bytes. */
@@ -74,8 +72,8 @@ const MIN_COMPRESSED = 1024
 const ACCEPTED = 100
 
 /** Adds `reply.cached`, which sends responses from a cache that is never stale: see docs/cache.md. */
-export default fp<CacheOptions>(async (app, { owner, beforeRead, afterSend, ...options }) => {
-  const { currentState, get, counts, bytes } = createSnapshotCache(options)
+export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) => {
+  const { currentState, get, counts, bytes } = createSnapshotCache<FastifyReply>({ ...options, isWaiting })
   const negotiator = new Negotiator({ supportedValues: ENCODINGS, cache: new LRUCache({ max: ACCEPTED }) })
 
   app.decorate('cache', {
@@ -96,10 +94,11 @@ export default fp<CacheOptions>(async (app, { owner, beforeRead, afterSend, ...o
       // The response to HEAD is that to GET.
       method === 'HEAD' ? 'GET' : method, url, query.name, scope === 'private' ? owner(request) : null, ...args,
     ])
-    const body = await get(key, sql => {
-      beforeRead?.()
-      return query(sql, ...args)
-    }, request.primaryState)
+    const body = await get(key, sql => query(sql, ...args), request.primaryState, this).catch(error => {
+      if (isWaiting(this)) throw error
+      return 'abandoned' as const
+    })
+    if (body === 'abandoned') return true
     if (!body) return false
     const encoding = scope === 'public' ? await encodingFor(request, body) : undefined
     // Timed out, or its connection is gone.
@@ -135,7 +134,10 @@ export default fp<CacheOptions>(async (app, { owner, beforeRead, afterSend, ...o
 
   function sendChunks (reply: FastifyReply, { contentType }: CachedBody, chunks: Chunks) {
     reply.headers({ 'content-type': contentType, 'content-length': lengthOf(chunks) })
+    beforeSend?.(reply, chunks)
     reply.send(chunks.length > 1 ? Readable.from(chunks) : chunks[0])
-    afterSend?.(reply, chunks)
   }
 }, { name: 'snapshot-cache' })
+
+/** Whether a response may still be sent: it has not timed out, and its connection is there. */
+const isWaiting = ({ sent, request }: FastifyReply) => !sent && !request.socket.destroyed

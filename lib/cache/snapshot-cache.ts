@@ -4,8 +4,8 @@ import { LRUCache } from 'lru-cache'
 import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { CachedBody, type Chunks, hashChunks } from './cached-body.ts'
-import { type CachedQuery, readBody } from './cached-query.ts'
-import { singleFlight } from './single-flight.ts'
+import { type CachedQuery, type Progress, readBody } from './cached-query.ts'
+import { type Shared, singleFlight } from './single-flight.ts'
 
 /** Identifies a snapshot. Equal ids mean that nothing was committed in between. `null` never matches. */
 export type SnapshotId = string | null
@@ -19,7 +19,7 @@ export interface PrimaryState {
   position?: unknown
 }
 
-export interface SnapshotCacheOptions {
+export interface SnapshotCacheOptions<Caller = unknown> {
   /** Runs the queries. */
   sql: Sql
   /** Asks for the current snapshot, on a connection of its own: long reads must not delay it. */
@@ -29,6 +29,12 @@ export interface SnapshotCacheOptions {
   replicas?: CacheReplicas | undefined
   /** Looks these keys up together with the snapshot: an expression whose value is a JSON object by key, or null. */
   lookUp? (sql: Sql, keys: string[]): PendingQuery<Row[]>
+  /** Begins the read of a list when it is its turn, in the name of the caller that asked first. */
+  turn?<T> (caller: Caller, begin: () => Promise<T>): Promise<T>
+  /** Called when the read of a body begins, and whenever it has so many bytes more, with the callers until then. */
+  onRead?(callers: readonly Caller[], bytes: number): void
+  /** Whether a caller still waits. A read without such a caller is abandoned. */
+  isWaiting?(caller: Caller): boolean
 }
 
 /** Standbys that bodies are read from. */
@@ -97,14 +103,16 @@ export interface CacheCounts {
  * With replicas, bodies are read there: the question for the snapshot also brings the position that a replica must have
  * replayed to have everything that is in the snapshot. The body is cached with that snapshot.
  */
-export function createSnapshotCache ({ sql, probe, maxBytes, replicas, lookUp }: SnapshotCacheOptions) {
+export function createSnapshotCache<Caller = undefined> ({
+  sql, probe, maxBytes, replicas, lookUp, turn, onRead, isWaiting = () => true,
+}: SnapshotCacheOptions<Caller>) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => ENTRY_OVERHEAD + key.length + ENCODED_FORMS * (body?.length ?? 0),
   })
   const currentId = snapshotId(sql)
   const andPosition = replicas ? sql`, ${replicas.position(sql)} AS position` : sql``
-  const shareRead = singleFlight<CacheEntry>()
+  const shareRead = singleFlight<CacheEntry, Caller>()
   const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
   /** Asked, but not sent yet: others may join. */
   let question: Promise<PrimaryState> | undefined
@@ -137,7 +145,7 @@ export function createSnapshotCache ({ sql, probe, maxBytes, replicas, lookUp }:
    * the caller asked for the state that it knows; `undefined` when the query has no row.
    */
   async function get (
-    key: string, query: (sql: Sql) => CachedQuery<any>, known?: PrimaryState | null
+    key: string, query: (sql: Sql) => CachedQuery<any>, known?: PrimaryState | null, caller?: Caller
   ): Promise<CachedBody | undefined> {
     // With replicas each caller asks before it shares a read, so that the replica has all that each of them must see.
     const state = known ?? (replicas || entries.has(key) ? await currentState() : null)
@@ -147,13 +155,21 @@ export function createSnapshotCache ({ sql, probe, maxBytes, replicas, lookUp }:
       return entry.body
     }
     // Or joins a running read that was started for the same snapshot.
-    const { body } = await shareRead(key, () => read(key, query(sql)), state?.snapshot)
+    const made = query(sql)
+    const { body } = await shareRead(key, shared => read(key, made, shared), state?.snapshot, {
+      caller: caller!, turn: made.list && turn && (begin => turn(caller!, begin)),
+    })
     return body
   }
 
-  async function read (key: string, query: CachedQuery<any>): Promise<CacheEntry> {
+  async function read (key: string, query: CachedQuery<any>, shared: Shared<Caller>): Promise<CacheEntry> {
     counts.misses++
-    const { chunks, snapshot } = await readAnywhere(query)
+    const { chunks, snapshot } = await readAnywhere(query, bytes => {
+      if (shared.abandoned) return false
+      onRead?.(shared.callers, bytes)
+      shared.abandoned = !shared.callers.some(isWaiting)
+      return !shared.abandoned
+    })
     const { contentType } = query.format ?? { contentType: JSON_TYPE }
     const entry = { snapshot, body: chunks && await toBody(chunks, contentType, entries.get(key)?.body) }
     entries.set(key, entry)
@@ -161,13 +177,13 @@ export function createSnapshotCache ({ sql, probe, maxBytes, replicas, lookUp }:
   }
 
   /** Reads on a replica if there is one, else on the primary. */
-  async function readAnywhere (query: CachedQuery<any>) {
-    const onPrimary = () => readBody(sql, query, currentId)
+  async function readAnywhere (query: CachedQuery<any>, progress: Progress) {
+    const onPrimary = () => readBody(sql, query, currentId, progress)
     if (!replicas) return onPrimary()
     // Not the state that the first caller of this read was told: others may have asked later.
     const { snapshot, position } = latest
     const known = sql`${snapshot}::text`
-    return replicas.read(position, replica => readBody(replica, query, known), onPrimary)
+    return replicas.read(position, replica => readBody(replica, query, known, progress), onPrimary)
   }
 }
 

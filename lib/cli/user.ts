@@ -1,8 +1,10 @@
+import { text } from 'node:stream/consumers'
+
 import {
   type Account, createAccount, listAccounts, type Role, ROLES, setPassword, setRole, signOut,
 } from '../auth/accounts.ts'
 import { type Erasure, eraseUser } from '../auth/erasure.ts'
-import { personalData } from '../auth/personal-data.ts'
+import { readPersonalData } from '../auth/personal-data.ts'
 import type { Limits, Sql } from '../database/client.ts'
 import { isEmail, isText, printableLine } from '../formats.ts'
 import { assertMigrated } from '../database/migrations.ts'
@@ -92,12 +94,13 @@ export default async function userCommand (args: string[]) {
     }
     case 'export': {
       const address = known()
-      const [data] = await onAccounts(async sql => {
+      const json = await onAccounts(async sql => {
         const [account] = await sql<{ id: string }[]>`SELECT id FROM users WHERE email = ${address}`
-        return account ? personalData(sql, account.id) : []
+        const data = account && await readPersonalData(work => work(sql), account.id)
+        return data && text(data)
       })
-      if (!data) throw new StartupError(UNKNOWN)
-      return console.log(JSON.stringify(data, null, 2))
+      if (!json) throw new StartupError(UNKNOWN)
+      return console.log(JSON.stringify(JSON.parse(json), null, 2))
     }
     case 'erase': {
       const address = known()

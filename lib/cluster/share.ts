@@ -16,7 +16,7 @@ export function shareOf (total: number, { index, count }: Share) {
 }
 
 /** The variables that are limits of the whole service. */
-const DIVIDED = ['DATABASE_POOL_SIZE', 'CACHE_SIZE_MB', 'MAX_REQUESTS', 'MAX_UNSENT_BYTES'] as const
+const DIVIDED = ['DATABASE_POOL_SIZE', 'CACHE_SIZE_MB', 'MAX_REQUESTS', 'MAX_HELD_BYTES'] as const
 
 /** The configuration of a worker: its share of the limits. */
 export function shareConfig (config: Config, share: Share): Config {

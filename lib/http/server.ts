@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 
 import type { Config } from '../config.ts'
 import { trackResponse } from './framework-errors.ts'
+import { limitPipelining } from './pipelining.ts'
 
 /** How often connections are checked for their timeouts, in milliseconds: they may exceed them by so much. */
 const CHECK_INTERVAL = 1000
@@ -24,7 +25,7 @@ export function createHttpServer (config: Config, listener: RequestListener) {
     connectionsCheckingInterval: CHECK_INTERVAL,
     // plugins/host-header.ts requires it: Node's own response would have no body.
     requireHostHeader: false,
-  }, listener)
+  }, limitPipelining(listener))
   // Other expectations than 100-continue may be ignored (RFC 9110, § 10.1.1); Node would send a 417 that is not JSON.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('request', trackResponse)

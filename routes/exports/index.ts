@@ -4,9 +4,10 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { audit } from '../../lib/http/audit.ts'
+import { type Batch, readInBatches } from '../../lib/database/batches.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { toCsv, toFileName } from './csv.ts'
-import { allUsers, type Batch, findManagedEvent, readInBatches, registrationsOf } from './queries.ts'
+import { allUsers, findManagedEvent, registrationsOf } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Lists that leave the platform, as files for spreadsheets. */

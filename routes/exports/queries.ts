@@ -1,45 +1,8 @@
 import type { FastifyJWT } from '@fastify/jwt'
-import type { FastifyInstance } from 'fastify'
 
 import { isManagedBy } from '../../lib/auth/permissions.ts'
+import { type Batch, BATCH_ROWS, batchOf } from '../../lib/database/batches.ts'
 import type { Sql } from '../../lib/database/client.ts'
-
-/** Rows that are fetched at a time. No connection and no snapshot is held between, however slowly a client reads. */
-const BATCH_ROWS = 250
-
-/** Where a batch ends, for the next one to begin after it: all rows have a time that stays and an id. */
-interface Position {
-  time: string
-  id: string
-}
-
-/** Before the newest row. */
-const START: Position = { time: 'infinity', id: '00000000-0000-0000-0000-000000000000' }
-
-/** Reads the rows after a position, a batch at most. */
-export type Batch<Row> = (sql: Sql, after: Position) => Promise<readonly (Row & Position)[]>
-
-/**
- * Reads all rows, the newest first. Resolves with the first of them at hand, so that what fails at once fails before
- * anything is sent.
- */
-export async function readInBatches<Row> (
-  read: FastifyInstance['database']['read'], batch: Batch<Row>
-): Promise<AsyncIterable<Row>> {
-  const first = await read(sql => batch(sql, START))
-  return rest()
-
-  async function * rest () {
-    for (let rows = first; rows.length > 0; rows = await readAfter(rows.at(-1)!)) {
-      yield * rows
-      if (rows.length < BATCH_ROWS) return
-    }
-  }
-
-  function readAfter (last: Position) {
-    return read(sql => batch(sql, last))
-  }
-}
 
 /** The event, and whether the user may manage it; `undefined` when there is no such event. */
 export async function findManagedEvent (sql: Sql, user: FastifyJWT['user'], id: string) {
@@ -50,15 +13,17 @@ export async function findManagedEvent (sql: Sql, user: FastifyJWT['user'], id: 
 }
 
 /** A batch of those who are registered for an event. */
-export const registrationsOf = (eventId: string): Batch<{ name: string, email: string }> => (sql, { time, id }) => sql`
-  SELECT
-    concat(first_name, ' ', last_name) AS name, email, iso8601(registered_at) AS time, registrations.id
-  FROM event_registrations AS registrations JOIN users ON users.id = user_id
-  WHERE event_id = ${eventId} AND registered_at <= ${time}::text::timestamptz
-    AND (registered_at < ${time}::text::timestamptz OR registrations.id > ${id})
-  ORDER BY registered_at DESC, registrations.id
-  LIMIT ${BATCH_ROWS}
-`
+export const registrationsOf = (eventId: string): Batch<{ name: string, email: string }> => (sql, { time, id }) =>
+  batchOf(sql, sql`
+    SELECT
+      concat(first_name, ' ', last_name) AS name, email, iso8601(registered_at) AS time, registrations.id,
+      octet_length(first_name) + octet_length(last_name) + octet_length(email) AS size
+    FROM event_registrations AS registrations JOIN users ON users.id = user_id
+    WHERE event_id = ${eventId} AND registered_at <= ${time}::text::timestamptz
+      AND (registered_at < ${time}::text::timestamptz OR registrations.id > ${id})
+    ORDER BY registered_at DESC, registrations.id
+    LIMIT ${BATCH_ROWS}
+  `)
 
 interface User {
   email: string
@@ -69,13 +34,15 @@ interface User {
 }
 
 /** A batch of all users. */
-export const allUsers: Batch<User> = (sql, { time, id }) => sql`
+export const allUsers: Batch<User> = (sql, { time, id }) => batchOf(sql, sql`
   SELECT
     email, first_name AS "firstName", last_name AS "lastName", role, clubs.name AS club,
-    iso8601(created_at) AS time, users.id
+    iso8601(created_at) AS time, users.id,
+    octet_length(email) + octet_length(first_name) + octet_length(last_name) + coalesce(octet_length(clubs.name), 0)
+      AS size
   FROM users LEFT JOIN clubs ON clubs.id = club_id
   WHERE created_at <= ${time}::text::timestamptz
     AND (created_at < ${time}::text::timestamptz OR users.id > ${id})
   ORDER BY created_at DESC, users.id
   LIMIT ${BATCH_ROWS}
-`
+`)

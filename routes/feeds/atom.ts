@@ -24,40 +24,37 @@ const ATTRIBUTE = '@'
 
 const xml = new XMLBuilder({ ignoreAttributes: false, attributeNamePrefix: ATTRIBUTE, suppressEmptyNode: true })
 
+const END = '</feed>'
+
 /** Atom (RFC 4287): a feed of blogs, each with a link to where the app shows it, if there is one. */
 export const atom = (link: string | undefined): BodyFormat => ({
   contentType: 'application/atom+xml; charset=utf-8',
-  createWriter () {
-    const blogs: FeedBlog[] = []
-    return {
-      begin: () => '',
-      add (more: FeedBlog[]) {
-        blogs.push(...more)
-        return ''
-      },
-      end: () => xml.build(document(blogs, link)),
-    }
-  },
+  createWriter: () => ({
+    begin: ({ updated }: { updated: string | null }) => xml.build(feed(updated, link)).slice(0, -END.length),
+    add: (blog: FeedBlog) => xml.build({ entry: entry(blog, link) }),
+    end: () => END,
+  }),
 })
 
-const document = (blogs: FeedBlog[], link: string | undefined) => ({
+const feed = (updated: string | null, link: string | undefined) => ({
   '?xml': attributes({ version: '1.0', encoding: 'utf-8' }),
   feed: {
     ...attributes({ xmlns: 'http://www.w3.org/2005/Atom' }),
     id: link ?? NOWHERE,
     title: 'Blogs',
-    updated: blogs.reduce((latest, { updatedAt }) => updatedAt > latest ? updatedAt : latest, NEVER),
+    updated: updated ?? NEVER,
     ...link && { link: attributes({ rel: 'alternate', href: link }) },
-    entry: blogs.map(({ id, title, content, author, createdAt, updatedAt }) => ({
-      id: `urn:uuid:${id}`,
-      title: { ...attributes({ type: 'text' }), '#text': printableLine(title) },
-      published: createdAt,
-      updated: updatedAt,
-      author: { name: printableLine(author) },
-      ...link && { link: attributes({ rel: 'alternate', href: `${link}/${id}` }) },
-      content: { ...attributes({ type: 'text' }), '#text': printable(content) },
-    })),
   },
+})
+
+const entry = ({ id, title, content, author, createdAt, updatedAt }: FeedBlog, link: string | undefined) => ({
+  id: `urn:uuid:${id}`,
+  title: { ...attributes({ type: 'text' }), '#text': printableLine(title) },
+  published: createdAt,
+  updated: updatedAt,
+  author: { name: printableLine(author) },
+  ...link && { link: attributes({ rel: 'alternate', href: `${link}/${id}` }) },
+  content: { ...attributes({ type: 'text' }), '#text': printable(content) },
 })
 
 const attributes = (values: Record<string, string>) =>

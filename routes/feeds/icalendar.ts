@@ -28,7 +28,7 @@ export const icalendar = (link: string | undefined): BodyFormat => ({
   contentType: 'text/calendar; charset=utf-8',
   createWriter: () => ({
     begin: ({ name }: { name: string }) => write(calendar(name)).slice(0, -END.trim().length),
-    add: (events: CalendarEvent[]) => events.map(event => `${write(calendarEvent(event, link))}\r\n`).join(''),
+    add: (event: CalendarEvent) => `${write(calendarEvent(event, link))}\r\n`,
     end: () => END,
   }),
 })

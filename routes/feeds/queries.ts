@@ -1,3 +1,5 @@
+import type { PendingQuery, Row } from 'postgres'
+
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { atom, type FeedBlog } from './atom.ts'
@@ -5,11 +7,21 @@ import { type CalendarEvent, icalendar } from './icalendar.ts'
 
 type Calendar = CachedQuery<{ name: string, events: CalendarEvent[] }>
 
+type Feed = CachedQuery<{ updated: string | null, blogs: FeedBlog[] }>
+
 /** How many blogs a feed has. */
 const NEWEST = 50
 
+/** Characters of a text that a feed has: some KB, which are formatted in a moment. The rest is behind the link. */
+const EXCERPT = 4000
+
+const excerpt = (sql: Sql, text: PendingQuery<Row[]>) => sql`
+  CASE WHEN char_length(${text}) > ${EXCERPT} THEN left(${text}, ${EXCERPT}) || '…' ELSE ${text} END
+`
+
 const calendarEvent = (sql: Sql) => sql`
-  events.id, title, events.description, iso8601(date) AS date, iso8601(events.created_at) AS "createdAt",
+  events.id, title, ${excerpt(sql, sql`events.description`)} AS description, iso8601(date) AS date,
+  iso8601(events.created_at) AS "createdAt",
   iso8601(events.updated_at) AS "updatedAt", clubs.name AS club
 `
 
@@ -65,12 +77,12 @@ export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: 
 })
 
 /** The newest published blogs. A link leads to the app's page of them, below which each has its own. */
-export const blogsFeedQuery = (sql: Sql, link: string | undefined): CachedQuery<{ blogs: FeedBlog[] }> => ({
+export const blogsFeedQuery = (sql: Sql, link: string | undefined): Feed => ({
   list: {
     field: 'blogs',
     rows: sql`
       SELECT
-        blogs.id, title, content, concat(first_name, ' ', last_name) AS author,
+        blogs.id, title, ${excerpt(sql, sql`content`)} AS content, concat(first_name, ' ', last_name) AS author,
         iso8601(blogs.created_at) AS "createdAt", iso8601(blogs.updated_at) AS "updatedAt"
       FROM blogs JOIN users ON users.id = author_id
       WHERE status = 'PUBLISHED'
@@ -78,5 +90,10 @@ export const blogsFeedQuery = (sql: Sql, link: string | undefined): CachedQuery<
       LIMIT ${NEWEST}
     `,
   },
+  fields: sql`
+    SELECT iso8601(max(updated_at)) AS updated FROM (
+      SELECT updated_at FROM blogs WHERE status = 'PUBLISHED' ORDER BY created_at DESC, id LIMIT ${NEWEST}
+    ) AS newest
+  `,
   format: atom(link),
 })

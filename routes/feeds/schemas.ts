@@ -5,7 +5,8 @@ import { IdParam, Media, Message } from '../../lib/schemas.ts'
 const TOKEN = 'kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'
 
 const Calendar = Media('text/calendar', {
-  description: 'iCalendar (RFC 5545). An event has no end of its own, so it takes two hours.',
+  description: 'iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. Of a long description ' +
+    'there are 4,000 characters.',
   examples: [
     'BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//Community Platform//EN\r\nNAME:Events\r\nEND:VCALENDAR\r\n',
   ],
@@ -43,7 +44,8 @@ export const blogs = {
   description: 'A feed of the newest fifty published blogs.',
   response: {
     200: Media('application/atom+xml', {
-      description: 'Atom (RFC 4287). The content of a blog is plain text, also where it looks like HTML.',
+      description: 'Atom (RFC 4287). The content of a blog is plain text, also where it looks like HTML; of a long ' +
+        'one there are 4,000 characters.',
       examples: ['<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom">…</feed>'],
     }),
   },

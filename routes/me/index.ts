@@ -1,16 +1,20 @@
+import { Readable } from 'node:stream'
+
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyReply } from 'fastify'
 
 import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
 import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, HASHING_TIME, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
 import { accountMailLimits, type RateLimit, takeUse, throwIfReached, waitFor } from '../../lib/auth/rate-limits.ts'
+import { readPersonalData } from '../../lib/auth/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 import {
-  changePassword, deleteCalendar, endTokensOf, exportQuery, findAccount, insertVerificationMail, replaceCalendar,
+  changePassword, deleteCalendar, endTokensOf, findAccount, insertVerificationMail, replaceCalendar,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -105,10 +109,15 @@ const me: FastifyPluginAsyncTypebox = async app => {
   app.get('/export', {
     onRequest: app.authenticate,
     schema: schemas.exportData,
-    config: { failure: 'Error exporting data', cache: 'private' },
-  }, async (request, reply) => {
-    reply.header('content-disposition', 'attachment; filename="personal-data.json"')
-    if (!await reply.cached(exportQuery, request.user.id)) throw new HttpError(401, 'Unauthorized')
+    config: { failure: 'Error exporting data' },
+  }, async ({ method, user }, reply: FastifyReply) => {
+    const data = await readPersonalData(app.database.read, user.id)
+    if (!data) throw new HttpError(401, 'Unauthorized')
+    reply.headers({
+      'content-type': 'application/json; charset=utf-8',
+      'content-disposition': 'attachment; filename="personal-data.json"',
+    })
+    return reply.send(Readable.from(method === 'HEAD' ? [] : data, { objectMode: false }))
   })
 }
 

@@ -1,12 +1,10 @@
 import type { Static } from '@sinclair/typebox'
 
 import { endTokens } from '../../lib/auth/ended-tokens.ts'
-import { personalData } from '../../lib/auth/personal-data.ts'
-import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Role } from '../../lib/auth/accounts.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import type { Mail } from '../../plugins/mail.ts'
-import type { createCalendar, exportData } from './schemas.ts'
+import type { createCalendar } from './schemas.ts'
 
 type Calendar = Static<typeof createCalendar.response[201]>['calendar']
 
@@ -75,8 +73,3 @@ export async function insertVerificationMail (sql: Sql, mail: Pick<Mail, 'enqueu
     SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${userId} FOR KEY SHARE
   `)
 }
-
-/** Everything that the platform holds of the user; no row when there is no such user. */
-export const exportQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof exportData>> => ({
-  fields: personalData(sql, userId),
-})

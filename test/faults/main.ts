@@ -9,6 +9,7 @@ import { failOverFaults } from './fail-over.ts'
 import { instanceFaults } from './instances.ts'
 import { mailFaults } from './mail.ts'
 import { type Options, readFaultOptions, USAGE } from './options.ts'
+import { memoryFaults } from './memory.ts'
 import { overloadFaults } from './overload.ts'
 import { patroniFaults } from './patroni.ts'
 import { pgbackrestFaults } from './pgbackrest.ts'
@@ -50,8 +51,8 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
   const faults = [
-    databaseFaults, failOverFaults, replicaFaults, processFaults, overloadFaults, instanceFaults, patroniFaults,
-    pgbackrestFaults, mailFaults,
+    databaseFaults, failOverFaults, replicaFaults, processFaults, overloadFaults, memoryFaults, instanceFaults,
+    patroniFaults, pgbackrestFaults, mailFaults,
   ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()

@@ -26,16 +26,20 @@ export interface Service {
   log (): Promise<string>
 }
 
-/** Starts the service as a child process until the scope ends, and waits until it is ready. */
+/**
+ * Starts the service as a child process until the scope ends, and waits until it is ready. It runs in the control group
+ * whose file of processes is given.
+ */
 export async function startService (
-  scope: Scope, directory: string, environment: NodeJS.Dict<string>
+  scope: Scope, directory: string, environment: NodeJS.Dict<string>, group?: string
 ): Promise<Service> {
   const port = environment.PORT ?? String(await freePort())
   const url = `http://127.0.0.1:${port}`
   const file = join(directory, `service-${port}.log`)
   const output = openSync(file, 'a')
   // Not configured by the environment of the tests.
-  const child = spawn(START, {
+  const [command, ...args] = group ? ['sh', '-c', 'echo $$ > "$0" && exec "$1"', group, START] : [START]
+  const child = spawn(command!, args, {
     cwd: directory,
     env: { PATH: process.env.PATH, NODE_ENV: 'production', JWT_SECRET: SECRET, PORT: port, ...environment },
     stdio: ['ignore', output, output],

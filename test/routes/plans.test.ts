@@ -1,9 +1,11 @@
 import { readdir } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
 
 import postgres from 'postgres'
 import t from 'tap'
 
 import * as accounts from '#lib/auth/accounts.js'
+import { readPersonalData } from '#lib/auth/personal-data.js'
 import { PLANNING, type Sql } from '#lib/database/client.js'
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
@@ -167,7 +169,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   clubCalendarQuery: () => read(feeds.clubCalendarQuery(sql, undefined, id.club)),
   ownCalendarQuery: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),
   replaceCalendar: () => me.replaceCalendar(sql, id.user, 'x'),
-  exportQuery: () => read(me.exportQuery(sql, id.user)),
+  readPersonalData: async () => text((await readPersonalData(work => work(sql), id.user))!),
   endTokensOf: () => me.endTokensOf(sql, id.user),
   signOut: () => accounts.signOut(sql, email),
   removePastEnds: () => endedTokens.removePastEnds(sql, '7d'),

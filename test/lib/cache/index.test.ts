@@ -1,4 +1,7 @@
 // The cache as a plugin by itself. Uses its own server: commits of other tests would invalidate entries.
+import { type AddressInfo, connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import Fastify from 'fastify'
 import postgres, { type Sql } from 'postgres'
 import t, { type Test } from 'tap'
@@ -115,18 +118,60 @@ t.test('A route must declare who shares its responses', async t => {
   t.match((await app.inject('/silent')).json().message, 'config.cache')
 })
 
-t.test('A read may be refused before it begins, while hits are served', async t => {
+t.test('The read of a list waits for its turn, which may be refused, while hits are served', async t => {
   let isFull = false
   const sent: number[] = []
   const app = await start(t, {
-    beforeRead () { if (isFull) throw new Error('There is no room') },
-    afterSend: (_reply, chunks) => sent.push(chunks.length),
+    async turn (_reply, begin) {
+      if (isFull) throw new Error('There is no room')
+      return begin()
+    },
+    beforeSend: (_reply, chunks) => sent.push(chunks.length),
   })
   t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
   isFull = true
   t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
   t.match((await app.inject('/notes?author=grace')).json(), { message: 'There is no room' })
   t.strictSame(sent, [1, 1])
+})
+
+t.test('Requests that wait for the turn of a read share it', async t => {
+  let begin = () => {}
+  const isTurn = new Promise<void>(resolve => { begin = resolve })
+  const app = await start(t, { turn: (_reply, read) => isTurn.then(read) })
+  const early = app.inject('/notes?author=ada')
+  await sleep(50)
+  await sql`INSERT INTO notes VALUES ('ada', 'two')`
+  const late = app.inject('/notes?author=ada')
+  await sleep(50)
+  begin()
+  for (const response of [await early, await late]) {
+    t.strictSame(response.json(), { notes: [{ text: 'one' }, { text: 'two' }] })
+  }
+  t.equal(app.cache.counts.misses, 1)
+})
+
+t.test('A body is watched while it is read', async t => {
+  const grown: [callers: number, bytes: number][] = []
+  const app = await start(t, { onRead: (callers, bytes) => grown.push([callers.length, bytes]) })
+  await sql`INSERT INTO notes SELECT 'ada', repeat('x', 1000) FROM generate_series(1, 10)`
+  await Promise.all([app.inject('/notes?author=ada'), app.inject('/notes?author=ada')])
+  t.strictSame(grown, [[2, 0], [2, 1024], [2, 2048], [2, 4096], [2, 8192]])
+})
+
+t.test('A read that no client waits for any more is abandoned', async t => {
+  const errors: string[] = []
+  const app = await start(t, { turn: (_reply, read) => sleep(300).then(read) })
+  app.addHook('onError', async (_request, _reply, { message }) => { errors.push(message) })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const socket = connect(port, '127.0.0.1')
+  socket.write('GET /notes?author=ada HTTP/1.1\r\nHost: a\r\n\r\n')
+  await sleep(100)
+  socket.destroy()
+  for (let polls = 0; app.cache.counts.misses === 0 && polls < 100; polls++) await sleep(50)
+  t.strictSame([app.cache.counts.misses, app.cache.bytes(), errors], [1, 0, []])
+  t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
 })
 
 t.test('What was sent before the body is there is the response', async t => {

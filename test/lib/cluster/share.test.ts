@@ -19,10 +19,10 @@ t.test('No worker has none', async t => {
 
 t.test('The limits of the whole service are divided, and nothing else', async t => {
   const config = testConfig({
-    DATABASE_POOL_SIZE: '5', CACHE_SIZE_MB: '7', MAX_REQUESTS: '9', MAX_UNSENT_BYTES: '2000001', WORKERS: '2',
+    DATABASE_POOL_SIZE: '5', CACHE_SIZE_MB: '7', MAX_REQUESTS: '9', MAX_HELD_BYTES: '2000001', WORKERS: '2',
   })
   t.strictSame(shares(2).map(share => shareConfig(config, share)), [
-    { ...config, DATABASE_POOL_SIZE: 3, CACHE_SIZE_MB: 4, MAX_REQUESTS: 5, MAX_UNSENT_BYTES: 1000001 },
-    { ...config, DATABASE_POOL_SIZE: 2, CACHE_SIZE_MB: 3, MAX_REQUESTS: 4, MAX_UNSENT_BYTES: 1000000 },
+    { ...config, DATABASE_POOL_SIZE: 3, CACHE_SIZE_MB: 4, MAX_REQUESTS: 5, MAX_HELD_BYTES: 1000001 },
+    { ...config, DATABASE_POOL_SIZE: 2, CACHE_SIZE_MB: 3, MAX_REQUESTS: 4, MAX_HELD_BYTES: 1000000 },
   ])
 })

@@ -1,0 +1,47 @@
+import type { PendingQuery, Row, Sql } from 'postgres'
+
+/** Rows of a batch at most. No connection and no snapshot is held between two, however slowly a client reads. */
+export const BATCH_ROWS = 250
+
+/** Bytes after which a batch ends, with the row that exceeds them. */
+const BATCH_BYTES = 256 * 1024
+
+/** Where a batch ends, for the next one to begin after it: all rows have a time that stays and an id. */
+export interface Position {
+  time: string
+  id: string
+}
+
+/** Before the newest row. */
+const START: Position = { time: 'infinity', id: '00000000-0000-0000-0000-000000000000' }
+
+/** Runs statements that only read. */
+export type Read = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>
+
+/** Reads the rows after a position, a batch at most. */
+export type Batch<Row> = (sql: Sql, after: Position) => PromiseLike<readonly (Row & Position)[]>
+
+/**
+ * Reads all rows, the newest first. Resolves with the first of them at hand, so that what fails at once fails before
+ * anything is sent.
+ */
+export async function readInBatches<Row> (read: Read, batch: Batch<Row>): Promise<AsyncIterable<Row>> {
+  const first = await readAfter(START)
+  return rest()
+
+  async function * rest () {
+    for (let rows = first; rows.length > 0; rows = await readAfter(rows.at(-1)!)) yield * rows
+  }
+
+  function readAfter (last: Position) {
+    return read(async sql => batch(sql, last))
+  }
+}
+
+/** The first rows of a query that have BATCH_BYTES together, by its column `size`. */
+export const batchOf = <Found extends Row>(sql: Sql, rows: PendingQuery<Row[]>) => sql<Found[]>`
+  SELECT * FROM (
+    SELECT *, sum(size) OVER (ROWS UNBOUNDED PRECEDING) - size AS before FROM (${rows}) AS rows
+  ) AS rows
+  WHERE before < ${BATCH_BYTES}::integer
+`

@@ -1,0 +1,180 @@
+import type { Socket } from 'node:net'
+
+/** Bytes that several requests may hold together, such as a body that is read once and sent to many: counted once. */
+export interface SharedBytes {
+  bytes: number
+  /** How many requests hold them. */
+  holders: number
+}
+
+/** The bytes that one request holds. */
+export interface Holding {
+  readonly connection: Connection
+  /** The network of its client. Only asked for when some have to go. */
+  network (): string
+  /** Those of its body, and of a response that it shares with no other. */
+  own: number
+  shared: SharedBytes | undefined
+  /** Whether its handler still runs, which holds the body when the connection is gone, too. */
+  running: boolean
+  /** Whether its connection is gone: what its handler still has is on its way out. */
+  leaving: boolean
+}
+
+/** A connection with requests that hold something. */
+interface Connection {
+  readonly socket: Socket
+  readonly holdings: Holding[]
+}
+
+/** The part of the limit that may be in use after connections were closed: so they are looked through less often. */
+const ROOM = 0.9
+
+/** The part of the limit past which operations are refused, since handlers of connections that are gone hold it. */
+const LAST_RESORT = 1.25
+
+/**
+ * Counts the bytes that clients make the process hold: bodies that arrive, bodies that are read from the database,
+ * responses that the kernel has not taken. Past the limit it closes connections: of the network that holds the most,
+ * those that hold the most; of equals, those that have moved the least. Others are served.
+ */
+export class ByteAccount {
+  readonly #limit: number
+  readonly #connections = new Map<Socket, Connection>()
+  #bytes = 0
+  /** Those that are on their way out. */
+  #leaving = 0
+  #closed = 0
+
+  constructor (limit: number) {
+    this.#limit = limit
+  }
+
+  /** The bytes that are held. */
+  get bytes () { return this.#bytes }
+
+  /** How many connections were closed so far. */
+  get closed () { return this.#closed }
+
+  /** Whether too much is on its way out for further operations. */
+  get isFull () { return this.#bytes > LAST_RESORT * this.#limit }
+
+  /** Begins to count what a request holds, until its response is taken or its connection is gone. */
+  begin (socket: Socket, network: () => string): Holding {
+    let connection = this.#connections.get(socket)
+    if (!connection) {
+      connection = { socket, holdings: [] }
+      this.#connections.set(socket, connection)
+      const opened = connection
+      socket.once('close', () => this.#drop(opened))
+    }
+    const holding = { connection, network, own: 0, shared: undefined, running: true, leaving: false }
+    connection.holdings.push(holding)
+    return holding
+  }
+
+  /** Adds bytes to what a request holds for itself. */
+  hold (holding: Holding, bytes: number) {
+    if (holding.leaving) return
+    holding.own += bytes
+    this.#add(bytes)
+  }
+
+  /** Has a request hold these shared bytes, and no others. */
+  share (holding: Holding, shared: SharedBytes) {
+    if (holding.shared === shared || holding.leaving) return
+    shared.holders++
+    if (shared.holders === 1) this.#bytes += shared.bytes
+    this.#unshare(holding)
+    holding.shared = shared
+    this.#makeRoom()
+  }
+
+  /** Adds bytes to shared ones. */
+  grow (shared: SharedBytes, bytes: number) {
+    shared.bytes += bytes
+    if (shared.holders > 0) this.#add(bytes)
+  }
+
+  /** The handler has ended. */
+  settle (holding: Holding) {
+    holding.running = false
+    if (holding.leaving) this.release(holding)
+  }
+
+  /** The response is taken, or its connection is gone. */
+  release (holding: Holding) {
+    const { holdings } = holding.connection
+    const index = holdings.indexOf(holding)
+    if (index >= 0) holdings.splice(index, 1)
+    this.#unshare(holding)
+    this.#bytes -= holding.own
+    if (holding.leaving) this.#leaving -= holding.own
+    holding.own = 0
+  }
+
+  #add (bytes: number) {
+    this.#bytes += bytes
+    this.#makeRoom()
+  }
+
+  #unshare (holding: Holding) {
+    const { shared } = holding
+    if (!shared) return
+    holding.shared = undefined
+    shared.holders--
+    if (shared.holders === 0) this.#bytes -= shared.bytes
+  }
+
+  /** Forgets a connection. The body of a request counts until its handler ends; a read stops when no client waits. */
+  #drop ({ socket, holdings }: Connection) {
+    this.#connections.delete(socket)
+    for (const holding of [...holdings]) {
+      if (!holding.running) {
+        this.release(holding)
+      } else if (!holding.leaving) {
+        this.#unshare(holding)
+        holding.leaving = true
+        this.#leaving += holding.own
+      }
+    }
+  }
+
+  #makeRoom () {
+    if (this.#bytes - this.#leaving <= this.#limit) return
+    while (this.#bytes - this.#leaving > ROOM * this.#limit) {
+      for (const connection of this.#heaviestNetwork()) {
+        if (this.#bytes - this.#leaving <= ROOM * this.#limit) return
+        this.#closed++
+        connection.socket.destroy()
+        this.#drop(connection)
+      }
+    }
+  }
+
+  /** The connections of the network that holds the most, in the order in which they go. */
+  #heaviestNetwork () {
+    const networks = new Map<string, { bytes: number, connections: Connection[] }>()
+    let heaviest = { bytes: 0, connections: [] as Connection[] }
+    for (const connection of this.#connections.values()) {
+      const bytes = bytesOf(connection)
+      if (bytes === 0) continue
+      // Behind a proxy, the clients of a connection differ.
+      const name = connection.holdings.at(-1)!.network()
+      const network = networks.get(name) ?? { bytes: 0, connections: [] }
+      networks.set(name, network)
+      network.bytes += bytes
+      network.connections.push(connection)
+      if (network.bytes > heaviest.bytes) heaviest = network
+    }
+    return heaviest.connections.sort((one, other) => bytesOf(other) - bytesOf(one) || movedBy(one) - movedBy(other))
+  }
+}
+
+/** The bytes that a connection holds; of those that it shares, its part. */
+function bytesOf ({ holdings }: Connection) {
+  return holdings.reduce((sum, { own, shared }) => sum + own + (shared ? shared.bytes / shared.holders : 0), 0)
+}
+
+/** The bytes that a connection has sent and taken. */
+const movedBy = ({ socket }: Connection) => socket.bytesRead + socket.bytesWritten - socket.writableLength

@@ -1,0 +1,70 @@
+import { Readable } from 'node:stream'
+
+import type { FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+
+import { HttpError } from '../lib/errors.ts'
+import { ByteAccount, type Holding } from '../lib/http/byte-account.ts'
+import { clientNetwork } from '../lib/http/client-network.ts'
+import { OVERLOADED } from './pending-operations.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    heldBytes: ByteAccount
+  }
+
+  interface FastifyRequest {
+    /** The bytes that this request holds. */
+    holding: Holding | null
+  }
+}
+
+/** Bytes that a streamed response holds: a batch of rows, and the buffers of its streams. */
+const STREAM = 512 * 1024
+
+/**
+ * Counts the bytes that each request holds, cached or not, from its first header until the kernel has taken its
+ * response, and closes the connections that hold the most past MAX_HELD_BYTES. Only when that does not help at once,
+ * because what they hold is on its way out, further operations get a 503.
+ */
+export default fp(async app => {
+  const account = new ByteAccount(app.config.MAX_HELD_BYTES)
+  app.decorate('heldBytes', account)
+  app.decorateRequest('holding', null)
+
+  app.addHook('onRequest', (request, _reply, done) => {
+    const holding = request.holding = account.begin(request.socket, () => clientNetwork(request.ip, 48))
+    const length = announcedLength(request)
+    if (length > 0) account.hold(holding, length)
+    if (account.isFull && request.routeOptions.config.failure) {
+      return done(new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } }))
+    }
+    done()
+  })
+
+  app.addHook('onSend', ({ holding }, _reply, payload, done) => {
+    // None when an earlier hook has responded.
+    if (!holding) return done()
+    // Bodies from the cache are shared.
+    if (!holding.shared) account.hold(holding, lengthOf(payload))
+    account.settle(holding)
+    done()
+  })
+
+  app.addHook('onResponse', ({ holding }, _reply, done) => {
+    if (holding) account.release(holding)
+    done()
+  })
+}, { name: 'held-bytes' })
+
+/** The bytes of a body as its headers announce it, and no more than are read; in chunks, as many as may be read. */
+function announcedLength (request: FastifyRequest) {
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
+  if (encoding !== undefined) return request.routeOptions.bodyLimit
+  return length === undefined ? 0 : Math.min(Number(length), request.routeOptions.bodyLimit)
+}
+
+function lengthOf (payload: unknown) {
+  if (typeof payload === 'string' || payload instanceof Buffer) return Buffer.byteLength(payload)
+  return payload instanceof Readable ? STREAM : 0
+}

@@ -1,0 +1,237 @@
+// Clients of one network that make the service hold as much as they can, in a control group of 512 MB.
+import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { hashPassword } from '#lib/auth/passwords.js'
+import { type Fault, lazy, type Setting, startCluster } from './database.ts'
+import { createFixture, type Fixture, PASSWORD, type Person, signToken } from './fixture.ts'
+import { openClient, type Outcome, type Request } from './http.ts'
+import { type Row, rowOf } from './report.ts'
+import { Scope } from '../scope.ts'
+import { type Service, startService } from './service.ts'
+import { percentile } from '../statistics.ts'
+
+/** The limit of a pod in examples/kubernetes, in MB. */
+const MEMORY = 512
+
+const ATTACKER = '127.0.0.7'
+const HONEST = '127.0.0.9'
+
+/** How long an operation may wait, in milliseconds: the default of DATABASE_TIMEOUT. */
+const WAIT = 5000
+
+/** The limit of the pauses of /livez beside an attack, in milliseconds, besides those without it. */
+const PAUSE = 50
+
+/** An attack; it begins to send, and returns the sockets that it goes on with. */
+type Attack = (target: { port: number, fixture: Fixture, author: Person }) => Socket[]
+
+const HEAD = (path: string, token?: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: a\r\nAccept-Encoding: br\r\n${token ? `Authorization: Bearer ${token}\r\n` : ''}\r\n`
+
+let limit = 0
+const otherList = () => HEAD(`/events?limit=${10_000 + ++limit}`)
+
+const ATTACKS: Record<string, Attack> = {
+  'pipelined reads of a draft of 1 MB, unread': ({ port, author }) => open(port, 8, socket => {
+    socket.pause().write(HEAD(`/blogs/${author.id}`, author.token).repeat(100))
+  }),
+  'ever other lists, compressed': ({ port }) => open(port, 4, socket => {
+    socket.write(otherList())
+    socket.on('data', () => { if (Math.random() < 0.1) socket.write(otherList()) })
+  }),
+  'bodies that lack their last byte': ({ port, author }) => open(port, 470, socket => {
+    socket.write('POST /blogs/submit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
+      `Authorization: Bearer ${author.token}\r\nContent-Length: 1048576\r\n\r\n${' '.repeat(1_048_575)}`)
+  }),
+  'everything of an author of 300 MB': ({ port, author }) => open(port, 4, socket => {
+    for (const path of ['/me/export', '/blogs/me']) socket.write(HEAD(path, author.token))
+    socket.resume()
+  }),
+  'all users, with long names': ({ port, fixture }) => open(port, 4, socket => {
+    socket.write(HEAD('/exports/users.csv', fixture.admin.token).repeat(3))
+    socket.resume()
+  }),
+  '900 lists in one packet, unread': ({ port }) => open(port, 8, socket => {
+    socket.pause().write(Array.from({ length: 900 }, otherList).join(''))
+  }),
+  'one connection that pipelines lists': ({ port }) => open(port, 1, socket => {
+    const timer = setInterval(() => socket.write(otherList().repeat(5)), 20)
+    socket.on('close', () => clearInterval(timer)).resume()
+  }),
+  'readers of nothing': ({ port }) => open(port, 60, socket => { socket.pause().write(HEAD('/events?limit=9999')) }),
+  'calendars of long texts': ({ port }) => open(port, 8, socket => {
+    socket.on('data', data => { if (data.includes('END:VCALENDAR')) socket.write(HEAD('/feeds/events.ics')) })
+    socket.write(HEAD('/feeds/events.ics') + HEAD('/feeds/blogs.atom'))
+  }),
+}
+
+export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
+  const seconds = short ? 5 : 20
+  const server = lazy(async () => {
+    const { databaseUrl } = await startCluster(scope, directory)
+    const fixture = await createFixture(databaseUrl)
+    return { fixture, DATABASE_URL: databaseUrl, author: await fill(fixture) }
+  })
+
+  function fault (name: string, attacks: Attack[], variables: NodeJS.Dict<string> = {}, megabytes = MEMORY): Fault {
+    return { name, run: () => run(name, attacks, variables, megabytes) }
+  }
+
+  async function run (name: string, attacks: Attack[], variables: NodeJS.Dict<string>, megabytes: number) {
+    const row: Row = rowOf(name, [], [])
+    const own = new Scope()
+    const group = await createGroup(own, megabytes)
+    if (!group) return { ...row, missing: 'no control group of memory can be made here' }
+    const { fixture, DATABASE_URL, author } = await server()
+    try {
+      const service = await startService(own, directory, { DATABASE_URL, ...variables }, group)
+      const honest = openClient(service.url, 1, 2 * WAIT, HONEST)
+      const probe = openClient(service.url, 1, 2 * WAIT, HONEST)
+      own.teardown(() => [honest, probe].forEach(({ end }) => end()))
+      await visit(honest.send, fixture, 2)
+      const [alone, usual] = await Promise.all([visit(honest.send, fixture, 3), ping(probe.send, 3)])
+      const rest = await memoryOf(service)
+
+      const port = Number(new URL(service.url).port)
+      const sockets: Socket[] = []
+      const again = setInterval(() => {
+        // Attackers come back.
+        if (sockets.every(({ destroyed }) => destroyed)) {
+          sockets.splice(0, Infinity, ...attacks.flatMap(attack => attack({ port, fixture, author })))
+        }
+      }, 500)
+      own.teardown(() => clearInterval(again))
+      await sleep(1000)
+      const [outcomes, pauses] = await Promise.all([visit(honest.send, fixture, seconds), ping(probe.send, seconds)])
+      const peak = await memoryOf(service)
+      clearInterval(again)
+      for (const socket of sockets) socket.destroy()
+      // Without requests, garbage stays.
+      await visit(honest.send, fixture, short ? 5 : 15)
+      const after = await memoryOf(service)
+
+      const failed = outcomes.filter(({ status }) => status < 200 || status > 299)
+      const slowest = percentile(outcomes.map(({ took }) => took), 100)
+      row.sent = outcomes.length
+      row.answered = outcomes.length - failed.length
+      row.failed = failed.length
+      row.slowest = slowest / 1000
+      const p50 = (list: Outcome[]) => Math.round(percentile(list.map(({ took }) => took), 50))
+      row.note = `a request beside it took ${p50(outcomes)} ms, and ${p50(alone)} ms without it; /livez up to ` +
+        `${Math.round(Math.max(...pauses))} ms, and ${Math.round(Math.max(...usual))} ms without it; memory ` +
+        `${rest} MB, then ${peak} MB, afterwards ${after} MB`
+      const { exitCode, signalCode } = service.child
+      const end = signalCode ?? exitCode
+      if (end !== null) row.problems.push(`the service has ended: ${end}`)
+      if (failed.length > outcomes.length / 10) row.problems.push(`${failed.length} of ${outcomes.length} failed`)
+      if (slowest > WAIT + 1000) row.problems.push(`a request took ${Math.round(slowest)} ms`)
+      if (percentile(pauses, 100) > PAUSE + percentile(usual, 100)) row.problems.push('/livez paused for longer')
+      if (after > rest * 4 / 3) row.problems.push(`it has ${after} MB afterwards, and ${rest} MB at rest`)
+      return row
+    } finally {
+      await own.end()
+    }
+  }
+
+  const all = Object.values(ATTACKS)
+  return [
+    ...Object.entries(ATTACKS).map(([name, one]) => fault(`memory: ${name}`, [one])),
+    fault('memory: all at once', all),
+    fault('memory: all at once, two workers', all, { WORKERS: '2' }, 4 * MEMORY),
+  ]
+}
+
+/** Connections of the attacker, which begin when they are open. */
+function open (port: number, count: number, begin: (socket: Socket) => void) {
+  return Array.from({ length: count }, () => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: ATTACKER }, () => begin(socket))
+    return socket.on('error', () => {})
+  })
+}
+
+type Send = (request: Request) => Promise<Outcome>
+
+/** Reads lists, likes and signs in, one after the other. */
+async function visit (send: Send, { likes }: Fixture, seconds: number) {
+  const outcomes: Outcome[] = []
+  const end = performance.now() + seconds * 1000
+  while (performance.now() < end) {
+    const [{ token }, mentor] = likes.next().value!
+    for (const request of [
+      { method: 'GET', path: '/clubs' },
+      { method: 'POST', path: `/mentors/${mentor}/like`, token },
+      { method: 'GET', path: '/testimonials' },
+      { method: 'POST', path: '/auth/login', body: { email: 'honest@example.org', password: PASSWORD } },
+    ] satisfies Request[]) outcomes.push(await send(request))
+  }
+  return outcomes
+}
+
+/** The durations of /livez, in milliseconds. */
+async function ping (send: Send, seconds: number) {
+  const times: number[] = []
+  const end = performance.now() + seconds * 1000
+  while (performance.now() < end) {
+    times.push((await send({ method: 'GET', path: '/livez' })).took)
+    await sleep(10)
+  }
+  return times
+}
+
+/** Inserts long texts, as people could have sent them before. Returns an author of drafts, by the id of a draft. */
+async function fill ({ look }: Fixture): Promise<Person> {
+  const password = await hashPassword(PASSWORD)
+  const [draft] = await look(async sql => {
+    await sql`
+      INSERT INTO users (email, password, first_name, last_name) VALUES ('honest@example.org', ${password}, 'Eva', 'Lu')
+    `
+    await sql`
+      INSERT INTO users (email, password, first_name, last_name)
+      SELECT 'long-' || n || '@example.org', '!', repeat('x', 16000), 'Long' FROM generate_series(1, 5000) AS n
+    `
+    const [club] = await sql`SELECT id FROM clubs LIMIT 1`
+    await sql`
+      INSERT INTO events (title, description, date, club_id)
+      SELECT 'Event', CASE WHEN n <= 50 THEN repeat('long ', 50000) ELSE repeat('short ', 50) END, now(), ${club!.id}
+      FROM generate_series(1, 10000) AS n
+    `
+    return sql<{ id: string, author: string }[]>`
+      WITH author AS (
+        INSERT INTO users (email, password, first_name, last_name) VALUES ('author@example.org', '!', 'A', 'B')
+        RETURNING id
+      )
+      INSERT INTO blogs (title, content, author_id)
+      SELECT 'Draft', repeat(md5(n::text), 32000), id FROM author, generate_series(1, 300) AS n
+      RETURNING id, author_id AS author
+    `
+  })
+  return { id: draft!.id, token: await signToken(draft!.author, 'STUDENT') }
+}
+
+/** The resident memory of a service with its workers, in MB. */
+async function memoryOf ({ child }: Service) {
+  const pids = [child.pid!, ...await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8')
+    .then(text => text.trim().split(' ').filter(Boolean).map(Number), () => [])]
+  const sizes = await Promise.all(pids.map(async pid => {
+    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+    return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0)
+  }))
+  return Math.round(sizes.reduce((sum, size) => sum + size, 0) / 1024)
+}
+
+/** Makes a control group with so much memory. Returns its file of processes; `undefined` where none can be made. */
+async function createGroup (scope: Scope, megabytes: number) {
+  const versions = [['/sys/fs/cgroup/memory', 'memory.limit_in_bytes'], ['/sys/fs/cgroup', 'memory.max']] as const
+  for (const [root, file] of versions) {
+    const path = join(root, `community-faults-${process.pid}-${Date.now()}`)
+    try {
+      await mkdir(path)
+      scope.teardown(() => rmdir(path))
+      await writeFile(join(path, file), String(megabytes * 2 ** 20))
+      return join(path, 'cgroup.procs')
+    } catch {}
+  }
+}
