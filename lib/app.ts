@@ -23,6 +23,9 @@ declare module 'fastify' {
   }
 }
 
+/** The longest body, in bytes, of a route that declares no `bodyLimit`: it takes no texts that people write. */
+const SMALL_BODY = 16_384
+
 /**
  * Builds the service from everything in `plugins/` and `routes/`. It opens its database on `ready` or `listen`, which
  * throw a StartupError when that fails, and closes it on `close`.
@@ -39,7 +42,7 @@ export function buildApp (
     // Given a number, Fastify trusts nobody.
     trustProxy: typeof TRUST_PROXY === 'number' ? (_address, hop) => hop < TRUST_PROXY : TRUST_PROXY,
     serverFactory: handler => createHttpServer(config, handler),
-    bodyLimit: config.MAX_BODY_BYTES,
+    bodyLimit: Math.min(SMALL_BODY, config.MAX_BODY_BYTES),
     routerOptions: {
       ignoreTrailingSlash: true,
       // Any text may stand where an id belongs, and is then an unknown id.

@@ -70,6 +70,7 @@ export const variables = Type.Object({
   MAX_REQUESTS: integer('a number of requests', { default: 1000, minimum: 1, maximum: 1_000_000 }),
   // A body becomes a string, of at most 512 MB in JavaScript: a longer one would end the process.
   MAX_BODY_BYTES: integer('a number of bytes', { default: 1_048_576, minimum: 1024, maximum: 268_435_456 }),
+  MAX_TEXT_BYTES: integer('a number of bytes', { default: 262_144, minimum: 1024, maximum: 268_435_456 }),
   MAX_HEADER_BYTES: integer('a number of bytes', { default: 16_384, minimum: 1024, maximum: 1_048_576 }),
   MAX_JSON_DEPTH: integer('a number of levels', { default: 32, minimum: 1, maximum: 1000 }),
   REQUEST_TIMEOUT: integer('a number of seconds', { default: 30, minimum: 1, maximum: 3600 }),
@@ -107,7 +108,7 @@ export const variables = Type.Object({
   SIGN_IN_ATTEMPTS_PER_NETWORK: limit('a number of failures', { default: 300, maximum: 10_000 }),
   SIGN_IN_WINDOW: integer('a number of seconds', { default: 900, minimum: 1, maximum: 86_400 }),
   REGISTRATIONS_PER_NETWORK: limit('a number of registrations', { default: 0, maximum: 10_000 }),
-  SUBMISSIONS_PER_USER: limit('a number of blogs', { default: 0, maximum: 10_000 }),
+  SUBMISSIONS_PER_USER: limit('a number of blogs', { default: 15, maximum: 10_000 }),
   ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', description: 'an email address' })),
   ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, description: 'a password of at least 8 characters' })),
 

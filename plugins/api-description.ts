@@ -58,8 +58,9 @@ const SERVER = {
 /** The error of any request that is refused before its operation runs. */
 const Refused = ResponseObject({ message: Type.String({ examples: ['Request body is too large'] }) }, {
   title: 'Error',
-  description: 'What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, ' +
-    '431 too large headers.',
+  description: 'What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a ' +
+    'blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is ' +
+    'not JSON, 431 too large headers.',
 })
 
 const ETag = { ETag: Type.String({ description: 'Identifies this version of the response, for `If-None-Match`.' }) }

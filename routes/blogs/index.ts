@@ -13,7 +13,7 @@ import * as schemas from './schemas.ts'
 
 /** Blogs: submitted by everybody, moderated by admins, published for all to read. */
 const blogs: FastifyPluginAsyncTypebox = async app => {
-  const { SUBMISSIONS_PER_USER, SIGN_IN_WINDOW } = app.config
+  const { MAX_BODY_BYTES, SUBMISSIONS_PER_USER, SIGN_IN_WINDOW } = app.config
 
   app.get('/', {
     schema: schemas.listPublished,
@@ -45,6 +45,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/submit', {
     onRequest: app.requireRole('STUDENT', 'CLUB_HEAD', 'ADMIN'),
+    bodyLimit: MAX_BODY_BYTES,
     schema: schemas.submit,
     config: { failure: 'Failed to submit blog' },
   }, async (request, reply) => {
@@ -76,6 +77,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/', {
     onRequest: app.requireRole('ADMIN'),
+    bodyLimit: MAX_BODY_BYTES,
     schema: schemas.create,
     config: { failure: 'Failed to create blog' },
   }, async (request, reply) => {
@@ -86,6 +88,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
 
   app.put('/:id', {
     onRequest: app.requireRole('ADMIN'),
+    bodyLimit: MAX_BODY_BYTES,
     schema: schemas.update,
     config: { failure: 'Failed to update blog' },
   }, async request => {

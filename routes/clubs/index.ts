@@ -16,6 +16,7 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/', {
     onRequest: app.requireRole('ADMIN'),
+    bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.create,
     config: { failure: 'Error creating club' },
   }, async (request, reply) => {

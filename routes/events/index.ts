@@ -37,6 +37,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/', {
     onRequest: app.requireRole('CLUB_HEAD'),
+    bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.create,
     config: { failure: 'Error creating event' },
   }, async (request, reply) => {
@@ -50,6 +51,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
 
   app.put('/:id', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
+    bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.update,
     config: { failure: 'Error updating event' },
   }, async request => {

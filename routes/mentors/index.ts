@@ -47,6 +47,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/', {
     onRequest: app.requireRole('ADMIN'),
+    bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.create,
     config: { failure: 'Error creating mentor' },
   }, async (request, reply) => {
@@ -59,6 +60,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
 
   app.put('/:id', {
     onRequest: app.requireRole('ADMIN'),
+    bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.update,
     config: { failure: 'Error updating mentor' },
   }, async request => {

@@ -18,6 +18,7 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/', {
     onRequest: app.requireRole('ADMIN'),
+    bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.create,
     config: { failure: 'Failed to create testimonial' },
   }, async (request, reply) => {
@@ -28,6 +29,7 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
 
   app.put('/:id', {
     onRequest: app.requireRole('ADMIN'),
+    bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.update,
     config: { failure: 'Failed to update testimonial' },
   }, async request => {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
-import { bearer, createDatabase, person, testConfig } from '../helper.ts'
+import { bearer, bearerOfJson, createDatabase, person, testConfig } from '../helper.ts'
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 
@@ -13,9 +13,10 @@ app.register(async app => {
   app.route({
     method: ['POST', 'PUT', 'DELETE'],
     url: '/body',
+    bodyLimit: MAX_BODY_BYTES,
     handler: async ({ body }) => ({ none: body === undefined, body, keys: Object.keys(body ?? {}) }),
   })
-  app.post<{ Body: string }>('/length', async ({ body: { length } }) => ({ length }))
+  app.post<{ Body: string }>('/length', { bodyLimit: MAX_BODY_BYTES }, async ({ body: { length } }) => ({ length }))
 })
 await app.ready()
 
@@ -125,4 +126,42 @@ t.test('A body of MAX_BODY_BYTES is read, whatever it contains', async t => {
   t.strictSame(await send(`"${'\\"'.repeat(length / 2)}"`), [200, { length: length / 2 }])
   t.strictSame(await send('['.repeat(length)), [400, { message: 'JSON may be 32 levels deep' }])
   t.equal((await send('x'.repeat(MAX_BODY_BYTES + 1)))[0], 413)
+})
+
+t.test('How long a body may be depends on what it is for', async t => {
+  // Not by `build`, which has each response declared: what any request may get is described once, as `4XX`.
+  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
+  t.teardown(() => app.close())
+  await app.ready()
+  const admin = await person(app, 'ADMIN')
+  const cases: [limit: number, method: 'POST' | 'PUT', ...urls: string[]][] = [
+    [16_384, 'POST', '/auth/register', '/auth/login', '/auth/google', '/mentors/1/like', '/me/calendar', '/nowhere'],
+    [16_384, 'PUT', '/users/1', '/users/1/role', '/users/1/club'],
+    [262_144, 'POST', '/clubs', '/events', '/mentors', '/testimonials'],
+    [262_144, 'PUT', '/events/1', '/mentors/1', '/testimonials/1'],
+    [1_048_576, 'POST', '/blogs', '/blogs/submit'],
+    [1_048_576, 'PUT', '/blogs/1'],
+  ]
+  for (const [limit, method, ...urls] of cases) {
+    for (const url of urls) {
+      const { token } = url === '/events' ? await person(app, 'CLUB_HEAD') : admin
+      const send = async (length: number) => {
+        const payload = JSON.stringify('x'.repeat(length - 2))
+        const response = await app.inject({ method, url, headers: bearerOfJson(token), payload })
+        return [response.statusCode, response.json().message]
+      }
+      t.not((await send(limit))[0], 413, `${limit} bytes to ${method} ${url}`)
+      t.strictSame(await send(limit + 1), [413, 'Request body is too large'], `one more to ${method} ${url}`)
+    }
+  }
+})
+
+t.test('MAX_BODY_BYTES bounds the shorter ones, too', async t => {
+  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), MAX_BODY_BYTES: '2000' }))
+  t.teardown(() => app.close())
+  await app.ready()
+  const { inject } = await person(app, 'ADMIN')
+  for (const url of ['/auth/login', '/clubs', '/blogs']) {
+    t.equal((await inject('POST', url, { name: 'x'.repeat(2000) })).statusCode, 413, url)
+  }
 })
