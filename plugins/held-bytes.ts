@@ -32,8 +32,10 @@ export default fp(async app => {
   app.decorate('heldBytes', account)
   app.decorateRequest('holding', null)
 
-  app.addHook('onRequest', (request, _reply, done) => {
+  app.addHook('onRequest', (request, { raw }, done) => {
     const holding = request.holding = account.begin(request.socket, () => clientNetwork(request.ip, 48))
+    // Not by a hook `onResponse`: Fastify would not log the error of a response any more.
+    raw.once('finish', () => account.release(holding))
     const length = announcedLength(request)
     if (length > 0) account.hold(holding, length)
     if (account.isFull && request.routeOptions.config.failure) {
@@ -48,11 +50,6 @@ export default fp(async app => {
     // Bodies from the cache are shared.
     if (!holding.shared) account.hold(holding, lengthOf(payload))
     account.settle(holding)
-    done()
-  })
-
-  app.addHook('onResponse', ({ holding }, _reply, done) => {
-    if (holding) account.release(holding)
     done()
   })
 }, { name: 'held-bytes' })

@@ -213,8 +213,8 @@ t.test('A body may have another format than JSON', async t => {
       contentType: 'text/plain',
       createWriter: () => ({
         begin: ({ author }: { author: string }) => `${author}: `,
-        add: (notes: { text: string }[]) => notes.map(({ text }) => text).join(', '),
-        end: () => '.',
+        add: ({ text }: { text: string }) => `${text}, `,
+        end: () => 'and no more',
       }),
     },
   })
@@ -222,7 +222,7 @@ t.test('A body may have another format than JSON', async t => {
     if (!await reply.cached(textQuery, query.author!)) return reply.callNotFound()
   })
   const { headers, body } = await app.inject('/text?author=ada')
-  t.strictSame([headers['content-type'], body], ['text/plain', 'ada: one.'])
+  t.strictSame([headers['content-type'], body], ['text/plain', 'ada: one, and no more'])
   t.equal((await app.inject('/text?author=eve')).statusCode, 404)
 })
 
