@@ -188,9 +188,8 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
   }
 }
 
-/** A quarter of the memory that its control group leaves the service; without such a limit, that of 512 MB. */
-function defaultHeldBytes () {
-  const limit = process.constrainedMemory()
+/** A quarter of the memory that the control group of the service may have; without such a limit, of 512 MB. */
+export function defaultHeldBytes (limit = process.constrainedMemory()) {
   return Math.floor((limit > 0 && limit < totalmem() ? limit : 2 ** 29) / 4)
 }
 

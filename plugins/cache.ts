@@ -1,9 +1,9 @@
 import fp from 'fastify-plugin'
 
 import { epochsOf } from '../lib/auth/ended-tokens.ts'
-import { FairQueue } from '../lib/auth/fair-queue.ts'
 import snapshotCache, { type Chunks } from '../lib/cache/index.ts'
 import { HttpError } from '../lib/errors.ts'
+import { FairQueue } from '../lib/fair-queue.ts'
 import type { SharedBytes } from '../lib/http/byte-account.ts'
 import { guardOf } from './auth.ts'
 import { OVERLOADED } from './pending-operations.ts'

@@ -44,6 +44,11 @@ export default fp(async app => {
     done()
   })
 
+  app.addHook('preValidation', ({ holding }, _reply, done) => {
+    account.start(holding!)
+    done()
+  })
+
   app.addHook('onSend', ({ holding }, _reply, payload, done) => {
     // None when an earlier hook has responded.
     if (!holding) return done()

@@ -3,9 +3,9 @@ import { availableParallelism } from 'node:os'
 
 import argon2 from 'argon2'
 
-import { FairQueue } from './fair-queue.ts'
 import { ALL, type Share, shareOf } from '../cluster/share.ts'
 import { HttpError } from '../errors.ts'
+import { FairQueue } from '../fair-queue.ts'
 
 /** argon2id as OWASP's Password Storage Cheat Sheet has it: 19 MiB of memory, two passes, one lane. */
 const ARGON2ID = { type: argon2.argon2id, memoryCost: 19 * 1024, timeCost: 2, parallelism: 1 }

@@ -25,8 +25,8 @@ export async function takeUse (sql: Sql, limits: RateLimit[], windowSeconds: num
       -- All statements lock the rows in this order, so no two of them deadlock.
       ORDER BY name, key
       ON CONFLICT (name, key) DO UPDATE
-        SET times = (now() || known.times)[:(SELECT max FROM limits WHERE name = known.name)]
-        WHERE (known.times[(SELECT max FROM limits WHERE name = known.name)] > ${since(sql, windowSeconds)}) IS NOT TRUE
+        SET times = (now() || known.times)[:${maxOf(sql)}]
+        WHERE (known.times[${maxOf(sql)}] > ${since(sql, windowSeconds)}) IS NOT TRUE
       RETURNING true
     )
     SELECT
@@ -58,6 +58,9 @@ export async function waitFor (sql: Sql, limits: RateLimit[], windowSeconds: num
   `
   return row.waitSeconds
 }
+
+/** How often the use of a `known` row may be counted. */
+const maxOf = (sql: Sql) => sql`(SELECT max FROM limits WHERE (name, key) = (known.name, known.key))`
 
 /** These limits as the CTE `limits`. */
 export const limitsTable = (sql: Sql, limits: RateLimit[]) => sql`

@@ -68,7 +68,7 @@ export class ByteAccount {
       const opened = connection
       socket.once('close', () => this.#drop(opened))
     }
-    const holding = { connection, network, own: 0, shared: undefined, running: true, leaving: false }
+    const holding = { connection, network, own: 0, shared: undefined, running: false, leaving: false }
     connection.holdings.push(holding)
     return holding
   }
@@ -94,6 +94,11 @@ export class ByteAccount {
   grow (shared: SharedBytes, bytes: number) {
     shared.bytes += bytes
     if (shared.holders > 0) this.#add(bytes)
+  }
+
+  /** The body is there, so the handler begins. */
+  start (holding: Holding) {
+    holding.running = !holding.leaving
   }
 
   /** The handler has ended. */
@@ -130,13 +135,11 @@ export class ByteAccount {
   #drop ({ socket, holdings }: Connection) {
     this.#connections.delete(socket)
     for (const holding of [...holdings]) {
-      if (!holding.running) {
-        this.release(holding)
-      } else if (!holding.leaving) {
-        this.#unshare(holding)
-        holding.leaving = true
-        this.#leaving += holding.own
-      }
+      if (holding.leaving) continue
+      if (holding.running) this.#leaving += holding.own
+      else this.release(holding)
+      this.#unshare(holding)
+      holding.leaving = true
     }
   }
 

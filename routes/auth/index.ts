@@ -17,6 +17,9 @@ import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { findCredentials, forgetFailures, profileQuery, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
 
+/** How many times the failures of a /64 its /56 may have: it may be that of one subscriber, or of many. */
+const PREFIX_FACTOR = 4
+
 /** Accounts: registration, sign-in with a password or an identity provider, and who one is. */
 const auth: FastifyPluginAsyncTypebox = async app => {
   await app.register(cookie)
@@ -30,10 +33,11 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Registration failed', extraTime: HASHING_TIME },
   }, async (request, reply) => auditSignIn(request, 'registration', async attempt => {
     const network = clientNetwork(request.ip)
-    await assertNotBusy(network)
+    const subscriber = clientNetwork(request.ip, 48)
+    await assertNotBusy(subscriber)
     const registrations: RateLimit = { name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK }
     throwIfReached(schemas.TOO_MANY_REGISTRATIONS, await takeUse(app.sql, [registrations], windowSeconds))
-    const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, network, app.mail.canLink)
+    const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, subscriber, app.mail.canLink)
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id
     await rememberNetwork(app.sql, user.id, hashNetwork(networkKey, user.email, network))
@@ -48,18 +52,19 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
     const network = clientNetwork(request.ip)
-    await assertNotBusy(network)
+    const subscriber = clientNetwork(request.ip, 48)
+    await assertNotBusy(subscriber)
     const ofAccount: RateLimit = {
       name: 'failed-sign-ins-for-account', key: `${email} ${network}`, max: SIGN_IN_ATTEMPTS,
     }
-    const ofNetwork: RateLimit = { name: 'failed-sign-ins', key: network, max: SIGN_IN_ATTEMPTS_PER_NETWORK }
+    const ofNetwork = networkLimits('failed-sign-ins', request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
     const networkHash = hashNetwork(networkKey, email, network)
     const { waitSeconds, account: user } =
-      await findCredentials(app.sql, { email, networkHash }, [ofAccount, ofNetwork], windowSeconds)
+      await findCredentials(app.sql, { email, networkHash }, [ofAccount, ...ofNetwork], windowSeconds)
     attempt.user = user?.userId
     throwIfReached(schemas.TOO_MANY_FAILURES, waitSeconds)
-    const verified = await verifyPassword(user?.password, password, network)
-    const limits = user?.known ? [ofAccount] : [ofAccount, ofNetwork]
+    const verified = await verifyPassword(user?.password, password, subscriber)
+    const limits = user?.known ? [ofAccount] : [ofAccount, ...ofNetwork]
     // Past a limit, which others may have reached meanwhile, the response does not tell whether the password was right.
     throwIfReached(schemas.TOO_MANY_FAILURES, verified
       ? await forgetFailures(app.sql, ofAccount, limits, windowSeconds)
@@ -147,10 +152,10 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!frontend) throw new HttpError(500, 'Frontend URL not configured')
 
     const network = clientNetwork(request.ip)
-    const failures: RateLimit = { name: 'failed-callbacks', key: network, max: SIGN_IN_ATTEMPTS_PER_NETWORK }
-    throwIfReached(schemas.TOO_MANY_FAILURES, await waitFor(app.sql, [failures], windowSeconds))
+    const failures = networkLimits('failed-callbacks', request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
+    throwIfReached(schemas.TOO_MANY_FAILURES, await waitFor(app.sql, failures, windowSeconds))
     const identity = await identify(code, n).catch(async error => {
-      await takeUse(app.sql, [failures], windowSeconds)
+      await takeUse(app.sql, failures, windowSeconds)
       throw error
     })
     const user = await signInWithIdentity(app.sql, identity, app.mail.canLink)
@@ -177,6 +182,13 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 /** Has neither a cache of HTTP/1.0 nor any other store the response. Its `Cache-Control` is that of the route. */
 async function forbidStoring (_request: FastifyRequest, reply: FastifyReply) {
   reply.headers({ pragma: 'no-cache', expires: '0' })
+}
+
+/** The limit of a client's network; with IPv6 also that of its /56, which one subscriber may have. */
+function networkLimits (name: RateLimit['name'], ip: string, max: number): RateLimit[] {
+  const [network, prefix] = [clientNetwork(ip), clientNetwork(ip, 56)]
+  const limit = { name, key: network, max }
+  return prefix === network ? [limit] : [limit, { name, key: prefix, max: PREFIX_FACTOR * max }]
 }
 
 export default auth

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import t from 'tap'
 
-import { loadConfig, variables } from '#lib/config.js'
+import { defaultHeldBytes, loadConfig, variables } from '#lib/config.js'
 import { StartupError } from '#lib/errors.js'
 
 /** Loads the configuration of this environment, without a `.env` file unless one is given. */
@@ -428,4 +428,10 @@ t.test('.env.example lists every variable', async t => {
   const example = readFileSync('.env.example', 'utf8')
   const listed = [...example.matchAll(/^#?([A-Z][A-Z0-9_]*)=/gm)].map(match => match[1])
   t.strictSame(listed.sort(), Object.keys(variables.properties).sort())
+})
+
+t.test('The default of MAX_HELD_BYTES is a quarter of the memory of the control group, or of 512 MB', async t => {
+  t.equal(defaultHeldBytes(100_000_001), 25_000_000)
+  // Node.js has these numbers for a group without a limit.
+  for (const limit of [0, 2 ** 63]) t.equal(defaultHeldBytes(limit), 2 ** 27)
 })

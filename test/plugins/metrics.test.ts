@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -98,6 +98,19 @@ t.test('The cache counts its hits, misses and validations', async t => {
   for (const name of ['hits_total', 'misses_total', 'validations_total', 'bytes']) {
     t.ok(Number(after[`response_cache_${name}`]) > 0, name)
   }
+})
+
+t.test('The bytes that requests hold are shown, and the connections that were closed for it', async t => {
+  const { app } = await listen(t)
+  const show = async () => {
+    const { held_bytes: bytes, held_bytes_connections_closed_total: closed } = await scrape(app)
+    return [bytes, closed]
+  }
+  const holding = app.heldBytes.begin(new Socket(), () => 'a network')
+  app.heldBytes.hold(holding, 1000)
+  t.strictSame(await show(), ['1000', '0'])
+  app.heldBytes.hold(holding, app.config.MAX_HELD_BYTES)
+  t.strictSame(await show(), ['0', '1'])
 })
 
 t.test('Gauges show the load of the pool and of password hashing', async t => {

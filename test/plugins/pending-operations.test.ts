@@ -56,6 +56,32 @@ t.test('Past MAX_REQUESTS operations return 503 at once, and probes go on', asyn
   t.equal((await inject(app, 'GET', '/events')).statusCode, 200, 'recovered')
 })
 
+t.test('Past MAX_REQUESTS the network that has the most operations gives one up to another', async t => {
+  const app = await build(t, '3')
+  const { token } = await person(app)
+  const likeFrom = async (remoteAddress: string) => {
+    const response = await app.inject({
+      method: 'POST', url: '/mentors/no-such-mentor/like', headers: { authorization: `Bearer ${token}` }, remoteAddress,
+    })
+    return response.statusCode
+  }
+  const lock = new EventEmitter()
+  const locked = app.sql.begin(async sql => {
+    await sql`LOCK TABLE mentor_likes`
+    lock.emit('taken')
+    await once(lock, 'release')
+  })
+  await once(lock, 'taken')
+  const most = Array.from({ length: 3 }, () => likeFrom('192.0.2.1'))
+  while ((await inject(app, 'GET', '/events')).statusCode !== 503) await sleep(5)
+  const other = likeFrom('192.0.2.2')
+  t.equal(await Promise.race(most), 503)
+  t.equal(await likeFrom('192.0.2.2'), 503, 'networks have their shares')
+  lock.emit('release')
+  await locked
+  t.strictSame([...(await Promise.all(most)).sort(), await other], [404, 404, 503, 404])
+})
+
 t.test('An operation counts until its response, whatever that is', async t => {
   const app = await build(t, '1')
   const admin = await person(app, 'ADMIN')

@@ -304,6 +304,17 @@ t.test('TRUST_PROXY ignores the header of clients that bypass the proxy', async 
   t.strictSame(await guesses(1, email, { via: behindProxy, forwarded: '198.51.100.2' }), [429])
 })
 
+t.test('Failures from many /64 of a /56 count together, four times as many', async t => {
+  const app = await build(t, { DATABASE_URL, SIGN_IN_ATTEMPTS_PER_NETWORK: '2', SIGN_IN_WINDOW: '60' })
+  const from = (subnet: string) => ({ via: app, address: `2001:db8:0:${subnet}::1` })
+  t.strictSame(await guesses(3, stranger(), from('100')), [401, 401, 429])
+  for (const subnet of ['101', '102', '1fe']) {
+    t.strictSame(await guesses(2, stranger(), from(subnet)), [401, 401], subnet)
+  }
+  t.strictSame(await guesses(1, stranger(), from('1ff')), [429])
+  t.strictSame(await guesses(1, stranger(), from('200')), [401])
+})
+
 t.test('Each failure deletes ten expired rows, without waiting for locks', async t => {
   await sql`TRUNCATE rate_limits`
   await sql`

@@ -128,6 +128,18 @@ t.test('Every row is exported once, even when all sort alike', async t => {
   t.equal(rowsOf(t, await admin.inject('GET', '/exports/users.csv')).length, 1001, 'a full batch and a last one')
 })
 
+t.test('Long rows are exported in batches that end by bytes', async t => {
+  const app = await build(t)
+  const admin = await person(app, 'ADMIN', { created_at: new Date('2026-01-01') })
+  await app.sql`
+    INSERT INTO users (email, password, first_name, last_name)
+    SELECT n || '@example.org', '!', repeat('x', 100000), 'Lovelace' FROM generate_series(1, 10) AS n
+  `
+  const [, ...rows] = rowsOf(t, await admin.inject('GET', '/exports/users.csv'))
+  t.strictSame(rows.map(([email]) => email).sort(),
+    [...Array.from({ length: 10 }, (_, n) => `${n + 1}@example.org`), admin.email].sort())
+})
+
 t.test('Cells contain the text as entered, except that formulas are escaped', async t => {
   const text = fc.array(fc.oneof(fc.string({ unit: 'binary', maxLength: 10 }), fc.constantFrom(
     '=1+1', '+', '-', '@SUM(A1)', '\t', '\r', '\n', '"', ',', ';', '=cmd|\' /C calc\'!A0', '\r\n=1', '\ufeff', '＝1', '|'

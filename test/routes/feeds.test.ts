@@ -194,6 +194,20 @@ t.test('GET /feeds/events.ics has the time of the last change, and a stable UID'
   t.equal(event!.stamp, event!.lastModified)
 })
 
+t.test('Feeds have the first 4,000 characters of a long text', async t => {
+  await empty()
+  const texts = ['😀'.repeat(4000), `${'x'.repeat(4000)}y`]
+  const [short, long] = [texts[0], `${'x'.repeat(4000)}…`]
+  const club = await addClub()
+  await addEvents(texts.map((description, n) => ({ club_id: club, description, date: new Date(n) })))
+  const { events } = await readCalendar(t, '/feeds/events.ics')
+  t.strictSame(events.map(({ description }) => description), [short, long])
+  const { id } = await person(app)
+  await addBlogs(texts.map((content, n) => ({ author_id: id, content, created_at: new Date(-n) })))
+  const { entries } = await readFeed(t)
+  t.strictSame(entries.map(entry => textOf(entry, 'content')), [short, long])
+})
+
 t.test('GET /feeds/events.ics without events is an empty calendar', async t => {
   await empty(bare)
   const { events } = await readCalendar(t, '/feeds/events.ics', bare)

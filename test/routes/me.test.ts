@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { ROLES } from '#lib/auth/accounts.js'
 import { createLogger } from '#lib/http/logger.js'
 import { assertResponse } from '../assertions.ts'
-import { build, inject, person, type Person } from '../helper.ts'
+import { bearer, build, inject, person, type Person } from '../helper.ts'
 
 const lines: string[] = []
 const app = await build(t, {}, createLogger('trace', { write (line: string) { lines.push(line) } }))
@@ -183,6 +183,26 @@ t.test('GET /me/export of a new user has empty lists', async t => {
   t.strictSame(others, {
     blogs: [], registrations: [], likes: [], calendar: null, networks: [], mails: [], tokens: null,
   })
+})
+
+t.test('GET /me/export has all of many long blogs and of many mails, and HEAD reads none', async t => {
+  const ada = await person(app)
+  await app.sql`
+    INSERT INTO blogs (title, content, author_id, created_at)
+    SELECT n, repeat('x', 100000), ${ada.id}, timestamptz '2026-01-31' + n / 4 * interval '1 s'
+    FROM generate_series(1, 10) AS n
+  `
+  await app.sql`
+    INSERT INTO mails (kind, bulk, user_id, data) SELECT 'test', false, ${ada.id}, '{}' FROM generate_series(1, 600)
+  `
+  const { blogs, mails } = (await ada.inject('GET', '/me/export')).json()
+  t.equal(mails.length, 600)
+  const titles: number[] = blogs.map(({ title }: { title: string }) => Number(title))
+  t.strictSame(titles.toSorted((a, b) => a - b), Array.from({ length: 10 }, (_, n) => n + 1))
+  const times: string[] = blogs.map(({ createdAt }: { createdAt: string }) => createdAt)
+  t.strictSame(times, times.toSorted().reverse(), 'the newest first')
+  const { statusCode, body } = await inject(app, 'HEAD', '/me/export', undefined, bearer(ada.token))
+  t.strictSame([statusCode, body], [200, ''])
 })
 
 t.test('GET /me/export returns 401 when the account is gone', async t => {

@@ -64,6 +64,15 @@ t.test('A body is sent unencoded while encoding it takes too long', async t => {
   t.equal(await body.encode('br'), await body.encode('br'))
 })
 
+t.test('Past the limit of encodings at once, a body is sent unencoded', async t => {
+  const bodies = Array.from({ length: 5 }, () =>
+    new CachedBody([randomBytes(MEGABYTE)], { hash: 'a hash', contentType: 'text/plain' }))
+  const encoded = await Promise.all(bodies.map(body => body.encode('gzip')))
+  t.ok(encoded[0])
+  t.equal(encoded.at(-1), undefined)
+  t.ok(await bodies.at(-1)!.encode('gzip'), 'afterwards it is encoded')
+})
+
 t.test('A body that cannot be encoded is sent unencoded', async t => {
   const body = new CachedBody([text], { hash: 'a hash', contentType: 'text/plain' })
   for (let time = 0; time < 2; time++) t.equal(await body.encode('none' as never), undefined)

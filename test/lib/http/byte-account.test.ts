@@ -4,9 +4,11 @@ import t from 'tap'
 
 import { ByteAccount } from '#lib/http/byte-account.js'
 
-/** Begins a request of this network on a connection, which was never connected. */
+/** Begins a request of this network, with its handler, on a connection, which was never connected. */
 function begin (account: ByteAccount, network: string, socket = new Socket()) {
-  return { socket, holding: account.begin(socket, () => network) }
+  const holding = account.begin(socket, () => network)
+  account.start(holding)
+  return { socket, holding }
 }
 
 const closed = (socket: Socket) => new Promise(resolve => socket.once('close', resolve))
@@ -57,6 +59,20 @@ t.test('A connection that closes holds no more than what its handlers have', asy
   t.equal(account.bytes, 100, 'nothing more')
   account.settle(holding)
   t.equal(account.bytes, 0)
+})
+
+t.test('A connection that closes while a body arrives holds nothing', async t => {
+  const account = new ByteAccount(1000)
+  const socket = new Socket()
+  const holding = account.begin(socket, () => 'a')
+  account.hold(holding, 100)
+  socket.destroy()
+  await closed(socket)
+  t.equal(account.bytes, 0)
+  account.start(holding)
+  account.hold(holding, 100)
+  account.settle(holding)
+  t.equal(account.bytes, 0, 'nor later')
 })
 
 t.test('Past the limit the largest holders of the network that holds the most are closed', async t => {

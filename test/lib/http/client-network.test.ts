@@ -24,5 +24,8 @@ t.test('clientNetwork', async t => {
     ['x'.repeat(10_000), 'unknown'],
   ]
   for (const [address, network] of table) t.equal(clientNetwork(address), network, address.slice(0, 40))
+  t.equal(clientNetwork('2001:db8:1:2ff::1', 56), '2001:db8:1:200::/56')
+  t.equal(clientNetwork('2001:db8:1:2ff::1', 48), '2001:db8:1::/48')
+  t.equal(clientNetwork('192.0.2.1', 48), '192.0.2.1')
   t.equal(clientNetwork(undefined as unknown as string), 'unknown', 'of a closed connection')
 })

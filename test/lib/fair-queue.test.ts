@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 
 import t, { type Test } from 'tap'
 
-import { FairQueue } from '#lib/auth/fair-queue.js'
+import { FairQueue } from '#lib/fair-queue.js'
 
 /** A queue with a concurrency of one and six places. */
 function start () {
