@@ -72,14 +72,19 @@ t.test('Past MAX_REQUESTS the network that has the most operations gives one up 
     await once(lock, 'release')
   })
   await once(lock, 'taken')
-  const most = Array.from({ length: 3 }, () => likeFrom('192.0.2.1'))
-  while ((await inject(app, 'GET', '/events')).statusCode !== 503) await sleep(5)
+  const refused: number[] = []
+  const most = Array.from({ length: 4 }, async () => {
+    const status = await likeFrom('192.0.2.1')
+    refused.push(status)
+    return status
+  })
+  while (refused.length < 1) await sleep(5)
   const other = likeFrom('192.0.2.2')
-  t.equal(await Promise.race(most), 503)
+  while (refused.length < 2) await sleep(5)
   t.equal(await likeFrom('192.0.2.2'), 503, 'networks have their shares')
   lock.emit('release')
   await locked
-  t.strictSame([...(await Promise.all(most)).sort(), await other], [404, 404, 503, 404])
+  t.strictSame([...(await Promise.all(most)).sort(), await other], [404, 404, 503, 503, 404])
 })
 
 t.test('An operation counts until its response, whatever that is', async t => {
