@@ -5781,7 +5781,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
