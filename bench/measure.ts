@@ -6,7 +6,7 @@ import { get } from './http.ts'
 import { interrupted, run, type Server, source } from './programs.ts'
 import { type Figures, type Measure, median, type Results } from './results.ts'
 
-/** What wrk sends: GET requests for a path, or what wrk.lua makes of the arguments. */
+/** The requests of wrk: GET for a path, or those that wrk.lua makes of the arguments. */
 export interface Load {
   path?: string
   headers?: Record<string, string>

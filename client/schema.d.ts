@@ -218,7 +218,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the blogs of everybody
+         * List the blogs of all authors
          * @description Of any status, newest first.
          *
          *     Roles: `ADMIN`.
@@ -285,7 +285,7 @@ export interface paths {
         };
         /**
          * Read a blog
-         * @description Everybody may read a published blog. Any other needs the token of its author or of an admin.
+         * @description Anyone may read a published blog. Any other needs the token of its author or of an admin.
          */
         get: operations["getBlog"];
         /**
@@ -629,7 +629,7 @@ export interface paths {
         };
         /**
          * Subscribe to your own events
-         * @description A calendar of the events since 1900 that somebody is registered for. The address, with the token in it, is the response of `POST /me/calendar`; no other token is needed.
+         * @description A calendar of the events since 1900 that a user is registered for. The address, with the token in it, is the response of `POST /me/calendar`; no other token is needed.
          */
         get: operations["getOwnCalendar"];
         put?: never;
@@ -668,7 +668,7 @@ export interface paths {
         put?: never;
         /**
          * Get an address for your own calendar
-         * @description Creates the address of a calendar of your registrations, to subscribe to. Everybody who has the address can read it. It is shown only once; the next call creates a new address and ends the old one.
+         * @description Creates the address of a calendar of your registrations, to subscribe to. Anyone who has the address can read it. It is shown only once; the next call creates a new address and ends the old one.
          */
         post: operations["createMyCalendar"];
         /** End the address of your own calendar */
@@ -951,7 +951,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the platform amounts to
+         * Figures about the platform
          * @description Roles: `ADMIN`.
          */
         get: operations["getAnalytics"];
@@ -1072,7 +1072,7 @@ export interface components {
              * @example 12
              */
             totalMentors: number;
-            /** @description How many users have each role, in no particular order; a role that nobody has is missing. */
+            /** @description How many users have each role, in no particular order; a role without users is missing. */
             roleCounts: {
                 role: components["schemas"]["Role"];
                 _count: {
@@ -1162,7 +1162,7 @@ export interface components {
             status?: components["schemas"]["BlogStatus"];
         };
         /**
-         * @description Everybody may read `PUBLISHED` blogs, only their author and admins the others.
+         * @description Anyone may read `PUBLISHED` blogs; only their author and admins read others.
          * @enum {string}
          */
         BlogStatus: "DRAFT" | "PUBLISHED" | "ARCHIVED";
@@ -2130,7 +2130,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2231,7 +2231,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2320,7 +2320,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5546,7 +5546,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5711,7 +5711,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body, 415 a body that is not JSON, 431 too large headers. */
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

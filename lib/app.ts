@@ -39,7 +39,7 @@ export function buildApp (
   const app: FastifyInstance = Fastify({
     ...logger && logOptions(logger),
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
-    // Given a number, Fastify trusts nobody.
+    // Given a number, Fastify would trust no proxy.
     trustProxy: typeof TRUST_PROXY === 'number' ? (_address, hop) => hop < TRUST_PROXY : TRUST_PROXY,
     serverFactory: handler => createHttpServer(config, handler),
     bodyLimit: Math.min(SMALL_BODY, config.MAX_BODY_BYTES),

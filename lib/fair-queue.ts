@@ -115,7 +115,7 @@ export class FairQueue {
     return next
   }
 
-  /** Those that wait of the key that holds the most places. */
+  /** The waiting jobs of the key that holds the most places. */
   #longest () {
     return [...this.#waiting.values()].reduce((one, other) => other.length > one.length ? other : one)
   }

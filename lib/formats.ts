@@ -1,7 +1,7 @@
 /** One label of a domain name. */
 const LABEL = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 
-/** What stands between dots of the part before the `@` (RFC 5322, § 3.2.3: no dot begins, ends or follows another). */
+/** A run without a dot before the `@` (RFC 5322, § 3.2.3: no dot begins, ends or follows another). */
 const ATOM = "[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
 
 /** The e-mail address of the HTML standard (§ 4.10.5.1.5), with at least one dot in the domain. */
@@ -17,7 +17,7 @@ export function isText (value: string) {
   return !value.includes('\0')
 }
 
-/** Whether this is an https address, or an http one on loopback, so that nobody on the way reads what is sent there. */
+/** Whether this is an https address, or an http one on loopback: a request to it cannot be read on its way. */
 export function isSecureUrl (value: string) {
   if (!URL.canParse(value)) return false
   const { protocol, hostname } = new URL(value)

@@ -12,7 +12,7 @@ import { setSpan } from './http/trace-context.ts'
 import { shutdownTimeouts } from './shutdown.ts'
 import { withTimeout } from './timeout.ts'
 
-/** Probes and scrapes come all the time, and nobody asks what became of one. */
+/** Probes and scrapes come all the time: their spans would only hide others. */
 const UNTRACED = new Set(['/livez', '/readyz', '/metrics'])
 
 /** A statement begins or ends a transaction, or it writes, perhaps in a WITH, or else reads. */
@@ -52,7 +52,7 @@ export async function startTracing (app: FastifyInstance, endpoint: string) {
   instrumentation.setTracerProvider(provider)
 
   statementTracing.start = () => {
-    // What no request asked for, or one that is not recorded, has no span.
+    // A statement outside of a recorded request has no span.
     if (!trace.getActiveSpan()?.isRecording()) return
     const span = tracer.startSpan('SQL', { kind: SpanKind.CLIENT, attributes: { 'db.system.name': 'postgresql' } })
     return ((text, error) => {

@@ -4,7 +4,7 @@ import {
 
 import { ROLES } from './auth/accounts.ts'
 
-// What checks and serializes also makes the API description: `description` and `examples` are for its readers, and a
+// The same schemas check, serialize and describe: `description` and `examples` are for its readers, and a
 // schema with a `title` is found by that name among its components.
 
 /** A string of a request that PostgreSQL can store. */

@@ -12,7 +12,7 @@ import { StartupError } from './errors.ts'
 export async function readOrCreateSecret (path: string): Promise<string> {
   try {
     if (!existsSync(path)) await create(path)
-    // Whoever may write to the folder could have made it a link, to another file of root's.
+    // A user who may write to the folder could have made it a link to another file of root's.
     return await readFile(path, { encoding: 'utf8', flag: constants.O_RDONLY | constants.O_NOFOLLOW })
   } catch (error) {
     throw new StartupError(`Cannot keep a secret in ${path}: ${(error as Error).message}`)
@@ -24,7 +24,7 @@ export const JWT_SECRET_LENGTH = 32
 
 /**
  * Reads the secret that signs the tokens as `readOrCreateSecret` does. Throws a StartupError when it is shorter than
- * JWT_SECRET may be, or when others can read the file: with the secret, they could sign in as anybody.
+ * JWT_SECRET may be, or when others can read the file: with the secret, they could sign in as any user.
  */
 export async function readOrCreateJwtSecret (path: string): Promise<string> {
   const secret = await readOrCreateSecret(path)

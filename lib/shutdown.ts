@@ -70,7 +70,7 @@ export async function run (service: Service, logger: Logger, seconds: number) {
   function onSignal (signal: NodeJS.Signals) {
     if (stopsSince === undefined) {
       logger.info(`Stopping on ${signal}`)
-      // What the start opens is closed when that is through.
+      // The start finishes first, so that all it opens is closed.
       end(() => isServing ? service.stop() : Promise.allSettled([service.close(), start]), 0)
     } else if (signal === 'SIGINT' && performance.now() - stopsSince >= SAME_CTRL_C) {
       // Only a second Ctrl-C ends the process at once. npm repeats a SIGTERM that all processes get, file watchers send
@@ -81,7 +81,7 @@ export async function run (service: Service, logger: Logger, seconds: number) {
   }
 
   function onError (err: unknown) {
-    logger.fatal({ err }, 'Stopping after an error that nobody caught')
+    logger.fatal({ err }, 'Stopping after an uncaught error')
     if (stopsSince === undefined) end(() => service.close(), 1)
     else exit(1)
   }

@@ -1,7 +1,7 @@
 -- Up Migration
 
 -- When something that is limited was done last: sign-ins of a network that failed, registrations of a network, blogs that
--- a user submitted. Unlogged: that need not survive a crash of the server, and nobody waits for the disk.
+-- a user submitted. Unlogged: it need not survive a crash of the server, and no request waits for the disk.
 CREATE UNLOGGED TABLE rate_limits (
   name text NOT NULL,
   -- An IPv4 address, the /64 network of an IPv6 address, or the id of a user.

@@ -24,17 +24,17 @@ const OPERATIONS = { name: 'Operations', description: 'Probes for operators.' }
 
 /** The groups of operations, by the first segment of their paths. */
 const GROUPS: Record<string, { name: string, description: string }> = {
-  auth: { name: 'Accounts', description: 'Registration, sign-in with a password or a provider, and who one is.' },
-  blogs: { name: 'Blogs', description: 'Submitted by everybody, moderated by admins, published for all to read.' },
+  auth: { name: 'Accounts', description: 'Registration, sign-in by password or provider, and the signed-in user.' },
+  blogs: { name: 'Blogs', description: 'Submitted by members, moderated by admins, published for all to read.' },
   clubs: { name: 'Clubs', description: 'With their members and events.' },
   events: { name: 'Events', description: 'Of the clubs, and the registrations for them.' },
-  feeds: { name: 'Feeds', description: 'For calendars and feed readers, which ask again and again.' },
+  feeds: { name: 'Feeds', description: 'For calendars and feed readers, which poll it.' },
   exports: { name: 'Exports', description: 'Lists as files for spreadsheets.' },
   account: ACCOUNT,
   me: ACCOUNT,
   mentors: { name: 'Mentors', description: 'Mentors of the clubs; users like them.' },
   testimonials: { name: 'Testimonials', description: 'What former students say.' },
-  users: { name: 'Users', description: 'As admins see and change them, and what the platform amounts to.' },
+  users: { name: 'Users', description: 'As admins see and change them, and figures about the platform.' },
   livez: OPERATIONS,
   readyz: OPERATIONS,
 }
@@ -48,7 +48,7 @@ expires or is ended, also when the role was changed.
 Every error is a \`{message}\` for people to read; a request that breaks its schema gets \`errors\` with it, one for
 every field that is wrong. Ids are opaque, and date-times ISO 8601 in UTC.`
 
-/** Where the service is, and that it is not for internal use only. */
+/** The address of the service, and its audience. */
 const SERVER = {
   url: '/',
   description: 'The service that this description comes from: local, staging or production',

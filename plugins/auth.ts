@@ -11,7 +11,7 @@ declare module '@fastify/jwt' {
   interface FastifyJWT {
     /** `sub` is the id of the user (RFC 7519, § 4.1.2). `epoch` is there once tokens of the user were ended. */
     payload: { sub: string, role: Role, epoch?: string }
-    /** `id` is empty when a valid token names nobody. */
+    /** `id` is empty when a valid token has no subject. */
     user: { id: string, role: Role, epoch?: string }
   }
 }

@@ -23,7 +23,7 @@ export default fp(async app => {
     if (error.validation) {
       return reply.code(400).send({ message: 'Validation error', errors: error.validation.map(toIssue) })
     }
-    // What Fastify itself refuses: malformed JSON, too large a body, another media type.
+    // Fastify itself refuses malformed JSON, a body that is too large, or another media type.
     // A code may be a number: that of a DOMException.
     if (String(error.code).startsWith('FST_') && error.statusCode && error.statusCode < 500) {
       return reply.code(error.statusCode).send({ message: error.message })

@@ -105,7 +105,7 @@ export class Cluster {
     if (signal === 'SIGKILL') await remaining(pids)
   }
 
-  /** What the server has logged so far. */
+  /** The log of the server so far. */
   log () {
     return readFile(join(this.home, 'log'), 'utf8')
   }

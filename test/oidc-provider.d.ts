@@ -1,4 +1,4 @@
-// What the tests use of oidc-provider. Its own types bring seventeen packages.
+// The parts of oidc-provider that the tests use. Its own types bring seventeen packages.
 declare module 'oidc-provider' {
   import type { RequestListener, IncomingMessage, ServerResponse } from 'node:http'
 

@@ -18,7 +18,7 @@ interface Options {
   method?: string
   body?: unknown
   headers?: Record<string, string>
-  /** What keeps connections; without one, each request has its own. */
+  /** The agent that keeps connections; without one, each request has its own. */
   agent?: Agent
 }
 

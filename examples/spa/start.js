@@ -36,7 +36,7 @@ await runMain(async () => {
   })
   const config = loadConfig()
   if (config.NODE_ENV === 'production') {
-    throw new StartupError('The example is not for production: everybody knows the password of the demo accounts')
+    throw new StartupError('The example is not for production: the password of the demo accounts is public')
   }
   const logger = createLogger(config.LOG_LEVEL)
   const service = buildApp(config, logger)

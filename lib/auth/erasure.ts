@@ -2,7 +2,7 @@ import type { Sql } from '../database/client.ts'
 import { StartupError } from '../errors.ts'
 import { PLACEHOLDER } from './passwords.ts'
 
-/** What an erasure takes away, or would. */
+/** Counts of the rows that an erasure removes, or would remove. */
 export interface Erasure {
   id: string
   registrations: number
@@ -10,12 +10,12 @@ export interface Erasure {
   /** Drafts and archived blogs. */
   unpublishedBlogs: number
   publishedBlogs: number
-  /** Testimonials and mentors belong to no account: whether these are the same person, nobody but a human can tell. */
+  /** Testimonials and mentors belong to no account: only a human can say whether they are this person. */
   testimonialsOfThatName: number
   mentorsOfThatName: number
 }
 
-/** Whose the published blogs of erased people are. Nobody can register or sign in with what is no email address. */
+/** The author of what erased people published. Without an email address it can neither register nor sign in. */
 const NOBODY = { email: 'former-member', password: PLACEHOLDER, first_name: 'Former', last_name: 'member' }
 
 /**
@@ -26,7 +26,7 @@ export function eraseUser (
   sql: Sql, email: string, { withBlogs = false, dryRun = false }
 ): Promise<Erasure | undefined> {
   return sql.begin(async sql => {
-    // What is being made for this person finishes first, so that the next statements see it, and no more begins.
+    // Writes for this person finish first, so that the next statements see them, and no further one begins.
     const [user] = await sql<{ id: string }[]>`SELECT id FROM users WHERE email = ${email} FOR UPDATE`
     if (!user) return undefined
     const { id } = user

@@ -22,7 +22,7 @@ const SKEW_SECONDS = 60
 
 const SCOPES = ['openid', 'email', 'profile']
 
-/** What is used of a discovery document (OpenID Connect Discovery 1.0, § 3). */
+/** The fields used of a discovery document (OpenID Connect Discovery 1.0, § 3). */
 interface Metadata extends Endpoints {
   issuer: string
   userinfo_endpoint: string
@@ -49,7 +49,7 @@ export interface Identity {
   avatar: string | null
 }
 
-/** What follows from one discovery document. */
+/** The client and the keys that one discovery document describes. */
 interface Provider {
   metadata: Metadata
   keys: ReturnType<typeof createRemoteJWKSet>

@@ -1,4 +1,4 @@
-/** What travels with a person to the identity provider and back, in the `state` parameter. */
+/** The `state` parameter, which travels to the identity provider and back. */
 export interface OAuthState {
   /** The nonce, which must come back beside the same one in the cookie. */
   n: string

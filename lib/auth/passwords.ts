@@ -20,7 +20,7 @@ const { memoryCost, timeCost, parallelism } = ARGON2ID
 
 /**
  * Verified against where there is no hash, so that a stranger's sign-in takes as long as a wrong password. The hash
- * itself is random: nobody knows a password for it, and no process waits for one to be made.
+ * itself is random: no password matches it, and no process waits for one to be made.
  */
 const DECOY = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${base64(16)}$${base64(32)}`
 

@@ -5,7 +5,7 @@ export function createSecretToken () {
   return randomBytes(32).toString('base64url')
 }
 
-/** What is stored of a token: its SHA-256, base64url. There is no salt, since no two tokens are alike. */
+/** The stored form of a token: its SHA-256, base64url. A random token needs no salt. */
 export function hashSecretToken (token: string) {
   return createHash('sha256').update(token).digest('base64url')
 }

@@ -27,7 +27,7 @@ function parse<T extends NonNullable<ParseArgsConfig['options']>> (args: string[
   try {
     return parseArgs({ args, options, allowPositionals: true })
   } catch (error) {
-    // What follows the first sentence are hints, on lines of their own, about arguments that begin with "-".
+    // After the first sentence, Node gives hints about arguments that begin with "-".
     throw new UsageError((error as Error).message.split(/\.\s/, 1)[0]!)
   }
 }

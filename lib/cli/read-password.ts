@@ -6,7 +6,7 @@ import { read } from 'read'
 import { isText } from '../formats.ts'
 import { StartupError } from '../errors.ts'
 
-/** Where a password comes from: the terminal, or a pipe that carries nothing else. */
+/** The source of a password: the terminal, or a pipe that carries nothing else. */
 interface Terminal {
   input: Pick<ReadStream, 'isTTY'> & NodeJS.ReadableStream
   output: Pick<WriteStream, 'isTTY'> & NodeJS.WritableStream
@@ -26,7 +26,7 @@ export async function readPassword (
   const password = piped ? (await text(input)).replace(/\r?\n$/, '') : await ask('Password:')
   if (password.length < 8) throw new StartupError('The password must have at least 8 characters')
   if (!isText(password)) throw new StartupError('The password must not contain the character NUL')
-  if (!piped && password !== await ask('Once more:')) {
+  if (!piped && password !== await ask('Again:')) {
     throw new StartupError('The two passwords differ')
   }
   return password

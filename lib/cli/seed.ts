@@ -16,8 +16,8 @@ Adds a small demo community to look around in or, where numbers are given, that 
 users, clubs, events, registrations, blogs, mentors, likes or testimonials, and of a kind without a number there are
 none. Either all of it is added or nothing. It prints the accounts to sign in with; --json prints them for programs.
 
---force   add to a database that somebody has put something into already, beside what is there, with addresses and club
-          names of their own; and in production, where everybody could sign in with the password that is shown here
+--force   add to a database that is not empty, beside the rows that are there, with addresses and club
+          names of their own; and in production, where anyone could sign in with the password that is shown here
 
 The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
 
@@ -41,7 +41,7 @@ export default async function seedCommand (args: string[]) {
   const amounts = Object.keys(given).length > 0 ? toAmounts(given) : undefined
   const config = loadConfig()
   if (config.NODE_ENV === 'production' && !force) {
-    throw new StartupError('In production everybody could sign in with the password of the demo accounts, as an ' +
+    throw new StartupError('In production anyone could sign in with the password of the demo accounts, as an ' +
       'admin too: if that is wanted, npm run seed -- --force')
   }
 
@@ -87,7 +87,7 @@ function toAmounts (given: Partial<Record<keyof Amounts, string>>): Amounts {
   return amounts
 }
 
-/** Throws a StartupError when anybody has put anything into the database but the admin of the configuration. */
+/** Throws a StartupError when the database has any row but the admin of the configuration. */
 async function assertEmpty (sql: TransactionSql, { ADMIN_EMAIL = '' }: Config) {
   const [found] = await sql<{ what: string }[]>`
     SELECT 'users' AS what FROM users WHERE email <> ${ADMIN_EMAIL}

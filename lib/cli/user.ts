@@ -55,7 +55,7 @@ export default async function userCommand (args: string[]) {
   function take (option: 'email' | 'role' | 'first-name' | 'last-name', isRight: (value: string) => boolean) {
     const value = values[option]
     if (!value) throw new UsageError(`${command} needs --${option}`)
-    if (!isRight(value)) throw new UsageError(`--${option} "${value}" will not do`)
+    if (!isRight(value)) throw new UsageError(`--${option} "${value}" is not valid`)
     return value
   }
   const email = () => take('email', isEmail)
@@ -126,7 +126,7 @@ function onAccounts<T> (work: (sql: Sql) => Promise<T>, limits?: Limits) {
 
 const UNKNOWN = 'No account has this email'
 
-/** What an erasure does or did, in lines. The account appears by its id only. */
+/** Describes an erasure in lines. The account appears by its id only. */
 function describeErasure (erasure: Erasure, { withBlogs = false, dryRun = false }) {
   const { id, registrations, likes, unpublishedBlogs, publishedBlogs, ...others } = erasure
   const { testimonialsOfThatName, mentorsOfThatName } = others

@@ -92,7 +92,7 @@ export class Supervisor implements Service {
   async close () {
     this.#stopping.abort()
     for (const { worker } of this.#running) worker.process.kill('SIGTERM')
-    // What the start opens is closed when that is through.
+    // The start finishes first, so that all it opens is closed.
     await Promise.allSettled([this.#started])
     await Promise.all(this.#running.map(({ ended }) => ended))
     await this.#releaseDatabase()
@@ -148,7 +148,7 @@ export class Supervisor implements Service {
       worker.process.once('close', (code, signal) => resolve(signal ?? `exit code ${code}`))
       worker.on('error', error => {
         this.#log.error({ err: error }, 'Worker failed')
-        // One that could not be spawned has no exit.
+        // A worker that could not be spawned has no exit.
         if (!worker.process.pid) resolve(error.message)
       })
     }).then(async by => {
@@ -202,7 +202,7 @@ export class Supervisor implements Service {
   /** The metrics of all processes, in the text format of Prometheus. */
   async #readMetrics () {
     const serving = this.#running.filter(({ isServing }) => isServing)
-    // One that is too busy has those of the last time.
+    // A worker that is too busy keeps its last metrics.
     await Promise.allSettled(serving.map(async running => {
       running.metrics = await running.channel.request<Values>('metrics', undefined, METRICS_TIMEOUT)
     }))

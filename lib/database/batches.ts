@@ -6,7 +6,7 @@ export const BATCH_ROWS = 250
 /** Bytes after which a batch ends, with the row that exceeds them. */
 const BATCH_BYTES = 256 * 1024
 
-/** Where a batch ends, for the next one to begin after it: all rows have a time that stays and an id. */
+/** The last row of a batch; the next batch begins after it. A row's time and id never change. */
 export interface Position {
   time: string
   id: string

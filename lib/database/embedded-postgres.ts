@@ -17,7 +17,7 @@ const run = promisify(execFile)
 
 const DATABASE = 'community'
 
-/** The advisory lock that all who use a server hold shared: who gets it alone is the last one, and stops the server. */
+/** The advisory lock that each process shares while it uses the server. The one that gets it alone stops the server. */
 const IN_USE = 3_107_420_269
 
 /** How long a server that is starting or stopping is waited for, in milliseconds. */
@@ -47,7 +47,7 @@ const NOBODY: User = { uid: 65_534, gid: 65_534 }
 
 /** How the programs of the server are run. */
 export interface Account {
-  /** Who owns the data. */
+  /** The owner of the data directory. */
   owner: User
   /** The user and group that `spawn` changes to. */
   identity?: User

@@ -218,7 +218,7 @@ class Replica {
     let ready!: () => void
     const readiness = new Promise<void>(resolve => { ready = resolve })
     const transaction = this.#sql.begin(TRANSACTION, async transaction => {
-      // All that reads use of a pool.
+      // Reads use a pool for nothing else.
       const sql = transaction as unknown as Sql
       progress.stage = 'asks'
       this.#running++

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { failureOf, HttpError } from '../errors.ts'
 import { clientNetwork } from './client-network.ts'
 
-/** What operators must be able to reconstruct (OWASP ASVS 5.0, 16.3). */
+/** Events that operators must be able to reconstruct (OWASP ASVS 5.0, 16.3). */
 export type AuditEvent =
   'sign-in' | 'sign-in-refused' | 'access-denied' | 'role-changed' | 'membership-changed' | 'user-changed' |
   'user-deleted' | 'users-exported' | 'registrations-exported' | 'blog-moderated' | 'blog-deleted' |
@@ -35,10 +35,10 @@ export function changedFields (changes: object) {
   return Object.entries(changes).filter(([, value]) => value !== undefined).map(([name]) => name)
 }
 
-/** How somebody signs in. */
+/** The ways to sign in. */
 export type SignInMethod = 'password' | 'provider' | 'registration'
 
-/** What a sign-in learns while it runs. */
+/** Details of a sign-in that become known while it runs. */
 export interface SignInAttempt {
   /** The id of the account, once it is known. */
   user?: string

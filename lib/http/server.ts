@@ -8,7 +8,7 @@ import { limitPipelining } from './pipelining.ts'
 /** How often connections are checked for their timeouts, in milliseconds: they may exceed them by so much. */
 const CHECK_INTERVAL = 1000
 
-/** What a connection had taken of its responses when that last changed. */
+/** The bytes that a connection has taken of its responses, and when that last changed. */
 interface Progress {
   bytes: number
   since: number

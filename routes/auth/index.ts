@@ -20,7 +20,7 @@ import * as schemas from './schemas.ts'
 /** How many times the failures of a /64 its /56 may have: it may be that of one subscriber, or of many. */
 const PREFIX_FACTOR = 4
 
-/** Accounts: registration, sign-in with a password or an identity provider, and who one is. */
+/** Accounts: registration, sign-in with a password or an identity provider, and the signed-in user. */
 const auth: FastifyPluginAsyncTypebox = async app => {
   await app.register(cookie)
   const {

@@ -11,7 +11,7 @@ import {
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** Blogs: submitted by everybody, moderated by admins, published for all to read. */
+/** Blogs: submitted by members, moderated by admins, published for all to read. */
 const blogs: FastifyPluginAsyncTypebox = async app => {
   const { MAX_BODY_BYTES, SUBMISSIONS_PER_USER, SIGN_IN_WINDOW } = app.config
 

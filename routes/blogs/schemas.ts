@@ -11,7 +11,7 @@ const IMAGE = { examples: ['https://images.example.org/queen.png'] }
 
 const Status = Enum(['DRAFT', 'PUBLISHED', 'ARCHIVED'], {
   title: 'BlogStatus',
-  description: 'Everybody may read `PUBLISHED` blogs, only their author and admins the others.',
+  description: 'Anyone may read `PUBLISHED` blogs; only their author and admins read others.',
 })
 
 const fields = {
@@ -48,7 +48,7 @@ export const listPublished = {
 export const read = {
   operationId: 'getBlog',
   summary: 'Read a blog',
-  description: 'Everybody may read a published blog. Any other needs the token of its author or of an admin.',
+  description: 'Anyone may read a published blog. Any other needs the token of its author or of an admin.',
   security: OPTIONAL_SIGN_IN,
   docsOnly: { params },
   response: {
@@ -83,7 +83,7 @@ export const listMine = {
 
 export const listAll = {
   operationId: 'listAllBlogs',
-  summary: 'List the blogs of everybody',
+  summary: 'List the blogs of all authors',
   description: 'Of any status, newest first.',
   response: { 200: ResponseObject({ blogs: Type.Array(BlogWithAuthorName) }) },
 }

@@ -13,7 +13,7 @@ type User = FastifyJWT['user']
 type Event = Static<typeof create.response[201]>['event']
 type Registration = Static<typeof register.response[201]>['registration']
 
-/** What `trim` takes away in JavaScript. */
+/** The characters that `trim` removes in JavaScript. */
 const WHITESPACE = '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a' +
   '\u2028\u2029\u202f\u205f\u3000\ufeff'
 

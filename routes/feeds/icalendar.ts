@@ -59,7 +59,7 @@ const calendarEvent = (event: CalendarEvent, link: string | undefined) => ['veve
   ['duration', {}, 'duration', DURATION],
   ['summary', {}, 'text', printableLine(event.title)],
   ['description', {}, 'text', printable(event.description)],
-  // The club by its name: nobody's email belongs here, but an address of some kind has to be.
+  // The club by its name: the format requires an address, and no person's email belongs here.
   ['organizer', { cn: printableLine(event.club) }, 'cal-address', 'invalid:nomail'],
   ...link ? [['url', {}, 'uri', link]] : [],
 ], []]

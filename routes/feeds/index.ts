@@ -8,7 +8,7 @@ import * as schemas from './schemas.ts'
 /** May be stored, and must be asked about before every use: a subscriber mostly learns that nothing has changed. */
 const CACHE_CONTROL = 'public, no-cache'
 
-/** What calendars and feed readers subscribe to. */
+/** Feeds for calendars and feed readers. */
 const feeds: FastifyPluginAsyncTypebox = async app => {
   const [frontend] = app.config.FRONTEND_URL
   const linkTo = (page: string) => frontend && `${frontend}/${page}`

@@ -30,7 +30,7 @@ export const club = {
 export const own = {
   operationId: 'getOwnCalendar',
   summary: 'Subscribe to your own events',
-  description: 'A calendar of the events since 1900 that somebody is registered for. The address, with the token in ' +
+  description: 'A calendar of the events since 1900 that a user is registered for. The address, with the token in ' +
     'it, is the response of `POST /me/calendar`; no other token is needed.',
   docsOnly: {
     params: Type.Object({ token: IdParam({ description: 'The token of the address.', examples: [TOKEN] }) }),

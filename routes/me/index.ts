@@ -18,7 +18,7 @@ import {
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** What belongs to the user who is signed in. */
+/** Resources of the signed-in user. */
 const me: FastifyPluginAsyncTypebox = async app => {
   const { SIGN_IN_ATTEMPTS, SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds } = app.config
 

@@ -46,7 +46,7 @@ export const verifyEmail = {
 export const createCalendar = {
   operationId: 'createMyCalendar',
   summary: 'Get an address for your own calendar',
-  description: 'Creates the address of a calendar of your registrations, to subscribe to. Everybody who has the ' +
+  description: 'Creates the address of a calendar of your registrations, to subscribe to. Anyone who has the ' +
     'address can read it. It is shown only once; the next call creates a new address and ends the old one.',
   response: {
     201: ResponseObject({

@@ -4,7 +4,7 @@ import { audit } from '../../lib/http/audit.ts'
 import { deleteTestimonial, insertTestimonial, testimonialsQuery, updateTestimonial } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** What former students say. */
+/** Testimonials of former students. */
 const testimonials: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,

@@ -52,7 +52,7 @@ export const list = {
 
 export const analytics = {
   operationId: 'getAnalytics',
-  summary: 'What the platform amounts to',
+  summary: 'Figures about the platform',
   response: {
     200: ResponseObject({
       analytics: ResponseObject({
@@ -62,7 +62,7 @@ export const analytics = {
         totalBlogs: Count,
         totalMentors: Count,
         roleCounts: Type.Array(ResponseObject({ role: Role, _count: ResponseObject({ role: Count }) }), {
-          description: 'How many users have each role, in no particular order; a role that nobody has is missing.',
+          description: 'How many users have each role, in no particular order; a role without users is missing.',
         }),
         recentRegistrations: Type.Array(ResponseObject({
           id: OpaqueId,

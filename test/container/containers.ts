@@ -12,7 +12,7 @@ import { register, startEngine, statusOf, until } from './engine.ts'
 const IMAGE = 'localhost/community-platform'
 const BASE = 'docker.io/library/node:24-slim'
 
-/** What compose.yaml lets its containers do, and no folder in memory, which podman would add. */
+/** The rights that compose.yaml gives its containers, and no folder in memory, which podman would add. */
 const HARDENED = ['--read-only', '--read-only-tmpfs=false', '--cap-drop', 'all', '--security-opt', 'no-new-privileges']
 
 /** Megabytes that the image may add to its base. docs/deployment.md has what it adds. */

@@ -29,7 +29,7 @@ const POSTGRES_IMAGE = 'docker.io/library/postgres:18'
 /** The file system of containers, on which none of its kind can be mounted. */
 const OVERLAYFS = 0x794c7630
 
-/** What compose.yaml needs: what the image is built of (see .dockerignore), and itself. */
+/** The files that compose.yaml needs: those of the image (see .dockerignore), and itself. */
 const CONTEXT = [
   '.dockerignore', '.npmrc', 'Dockerfile', 'bin', 'compose.yaml', 'lib', 'migrations', 'package-lock.json',
   'package.json', 'patches', 'plugins', 'routes', 'tsconfig.json',
@@ -62,7 +62,7 @@ export async function startEngine (t: Test): Promise<Engine> {
   if (process.getuid!() !== 0) t.bailout('debootstrap needs root: sudo npm run test:container')
 
   await mkdir(CACHE, { recursive: true, mode: 0o700 })
-  // What a run that was killed has left.
+  // Leftovers of a run that was killed.
   for (const name of await readdir(CACHE)) {
     if (name.startsWith('run-')) await rm(join(CACHE, name), { recursive: true, force: true })
   }
@@ -193,7 +193,7 @@ export async function until (check: () => Promise<boolean>) {
 export const statusOf = (url: string, init?: RequestInit) =>
   fetch(url, { ...init, signal: AbortSignal.timeout(5000) }).then(({ status }) => status, () => 0)
 
-/** Registers somebody. Returns the status of the response. */
+/** Registers an account. Returns the status of the response. */
 export const register = (origin: string) => statusOf(`${origin}/auth/register`, {
   method: 'POST',
   headers: { 'content-type': 'application/json' },

@@ -1,4 +1,4 @@
-// What systemd says about the unit: `npm run test:container`.
+// The verdict of systemd on the unit: `npm run test:container`.
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -35,7 +35,7 @@ export interface Target {
   fixture: Fixture
   /** The DATABASE_TIMEOUT of the service, in seconds. */
   timeout: number
-  /** What is put on the service; the defaults of a load where nothing is said. */
+  /** The load on the service; defaults apply where nothing is given. */
   load?: Partial<LoadOptions>
 }
 

@@ -25,14 +25,14 @@ export class Ledger {
     }
   }
 
-  /** What was acknowledged until now. */
+  /** The writes acknowledged until now. */
   copy () {
     const copy = new Ledger()
     for (const name of ['registrations', 'blogs', 'accounts'] as const) {
       for (const [id, content] of this[name]) copy[name].set(id, content as never)
     }
     copy.likes.push(...this.likes)
-    // What is sent later may take effect, too.
+    // Writes that are sent later may take effect, too.
     for (const [id, { sent, acknowledged }] of this.titles) copy.titles.set(id, { sent, acknowledged })
     copy.#updates = this.#updates
     return copy

@@ -41,7 +41,7 @@ const PATIENCE = 120
 /** The default of DATABASE_TIMEOUT, in seconds. */
 const TIMEOUT = 5
 
-/** What GET /cluster of Patroni says of a member. */
+/** A member, as GET /cluster of Patroni has it. */
 interface MemberState {
   name: string
   role: string
@@ -108,7 +108,7 @@ export function patroniFaults (setting: Setting): Fault[] {
     }),
     named('patroni: synchronous standby paused', {
       fails: true,
-      // What is only read goes on.
+      // Reads go on.
       isAway: false,
       bound: ({ walSenderTimeout, loopWait }) => walSenderTimeout + 2 * loopWait,
       async inflict (cluster) {
@@ -152,7 +152,7 @@ export function patroniFaults (setting: Setting): Fault[] {
   return setting.short ? faults.filter(({ name }) => name === 'patroni: primary killed') : faults
 }
 
-/** The lease runs out, another member takes it, and everybody finds that one. */
+/** The lease runs out, another member takes it, and all clients find that one. */
 function leaseBound ({ ttl, loopWait }: PatroniCluster) {
   return ttl + 2 * loopWait
 }
@@ -249,7 +249,7 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
     service: await startService(scope, directory, environment),
     fixture: shareOf(fixture, n, ways.length),
     timeout: TIMEOUT,
-    // What two cores carry beside three servers.
+    // As much as two cores carry beside three servers.
     load: { readers: 3, writers: 3, pause: 20 },
   }] as const))
   return { cluster, targets: new Map(targets) }
@@ -267,7 +267,7 @@ interface Place {
 /** The cluster of examples/patroni: the files as they stand there, on addresses of this machine. */
 class PatroniCluster {
   readonly members = new Map<string, Member>()
-  /** What all addresses begin with, in the place of "10.0.0.": all of 127.0.0.0/8 is this machine. */
+  /** The prefix of all addresses, in the place of "10.0.0.": all of 127.0.0.0/8 is this machine. */
   readonly network = `127.${randomInt(1, 255)}.${randomInt(255)}.`
   /** Settings of Patroni, in seconds. */
   readonly ttl: number
@@ -339,7 +339,7 @@ class PatroniCluster {
     return this.members.get(name)!
   }
 
-  /** What any of the members says of all, empty when none can say it. */
+  /** The members, as any of them reports; empty when none responds. */
   async states (): Promise<MemberState[]> {
     for (const { host } of this.members.values()) {
       try {
@@ -495,7 +495,7 @@ class Member {
       const sql = postgres(`postgres://${SUPERUSER}@${this.host}:5432/postgres`, {
         max: 1,
         connect_timeout: 1,
-        // The driver would ask for them by itself, and nobody handle that it fails.
+        // The driver would ask for them by itself, and nothing would handle its failure.
         fetch_types: false,
         onnotice () {},
       })

@@ -83,7 +83,7 @@ export async function writeFor ({ uid, gid }: Account, directory: string, name: 
 interface Options {
   account?: Account
   environment?: NodeJS.Dict<string>
-  /** What is added to the name of the program for its log. */
+  /** A suffix of the program's name for its log. */
   suffix?: string
   /** Where it listens. */
   host?: string

@@ -1,4 +1,4 @@
-// What may happen to a standby that is read from, of the system's PostgreSQL: no request fails, and none shows less
+// Faults of a standby that is read from, of the system's PostgreSQL: no request fails, and none shows less
 // than what was acknowledged.
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -38,7 +38,7 @@ export function replicaFaults (setting: Setting): Fault[] {
       const row = await strike(name, target, { fails: false, isAway: false, inflict: () => inflict(target) })
       const after = await countReads(target)
       if (row.failed > 0) row.problems.push(`${row.failed} requests failed`)
-      // What is killed begins anew.
+      // A killed standby starts again.
       const reads = (of: 'primary' | 'standby') => after[of] - (after[of] < before[of] ? 0 : before[of])
       const [standby, primary] = [reads('standby'), reads('primary')]
       row.note = `reads: ${standby} on the standby, ${primary} on the primary`
@@ -83,7 +83,7 @@ type Lines = () => Promise<string[]>
 /** Returns what is wrong, by the lines and by how often each server was read from. */
 type Judge = (lines: Lines, standby: number, primary: number) => Promise<string[]>
 
-/** What is wrong unless it was left out and is in use again, with a few lines in the log. */
+/** Names the problems, unless the replica was left out and is in use again, with a few lines in the log. */
 async function isBack (lines: Lines) {
   for (const end = performance.now() + PATIENCE; !(await lines()).at(-1)?.endsWith('is in use'); await sleep(100)) {
     if (performance.now() > end) return [`not in use again: ${(await lines()).join('; ')}`]

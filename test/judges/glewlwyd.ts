@@ -53,7 +53,7 @@ export const glewlwyd: Judge = {
     })
     const browser = await launch(scope)
 
-    /** What the user sees in the end. */
+    /** The last page that the user sees. */
     async function signIn ({ username, password }: typeof PEOPLE[number]) {
       const context = await browser.newContext()
       context.setDefaultTimeout(TIMEOUT)

@@ -12,7 +12,7 @@ export interface Setting {
 
 /** A program of others that looks for flaws. */
 export interface Judge {
-  /** What it needs on this machine, and how to install it. */
+  /** The program that it needs, and how to install it. */
   program: string
   install: string
   /** Returns its version. */
@@ -22,9 +22,9 @@ export interface Judge {
 }
 
 export interface Verdict {
-  /** What it has checked. */
+  /** The checks that it made. */
   subject: string
-  /** What it has found: each is a flaw. */
+  /** The flaws that it found. */
   findings: string[]
 }
 

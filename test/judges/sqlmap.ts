@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { findVersion, type Judge, run } from './judge.ts'
 import { type Operation, startOperations } from './target.ts'
 
-/** What sqlmap prints when it has found nothing. */
+/** The output of sqlmap when it has found nothing. */
 const NOTHING = 'all tested parameters do not appear to be injectable'
 
-/** What PostgreSQL logs for SQL that it cannot parse or resolve: the errors of class 42. */
+/** PostgreSQL logs errors of class 42 for SQL that it cannot parse or resolve. */
 const SQL_ERROR = /"code":"42...".*/
 
 /** Tries to inject SQL through every parameter of every operation. */

@@ -23,7 +23,7 @@ function refusal (environment: NodeJS.Dict<string>, dotenv?: string) {
 
 const SECRET = 'x'.repeat(32)
 
-/** What the message requires of each variable. */
+/** The message for each variable. */
 const MUST = {
   PORT: 'PORT must be a port number from 0 to 65535',
   WORKERS: 'WORKERS must be a number of processes from 1 to 99, or auto for one on each core',

@@ -134,7 +134,7 @@ t.test('an uncaught error is logged, and exits with 1', async t => {
     const { code, stdout } = await stop(service, signal)
     t.equal(code, 1)
     const last = stdout.trim().split('\n').map(line => JSON.parse(line)).find(({ level }) => level === 60)
-    t.match(last, { msg: 'Stopping after an error that nobody caught', err: { message: 'provoked', stack: /\n/ } })
+    t.match(last, { msg: 'Stopping after an uncaught error', err: { message: 'provoked', stack: /\n/ } })
   }
 })
 

@@ -25,7 +25,7 @@ t.teardown(() => sql.end())
 await sql`CREATE DATABASE community`
 await migrate(server.url('community'))
 
-/** What a client does after connecting. */
+/** The behaviour of a client after connecting. */
 const clients: { [what: string]: (port: number, request: string) => Promise<unknown> } = {
   async 'sends its FIN with the request' (port, request) {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {})
@@ -52,7 +52,7 @@ const clients: { [what: string]: (port: number, request: string) => Promise<unkn
   },
 }
 
-/** What is written after other clients have read the blog. */
+/** The rest of the request, written after other clients have read the blog. */
 const changes: { [what: string]: (app: FastifyInstance, id: string) => Promise<unknown> } = {
   'nothing has changed': async () => {},
   'something else has changed': app => person(app),

@@ -57,7 +57,7 @@ async function until (t: Test, app: FastifyInstance, count: number) {
   }
 }
 
-/** What was logged by the server while this ran. */
+/** The lines that the server logged while this ran. */
 async function logged (of: Cluster, run: () => Promise<unknown>) {
   const { length } = await of.log()
   await run()

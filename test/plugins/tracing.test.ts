@@ -156,7 +156,7 @@ t.test('Statements of a transaction are spans, too', async t => {
   const { app } = await startTraced(t, collector.url)
   const [admin, ada] = [await person(app, 'ADMIN'), await person(app)]
   t.equal((await admin.inject('DELETE', `/users/${ada.id}`)).statusCode, 200)
-  // What no request asked for has no span.
+  // A statement outside of a request has no span.
   await app.sql.begin(sql => sql`SELECT 1 AS ${sql('one')}`)
   await app.close()
   const statements = collector.spans().filter(({ kind }) => kind === CLIENT)

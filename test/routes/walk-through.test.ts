@@ -23,7 +23,7 @@ t.test('A term of the community, over HTTP', async t => {
     return { status: response.status, body: text ? JSON.parse(text) : undefined }
   }
 
-  /** A user, or nobody, whose requests must return a given status. */
+  /** A user, or an anonymous client, whose requests must return a given status. */
   const visitor = (token?: string) => ({
     async does (status: number, method: Method, path: string, body?: object) {
       const response = await request(token, method, path, body)
@@ -133,7 +133,7 @@ t.test('A term of the community, over HTTP', async t => {
   ]
   for (const [method, path, body] of forAdmins) await graceAsHead.isRefused(403, 'Forbidden', method, path, body)
 
-  // A student submits a blog, an admin publishes it, everybody reads it.
+  // A student submits a blog, an admin publishes it, visitors read it.
   const draft = { title: 'My first tournament', content: 'I lost every game but one.', status: 'PUBLISHED' }
   const { blog } = await bob.does(201, 'POST', '/blogs/submit', draft)
   t.strictSame([blog.status, blog.authorId], ['DRAFT', bob.id])

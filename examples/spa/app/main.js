@@ -97,7 +97,7 @@ async function load () {
     ]
   } catch (error) {
     return [
-      heading(error instanceof ApiError && error.status === 0 ? 'Nobody answers' : 'That did not work'),
+      heading(error instanceof ApiError && error.status === 0 ? 'The service does not respond' : 'That did not work'),
       h('p', { class: 'problem', role: 'alert' }, wordsOf(error)),
       h('p', {}, h('button', { type: 'button', class: 'primary', onclick: refresh }, 'Try again')),
     ]

@@ -19,7 +19,7 @@ export const subscribeButton = path => actionButton('Subscribe', () => showAddre
 export const subscribeToOwnButton = () => actionButton('Subscribe', async () => {
   const { calendar } = await call(client.POST('/me/calendar'))
   await showAddress(calendar.path, [
-    'Anybody with this address sees your events: keep it to yourself. An earlier address no longer works.',
+    'Anyone with this address sees your events: keep it to yourself. An earlier address no longer works.',
   ], close => actionButton('End this address', async () => {
     await call(client.DELETE('/me/calendar'))
     close()

@@ -2,7 +2,7 @@ import type { TransactionSql } from 'postgres'
 
 import type { Role } from '../../auth/accounts.ts'
 
-/** The password of every account that the command adds. Everybody knows it. */
+/** The password of every account that the command adds. It is public. */
 export const PASSWORD = 'demo-password'
 
 /** The accounts to sign in as: what stands before the @ of their addresses, which are the same whatever is added. */
@@ -12,7 +12,7 @@ export const SIGN_INS: { role: Role, name: string }[] = [
   { role: 'STUDENT', name: 'student' },
 ]
 
-/** What there is to add, in an order in which it can be. */
+/** The rows to add, in the order of their foreign keys. */
 export const KINDS = [
   'clubs', 'users', 'events', 'registrations', 'blogs', 'mentors', 'likes', 'testimonials',
 ] as const
@@ -20,13 +20,13 @@ export const KINDS = [
 /** How many of each kind. */
 export type Amounts = Record<typeof KINDS[number], number>
 
-/** What was added, and the domain of its addresses. */
+/** The rows that were added, and the domain of their addresses. */
 export interface Seeded {
   added: Amounts
   domain: string
 }
 
-/** What keeps apart what is added one time and another: the domain of the addresses, and what follows a club's name. */
+/** Marks that keep two runs apart: the domain of the addresses, and a suffix of club names. */
 interface Edition {
   domain: string
   suffix: string

@@ -241,7 +241,7 @@ test('A body belongs to its database, even if another one takes over the name', 
 
 test('No body is older than a commit before the call, for any kind of write', async t => {
   const NAMES = ['a', 'b', 'c']
-  /** A value that is never committed, so nobody may see it. */
+  /** A value that is never committed, so no read may return it. */
   const POISON = 1_000_000
   const instances = [start(t), start(t, { maxBytes: TINY }), start(t, { maxBytes: 2000 })]
   let prepared = 0

@@ -13,8 +13,8 @@ Adds a small demo community to look around in or, where numbers are given, that 
 users, clubs, events, registrations, blogs, mentors, likes or testimonials, and of a kind without a number there are
 none. Either all of it is added or nothing. It prints the accounts to sign in with; --json prints them for programs.
 
---force   add to a database that somebody has put something into already, beside what is there, with addresses and club
-          names of their own; and in production, where everybody could sign in with the password that is shown here
+--force   add to a database that is not empty, beside the rows that are there, with addresses and club
+          names of their own; and in production, where anyone could sign in with the password that is shown here
 
 The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.
 `

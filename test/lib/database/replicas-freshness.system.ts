@@ -76,7 +76,7 @@ const everything = (sql: Sql, name: string): CachedQuery<any> => ({
 
 const instances = [await start(1_000_000, '200'), await start(1_000_000, '20'), await start(1, '60')]
 
-/** What happens to a standby. */
+/** The faults of a standby. */
 const faults: { [name: string]: (n: number) => Promise<unknown> } = {
   pause: n => onStandbys[n]!`SELECT pg_wal_replay_pause()`,
   resume: n => onStandbys[n]!`SELECT pg_wal_replay_resume()`,
