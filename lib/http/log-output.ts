@@ -115,9 +115,7 @@ export const standardOutput = process.stdout instanceof Socket
 
 /** As a stream, since a thread that waited in a `write` would keep the process from ending. */
 function writeToPipe (pipe: Socket): Write {
-  return (bytes, done) => {
-    // `done` gets the error.
-    if (pipe.listenerCount('error') === 0) pipe.on('error', () => {})
-    pipe.write(bytes, error => done(error))
-  }
+  // `done` gets the errors.
+  pipe.on('error', () => {})
+  return (bytes, done) => { pipe.write(bytes, error => done(error)) }
 }

@@ -267,7 +267,7 @@ t.test('POST /auth/login', async t => {
       ['a password for an account of the IdP', { email: idp.email, password: PASSWORD }],
       ['another password than "!"', { email: broken.email, password: '!!' }],
       ['a lone surrogate', { email, password: '\ud800' }],
-      ['a very long password', { email, password: 'x'.repeat(100_000) }],
+      ['a very long password', { email, password: 'x'.repeat(10_000) }],
     ]
     for (const [what, credentials] of table) {
       const response = await login(credentials)

@@ -34,7 +34,7 @@ function pipe (content: string | Buffer) {
 t.test('prompts twice, without echo', async t => {
   const { streams, shown } = terminal('correct horse', 'correct horse')
   t.equal(await readPassword(false, streams), 'correct horse')
-  t.match(shown(), /Password:[^]*Once more:/)
+  t.match(shown(), /Password:[^]*Again:/)
   t.notMatch(shown(), /correct|horse/)
 })
 

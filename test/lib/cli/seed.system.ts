@@ -354,7 +354,7 @@ t.test('--force renames its club if the name exists', async t => {
 t.test('rejects known passwords in production, unless allowed', async t => {
   const app = await build(t)
   const production = { NODE_ENV: 'production', JWT_SECRET: 'a secret of the tests, long enough' }
-  t.strictSame(await seed(app, '', production), failed('In production everybody could sign in with the password of ' +
+  t.strictSame(await seed(app, '', production), failed('In production anyone could sign in with the password of ' +
     'the demo accounts, as an admin too: if that is wanted, npm run seed -- --force'))
   t.strictSame(await count(app), NOTHING)
   t.match(await seed(app, '--force', production), { code: 0 })

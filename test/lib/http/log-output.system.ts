@@ -91,7 +91,7 @@ for (const WORKERS of ['1', '2']) {
 
     t.test('with a reader that is gone', async t => {
       const environment = { DATABASE_URL: await createDatabase(t), WORKERS }
-      const { child, url } = await startService(t, environment, { covered: WORKERS === '1' })
+      const { child, url } = await startService(t, environment)
       child.stdout!.destroy()
       for (let requests = 0; requests < 50; requests++) t.equal((await fetch(`${url}/clubs`)).status, 200)
       child.kill('SIGTERM')
