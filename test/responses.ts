@@ -44,6 +44,8 @@ process.once('exit', () => {
  */
 export function recordResponses (app: FastifyInstance) {
   app.addHook('onSend', (request, reply, payload, done) => {
+    // Its responses are not declared.
+    if (request.routeOptions.schema?.hide) return done()
     const note = (body: unknown) => record(request, reply.statusCode, reply.getHeaders(), body)
     if (payload instanceof Readable) return done(null, Readable.from(copy(payload, note)))
     note(payload)

@@ -575,7 +575,7 @@ walk('An admin', {
 
 walk('A network error is reported, and can be retried', { refusals: ['GET /clubs failed'] }, async (_t, page) => {
   await page.route(`${api}/clubs`, route => route.abort('connectionrefused'), { times: 1 })
-  await follow(page, 'Clubs', 'Nobody answers')
+  await follow(page, 'Clubs', 'The service does not respond')
   await page.getByText('The service cannot be reached.').waitFor()
   await page.getByRole('button', { name: 'Try again' }).click()
   await page.getByRole('heading', { name: 'Clubs' }).waitFor()

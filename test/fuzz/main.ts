@@ -15,6 +15,9 @@ import { requestsFor } from './requests.ts'
 import { Target } from './target.ts'
 import { createFixture } from './fixture.ts'
 
+/** These succeed with a link of a mail, or the password of a user: random requests have neither. */
+const NEED_SECRETS = ['POST /account/password/reset', 'POST /account/email/verify', 'PUT /me/password']
+
 await runMain(async () => {
   const options = readFuzzOptions()
   if (options.help) return console.log(USAGE)
@@ -42,6 +45,9 @@ async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
     ...CLIENT,
     IDP_ISSUER: provider.issuer,
     FRONTEND_URL: 'https://app.example.org',
+    // Mails are written, and never sent.
+    SMTP_URL: 'smtp://127.0.0.1:9',
+    MAIL_FROM: 'community@example.org',
     // A low limit makes bodies that exceed it cheap. Rate limits would block the next attempts.
     MAX_BODY_BYTES: '65536',
     SIGN_IN_ATTEMPTS: '0',
@@ -80,6 +86,7 @@ async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
     } else if (!path) {
       const missed = Object.keys(operation.responses)
         .filter(status => Number(status) < 400 && !tally.has(Number(status)))
+      if (NEED_SECRETS.includes(operation.name)) continue
       for (const status of missed) fail(`${operation.name} never returned ${status}`)
     }
   }

@@ -9,7 +9,7 @@ import type { Fixture } from './fixture.ts'
 const PROBE = Buffer.from('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n')
 
 /** With these statuses the service may close the connection: it has not read the whole request. */
-const CLOSING = [400, 413, 431]
+const CLOSING = [400, 413, 415, 431]
 
 interface Context {
   service: Service
