@@ -162,7 +162,7 @@ interface Session {
   end?: 'begun' | 'acknowledged'
 }
 
-/** A user who signs in and signs out everywhere, again and again. */
+/** A user who signs in and signs out everywhere, many times. */
 class Member {
   readonly person: Person
   readonly sessions: Session[]

@@ -107,7 +107,7 @@ export class Supervisor implements Service {
     await this.#prepare()
     const { WORKERS } = this.#config
     const [first, ...others] = Array.from({ length: WORKERS }, (_worker, index) => index)
-    // What keeps the first one from starting is printed by that one only.
+    // The first one starts alone: an error that stops all of them is printed once.
     for (const group of [[first!], others]) {
       if (this.#stopping.signal.aborted) return
       await Promise.all(group.map(index => this.#fork(index).started))

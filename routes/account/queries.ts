@@ -24,7 +24,7 @@ export async function findEmailOfToken (sql: Sql, hash: string) {
 }
 
 /**
- * Sets a password by this token, and ends all tokens of the account. Whoever has the mail has the address, so it is
+ * Sets a password by this token, and ends all tokens of the account. A reader of the mail has the address, so it is
  * proven. Failed sign-ins from this network are forgotten, and a mail says what happened. Returns the id of the
  * account; `undefined` when the token does not work any more.
  */

@@ -76,7 +76,7 @@ export const profileQuery = (sql: Sql, id: string): CachedQuery<Body<typeof me>>
 
 interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role' | 'epoch'> {
   /**
-   * What this sign-in did to the account; null when it was linked before. Reclaimed: it was linked, and the password
+   * How this sign-in changed the account; null when it was linked before. Reclaimed: it was linked, and the password
    * from before has ended.
    */
   account: 'created' | 'linked' | 'reclaimed' | null
