@@ -16,8 +16,8 @@ CREATE INDEX account_tokens_expires_at ON account_tokens (expires_at);
 -- When the owner of the address was last seen to have the account; null as long as nobody has proven it.
 ALTER TABLE users ADD email_verified_at timestamptz(3);
 
--- Whoever changes them, by an operation, a command or SQL: another email is not proven, and no link that was sent before
--- sets the password of an account that has another email or password now.
+-- By a trigger, since an operation, a command and SQL of an operator all change them: another email is not proven, and
+-- no link that was sent before sets the password of an account that has another email or password now.
 CREATE FUNCTION end_account_tokens() RETURNS trigger
 LANGUAGE plpgsql
 AS $$

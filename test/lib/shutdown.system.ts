@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import t from 'tap'
+import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { shutdownTimeouts } from '#lib/shutdown.js'
@@ -41,25 +41,46 @@ t.test('By default, orchestrators wait longer, and the documents say so', async 
   t.match(operations, `${DEFAULTS.total} seconds`)
 })
 
-/** A service that says what is done with it, and does not stop. */
+/** A service that logs what is done with it, and does not stop. */
 const SERVICE = `
   import { createLogger } from '#lib/http/logger.js'
   import { run } from '#lib/shutdown.js'
   setInterval(() => {}, 1000)
+  process.on('SIGWINCH', () => { throw new Error('provoked') })
   const never = () => new Promise(() => {})
   const service = { start: async () => {}, stop: never, close: never, kill () { console.log('killed') } }
-  await run(service, createLogger('info'), 0.2)
+  await run(service, createLogger('info'), Number(process.argv[2]))
   console.log('started')
 `
 
-t.test('A service that does not stop in time is killed', async t => {
+async function startStuckService (t: Test, seconds: number) {
   const file = join(t.testdir(), 'service.mjs')
   await writeFile(file, SERVICE)
-  const { child, output, ended } = start(t, file, {}, { covered: true })
-  while (!output.stdout.includes('started')) await sleep(10)
+  const service = start(t, file, {}, { covered: true, args: [String(seconds)] })
+  await logged(service, 'started')
+  return service
+}
+
+async function logged ({ output }: ReturnType<typeof start>, text: string) {
+  while (!output.stdout.includes(text)) await sleep(10)
+}
+
+t.test('A service that does not stop in time is killed', async t => {
+  const { child, ended } = await startStuckService(t, 0.2)
   child.kill('SIGTERM')
   const { code, stdout } = await ended
   t.equal(code, 1)
   t.match(stdout, 'killed by timeout (200ms)')
   t.match(stdout, /^killed$/m)
+})
+
+t.test('An uncaught error during a stop ends the process at once', async t => {
+  const service = await startStuckService(t, 60)
+  service.child.kill('SIGTERM')
+  await logged(service, 'Stopping on SIGTERM')
+  service.child.kill('SIGWINCH')
+  const { code, stdout } = await service.ended
+  t.equal(code, 1)
+  t.match(stdout, 'Stopping after an uncaught error')
+  t.notMatch(stdout, 'killed')
 })
