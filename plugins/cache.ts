@@ -2,11 +2,10 @@ import fp from 'fastify-plugin'
 
 import { epochsOf } from '../lib/auth/ended-tokens.ts'
 import snapshotCache, { type Chunks } from '../lib/cache/index.ts'
-import { HttpError } from '../lib/errors.ts'
 import { FairQueue } from '../lib/fair-queue.ts'
 import type { SharedBytes } from '../lib/http/byte-account.ts'
 import { guardOf } from './auth.ts'
-import { OVERLOADED } from './pending-operations.ts'
+import { overloaded } from './pending-operations.ts'
 
 /** Adds `reply.cached`: responses from memory that are never stale. */
 export default fp(async app => {
@@ -21,7 +20,7 @@ export default fp(async app => {
     concurrency: Math.ceil(DATABASE_POOL_SIZE / 4),
     places: MAX_REQUESTS,
     maxWait: DATABASE_TIMEOUT * 1000,
-    refusal: () => new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } }),
+    refusal: overloaded,
   })
 
   app.addHook('onRoute', route => {

@@ -3,10 +3,9 @@ import { Readable } from 'node:stream'
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { HttpError } from '../lib/errors.ts'
 import { ByteAccount, type Holding } from '../lib/http/byte-account.ts'
 import { clientNetwork } from '../lib/http/client-network.ts'
-import { OVERLOADED } from './pending-operations.ts'
+import { overloaded } from './pending-operations.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -38,9 +37,7 @@ export default fp(async app => {
     raw.once('finish', () => account.release(holding))
     const length = announcedLength(request)
     if (length > 0) account.hold(holding, length)
-    if (account.isFull && request.routeOptions.config.failure) {
-      return done(new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } }))
-    }
+    if (account.isFull && request.routeOptions.config.failure) return done(overloaded())
     done()
   })
 
@@ -50,11 +47,9 @@ export default fp(async app => {
   })
 
   app.addHook('onSend', ({ holding }, _reply, payload, done) => {
-    // None when an earlier hook has responded.
-    if (!holding) return done()
     // Bodies from the cache are shared.
-    if (!holding.shared) account.hold(holding, lengthOf(payload))
-    account.settle(holding)
+    if (!holding!.shared) account.hold(holding!, lengthOf(payload))
+    account.settle(holding!)
     done()
   })
 }, { name: 'held-bytes' })

@@ -7,6 +7,9 @@ import { TimeoutError } from '../lib/timeout.ts'
 /** The message of an operation that is refused because too many others are pending. */
 export const OVERLOADED = 'The service has too much to do at this moment, please try again in a few seconds'
 
+/** The error of such an operation. */
+export const overloaded = () => new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } })
+
 declare module 'fastify' {
   interface FastifyRequest {
     /** Its operation while that is pending. */
@@ -118,5 +121,3 @@ export default fp(async app => {
     clearInterval(timer)
   })
 }, { name: 'pending-operations', dependencies: ['database', 'held-bytes'] })
-
-const overloaded = () => new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } })

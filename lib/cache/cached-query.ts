@@ -68,7 +68,7 @@ const LIST_END = Buffer.from(']')
  * waits for the body any more.
  */
 export async function readBody (
-  sql: Sql, query: CachedQuery<any>, snapshotId: PendingQuery<Row[]>, progress: Progress = () => true
+  sql: Sql, query: CachedQuery<any>, snapshotId: PendingQuery<Row[]>, progress: Progress
 ): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
   const abandoned = new Error('No client waits for this body')
   const grow = (bytes: number) => {

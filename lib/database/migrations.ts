@@ -106,18 +106,17 @@ async function retry (
   client: Client, name: string, { log = console, patience = 3_600_000 }: Options, attempt: () => Promise<void>
 ) {
   const deadline = Date.now() + patience
-  for (let pause = PAUSES.first; ; pause = Math.min(pause * 2, PAUSES.longest)) {
-    try {
-      return await attempt()
-    } catch (error) {
-      const { message, code = '' } = error as DatabaseError
-      if (!LOCKED.includes(code) || Date.now() + pause > deadline) {
-        throw new Error(`Migration ${name} failed: ${message}`, { cause: error })
-      }
-      await client.query('ROLLBACK')
-      log.warn(`Migration ${name} waits for ${await longTransactions(client)}: next attempt in ${pause / 1000} s`)
+  const failure = () => attempt().then(() => undefined, (error: DatabaseError) => error)
+  let pause = PAUSES.first
+  let error
+  while ((error = await failure())) {
+    if (!LOCKED.includes(error.code ?? '') || Date.now() + pause > deadline) {
+      throw new Error(`Migration ${name} failed: ${error.message}`, { cause: error })
     }
+    await client.query('ROLLBACK')
+    log.warn(`Migration ${name} waits for ${await longTransactions(client)}: next attempt in ${pause / 1000} s`)
     await sleep(pause)
+    pause = Math.min(pause * 2, PAUSES.longest)
   }
 }
 
