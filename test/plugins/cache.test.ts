@@ -54,19 +54,19 @@ async function addTestimonials (app: FastifyInstance, count = 20) {
 }
 
 t.test('Reads that take more than half of the time have responses beside steady commits', async t => {
-  const app = await listen(t, { DATABASE_TIMEOUT: '1' })
+  const app = await listen(t, { DATABASE_TIMEOUT: '2' })
   await addTestimonials(app)
   await app.sql`ALTER TABLE testimonials RENAME TO written`
-  await app.sql`CREATE VIEW testimonials AS SELECT written.* FROM pg_sleep(0.6) LEFT JOIN written ON true`
+  await app.sql`CREATE VIEW testimonials AS SELECT written.* FROM pg_sleep(1.2) LEFT JOIN written ON true`
   const commits = setInterval(async () => {
     await app.sql`INSERT INTO clubs (name, description) VALUES (${randomUUID()}, '')`
   }, 20)
   const responses = await Promise.all(Array.from({ length: 50 }, async (_, n) => {
-    await sleep(50 * n)
+    await sleep(100 * n)
     return app.inject('/testimonials')
   }))
   clearInterval(commits)
-  // A request that arrives at the beginning of a read waits for 0.6 s before its own begins.
+  // A request that arrives at the beginning of a read waits for 1.2 s before its own begins.
   t.ok(responses.filter(({ statusCode }) => statusCode === 200).length > 20)
 })
 
