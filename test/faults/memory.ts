@@ -1,6 +1,5 @@
-// Clients of one network that make the service hold as much as they can, in a control group of 512 MB.
+// The attacks on the memory of the service, in a control group of 512 MB, beside a client of another network.
 import { mkdir, readFile, rmdir, writeFile } from 'node:fs/promises'
-import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -8,6 +7,7 @@ import { hashPassword } from '#lib/auth/passwords.js'
 import { type Fault, lazy, type Setting, startCluster } from './database.ts'
 import { createFixture, type Fixture, PASSWORD, type Person, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
+import { ATTACKS, startAttacks } from './memory-attacks.ts'
 import { type Row, rowOf } from './report.ts'
 import { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
@@ -16,7 +16,6 @@ import { percentile } from '../statistics.ts'
 /** The limit of a pod in examples/kubernetes, in MB. */
 const MEMORY = 512
 
-const ATTACKER = '127.0.0.7'
 const HONEST = '127.0.0.9'
 
 /** How long an operation may wait, in milliseconds: the default of DATABASE_TIMEOUT. */
@@ -31,49 +30,6 @@ const RECOVERY = 30_000
  */
 const PAUSE = 50
 
-/** An attack; it begins to send, and returns the sockets that it goes on with. */
-type Attack = (target: { port: number, fixture: Fixture, author: Person }) => Socket[]
-
-const HEAD = (path: string, token?: string) =>
-  `GET ${path} HTTP/1.1\r\nHost: a\r\nAccept-Encoding: br\r\n${token ? `Authorization: Bearer ${token}\r\n` : ''}\r\n`
-
-let limit = 0
-const otherList = () => HEAD(`/events?limit=${10_000 + ++limit}`)
-
-const ATTACKS: Record<string, Attack> = {
-  'pipelined reads of a draft of 1 MB, unread': ({ port, author }) => open(port, 8, socket => {
-    socket.pause().write(HEAD(`/blogs/${author.id}`, author.token).repeat(100))
-  }),
-  'ever other lists, compressed': ({ port }) => open(port, 4, socket => {
-    socket.write(otherList())
-    socket.on('data', () => { if (Math.random() < 0.1) socket.write(otherList()) })
-  }),
-  'bodies that lack their last byte': ({ port, author }) => open(port, 470, socket => {
-    socket.write('POST /blogs/submit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
-      `Authorization: Bearer ${author.token}\r\nContent-Length: 1048576\r\n\r\n${' '.repeat(1_048_575)}`)
-  }),
-  'everything of an author of 300 MB': ({ port, author }) => open(port, 4, socket => {
-    for (const path of ['/me/export', '/blogs/me']) socket.write(HEAD(path, author.token))
-    socket.resume()
-  }),
-  'all users, with long names': ({ port, fixture }) => open(port, 4, socket => {
-    socket.write(HEAD('/exports/users.csv', fixture.admin.token).repeat(3))
-    socket.resume()
-  }),
-  '900 lists in one packet, unread': ({ port }) => open(port, 8, socket => {
-    socket.pause().write(Array.from({ length: 900 }, otherList).join(''))
-  }),
-  'one connection that pipelines lists': ({ port }) => open(port, 1, socket => {
-    const timer = setInterval(() => socket.write(otherList().repeat(5)), 20)
-    socket.on('close', () => clearInterval(timer)).resume()
-  }),
-  'readers of nothing': ({ port }) => open(port, 60, socket => { socket.pause().write(HEAD('/events?limit=9999')) }),
-  'calendars of long texts': ({ port }) => open(port, 8, socket => {
-    socket.on('data', data => { if (data.includes('END:VCALENDAR')) socket.write(HEAD('/feeds/events.ics')) })
-    socket.write(HEAD('/feeds/events.ics') + HEAD('/feeds/blogs.atom'))
-  }),
-}
-
 export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
   const seconds = short ? 5 : 20
   const server = lazy(async () => {
@@ -82,11 +38,11 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     return { fixture, DATABASE_URL: databaseUrl, author: await fill(fixture) }
   })
 
-  function fault (name: string, attacks: Attack[], variables: NodeJS.Dict<string> = {}, megabytes = MEMORY): Fault {
+  function fault (name: string, attacks: string[], variables: NodeJS.Dict<string> = {}, megabytes = MEMORY): Fault {
     return { name, run: () => run(name, attacks, variables, megabytes) }
   }
 
-  async function run (name: string, attacks: Attack[], variables: NodeJS.Dict<string>, megabytes: number) {
+  async function run (name: string, attacks: string[], variables: NodeJS.Dict<string>, megabytes: number) {
     const row: Row = rowOf(name, [], [])
     const own = new Scope()
     const group = await createGroup(own, megabytes)
@@ -102,19 +58,12 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const rest = await memoryOf(service)
 
       const port = Number(new URL(service.url).port)
-      const sockets: Socket[] = []
-      const again = setInterval(() => {
-        // Attackers come back.
-        if (sockets.every(({ destroyed }) => destroyed)) {
-          sockets.splice(0, Infinity, ...attacks.flatMap(attack => attack({ port, fixture, author })))
-        }
-      }, 500)
-      own.teardown(() => clearInterval(again))
+      const attackers = startAttacks(attacks, { port, admin: fixture.admin, author })
+      own.teardown(() => attackers.terminate())
       await sleep(1000)
       const [outcomes, pauses] = await Promise.all([visit(honest.send, fixture, seconds), ping(probe.send, seconds)])
       const peak = await memoryOf(service)
-      clearInterval(again)
-      for (const socket of sockets) socket.destroy()
+      await attackers.terminate()
       // Garbage is collected only when something is allocated, so requests go on meanwhile.
       let after = await memoryOf(service)
       const deadline = performance.now() + RECOVERY
@@ -147,20 +96,12 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     }
   }
 
-  const all = Object.values(ATTACKS)
+  const all = Object.keys(ATTACKS)
   return [
-    ...Object.entries(ATTACKS).map(([name, one]) => fault(`memory: ${name}`, [one])),
+    ...all.map(name => fault(`memory: ${name}`, [name])),
     fault('memory: all at once', all),
     fault('memory: all at once, two workers', all, { WORKERS: '2' }, 4 * MEMORY),
   ]
-}
-
-/** Connections of the attacker, which begin when they are open. */
-function open (port: number, count: number, begin: (socket: Socket) => void) {
-  return Array.from({ length: count }, () => {
-    const socket = connect({ port, host: '127.0.0.1', localAddress: ATTACKER }, () => begin(socket))
-    return socket.on('error', () => {})
-  })
 }
 
 type Send = (request: Request) => Promise<Outcome>

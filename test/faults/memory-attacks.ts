@@ -1,0 +1,83 @@
+// Clients of one network that make the service hold as much as they can. As a worker thread this file runs some of the
+// attacks, so that they do not delay the client that measures what others notice.
+import { connect, type Socket } from 'node:net'
+import { isMainThread, Worker, workerData } from 'node:worker_threads'
+
+import type { Person } from './fixture.ts'
+
+const ATTACKER = '127.0.0.7'
+
+/** How soon attackers come back after all of their connections were closed, in milliseconds. */
+const RETURN = 500
+
+/** Whom the attacks go to. */
+export interface Target {
+  port: number
+  admin: Person
+  author: Person
+}
+
+/** An attack; it begins to send, and returns the sockets that it goes on with. */
+type Attack = (target: Target) => Socket[]
+
+const HEAD = (path: string, token?: string) =>
+  `GET ${path} HTTP/1.1\r\nHost: a\r\nAccept-Encoding: br\r\n${token ? `Authorization: Bearer ${token}\r\n` : ''}\r\n`
+
+let limit = 0
+const otherList = () => HEAD(`/events?limit=${10_000 + ++limit}`)
+
+/** The attacks by their names. */
+export const ATTACKS: Record<string, Attack> = {
+  'pipelined reads of a draft of 1 MB, unread': ({ port, author }) => open(port, 8, socket => {
+    socket.pause().write(HEAD(`/blogs/${author.id}`, author.token).repeat(100))
+  }),
+  'ever other lists, compressed': ({ port }) => open(port, 4, socket => {
+    socket.write(otherList())
+    socket.on('data', () => { if (Math.random() < 0.1) socket.write(otherList()) })
+  }),
+  'bodies that lack their last byte': ({ port, author }) => open(port, 470, socket => {
+    socket.write('POST /blogs/submit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
+      `Authorization: Bearer ${author.token}\r\nContent-Length: 1048576\r\n\r\n${' '.repeat(1_048_575)}`)
+  }),
+  'everything of an author of 300 MB': ({ port, author }) => open(port, 4, socket => {
+    for (const path of ['/me/export', '/blogs/me']) socket.write(HEAD(path, author.token))
+    socket.resume()
+  }),
+  'all users, with long names': ({ port, admin }) => open(port, 4, socket => {
+    socket.write(HEAD('/exports/users.csv', admin.token).repeat(3))
+    socket.resume()
+  }),
+  '900 lists in one packet, unread': ({ port }) => open(port, 8, socket => {
+    socket.pause().write(Array.from({ length: 900 }, otherList).join(''))
+  }),
+  'one connection that pipelines lists': ({ port }) => open(port, 1, socket => {
+    const timer = setInterval(() => socket.write(otherList().repeat(5)), 20)
+    socket.on('close', () => clearInterval(timer)).resume()
+  }),
+  'readers of nothing': ({ port }) => open(port, 60, socket => { socket.pause().write(HEAD('/events?limit=9999')) }),
+  'calendars of long texts': ({ port }) => open(port, 8, socket => {
+    socket.on('data', data => { if (data.includes('END:VCALENDAR')) socket.write(HEAD('/feeds/events.ics')) })
+    socket.write(HEAD('/feeds/events.ics') + HEAD('/feeds/blogs.atom'))
+  }),
+}
+
+/** Runs attacks until it is terminated. */
+export function startAttacks (names: string[], target: Target) {
+  return new Worker(new URL(import.meta.url), { workerData: { names, target } })
+}
+
+if (!isMainThread) {
+  const { names, target } = workerData as { names: string[], target: Target }
+  let sockets: Socket[] = []
+  setInterval(() => {
+    if (sockets.every(({ destroyed }) => destroyed)) sockets = names.flatMap(name => ATTACKS[name]!(target))
+  }, RETURN)
+}
+
+/** Connections of the attacker, which begin when they are open. */
+function open (port: number, count: number, begin: (socket: Socket) => void) {
+  return Array.from({ length: count }, () => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: ATTACKER }, () => begin(socket))
+    return socket.on('error', () => {})
+  })
+}
