@@ -12,7 +12,7 @@ declare module 'fastify' {
 
 /** Security headers for a JSON API: it loads nothing and is shown in no frame (OWASP REST Security Cheat Sheet). */
 const SECURITY_HEADERS = {
-  'content-security-policy': "default-src 'none';frame-ancestors 'none'",
+  'content-security-policy': "default-src 'none';base-uri 'none';frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
 }

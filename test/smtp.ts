@@ -31,6 +31,8 @@ export interface MailServer {
   fault: () => Fault | undefined
   /** Connections that were made. */
   connections: number
+  /** The stages at which connections were broken. */
+  breaks: Stage[]
 }
 
 /** The Message-ID in the header of a mail. */
@@ -63,7 +65,7 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
   const proxy = createServer(client => {
     sockets.add(client)
     server.connections++
-    relay(client, backend, server.fault())
+    relay(client, backend, server.fault(), stage => { server.breaks.push(stage) })
   }).listen(0, '127.0.0.1')
   await once(proxy, 'listening')
   t.teardown(() => {
@@ -84,12 +86,13 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
     parse: n => PostalMime.parse(mails[n]!.raw),
     fault: () => undefined,
     connections: 0,
+    breaks: [],
   }
   return server
 }
 
 /** Passes on what both sides say, until the fault. */
-function relay (client: Socket, port: number, fault: Fault | undefined) {
+function relay (client: Socket, port: number, fault: Fault | undefined, onBreak: (stage: Stage) => void) {
   const backend = connect(port, '127.0.0.1')
   let isData = false
   let isComplete = false
@@ -100,6 +103,7 @@ function relay (client: Socket, port: number, fault: Fault | undefined) {
   /** Returns whether this is the stage of the fault. */
   function breaks (...stages: Stage[]) {
     if (!fault || !stages.includes(fault.stage)) return false
+    onBreak(fault.stage)
     isSilent = fault.silent ?? false
     backend.destroy()
     if (!isSilent) client.destroy()

@@ -1,5 +1,6 @@
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
+import { clientNetwork } from '../http/client-network.ts'
 
 /** What may be done how often within a window, by whom; `max` is 0 for any number. */
 export interface RateLimit {
@@ -99,11 +100,21 @@ export function throwIfReached (message: string, waitSeconds: number) {
   if (waitSeconds > 0) throw new HttpError(429, message, { headers: { 'retry-after': waitSeconds } })
 }
 
+/** How many times the uses of a /64 its /56 may have: it may be that of one subscriber, or of many. */
+const PREFIX_FACTOR = 4
+
+/** The limit of a client's network; with IPv6 also that of its /56, which one subscriber may have. */
+export function networkLimits (name: RateLimit['name'], ip: string, max: number): RateLimit[] {
+  const [network, prefix] = [clientNetwork(ip), clientNetwork(ip, 56)]
+  const limit = { name, key: network, max }
+  return prefix === network ? [limit] : [limit, { name, key: prefix, max: PREFIX_FACTOR * max }]
+}
+
 /** Mails with a link to one address within the window. */
 const MAILS_PER_ADDRESS = 5
 
-/** The limits of mails that a network has the service send to this address, whether it has an account or not. */
-export const accountMailLimits = (email: string, network: string, perNetwork: number): RateLimit[] => [
+/** The limits of mails that a client has the service send to this address, whether it has an account or not. */
+export const accountMailLimits = (email: string, ip: string, perNetwork: number): RateLimit[] => [
   { name: 'account-mails-to', key: email, max: MAILS_PER_ADDRESS },
-  { name: 'account-mails', key: network, max: perNetwork },
+  ...networkLimits('account-mails', ip, perNetwork),
 ]

@@ -103,12 +103,13 @@ export async function settle (
         status = finished.status,
         error = finished.error,
         attempts = mails.attempts + finished.attempts,
-        due_at = now() + make_interval(secs => finished.delay),
+        -- One that was not tried keeps its place.
+        due_at = CASE finished.attempts WHEN 0 THEN created_at ELSE now() + make_interval(secs => finished.delay) END,
         settled_at = CASE WHEN finished.status <> 'pending' THEN now() END
       FROM finished
       WHERE mails.id = finished.id AND finished.status <> 'obsolete'
     ), released AS (
-      UPDATE mails SET status = 'pending', due_at = now(), settled_at = NULL
+      UPDATE mails SET status = 'pending', due_at = created_at, settled_at = NULL
       WHERE status IN ('processing', 'unknown')
         AND claim IN (SELECT id FROM lost_claims)
     ), expired AS (

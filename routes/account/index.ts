@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
 
 import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
 import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, HASHING_TIME, hashPassword } from '../../lib/auth/passwords.ts'
-import { accountMailLimits, takeUse, throwIfReached } from '../../lib/auth/rate-limits.ts'
+import { accountMailLimits, networkLimits, takeUse, throwIfReached } from '../../lib/auth/rate-limits.ts'
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
@@ -28,12 +29,11 @@ const account: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     if (!app.mail.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const { email } = request.body
-    const network = clientNetwork(request.ip)
-    const limits = accountMailLimits(email, network, SIGN_IN_ATTEMPTS_PER_NETWORK)
+    const limits = accountMailLimits(email, request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
     throwIfReached(schemas.TOO_MANY_MAILS, await takeUse(app.sql, limits, windowSeconds))
     // Only an account gets a mail, and a commit takes its time.
     const [user] = await Promise.all([insertResetMail(app.sql, app.mail, email), sleep(FORGOTTEN_TIME)])
-    audit(request, 'password-forgotten', { user, network })
+    audit(request, 'password-forgotten', { user, network: clientNetwork(request.ip) })
     reply.code(202)
     return { message: 'If this email has an account, a mail is on its way' }
   })
@@ -44,14 +44,15 @@ const account: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const hash = hashSecretToken(request.body.token)
     const network = clientNetwork(request.ip)
-    await assertNotBusy(network)
+    const subscriber = clientNetwork(request.ip, 48)
+    await assertNotBusy(subscriber)
     const email = await findEmailOfToken(app.sql, hash)
-    if (email === undefined) return refuse(network)
+    if (email === undefined) return refuse(request)
     await assertHardToGuess('password', request.body.password, email)
     await removePastEnds(app.sql, JWT_EXPIRES_IN)
-    const password = await hashPassword(request.body.password, network)
+    const password = await hashPassword(request.body.password, subscriber)
     const user = await resetPassword(app.sql, app.mail, hash, { password, network })
-    if (!user) return refuse(network)
+    if (!user) return refuse(request)
     audit(request, 'password-changed', { user, network, by: 'mail' })
     return { message: 'Password set successfully' }
   })
@@ -60,17 +61,16 @@ const account: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.verifyEmail,
     config: { failure: 'Error verifying the email' },
   }, async request => {
-    const network = clientNetwork(request.ip)
     const user = await verifyEmail(app.sql, hashSecretToken(request.body.token))
-    if (!user) return refuse(network)
-    audit(request, 'email-verified', { user, network })
+    if (!user) return refuse(request)
+    audit(request, 'email-verified', { user, network: clientNetwork(request.ip) })
     return { message: 'Email verified successfully' }
   })
 
   /** Rejects for a link that does not work. Such links are limited; one that works never is. */
-  async function refuse (network: string): Promise<never> {
-    const failures = { name: 'failed-links', key: network, max: SIGN_IN_ATTEMPTS_PER_NETWORK } as const
-    throwIfReached(schemas.TOO_MANY_LINKS, await takeUse(app.sql, [failures], windowSeconds))
+  async function refuse ({ ip }: FastifyRequest): Promise<never> {
+    const failures = networkLimits('failed-links', ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
+    throwIfReached(schemas.TOO_MANY_LINKS, await takeUse(app.sql, failures, windowSeconds))
     throw new HttpError(400, 'Invalid or expired link')
   }
 }

@@ -12,13 +12,10 @@ import { PROVIDER_TIME } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { hashNetwork, rememberNetwork } from '../../lib/auth/known-networks.ts'
 import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/auth/passwords.ts'
-import { type RateLimit, takeUse, throwIfReached, waitFor } from '../../lib/auth/rate-limits.ts'
+import { networkLimits, type RateLimit, takeUse, throwIfReached, waitFor } from '../../lib/auth/rate-limits.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { findCredentials, forgetFailures, profileQuery, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
-
-/** How many times the failures of a /64 its /56 may have: it may be that of one subscriber, or of many. */
-const PREFIX_FACTOR = 4
 
 /** Accounts: registration, sign-in with a password or an identity provider, and the signed-in user. */
 const auth: FastifyPluginAsyncTypebox = async app => {
@@ -182,13 +179,6 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 /** Has neither a cache of HTTP/1.0 nor any other store the response. Its `Cache-Control` is that of the route. */
 async function forbidStoring (_request: FastifyRequest, reply: FastifyReply) {
   reply.headers({ pragma: 'no-cache', expires: '0' })
-}
-
-/** The limit of a client's network; with IPv6 also that of its /56, which one subscriber may have. */
-function networkLimits (name: RateLimit['name'], ip: string, max: number): RateLimit[] {
-  const [network, prefix] = [clientNetwork(ip), clientNetwork(ip, 56)]
-  const limit = { name, key: network, max }
-  return prefix === network ? [limit] : [limit, { name, key: prefix, max: PREFIX_FACTOR * max }]
 }
 
 export default auth

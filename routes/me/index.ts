@@ -30,7 +30,8 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const { currentPassword, newPassword } = request.body
     const { id } = request.user
     const network = clientNetwork(request.ip)
-    await assertNotBusy(network)
+    const subscriber = clientNetwork(request.ip, 48)
+    await assertNotBusy(subscriber)
     const account = await findAccount(app.sql, id)
     if (!account) throw new HttpError(401, 'Unauthorized')
     await assertHardToGuess('newPassword', newPassword, account.email)
@@ -39,14 +40,14 @@ const me: FastifyPluginAsyncTypebox = async app => {
       name: 'failed-sign-ins-for-account', key: `${account.email} ${network}`, max: SIGN_IN_ATTEMPTS,
     }
     throwIfReached(schemas.TOO_MANY_FAILURES, await waitFor(app.sql, [failures], windowSeconds))
-    const verified = await verifyPassword(account.password, currentPassword, network)
+    const verified = await verifyPassword(account.password, currentPassword, subscriber)
     // Past the limit, which others may have reached meanwhile, the response does not tell whether it was right.
     throwIfReached(schemas.TOO_MANY_FAILURES, verified
       ? await waitFor(app.sql, [failures], windowSeconds)
       : await takeUse(app.sql, [failures], windowSeconds))
     if (verified) await removePastEnds(app.sql, app.config.JWT_EXPIRES_IN)
     const user = verified && await changePassword(
-      app.sql, app.mail, { id, from: account.password, to: await hashPassword(newPassword, network) }
+      app.sql, app.mail, { id, from: account.password, to: await hashPassword(newPassword, subscriber) }
     )
     if (!user) {
       audit(request, 'password-refused', { network })
@@ -65,7 +66,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const account = await findAccount(app.sql, request.user.id)
     if (!account) throw new HttpError(401, 'Unauthorized')
     if (account.isProven) throw new HttpError(409, 'Email is already verified')
-    const limits = accountMailLimits(account.email, clientNetwork(request.ip), SIGN_IN_ATTEMPTS_PER_NETWORK)
+    const limits = accountMailLimits(account.email, request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
     throwIfReached(schemas.TOO_MANY_MAILS, await takeUse(app.sql, limits, windowSeconds))
     await insertVerificationMail(app.sql, app.mail, request.user.id)
     reply.code(202)

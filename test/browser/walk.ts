@@ -2,14 +2,17 @@
 // also takes the pictures in the README. Not part of `npm test`, because it needs Chromium; run by
 // `npm run test:browser`.
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { BrowserContextOptions, Page, Request } from 'playwright-core'
+import PostalMime from 'postal-mime'
 import t, { type Test } from 'tap'
 
 import { launch } from '../chromium.ts'
 import { createDatabase } from '../helper.ts'
-import { freePort, run, start } from '../process.ts'
+import { dataDir, freePort, run, start } from '../process.ts'
 import { CLIENT, newAccount, startProvider } from '../provider.ts'
 
 const SCREENSHOTS = process.env.SCREENSHOTS ? 'examples/spa/screenshots' : null
@@ -29,8 +32,12 @@ const provider = await startProvider(t, IDP_REDIRECT_URI)
 const grace = newAccount({ given_name: 'Grace', family_name: 'Hopper', picture: undefined })
 provider.accounts.push(grace)
 
+const DATA_DIR = dataDir(t)
 const example = start(t, 'examples/spa/start.js', {
   ...CLIENT,
+  // Mails are files.
+  NODE_ENV: 'development',
+  DATA_DIR,
   IDP_ISSUER: provider.issuer,
   IDP_REDIRECT_URI,
   DATABASE_URL: await createDatabase(t),
@@ -571,6 +578,85 @@ walk('An admin', {
   await page.getByRole('button', { name: 'Sign out' }).click()
   await notified(page, 'You are signed out.')
   t.equal(await h1(page), 'Find your people')
+})
+
+/** Waits for a mail with these words in its subject. Returns the link in it. */
+async function linkTo (email: string, subject: string) {
+  const folder = join(DATA_DIR, 'mail')
+  const deadline = performance.now() + 10_000
+  while (performance.now() < deadline) {
+    for (const name of await readdir(folder).catch(() => [])) {
+      if (!name.endsWith('.eml')) continue
+      const mail = await PostalMime.parse(await readFile(join(folder, name)))
+      const [link] = /http:\S+#token=\S+/.exec(mail.text ?? '') ?? []
+      if (mail.to?.[0]?.address === email && mail.subject?.includes(subject)) return link!
+    }
+    await sleep(100)
+  }
+  throw new Error(`No mail “${subject}” to ${email}`)
+}
+
+walk('A student proves an email, sets a forgotten password, changes it, and signs out everywhere', {
+  refusals: ['POST /account/password/reset 400', 'PUT /me/password 401'],
+}, async (t, page) => {
+  const email = 'grace@example.org'
+  const enter = async (label: string, value: string) => page.getByLabel(label, { exact: true }).fill(value)
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).click()
+  const signInWith = async (password: string) => {
+    await enter('Email', email)
+    await enter('Password', password)
+    await press('Sign in')
+    await page.getByRole('button', { name: 'Sign out', exact: true }).waitFor()
+  }
+
+  await page.goto(`${origin}/register`)
+  for (const [label, value] of [['First name', 'Grace'], ['Last name', 'Hopper'], ['Email', email]] as const) {
+    await enter(label, value)
+  }
+  await enter('Password', 'the first password')
+  await press('Register')
+  await notified(page, 'Welcome, Grace.')
+  await page.goto(await linkTo(email, 'your email address'))
+  await page.getByRole('heading', { name: 'Is this your email address?' }).waitFor()
+  t.equal(page.url(), `${origin}/verify-email`, 'without the token')
+  await press('Yes, it is mine')
+  await notified(page, 'Thank you. Your email address is verified.')
+  await press('Sign out')
+
+  await follow(page, 'Sign in')
+  await follow(page, 'Forgot your password?')
+  await enter('Email', email)
+  await press('Send the mail')
+  await notified(page, 'If this email has an account, a mail is on its way.')
+  await page.goto(await linkTo(email, 'Set a new password'))
+  await page.getByRole('heading', { name: 'Set a new password' }).waitFor()
+  t.equal(page.url(), `${origin}/reset-password`)
+  await enter('New password', 'password')
+  await press('Set password')
+  await page.getByText('New password must not be a common password').waitFor()
+  await enter('New password', 'the second password')
+  await press('Set password')
+  await notified(page, 'Your password is set. Please sign in.')
+  await signInWith('the second password')
+
+  await page.goto(`${origin}/me`)
+  await follow(page, 'Change password', 'Change your password')
+  await enter('Current password', 'the first password')
+  await enter('New password', 'the third password')
+  await press('Change password')
+  await page.getByText('Current password is wrong').waitFor()
+  await enter('Current password', 'the second password')
+  await press('Change password')
+  await notified(page, 'Your password is changed.')
+  t.equal(await h1(page), 'Grace Hopper', 'still signed in')
+
+  const token = await page.evaluate('sessionStorage.getItem("token")')
+  await press('Sign out everywhere')
+  await notified(page, 'You are signed out on all devices.')
+  const { status } = await fetch(`${api}/auth/me`, { headers: { authorization: `Bearer ${token}` } })
+  t.equal(status, 401)
+  await page.goto(`${origin}/reset-password`)
+  await page.getByRole('heading', { name: 'This link is not complete' }).waitFor()
 })
 
 walk('A network error is reported, and can be retried', { refusals: ['GET /clubs failed'] }, async (_t, page) => {

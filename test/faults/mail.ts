@@ -4,13 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { MailState } from '#lib/mail/outbox.js'
 import { Cluster } from '../cluster.ts'
 import { type Stage, startMailServer, STAGES } from '../smtp.ts'
+import type { Teardown } from '../scope.ts'
 import type { Fault, Setting } from './database.ts'
 import { createFixture, type Fixture } from './fixture.ts'
+import { openClient } from './http.ts'
 import { rowOf } from './report.ts'
 import { startService } from './service.ts'
 
-/** How many connections break at each stage, of so many. */
+/** A connection breaks at each stage, of so many. */
 const TURN = 2 * STAGES.length
+
+const METRICS_TOKEN = 'a-token-of-the-fault-tests'
 
 export function mailFaults (setting: Setting): Fault[] {
   const name = 'mail: SIGKILL of instances, cuts at every stage'
@@ -38,8 +42,13 @@ async function killSenders ({ scope, directory, short }: Setting) {
     SMTP_URL: server.url,
     MAIL_FROM: 'community@example.org',
     STOP_DELAY: '0',
+    METRICS_TOKEN,
   }
-  const start = () => startService(scope, directory, environment)
+  const reads = { hits: 0, misses: 0 }
+  const start = async () => {
+    const service = await startService(scope, directory, environment)
+    return { ...service, reader: startReader(scope, service.url, reads) }
+  }
   const instances = [await start(), await start()]
   const fixture = await createFixture(cluster.url())
   await fixture.look(sql => sql`
@@ -54,13 +63,41 @@ async function killSenders ({ scope, directory, short }: Setting) {
     // Some kills, then the rest undisturbed.
     if (kills < (short ? 3 : 20)) {
       const n = kills++ % 2
+      await instances[n]!.reader.stop()
       instances[n]!.child.kill('SIGKILL')
       await instances[n]!.ended
       instances[n] = await start()
     }
   }
+  await Promise.all(instances.map(({ reader }) => reader.stop()))
   await sleep(1000)
-  return judge(fixture, server.counts(), mails, kills)
+  const { problems, note } = await judge(fixture, server.counts(), mails, kills)
+  const { hits, misses } = reads
+  const share = Math.round(100 * hits / (hits + misses))
+  return { problems, note: `${note}; ${share} % of ${hits + misses} reads meanwhile were hits` }
+}
+
+/** Reads public lists until it is stopped, and then adds the hits and misses of that process. */
+function startReader (scope: Teardown, url: string, reads: { hits: number, misses: number }) {
+  const client = openClient(url, 1, 5000)
+  scope.teardown(client.end)
+  const stopping = new AbortController()
+  const reading = (async () => {
+    while (!stopping.signal.aborted) {
+      for (const path of ['/events', '/clubs', '/mentors', '/blogs']) await client.send({ method: 'GET', path })
+      await sleep(10)
+    }
+  })()
+  return {
+    async stop () {
+      stopping.abort()
+      await reading
+      const { body } = await client.send({ method: 'GET', path: '/metrics', token: METRICS_TOKEN })
+      for (const name of ['hits', 'misses'] as const) {
+        reads[name] += Number(new RegExp(`^response_cache_${name}_total (\\d+)`, 'm').exec(body)![1])
+      }
+    },
+  }
 }
 
 /** Whether mails are not settled. Backoff and claims are shortened: the killed instances will not return. */

@@ -17,6 +17,7 @@ const TABLES: Record<string, string> = {
   event_registrations: 'id',
   calendar_tokens: 'user_id',
   ended_tokens: 'user_id',
+  account_tokens: 'user_id, purpose',
 }
 
 /** The password of all users. */
@@ -24,6 +25,12 @@ export const PASSWORD = 'correct horse battery staple'
 
 /** The calendar token of the first user. */
 export const CALENDAR_TOKEN = 'kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'
+
+/** The tokens of links that set a password, and of those that prove an email, each of a user. */
+export const LINK_TOKENS = {
+  password: ['qJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A', 'rJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'],
+  email: ['sJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A', 'tJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'],
+}
 
 /** The claims of a token. */
 export interface Bearer {
@@ -113,6 +120,9 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
     calendar_tokens: [{ user_id: id('users', 0), token_hash: hashSecretToken(CALENDAR_TOKEN) }],
     // Of a user who sends no request.
     ended_tokens: [{ user_id: id('users', USERS + ROLES.length) }],
+    account_tokens: Object.entries(LINK_TOKENS).flatMap(([purpose, tokens]) => tokens.map((token, n) => ({
+      user_id: id('users', n), purpose, hash: hashSecretToken(token), expires_at: new Date(Date.UTC(2099)),
+    }))),
   }
   for (const [table, all] of Object.entries(rows)) await sql`INSERT INTO ${sql(table)} ${sql(all)}`
   await sql.unsafe(await restoration(sql))

@@ -5,7 +5,7 @@ import fc, { type Arbitrary } from 'fast-check'
 import { TextInput } from '#lib/schemas.js'
 import type { Operation, Schema } from './operations.ts'
 import type { Known } from './values.ts'
-import { CALENDAR_TOKEN, PASSWORD, type Fixture } from './fixture.ts'
+import { CALENDAR_TOKEN, LINK_TOKENS, PASSWORD, type Fixture } from './fixture.ts'
 
 /** Bodies of operations without a schema, from the contract. */
 const BODIES: Record<string, Schema> = {
@@ -19,7 +19,7 @@ const BODIES: Record<string, Schema> = {
 }
 
 /** Operations that hash a password: most of their bodies should be invalid, to save time. */
-const SLOW = ['POST /auth/register', 'POST /auth/login']
+const SLOW = ['POST /auth/register', 'POST /auth/login', 'POST /account/password/reset', 'PUT /me/password']
 
 const dates = fc.oneof(
   fc.date({ noInvalidDate: true, min: new Date('0001-01-02'), max: new Date('9999-12-30') })
@@ -57,7 +57,9 @@ export class Hints {
     switch (name) {
       case 'email':
       case 'clubHeadEmail': return fc.constantFrom(...emails)
-      case 'password': return fc.constant(PASSWORD)
+      case 'password':
+      case 'currentPassword': return fc.constant(PASSWORD)
+      case 'token': return fc.constantFrom(...LINK_TOKENS.password, ...LINK_TOKENS.email)
       case 'idToken': return fc.constantFrom(...this.#idTokens)
       case 'data': return dates
       case 'page':

@@ -9,12 +9,13 @@ import { isInstalled } from '../process.ts'
 import { Scope } from '../scope.ts'
 import { glewlwyd } from './glewlwyd.ts'
 import type { Judge, Setting } from './judge.ts'
+import { postfix } from './postfix.ts'
 import { slowhttptest } from './slowhttptest.ts'
 import { spectral } from './spectral.ts'
 import { sqlmap } from './sqlmap.ts'
 import { wapiti } from './wapiti.ts'
 
-const JUDGES = { spectral, glewlwyd, slowhttptest, sqlmap, wapiti }
+const JUDGES = { spectral, glewlwyd, postfix, slowhttptest, sqlmap, wapiti }
 
 const USAGE = `Usage: npm run test:judges [-- --only PATTERN]
 

@@ -37,8 +37,8 @@ t.test('Only the page may run the scripts of the service', async t => {
   for (const [path, expected] of Object.entries({
     '/docs': policy,
     '/docs/static/swagger-ui-bundle.js': policy,
-    '/events': "default-src 'none';frame-ancestors 'none'",
-    '/openapi.json': "default-src 'none';frame-ancestors 'none'",
+    '/events': "default-src 'none';base-uri 'none';frame-ancestors 'none'",
+    '/openapi.json': "default-src 'none';base-uri 'none';frame-ancestors 'none'",
   })) {
     t.equal((await inject(app, 'GET', path)).headers['content-security-policy'], expected, path)
   }

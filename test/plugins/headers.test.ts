@@ -23,7 +23,7 @@ const ELSEWHERE = [
 t.test('Every response has the security headers', async t => {
   for (const path of ['/events', '/auth/me', '/no/such/path', '/testimonials?limit=x']) {
     const { headers } = await inject(app, 'GET', path)
-    t.equal(headers['content-security-policy'], "default-src 'none';frame-ancestors 'none'", path)
+    t.equal(headers['content-security-policy'], "default-src 'none';base-uri 'none';frame-ancestors 'none'", path)
     t.equal(headers['x-content-type-options'], 'nosniff', path)
     t.equal(headers['strict-transport-security'], 'max-age=31536000', path)
     t.equal(headers['x-powered-by'], undefined, path)

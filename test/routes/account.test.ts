@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 
 import { ROLES } from '#lib/auth/accounts.js'
 import { eraseUser } from '#lib/auth/erasure.js'
+import { hashPassword } from '#lib/auth/passwords.js'
 import { createLogger } from '#lib/http/logger.js'
 import { kinds } from '#lib/mail/kinds.js'
 import { assertInvalid, assertMessage, assertResponse } from '../assertions.ts'
@@ -325,6 +326,46 @@ t.test('Mails to an address and by a network are limited, whether there is an ac
   const token = await tokenTo(t, ada.email, 'verify-email', 6)
   for (let n = 0; n < 3; n++) await verify('x', from)
   t.equal((await verify(token, from)).statusCode, 200, 'a link that works is never refused')
+})
+
+t.test('Mails and links from many /64 of a /56 count together, four times as many', async t => {
+  const strict = await build(t, {
+    ...variables, ...mail, FRONTEND_URL: 'https://app.example.org', SIGN_IN_ATTEMPTS_PER_NETWORK: '1',
+  })
+  const from = (subnet: string) => ({ via: strict, remoteAddress: `2001:db8:0:${subnet}::1` })
+  for (const [attempt, status] of [
+    [(subnet: string) => forget(newEmail(), from(subnet)), 202],
+    [(subnet: string) => reset('x', NEW, from(subnet)), 400],
+  ] as const) {
+    for (const subnet of ['100', '101', '102', '1fe']) t.equal((await attempt(subnet)).statusCode, status, subnet)
+    t.equal((await attempt('1ff')).statusCode, 429)
+    t.equal((await attempt('200')).statusCode, status)
+  }
+})
+
+t.test('New passwords of a /48 have one place in the queue, beside those of others', async t => {
+  let release!: (hash: string) => void
+  const released = new Promise<string>(resolve => { release = resolve })
+  const { restore } = t.intercept(argon2, 'hash', { value: () => released })
+  const flood = Array.from({ length: 310 }, () => hashPassword(PASSWORD, '2001:db8:0::/48').catch(() => {}))
+  const ada = await newPerson()
+  const from = (remoteAddress: string) => [
+    reset('x', NEW, { via: app, remoteAddress }),
+    app.inject({
+      method: 'PUT',
+      url: '/me/password',
+      payload: { currentPassword: PASSWORD, newPassword: 'password' },
+      headers: bearer(ada.token),
+      remoteAddress,
+    }),
+  ]
+  const statuses = async (address: string) =>
+    (await Promise.all(from(address))).map(({ statusCode }) => statusCode)
+  t.strictSame(await statuses('2001:db8:0:1::1'), [503, 503])
+  t.strictSame(await statuses('2001:db8:1::1'), [400, 400])
+  release(HASH)
+  restore()
+  await Promise.all(flood)
 })
 
 const signInByToken = async (claims: Record<string, unknown>, via = app) =>

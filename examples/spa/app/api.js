@@ -35,11 +35,13 @@ export async function call (request) {
     throw new ApiError('The service cannot be reached. Check your connection, then try again.')
   })
   if (response.ok) return /** @type {NonNullable<Data>} */ (data)
-  if (response.status === 401 && token()) {
+  const problem = toApiError(error, response.status)
+  // A wrong password is a 401, too, and the session goes on.
+  if (response.status === 401 && token() && problem.message !== 'Current password is wrong') {
     expire()
     throw new ApiError('Your session has expired. Please sign in again.', 401)
   }
-  throw toApiError(error, response.status)
+  throw problem
 }
 
 /**

@@ -4,7 +4,9 @@ import { heading, lead, wordsOf } from './parts.js'
 import { go, here, match, refresh, startRouter } from './router.js'
 import { currentUser, hasRole, sessionEvents, signOut, token } from './session.js'
 import { showFooter, showHeader } from './shell.js'
-import { callbackPage, registerPage, signInPage } from './pages/account.js'
+import {
+  callbackPage, changePasswordPage, forgotPasswordPage, registerPage, resetPasswordPage, signInPage, verifyEmailPage,
+} from './pages/account.js'
 import { moderationPage } from './pages/admin/blogs.js'
 import { clubsAdminPage } from './pages/admin/clubs.js'
 import { mentorsAdminPage } from './pages/admin/mentors.js'
@@ -39,8 +41,12 @@ const PAGES = [
   ['/register', registerPage],
   ['/sign-in', signInPage],
   ['/auth/callback', callbackPage],
+  ['/forgot-password', forgotPasswordPage],
+  ['/reset-password', resetPasswordPage],
+  ['/verify-email', verifyEmailPage],
   ['/me', mePage, EVERYBODY],
   ['/me/submit', submitPage, EVERYBODY],
+  ['/me/password', changePasswordPage, EVERYBODY],
   ['/manage', ownEventsPage, ['CLUB_HEAD', 'ADMIN']],
   ['/manage/*', attendeesPage, ['CLUB_HEAD', 'ADMIN']],
   ['/admin', overviewPage, ['ADMIN']],

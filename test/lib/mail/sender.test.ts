@@ -9,10 +9,10 @@ import { kinds } from '#lib/mail/kinds.js'
 import { countMails, enqueueMails, listMails, retryMails, settle } from '#lib/mail/outbox.js'
 import { backoff, Sender } from '#lib/mail/sender.js'
 import { SmtpTransport } from '#lib/mail/smtp.js'
-import type { Transport } from '#lib/mail/transport.js'
+import { createTransport, type Transport } from '#lib/mail/transport.js'
 import { build, person, testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'
-import { type MailServer, messageIdOf, startMailServer } from '../../smtp.ts'
+import { type MailServer, messageIdOf, type Stage, startMailServer } from '../../smtp.ts'
 
 // Kinds of the tests.
 const known = kinds as Record<string, unknown>
@@ -32,7 +32,7 @@ const TIMES = { turn: 20, reconnect: { first: 20, longest: 40 }, stop: 100 }
 
 /** Starts a sender, which stops with the test. */
 function startSender (t: Test, server: { url: string }, options: {
-  variables?: NodeJS.Dict<string>, transport?: Transport, sql?: typeof sql, probe?: typeof sql
+  variables?: NodeJS.Dict<string>, transport?: Transport, sql?: typeof sql, probe?: typeof sql, turn?: number
 } = {}) {
   const lines: [details: any, message: string][] = []
   const log = (...line: any[]) => { lines.push(line.length > 1 ? line as [any, string] : [{}, line[0]]) }
@@ -42,17 +42,19 @@ function startSender (t: Test, server: { url: string }, options: {
     config: testConfig({ SMTP_URL: server.url, MAIL_FROM: 'community@example.org', ...options.variables }),
     log: { info: log, warn: log, error: log },
     transport: options.transport ?? new SmtpTransport(server.url, { connect: 5, send: 5 }),
-  }, TIMES)
+  }, { ...TIMES, turn: options.turn ?? TIMES.turn })
   sender.start()
   t.teardown(() => sender.stop())
   return { sender, lines, messages: () => lines.map(([, message]) => message) }
 }
 
-/** Writes mails of a kind to a user. */
-const enqueue = (userId: string, kind = 'test', data = {}, key: string | null = null) =>
-  enqueueMails(sql, kind as 'test', sql`
+/** Writes a mail of a kind to a user, later than the one before: times have milliseconds. */
+async function enqueue (userId: string, kind = 'test', data = {}, key: string | null = null) {
+  await sleep(2)
+  return enqueueMails(sql, kind as 'test', sql`
     SELECT ${userId}::uuid AS user_id, ${sql.json(data)}::jsonb AS data, ${key}::text AS key
   `)
+}
 
 async function until (holds: () => unknown) {
   const deadline = performance.now() + 30_000
@@ -62,8 +64,8 @@ async function until (holds: () => unknown) {
   }
 }
 
-/** The states of all mails, in the order of the alphabet. */
-const states = async () => (await sql`SELECT status FROM mails ORDER BY status`).map(({ status }) => status)
+/** The states of all mails, in the order in which they were written. */
+const states = async () => (await sql`SELECT status FROM mails ORDER BY created_at, id`).map(({ status }) => status)
 
 const all = (...wanted: string[]) => until(async () => String(await states()) === String(wanted))
 
@@ -108,16 +110,39 @@ t.test('Mails about an account overtake those to many, which keep to MAIL_RATE',
   const { id } = await person(app)
   for (let n = 0; n < 5; n++) await enqueue(id, 'news', { title: `News ${n}` })
   await enqueue(id)
-  startSender(t, server, { variables: { MAIL_RATE: '120' } })
+  // Long enough for two mails: the second one would be released, and the next one claimed instead.
+  startSender(t, server, { variables: { MAIL_RATE: '120' }, turn: 500 })
   await until(() => server.mails.length === 2)
   const subjects = () => server.mails.map(({ raw }) => /^Subject: (.*)\r$/m.exec(raw)![1])
-  t.match(subjects(), ['Test mail of Community', /^News/])
+  t.strictSame(subjects(), ['Test mail of Community', 'News 0'])
   await enqueue(id)
   await until(() => server.mails.length === 3)
   t.equal(subjects()[2], 'Test mail of Community')
   const start = performance.now()
   await until(() => server.mails.length === 5)
+  t.strictSame(subjects().slice(3), ['News 1', 'News 2'])
   t.ok(performance.now() - start > 500, 'half a second from one to the next')
+})
+
+t.test('A claim is ten mails about an account, and the share of MAIL_RATE in a turn', async t => {
+  let finish: (() => void) | undefined
+  const server = await startMailServer(t, {
+    onData (stream, _session, done) { stream.resume().on('end', () => { finish = () => done(null) }) },
+  })
+  const { id } = await person(app)
+  for (const [kind, count] of [['test', 25], ['news', 5]] as const) {
+    for (let n = 0; n < count; n++) await enqueue(id, kind, { title: 'News' })
+  }
+  // Two a turn
+  const { sender } = startSender(t, server, { variables: { MAIL_RATE: '6000' } })
+  await until(() => finish)
+  const claimed = await sql`
+    SELECT kind, count(*)::int FROM mails WHERE status = 'processing' GROUP BY kind ORDER BY kind
+  `
+  t.strictSame([...claimed], [{ kind: 'news', count: 2 }, { kind: 'test', count: 10 }])
+  const stopped = sender.stop()
+  finish!()
+  await stopped
 })
 
 t.test('A user has one mail of a kind and a key', async t => {
@@ -199,7 +224,7 @@ t.test('A connection that is lost within a batch is opened again', async t => {
   for (let n = 0; n < 3; n++) await enqueue(id)
   startSender(t, server)
   await all('pending', 'sent', 'sent')
-  t.ok(server.connections > 1)
+  t.equal(server.connections, 2)
 })
 
 t.test('The mails of a batch are released when the server is lost', async t => {
@@ -208,8 +233,8 @@ t.test('The mails of a batch are released when the server is lost', async t => {
   const { id } = await person(app)
   for (let n = 0; n < 3; n++) await enqueue(id)
   startSender(t, server)
-  await all('pending', 'pending', 'unknown')
-  const attempts = await sql`SELECT attempts FROM mails ORDER BY attempts DESC`
+  await all('unknown', 'pending', 'pending')
+  const attempts = await sql`SELECT attempts FROM mails ORDER BY created_at`
   t.strictSame(attempts.map(({ attempts }) => attempts), [1, 0, 0])
   t.match(await countMails(sql), {
     pending: { count: 2 }, processing: { count: 0 }, failed: { count: 0 }, unknown: { count: 1 },
@@ -292,7 +317,7 @@ t.test('A sender that stops finishes its mail and releases the others', async t 
   const stopped = sender.stop()
   finish()
   await stopped
-  t.strictSame(await states(), ['pending', 'pending', 'sent'])
+  t.strictSame(await states(), ['sent', 'pending', 'pending'])
 })
 
 t.test('A sender that stops gives up a mail whose server does not respond', async t => {
@@ -304,6 +329,24 @@ t.test('A sender that stops gives up a mail whose server does not respond', asyn
   await until(() => server.mails.length === 1)
   await sender.stop()
   t.strictSame(await states(), ['unknown'])
+})
+
+t.test('A mail whose account is erased while it waits in a batch is not sent', async t => {
+  const finish: (() => void)[] = []
+  const server = await startMailServer(t, {
+    onData (stream, _session, done) { stream.resume().on('end', () => { finish.push(() => done(null)) }) },
+  })
+  const [ada, grace] = [await person(app), await person(app)]
+  await enqueue(ada.id)
+  await enqueue(grace.id)
+  const { sender, messages } = startSender(t, server, { turn: 1000 })
+  await until(() => finish.length === 1)
+  await eraseUser(sql, grace.email, {})
+  finish[0]!()
+  await all('sent')
+  t.strictSame(messages().sort(), ['Mail obsolete', 'Mail sent'])
+  t.equal(finish.length, 1)
+  t.equal(sender.sent, 1)
 })
 
 t.test('Mails go with the account, also while they are sent', async t => {
@@ -354,10 +397,10 @@ t.test('Names and texts cannot forge headers, lines or markup', async t => {
 
 t.test('Two senders with faults at every stage send each mail once or not at all', async t => {
   const server = await startMailServer(t)
-  const faults = [undefined, 'greeting', 'MAIL FROM', 'RCPT TO', undefined, 'DATA', 'final dot', undefined, 'response']
+  const faults = ['greeting', 'MAIL FROM', 'RCPT TO', 'DATA', 'final dot', 'response', undefined, undefined] as const
   server.fault = () => {
-    const stage = faults[server.connections % faults.length]
-    return stage ? { stage: stage as 'DATA' } : undefined
+    const stage = faults[(server.connections - 1) % faults.length]
+    return stage && { stage }
   }
   const { id } = await person(app)
   const mails = 60
@@ -371,10 +414,14 @@ t.test('Two senders with faults at every stage send each mail once or not at all
     return !(await states()).some(state => ['pending', 'processing'].includes(state))
   })
   const counts = server.counts()
+  const found: Record<string, number> = { 'sent 1': 0, 'unknown 0': 0, 'unknown 1': 0 }
   for (const { id, status } of await sql`SELECT id, status FROM mails`) {
-    const count = counts.get(`${id}@example.org`) ?? 0
-    t.ok(status === 'sent' ? count === 1 : status !== 'pending' && count <= 1, `${status} ${count}`)
+    const outcome = `${status} ${counts.get(`${id}@example.org`) ?? 0}`
+    found[outcome] = (found[outcome] ?? 0) + 1
   }
+  const breaks = (stage: Stage) => server.breaks.filter(broken => broken === stage).length
+  const [lost, arrived] = [breaks('final dot'), breaks('response')]
+  t.strictSame(found, { 'sent 1': mails - lost - arrived, 'unknown 0': lost, 'unknown 1': arrived })
 })
 
 t.test('In development mails are files', async t => {
@@ -391,4 +438,16 @@ t.test('In development mails are files', async t => {
   const raw = await readFile(join(DATA_DIR, 'mail', files[0]!), 'utf8')
   t.match(raw, `To: Ada Lovelace <${ada.email}>`)
   t.match(raw, 'From: Community <community@example.org>')
+})
+
+t.test('A file that cannot be written is a mail for later', async t => {
+  const DATA_DIR = t.testdir()
+  const lines: string[] = []
+  const config = testConfig({ NODE_ENV: 'development', DATA_DIR })
+  const transport = await createTransport(config, { info: (line: string) => { lines.push(line) } })
+  const message = { id: 'one', envelope: { from: 'a@example.org', to: 'b@example.org' }, raw: Buffer.from('Text') }
+  t.strictSame(await transport.send(message), { status: 'pending', error: 'ENOENT' })
+  await transport.connect()
+  t.strictSame(await transport.send(message), { status: 'sent' })
+  t.strictSame(lines, [`Mail written to ${join(DATA_DIR, 'mail', 'one.eml')}`])
 })

@@ -2,15 +2,23 @@ import { call, client, signInWith } from '../api.js'
 import { API, PROVIDER } from '../config.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
-import { heading, lead, notify } from '../parts.js'
+import { actionButton, heading, lead, notify } from '../parts.js'
 import { go, within } from '../router.js'
-import { beginSignIn, currentUser, endSignIn } from '../session.js'
+import { beginSignIn, currentUser, endSignIn, signOut } from '../session.js'
 
 /** @import { Field } from '../form.js' */
 /** @import { Visit } from '../router.js' */
 
 /** @type {Field} */
 const EMAIL = { name: 'email', label: 'Email', type: 'email', autocomplete: 'email' }
+
+/**
+ * @param {string} name
+ * @returns {Field}
+ */
+const newPassword = name => ({
+  name, label: 'New password', type: 'password', autocomplete: 'new-password', hint: 'At least 8 characters.',
+})
 
 /** @param {Visit} visit */
 export function signInPage ({ query }) {
@@ -29,6 +37,7 @@ export function signInPage ({ query }) {
       },
     }),
     provider(to),
+    h('p', {}, h('a', { href: '/forgot-password' }, 'Forgot your password?')),
     h('p', {}, 'New here? ', h('a', { href: `/register?${new URLSearchParams({ to })}` }, 'Register')))]
 }
 
@@ -75,6 +84,83 @@ export async function callbackPage ({ query }) {
   await welcome(token, to, true)
   return []
 }
+
+/** Asks for the mail with the link to `/reset-password`. */
+export function forgotPasswordPage () {
+  return [h('div', { class: 'narrow' },
+    heading('Forgot your password?', lead('You get a mail with a link to set a new one.')),
+    form({
+      fields: [EMAIL],
+      verb: 'Send the mail',
+      async send ({ email = '' }) {
+        const { message } = await call(client.POST('/account/password/forgot', { body: { email } }))
+        notify(`${message}.`)
+      },
+    }))]
+}
+
+/** The page of the link that sets a password. */
+export function resetPasswordPage () {
+  const token = takeToken()
+  if (!token) return noToken('/forgot-password')
+  return [h('div', { class: 'narrow' },
+    heading('Set a new password', lead('It signs you out on all devices.')),
+    form({
+      fields: [newPassword('password')],
+      verb: 'Set password',
+      async send ({ password = '' }) {
+        await call(client.POST('/account/password/reset', { body: { token, password } }))
+        signOut()
+        await go('/sign-in', { replace: true })
+        notify('Your password is set. Please sign in.')
+      },
+    }))]
+}
+
+/** The page of the link that proves an email. */
+export function verifyEmailPage () {
+  const token = takeToken()
+  if (!token) return noToken('/')
+  return [h('div', { class: 'narrow' },
+    heading('Is this your email address?', lead('You have opened the link of a mail that was sent to it.')),
+    // Not by itself: programs open the links of mails, too.
+    h('p', {}, actionButton('Yes, it is mine', async () => {
+      await call(client.POST('/account/email/verify', { body: { token } }))
+      await go('/', { replace: true })
+      notify('Thank you. Your email address is verified.')
+    }, { class: 'primary' })))]
+}
+
+/** The form for another password. The service returns a new token, and ends all others. */
+export function changePasswordPage () {
+  return [h('div', { class: 'narrow' },
+    heading('Change your password', lead('It signs you out on all other devices.')),
+    form({
+      fields: [
+        {
+          name: 'currentPassword', label: 'Current password', type: 'password', autocomplete: 'current-password',
+        },
+        newPassword('newPassword'),
+      ],
+      verb: 'Change password',
+      async send ({ currentPassword = '', newPassword = '' }) {
+        const { token } = await call(client.PUT('/me/password', { body: { currentPassword, newPassword } }))
+        await signInWith(token)
+        await go('/me')
+        notify('Your password is changed.')
+      },
+    }))]
+}
+
+/** The token in the fragment of a link. Removes it from the browser's history. */
+function takeToken () {
+  const token = new URLSearchParams(location.hash.slice(1)).get('token')
+  history.replaceState(null, '', location.pathname)
+  return token
+}
+
+/** @param {string} href where to get another link */
+const noToken = href => [heading('This link is not complete'), h('p', {}, h('a', { href }, 'Go on without it'), '.')]
 
 /**
  * @param {string} token

@@ -2,10 +2,10 @@ import { call, client } from '../api.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import {
-  atTime, calendarLeaf, heading, inColour, lead, nameOf, notify, onDate, portrait, ROLES, statusBadge,
+  actionButton, atTime, calendarLeaf, heading, inColour, lead, nameOf, notify, onDate, portrait, ROLES, statusBadge,
 } from '../parts.js'
 import { go } from '../router.js'
-import { currentUser } from '../session.js'
+import { currentUser, signOut } from '../session.js'
 import { subscribeToOwnButton } from '../subscribe.js'
 import { section } from './clubs.js'
 import { mentorCard } from './mentors.js'
@@ -42,7 +42,19 @@ export async function mePage () {
     h('p', {}, h('a', { class: 'button primary', href: '/me/submit' }, 'Write a blog')),
     section('Mentors I like', likedMentors.length === 0 && 'None so far.',
       h('ul', { class: 'people' }, ...likedMentors.map(mentor => mentorCard(mentor, liked, 'h3')))),
+    section('My account', false,
+      h('p', {},
+        h('a', { class: 'button', href: '/me/password' }, 'Change password'), ' ',
+        actionButton('Sign out everywhere', signOutEverywhere))),
   ]
+}
+
+/** Ends the tokens of all devices. */
+async function signOutEverywhere () {
+  await call(client.DELETE('/me/tokens'))
+  signOut()
+  await go('/')
+  notify('You are signed out on all devices.')
 }
 
 /** The form for a blog. An admin publishes it. */

@@ -1,0 +1,115 @@
+import { execFile } from 'node:child_process'
+import { Socket } from 'node:net'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+import type { SMTPServerOptions } from 'smtp-server'
+import t, { type Test } from 'tap'
+
+import { SmtpTransport } from '#lib/mail/smtp.js'
+import { startMailServer } from '../../smtp.ts'
+
+const USER = 'user@example.org'
+const PASSWORD = 'a:b/c@d%'
+
+// A certificate that only signs itself.
+const directory = t.testdir()
+const [keyFile, certFile] = [join(directory, 'key.pem'), join(directory, 'cert.pem')]
+await promisify(execFile)('openssl', [
+  'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', keyFile,
+  '-out', certFile, '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1',
+])
+const certificate = { key: await readFile(keyFile), cert: await readFile(certFile) }
+
+/** A server that takes this user and no other. `seen` has the attempts, each with whether it was encrypted. */
+async function startSecureServer (t: Test, options: SMTPServerOptions) {
+  const seen: { user?: string, isSecure: boolean }[] = []
+  const server = await startMailServer(t, {
+    ...certificate,
+    disabledCommands: [],
+    allowInsecureAuth: true,
+    onAuth ({ username, password }, { secure }, done) {
+      seen.push({ user: username, isSecure: secure })
+      if (username === USER && password === PASSWORD) done(null, { user: username })
+      else done(Object.assign(new Error('5.7.8 Not this user'), { responseCode: 535 }))
+    },
+    ...options,
+  })
+  const address = (protocol: string, user = USER, password = PASSWORD, host = '127.0.0.1') =>
+    `${protocol}://${encodeURIComponent(user)}:${encodeURIComponent(password)}@${host}:${server.port}`
+  return { ...server, seen, address }
+}
+
+/** Connects, and closes the connection. */
+async function connect (url: string) {
+  const transport = new SmtpTransport(url, { connect: 5, send: 5 })
+  try {
+    await transport.connect()
+  } finally {
+    transport.close()
+  }
+}
+
+/** Sends a mail in a process that trusts the certificate: Node.js reads that variable at its start. */
+async function sendTrusting (url: string) {
+  const script = `
+    const { SmtpTransport } = await import('${import.meta.resolve('#lib/mail/smtp.js')}')
+    const transport = new SmtpTransport('${url}')
+    await transport.connect()
+    const envelope = { from: 'community@example.org', to: 'ada@example.org' }
+    const raw = Buffer.from('Subject: One\\r\\n\\r\\nText\\r\\n')
+    const { status } = await transport.send({ id: 'one', envelope, raw })
+    transport.close()
+    process.stdout.write(status)
+  `
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script], {
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: certFile },
+  })
+  return stdout
+}
+
+for (const [protocol, options] of [['smtps', { secure: true }], ['smtp', {}]] as const) {
+  t.test(`${protocol}: with a user a mail is sent by TLS, to a server whose certificate is valid`, async t => {
+    const { address, seen, mails } = await startSecureServer(t, options)
+    t.equal(await sendTrusting(address(protocol)), 'sent')
+    t.strictSame(seen, [{ user: USER, isSecure: true }])
+    t.equal(mails.length, 1)
+  })
+
+  t.test(`${protocol}: a server whose certificate is not valid gets neither mail nor password`, async t => {
+    const { address, seen } = await startSecureServer(t, options)
+    await t.rejects(connect(address(protocol)), { message: /^CONN: |^STARTTLS: / })
+    t.strictSame(seen, [])
+  })
+}
+
+t.test('A user signs in without TLS only on this machine', async t => {
+  const { address, seen } = await startSecureServer(t, { disabledCommands: ['STARTTLS'] })
+  await connect(address('smtp'))
+  t.strictSame(seen, [{ user: USER, isSecure: false }])
+  await t.rejects(connect(address('smtp', USER, PASSWORD, '0.0.0.0')), { message: /^STARTTLS: / })
+  t.equal(seen.length, 1, 'the password was not sent')
+})
+
+t.test('A user that is refused is an error with the codes of the server', async t => {
+  const { address } = await startSecureServer(t, { disabledCommands: ['STARTTLS'] })
+  await t.rejects(connect(address('smtp', USER, 'wrong')), { message: 'AUTH PLAIN: 535 5.7.8' })
+  await t.rejects(connect(address('smtp', USER, '')), { message: 'API: EAUTH' }, 'it is not asked without a password')
+})
+
+for (const [url, port] of [
+  ['smtp://127.0.0.1', 25], ['smtp://user:password@127.0.0.1', 587], ['smtps://user:password@127.0.0.1', 465],
+] as const) {
+  t.test(`The port of ${url} is ${port}`, async t => {
+    const ports: number[] = []
+    t.intercept(Socket.prototype, 'connect', {
+      value (this: Socket, options: unknown) {
+        ports.push(Number(Object([options].flat()[0]).port))
+        return this.destroy(new Error('not here'))
+      },
+    })
+    await t.rejects(connect(url))
+    t.strictSame(ports, [port])
+  })
+}
