@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { audit } from '../../lib/http/audit.ts'
-import { type Batch, readInBatches } from '../../lib/database/batches.ts'
+import { type Batch, type Read, readInBatches } from '../../lib/database/batches.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { toCsv, toFileName } from './csv.ts'
 import { allUsers, findManagedEvent, registrationsOf } from './queries.ts'
@@ -40,13 +40,14 @@ const exports: FastifyPluginAsyncTypebox = async app => {
 
   /** Sends rows as a file. HEAD gets its headers, and no row is read for it. */
   async function send<Row extends object> (
-    { method }: FastifyRequest, reply: FastifyReply, name: string, rows: Batch<Row>, columns: Record<string, string>
+    request: FastifyRequest, reply: FastifyReply, name: string, rows: Batch<Row>, columns: Record<string, string>
   ) {
     reply.headers({
       'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,
     })
-    if (method === 'HEAD') return reply.send(Readable.from([]))
-    return reply.send(toCsv(await readInBatches(app.database.read, rows), columns))
+    if (request.method === 'HEAD') return reply.send(Readable.from([]))
+    const read: Read = work => app.inTurn(request, () => app.database.read(work))
+    return reply.send(toCsv(await readInBatches(read, rows), columns))
   }
 }
 

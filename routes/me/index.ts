@@ -9,6 +9,7 @@ import { assertNotBusy, HASHING_TIME, hashPassword, verifyPassword } from '../..
 import { accountMailLimits, type RateLimit, takeUse, throwIfReached, waitFor } from '../../lib/auth/rate-limits.ts'
 import { readPersonalData } from '../../lib/auth/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
+import type { Read } from '../../lib/database/batches.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
@@ -111,14 +112,15 @@ const me: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.authenticate,
     schema: schemas.exportData,
     config: { failure: 'Error exporting data' },
-  }, async ({ method, user }, reply: FastifyReply) => {
-    const data = await readPersonalData(app.database.read, user.id)
+  }, async (request, reply: FastifyReply) => {
+    const read: Read = work => app.inTurn(request, () => app.database.read(work))
+    const data = await readPersonalData(read, request.user.id)
     if (!data) throw new HttpError(401, 'Unauthorized')
     reply.headers({
       'content-type': 'application/json; charset=utf-8',
       'content-disposition': 'attachment; filename="personal-data.json"',
     })
-    return reply.send(Readable.from(method === 'HEAD' ? [] : data, { objectMode: false }))
+    return reply.send(Readable.from(request.method === 'HEAD' ? [] : data, { objectMode: false }))
   })
 }
 

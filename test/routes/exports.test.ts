@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
@@ -138,6 +139,23 @@ t.test('Long rows are exported in batches that end by bytes', async t => {
   const [, ...rows] = rowsOf(t, await admin.inject('GET', '/exports/users.csv'))
   t.strictSame(rows.map(([email]) => email).sort(),
     [...Array.from({ length: 10 }, (_, n) => `${n + 1}@example.org`), admin.email].sort())
+})
+
+t.test('One batch at a time is read of four connections', async t => {
+  const app = await build(t, { DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '4' })
+  const admin = await person(app, 'ADMIN')
+  let responses: Promise<LightMyRequestResponse[]>
+  await app.sql.begin(async sql => {
+    await sql`LOCK TABLE clubs`
+    responses = Promise.all(Array.from({ length: 3 }, () => admin.inject('GET', '/exports/users.csv')))
+    const reading = () => app.database.probe`
+      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    `
+    while ((await reading()).length === 0) await sleep(10)
+    await sleep(200)
+    t.equal((await reading()).length, 1)
+  })
+  for (const { statusCode } of await responses!) t.equal(statusCode, 200)
 })
 
 t.test('Cells contain the text as entered, except that formulas are escaped', async t => {

@@ -1,0 +1,26 @@
+import fp from 'fastify-plugin'
+
+import { FairQueue } from '../lib/fair-queue.ts'
+import { overloaded } from './pending-operations.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /** Runs a read that takes long, of a list or a batch, when it is the turn of the client's network. */
+    inTurn<T> (request: FastifyRequest, read: () => Promise<T>): Promise<T>
+  }
+}
+
+/**
+ * Lets networks take turns with reads that take long, on a quarter of the pool. Other statements do not wait for a
+ * turn: the driver pipelines them, at half the cost.
+ */
+export default fp(async app => {
+  const { DATABASE_POOL_SIZE, DATABASE_TIMEOUT, MAX_REQUESTS } = app.config
+  const queue = new FairQueue({
+    concurrency: Math.ceil(DATABASE_POOL_SIZE / 4),
+    places: MAX_REQUESTS,
+    maxWait: DATABASE_TIMEOUT * 1000,
+    refusal: overloaded,
+  })
+  app.decorate('inTurn', (request, read) => queue.run(request.holding!.network(), read))
+}, { name: 'long-reads', dependencies: ['held-bytes'] })
