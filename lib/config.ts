@@ -190,7 +190,6 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
     WORKERS: config.WORKERS === 'auto' ? availableParallelism() : Number(config.WORKERS),
     TRUST_PROXY: readProxies(config.TRUST_PROXY),
     MAX_HELD_BYTES: config.MAX_HELD_BYTES ?? defaultHeldBytes(),
-    PUBLIC_URL: config.PUBLIC_URL?.replace(/\/$/, ''),
     FRONTEND_URL: config.FRONTEND_URL?.split(',').map(url => new URL(url).origin) ?? [],
   }
 }

@@ -53,6 +53,6 @@ function unsubscription (
     footer: frontend
       ? [reason, { text: 'Turn off mails of this kind', href: `${frontend}/unsubscribe#token=${token}` }]
       : [reason],
-    ...PUBLIC_URL && { unsubscribe: `${PUBLIC_URL}/account/unsubscribe/${token}` },
+    ...PUBLIC_URL && { unsubscribe: `${PUBLIC_URL.replace(/\/$/, '')}/account/unsubscribe/${token}` },
   }
 }

@@ -76,13 +76,15 @@ export const endTokens = {
   response: { 200: Message('Signed out everywhere'), 401: Message('Unauthorized') },
 }
 
+const Switch = (description: string) => Type.Boolean({ description, examples: [true] })
+
 const SWITCHES = {
-  registration: Type.Boolean({ description: 'You have registered for an event.' }),
-  eventChanged: Type.Boolean({ description: 'An event that you are registered for has another title, date or club.' }),
-  eventCancelled: Type.Boolean({ description: 'It is deleted.' }),
-  eventReminder: Type.Boolean({ description: 'It begins soon.' }),
-  eventMessage: Type.Boolean({ description: 'Those who hold it write to all who are registered.' }),
-  blogDecision: Type.Boolean({ description: 'Your blog is published or archived.' }),
+  registration: Switch('You have registered for an event.'),
+  eventChanged: Switch('An event that you are registered for has another title, date or club.'),
+  eventCancelled: Switch('It is deleted.'),
+  eventReminder: Switch('It begins soon.'),
+  eventMessage: Switch('Those who hold it write to all who are registered.'),
+  blogDecision: Switch('Your blog is published or archived.'),
 }
 const NotificationSwitches = ResponseObject(SWITCHES, { title: 'Notifications' })
 export type Notifications = Static<typeof NotificationSwitches>
