@@ -29,32 +29,45 @@ const dueMailings = (sql: Sql | TransactionSql) => sql`
 `
 
 /**
+ * Users whose mail of this kind and key tells what has caused the mailing, too. One scan, since a plan that was made
+ * while the outbox was empty would read all mails for each user.
+ */
+const told = (sql: Sql, kind: KindName, key: string) => sql`
+  SELECT user_id FROM mails
+  WHERE kind = ${kind} AND starts_with(mails.key, ${`${key} `}::text)
+    AND (status = 'pending' OR claimed_at > (SELECT caused_at FROM mailing) + make_interval(secs => ${COMMIT_SECONDS}))
+`
+
+/**
  * Writes mails of a mailing that is due, unless another sender does. Where it has a key, users whose mail of that kind
  * and key is not claimed yet get no other, nor do those whose mail was claimed when the cause was there to be told.
  */
 export function writeMails (sql: Sql) {
   return sql.begin(async transaction => {
-    const [mailing] = await transaction<{ id: string, kind: KindName }[]>`
-      SELECT id, kind ${dueMailings(transaction)} ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+    const [mailing] = await transaction<{ id: string, kind: KindName, key: string | null, data: any }[]>`
+      SELECT id, kind, key, data ${dueMailings(transaction)} ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
     `
     if (!mailing) return
-    const { id, kind } = mailing
+    const { id, kind, key, data } = mailing
     await transaction`
       WITH mailing AS (SELECT * FROM mailings WHERE id = ${id}), mailed AS (${enqueueMails(sql, kind, sql`
         SELECT recipient AS user_id, data, concat_ws(' ', key, id) AS key
         FROM mailing CROSS JOIN unnest(user_ids[:${MAILING_MAILS}]) AS recipient
-        WHERE NOT EXISTS (
-          SELECT FROM mails
-          WHERE user_id = recipient AND mails.kind = ${kind} AND starts_with(mails.key, concat(mailing.key, ' '))
-            AND mailing.key IS NOT NULL
-            AND (status = 'pending' OR claimed_at > caused_at + make_interval(secs => ${COMMIT_SECONDS}))
-        )
+        ${key === null ? sql`` : sql`WHERE recipient NOT IN (${told(sql, kind, key)})`}
       `)}), written AS (
         DELETE FROM mailings WHERE id = ${id} AND cardinality(user_ids) <= ${MAILING_MAILS}
       )
       UPDATE mailings SET user_ids = user_ids[${MAILING_MAILS + 1}:]
       WHERE id = ${id} AND cardinality(user_ids) > ${MAILING_MAILS}
     `
+    // They would not be sent, but the cancellation would wait for them.
+    if (kind === 'event-cancelled') {
+      await transaction`
+        DELETE FROM mails
+        WHERE status = 'pending' AND bulk AND kind IN ('event-changed', 'event-reminder')
+          AND data ->> 'event' = ${data.event.id}
+      `
+    }
   })
 }
 
