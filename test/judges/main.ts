@@ -8,13 +8,14 @@ import { readOptions } from '../options.ts'
 import { isInstalled } from '../process.ts'
 import { Scope } from '../scope.ts'
 import { glewlwyd } from './glewlwyd.ts'
+import { icalendar } from './icalendar.ts'
 import type { Judge, Setting } from './judge.ts'
 import { slowhttptest } from './slowhttptest.ts'
 import { spectral } from './spectral.ts'
 import { sqlmap } from './sqlmap.ts'
 import { wapiti } from './wapiti.ts'
 
-const JUDGES = { spectral, glewlwyd, slowhttptest, sqlmap, wapiti }
+const JUDGES = { spectral, glewlwyd, icalendar, slowhttptest, sqlmap, wapiti }
 
 const USAGE = `Usage: npm run test:judges [-- --only PATTERN]
 
