@@ -64,6 +64,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/account/unsubscribe/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Turn off mails of a kind by the token of one
+         * @description For the link in a mail, and for mail programs (RFC 8058); the body, of any type, is not read. `PUT /me/notifications` turns them on again. The token works for 30 days after the mail was sent.
+         */
+        post: operations["unsubscribe"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/google": {
         parameters: {
             query?: never;
@@ -698,6 +718,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/events/{id}/message": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Write to all who are registered for an event
+         * @description By mail; responses go to your email if it is proven. Club heads may write to those of events of their own club, admins to any. Returns 429 after five messages within 15 minutes, by default.
+         *
+         *     Roles: `ADMIN`, `CLUB_HEAD`.
+         */
+        post: operations["sendEventMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/export": {
         parameters: {
             query?: never;
@@ -707,10 +749,34 @@ export interface paths {
         };
         /**
          * Get everything that the platform holds of you
-         * @description Your account without the password hash, your blogs in every status, your registrations, the mentors you like, when the address of your calendar was created, when you have last signed in from each network, which mails were sent to you of late, and when your tokens were ended.
+         * @description Your account without the password hash, your blogs in every status, your registrations, the mentors you like, when the address of your calendar was created, when you have last signed in from each network, which mails were sent to you of late and which you want (null for all), what you wrote to those who registered for events, and when your tokens were ended.
          */
         get: operations["exportMyData"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * See which mails you get
+         * @description All of them by default. Mails about your account are not among them: you always get those. An email that is not proven gets none.
+         */
+        get: operations["getMyNotifications"];
+        /**
+         * Choose which mails you get
+         * @description Takes what `GET /me/notifications` returns. Those that are left out stay as they are.
+         */
+        put: operations["setMyNotifications"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1397,6 +1463,12 @@ export interface components {
              */
             clubId?: string;
         };
+        EventMessage: {
+            /** @example Chess Night: bring a board */
+            subject: string;
+            /** @example We have fewer boards than guests this time. */
+            text: string;
+        };
         EventWithCount: {
             /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
             id: string;
@@ -1677,6 +1749,72 @@ export interface components {
             /** @example https://images.example.org/grace.png */
             imageUrl?: string;
         };
+        NotificationChanges: {
+            notifications: {
+                /**
+                 * @description You have registered for an event.
+                 * @example true
+                 */
+                registration?: boolean;
+                /**
+                 * @description An event that you are registered for has another title, date or club.
+                 * @example true
+                 */
+                eventChanged?: boolean;
+                /**
+                 * @description It is deleted.
+                 * @example true
+                 */
+                eventCancelled?: boolean;
+                /**
+                 * @description It begins soon.
+                 * @example true
+                 */
+                eventReminder?: boolean;
+                /**
+                 * @description Those who hold it write to all who are registered.
+                 * @example true
+                 */
+                eventMessage?: boolean;
+                /**
+                 * @description Your blog is published or archived.
+                 * @example true
+                 */
+                blogDecision?: boolean;
+            };
+        };
+        Notifications: {
+            /**
+             * @description You have registered for an event.
+             * @example true
+             */
+            registration: boolean;
+            /**
+             * @description An event that you are registered for has another title, date or club.
+             * @example true
+             */
+            eventChanged: boolean;
+            /**
+             * @description It is deleted.
+             * @example true
+             */
+            eventCancelled: boolean;
+            /**
+             * @description It begins soon.
+             * @example true
+             */
+            eventReminder: boolean;
+            /**
+             * @description Those who hold it write to all who are registered.
+             * @example true
+             */
+            eventMessage: boolean;
+            /**
+             * @description Your blog is published or archived.
+             * @example true
+             */
+            blogDecision: boolean;
+        };
         OwnCalendar: {
             /**
              * @description The address, below that of the service.
@@ -1859,6 +1997,29 @@ export interface components {
                 createdAt: string;
                 sentAt: string | null;
             }[];
+            messages: {
+                /** @example Chess Night: bring a board */
+                subject: string;
+                /** @example We have fewer boards than guests this time. */
+                text: string;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                sentAt: string;
+                event: {
+                    /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+                    id: string;
+                    /** @example Chess Night */
+                    title: string;
+                    /**
+                     * Format: date-time
+                     * @example 2026-01-31T09:30:00.000Z
+                     */
+                    date: string;
+                };
+            }[];
+            notifications: components["schemas"]["Notifications"] | null;
             tokens: {
                 /**
                  * Format: date-time
@@ -2317,6 +2478,82 @@ export interface operations {
                     "application/json": {
                         /** @enum {string} */
                         message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many people sign in at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    unsubscribe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description From the link.
+                 * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+                 */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "You get no more mails of this kind";
+                    };
+                };
+            };
+            /** @description `Link not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Link not found";
+                    };
+                };
+            };
+            /** @description `Error turning off mails` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error turning off mails";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
                     };
                 };
             };
@@ -5557,6 +5794,149 @@ export interface operations {
             };
         };
     };
+    sendEventMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the event.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EventMessage"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The message is on its way";
+                    };
+                };
+            };
+            /** @description `Validation error` or `Event ID is required` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        message: string;
+                        /** @description One for every issue of a request that breaks its schema. */
+                        errors?: components["schemas"]["Issue"][];
+                    };
+                };
+            };
+            /** @description `Access token required` or `Invalid or expired token` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token";
+                    };
+                };
+            };
+            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Forbidden" | "Not allowed to view registrations for this event";
+                    };
+                };
+            };
+            /** @description `Event not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Event not found";
+                    };
+                };
+            };
+            /** @description `Too many messages, please try again later` */
+            429: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Too many messages, please try again later";
+                    };
+                };
+            };
+            /** @description `Error sending the message` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error sending the message";
+                    };
+                };
+            };
+            /** @description `Mail is not configured` */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Mail is not configured";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
     exportMyData: {
         parameters: {
             query?: never;
@@ -5596,6 +5976,161 @@ export interface operations {
                     "application/json": {
                         /** @enum {string} */
                         message: "Error exporting data";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    getMyNotifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        notifications: components["schemas"]["Notifications"];
+                    };
+                };
+            };
+            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
+                    };
+                };
+            };
+            /** @description `Error fetching notifications` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error fetching notifications";
+                    };
+                };
+            };
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description How many seconds to wait before the next try. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds";
+                    };
+                };
+            };
+            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+        };
+    };
+    setMyNotifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NotificationChanges"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        notifications: components["schemas"]["Notifications"];
+                    };
+                };
+            };
+            /** @description `Validation error` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        message: string;
+                        /** @description One for every issue of a request that breaks its schema. */
+                        errors?: components["schemas"]["Issue"][];
+                    };
+                };
+            };
+            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
+                    };
+                };
+            };
+            /** @description `Error changing notifications` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error changing notifications";
                     };
                 };
             };

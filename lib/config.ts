@@ -137,6 +137,12 @@ export const variables = Type.Object({
     default: 'UTC', format: 'time-zone', description: 'an IANA time zone such as Europe/Berlin',
   }),
   MAIL_RATE: integer('a number of mails', { default: 600, minimum: 1, maximum: 6000 }),
+  REMINDER_HOURS: Type.Integer({
+    default: 24, minimum: 0, maximum: 720, description: 'a number of hours from 1 to 720, or 0 for no reminders',
+  }),
+  PUBLIC_URL: Type.Optional(Type.String({
+    format: 'base', description: 'the public http or https address of this service, such as https://api.example.org',
+  })),
   COMMUNITY_NAME: Type.String({
     default: 'Community', pattern: '^[^\\p{Cc}]{1,100}$', description: 'a name of at most 100 characters',
   }),
@@ -211,6 +217,7 @@ function validate (given: NodeJS.Dict<string>) {
             .addFormat('origins', areOrigins)
             .addFormat('issuer', isSecureUrl)
             .addFormat('web', isWeb)
+            .addFormat('base', isBase)
             .addFormat('smtp', isSmtp)
             .addFormat('time-zone', isTimeZone)
           return compiler
@@ -280,6 +287,11 @@ function isPostgres (value: string) {
 
 function isWeb (value: string) {
   return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
+}
+
+/** Whether paths can be appended to this address. */
+function isBase (value: string) {
+  return isWeb(value) && !/[?#\s]/.test(value)
 }
 
 function isSmtp (value: string) {

@@ -4,6 +4,7 @@ import type { PendingQuery, Row } from 'postgres'
 
 import { HttpError } from '../lib/errors.ts'
 import type { KindName } from '../lib/mail/kinds.ts'
+import { enqueueMailing } from '../lib/mail/mailings.ts'
 import { countMails, enqueueMails, type MailCounts } from '../lib/mail/outbox.ts'
 import { Sender } from '../lib/mail/sender.ts'
 import { createTransport, isMailConfigured } from '../lib/mail/transport.ts'
@@ -26,6 +27,8 @@ export interface Mail {
    * not configured it does nothing.
    */
   enqueue (kind: KindName, mails: PendingQuery<Row[]>, delay?: number): PendingQuery<Row[]>
+  /** The same for one mail to many, see `enqueueMailing`. */
+  enqueueMailing (kind: KindName, mailing: PendingQuery<Row[]>, delay?: number): PendingQuery<Row[]>
   /** Mails that this process has sent. */
   sent (): number
   /** The mails in the outbox that are not sent. */
@@ -48,6 +51,8 @@ export default fp(async app => {
     canLink: sender !== undefined && config.FRONTEND_URL.length > 0,
     enqueue: (kind: KindName, mails: PendingQuery<Row[]>, delay?: number) =>
       sender ? enqueueMails(sql, kind, mails, delay) : sql`SELECT WHERE false`,
+    enqueueMailing: (kind: KindName, mailing: PendingQuery<Row[]>, delay?: number) =>
+      sender ? enqueueMailing(sql, kind, mailing, delay) : sql`SELECT WHERE false`,
     sent: () => sender?.sent ?? 0,
     count: () => countMails(probe),
   })

@@ -23,6 +23,7 @@ export async function readPersonalData (read: Read, userId: string): Promise<Asy
     ['registrations', await readInBatches(read, registrationsOf(userId))],
     ['likes', await readInBatches(read, likesOf(userId))],
     ['mails', await readInBatches(read, mailsOf(userId))],
+    ['messages', await readInBatches(read, messagesOf(userId))],
   ]
   return pieces()
 
@@ -55,6 +56,12 @@ async function findUser (sql: Sql, userId: string) {
       json_build_object(
         'calendar', (
           SELECT json_build_object('createdAt', iso8601(created_at)) FROM calendar_tokens WHERE user_id = users.id
+        ),
+        'notifications', (
+          SELECT json_build_object(
+            'registration', registration, 'eventChanged', event_changed, 'eventCancelled', event_cancelled,
+            'eventReminder', event_reminder, 'eventMessage', event_message, 'blogDecision', blog_decision
+          ) FROM notifications WHERE user_id = users.id
         ),
         'networks', (
           SELECT coalesce(json_agg(json_build_object('lastSignIn', used_on) ORDER BY used_on DESC, hash), '[]')
@@ -125,5 +132,18 @@ const mailsOf = (userId: string): Batch<Item> => (sql, { time, id }) => batchOf(
   WHERE user_id = ${userId} AND created_at <= ${time}::text::timestamptz
     AND (created_at < ${time}::text::timestamptz OR id > ${id})
   ORDER BY created_at DESC, id
+  LIMIT ${BATCH_ROWS}
+`)
+
+const messagesOf = (userId: string): Batch<Item> => (sql, { time, id }) => batchOf(sql, sql`
+  SELECT
+    messages.id, iso8601(messages.created_at) AS time, octet_length(subject) + octet_length(text) AS size,
+    json_build_object(
+      'subject', subject, 'text', text, 'sentAt', iso8601(messages.created_at), 'event', ${eventSummary(sql)}
+    )::text AS item
+  FROM event_messages AS messages JOIN events ON events.id = event_id
+  WHERE sender_id = ${userId} AND messages.created_at <= ${time}::text::timestamptz
+    AND (messages.created_at < ${time}::text::timestamptz OR messages.id > ${id})
+  ORDER BY messages.created_at DESC, messages.id
   LIMIT ${BATCH_ROWS}
 `)

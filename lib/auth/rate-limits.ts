@@ -5,7 +5,7 @@ import { clientNetwork } from '../http/client-network.ts'
 /** What may be done how often within a window, by whom; `max` is 0 for any number. */
 export interface RateLimit {
   name: 'failed-sign-ins' | 'failed-sign-ins-for-account' | 'failed-callbacks' | 'failed-links' | 'registrations' |
-    'submissions' | 'account-mails' | 'account-mails-to'
+    'submissions' | 'event-messages' | 'account-mails' | 'account-mails-to'
   /** A network, the id of a user, an email, or an email and a network. */
   key: string
   max: number

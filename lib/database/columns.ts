@@ -1,3 +1,5 @@
+import type { PendingQuery, Row } from 'postgres'
+
 import type { Sql } from './client.ts'
 
 // Columns that several resources show.
@@ -5,6 +7,19 @@ import type { Sql } from './client.ts'
 /** An event as others refer to it. */
 export const eventSummary = (sql: Sql) => sql`
   json_build_object('id', events.id, 'title', events.title, 'date', iso8601(events.date))
+`
+
+/** Characters of a text that a feed has: some KB, which are formatted in a moment. The rest is behind the link. */
+const EXCERPT = 4000
+
+export const excerpt = (sql: Sql, text: PendingQuery<Row[]>) => sql`
+  CASE WHEN char_length(${text}) > ${EXCERPT} THEN left(${text}, ${EXCERPT}) || '…' ELSE ${text} END
+`
+
+/** An event with its club as calendars show it, see lib/icalendar.ts. */
+export const calendarColumns = (sql: Sql) => sql`
+  events.id, title, ${excerpt(sql, sql`events.description`)} AS description, iso8601(date) AS date,
+  iso8601(events.created_at) AS "createdAt", iso8601(events.updated_at) AS "updatedAt", clubs.name AS club, sequence
 `
 
 /** The club of something. */

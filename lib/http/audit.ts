@@ -8,7 +8,8 @@ export type AuditEvent =
   'sign-in' | 'sign-in-refused' | 'access-denied' | 'role-changed' | 'membership-changed' | 'user-changed' |
   'user-deleted' | 'users-exported' | 'registrations-exported' | 'blog-moderated' | 'blog-deleted' |
   'calendar-created' | 'calendar-deleted' | 'tokens-ended' | 'event-deleted' | 'mentor-deleted' |
-  'testimonial-deleted' | 'password-forgotten' | 'password-changed' | 'password-refused' | 'email-verified'
+  'testimonial-deleted' | 'password-forgotten' | 'password-changed' | 'password-refused' | 'email-verified' |
+  'notifications-changed' | 'message-sent'
 
 /** Details of an event. Accounts appear by id only: never put an email, a token or a password here. */
 interface AuditFields {

@@ -1,6 +1,7 @@
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import { printableLine } from '../formats.ts'
+import type { CalendarMethod } from '../icalendar.ts'
 
 /** A mail that was claimed: `data` is what its statement wrote. */
 export interface ClaimedMail<Data = any> {
@@ -11,6 +12,8 @@ export interface ClaimedMail<Data = any> {
   /** Attempts before this one. */
   attempts: number
   createdAt: Date
+  /** The token of the link that turns off mails of this kind, if they can be turned off. */
+  token?: string | null
 }
 
 /** Text, or a link with the text that names it. */
@@ -20,6 +23,14 @@ export type Paragraph = string | { text: string, href: string }
 export interface Content {
   subject: string
   paragraphs: Paragraph[]
+  /** Small print below them. */
+  footer?: Paragraph[]
+  /** Where responses go, if not to MAIL_FROM. */
+  replyTo?: { name: string, address: string }
+  /** An event that the mail adds to the reader's calendar, changes or removes there: iCalendar. */
+  calendar?: { method: CalendarMethod, text: string }
+  /** The address that turns off such mails with one request (RFC 8058). */
+  unsubscribe?: string
 }
 
 /** A kind of mail: a file in lib/mail/kinds, and a line in lib/mail/kinds.ts. */
@@ -61,8 +72,9 @@ const DEVELOPMENT_FROM = 'community@example.org'
 
 /** Writes a mail with a text and an HTML part. Its Message-ID follows from its id, and is the same at every attempt. */
 export async function buildMessage (
-  id: string, recipient: Recipient, { subject, paragraphs }: Content, { MAIL_FROM, COMMUNITY_NAME }: Config
+  id: string, recipient: Recipient, content: Content, { MAIL_FROM, COMMUNITY_NAME }: Config
 ): Promise<Message> {
+  const { subject, replyTo, calendar, unsubscribe } = content
   // Loaded with the first mail: the service starts faster without it.
   const { createTransport } = await import('nodemailer')
   const from = MAIL_FROM ?? DEVELOPMENT_FROM
@@ -71,11 +83,20 @@ export async function buildMessage (
     messageId: `<${id}@${from.split('@')[1]}>`,
     from: { name: COMMUNITY_NAME, address: from },
     to: { name: printableLine(`${recipient.firstName} ${recipient.lastName}`), address: recipient.email },
+    ...replyTo && { replyTo: { ...replyTo, name: printableLine(replyTo.name) } },
     subject: printableLine(subject),
-    text: toText(paragraphs),
-    html: toHtml(subject, paragraphs),
-    // No vacation notice is sent in response (RFC 3834).
-    headers: { 'Auto-Submitted': 'auto-generated' },
+    text: toText(content),
+    html: toHtml(content),
+    // For calendars that read mail, and as a file for people.
+    ...calendar && { icalEvent: { method: calendar.method, content: calendar.text, filename: 'event.ics' } },
+    headers: {
+      // No vacation notice is sent in response (RFC 3834).
+      'Auto-Submitted': 'auto-generated',
+      ...unsubscribe && {
+        'List-Unsubscribe': `<${unsubscribe}>`,
+        'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
+      },
+    },
   })
   return { id, envelope: { from, to: recipient.email }, raw: message as Buffer }
 }
@@ -94,22 +115,22 @@ export function formatTime (time: Date, { MAIL_TIME_ZONE }: Config) {
   }).format(time)
 }
 
-function toText (paragraphs: Paragraph[]) {
-  const texts = paragraphs.map(paragraph => typeof paragraph === 'string'
-    ? printableLine(paragraph)
-    : `${printableLine(paragraph.text)}:\n${printableLine(paragraph.href)}`)
-  return texts.map(text => `${text}\n`).join('\n')
+function toText ({ paragraphs, footer = [] }: Content) {
+  const texts = (paragraphs: Paragraph[]) => paragraphs.map(paragraph => typeof paragraph === 'string'
+    ? `${printableLine(paragraph)}\n`
+    : `${printableLine(paragraph.text)}:\n${printableLine(paragraph.href)}\n`).join('\n')
+  return texts(paragraphs) + (footer.length > 0 ? `\n-- \n${texts(footer)}` : '')
 }
 
-function toHtml (subject: string, paragraphs: Paragraph[]) {
-  const texts = paragraphs.map(paragraph => typeof paragraph === 'string'
-    ? escapeHtml(paragraph)
-    : `<a href="${escapeHtml(paragraph.href)}">${escapeHtml(paragraph.text)}</a>`)
+function toHtml ({ subject, paragraphs, footer = [] }: Content) {
+  const texts = (paragraphs: Paragraph[]) => paragraphs.map(paragraph => typeof paragraph === 'string'
+    ? `<p>${escapeHtml(paragraph)}</p>\n`
+    : `<p><a href="${escapeHtml(paragraph.href)}">${escapeHtml(paragraph.text)}</a></p>\n`).join('')
   return `<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><title>${escapeHtml(subject)}</title></head>
 <body>
-${texts.map(text => `<p>${text}</p>\n`).join('')}</body>
+${texts(paragraphs)}${footer.length > 0 ? `<footer>\n${texts(footer)}</footer>\n` : ''}</body>
 </html>
 `
 }

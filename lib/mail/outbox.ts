@@ -3,6 +3,7 @@ import type { PendingQuery, Row } from 'postgres'
 import type { Sql } from '../database/client.ts'
 import { type KindName, kinds } from './kinds.ts'
 import type { ClaimedMail, Recipient } from './message.ts'
+import { isNotification, isNotified, NOTIFICATIONS } from './notifications.ts'
 
 /**
  * A mail is always in one of these states:
@@ -45,12 +46,15 @@ export interface Batch {
 /**
  * The statement that writes mails of a kind, for the WITH of the statement that causes them. `mails` is a query with
  * the columns `user_id`, `data` (jsonb) and `key` (text): a user who has a mail of this kind and key gets no other.
- * Null is like no other. `delay` is in seconds.
+ * Null is like no other. `delay` is in seconds. Notifications are written for those who want them: an erasure that runs
+ * is waited for, and a change of the email, too.
  */
 export const enqueueMails = (sql: Sql, kind: KindName, mails: PendingQuery<Row[]>, delay = 0) => sql`
   INSERT INTO mails (kind, bulk, due_at, user_id, data, key)
   SELECT ${kind}, ${kinds[kind].bulk}, statement_timestamp() + make_interval(secs => ${delay}), user_id, data, key
-  FROM (${mails}) AS caused
+  FROM (${mails}) AS caused ${isNotification(kind)
+    ? sql`JOIN users ON users.id = user_id WHERE ${isNotified(sql, kind)} FOR KEY SHARE OF users`
+    : sql``}
   ON CONFLICT (user_id, kind, key) DO NOTHING
   RETURNING id
 `
@@ -73,11 +77,15 @@ export async function findWork (sql: Sql) {
   return work
 }
 
+/** The stored form of a column `token`, as `hashSecretToken` makes it. */
+const secretTokenHash = (sql: Sql) =>
+  sql`translate(encode(sha256(convert_to(token, 'UTF8')), 'base64'), '+/=', '-_')`
+
 /**
  * Records outcomes and claims the next mails, all in one commit, since every commit empties the snapshot cache. An
  * outcome counts while its claim is the latest. `lostClaims` are those of statements that failed, whose mails were
  * never seen: they are released. Claims of others that have expired become unknown, since their mails may have been
- * sent. Past mails are removed.
+ * sent. Past mails are removed. A notification has a new token each time that it is claimed, and the one before ends.
  */
 export async function settle (
   sql: Sql, outcomes: Outcome[], lostClaims: string[], claim: string, { account, bulk }: Batch
@@ -130,13 +138,19 @@ export async function settle (
       SELECT id FROM mails WHERE ${due(sql, false)} ORDER BY due_at LIMIT ${account} FOR UPDATE SKIP LOCKED
     ), bulk AS (
       SELECT id FROM mails WHERE ${due(sql, true)} ORDER BY due_at LIMIT ${bulk} FOR UPDATE SKIP LOCKED
+    ), next AS (
+      -- 244 random bits
+      SELECT id, replace(concat(gen_random_uuid(), gen_random_uuid()), '-', '') AS token
+      FROM (SELECT id FROM account UNION ALL SELECT id FROM bulk) AS mails
     ), claimed AS (
       UPDATE mails SET
-        status = 'processing', claim = ${claim}, due_at = now() + make_interval(secs => ${CLAIM_SECONDS})
-      WHERE id IN (SELECT id FROM account UNION ALL SELECT id FROM bulk)
-      RETURNING *
+        status = 'processing', claim = ${claim}, due_at = now() + make_interval(secs => ${CLAIM_SECONDS}),
+        claimed_at = now(),
+        token_hash = CASE WHEN kind IN ${sql(Object.keys(NOTIFICATIONS))} THEN ${secretTokenHash(sql)} END
+      FROM next WHERE mails.id = next.id
+      RETURNING mails.*, CASE WHEN token_hash IS NOT NULL THEN token END AS token
     )
-    SELECT id, kind, user_id AS "userId", data, attempts, created_at AS "createdAt"
+    SELECT id, kind, user_id AS "userId", data, attempts, created_at AS "createdAt", token
     FROM claimed ORDER BY bulk, created_at, id
   `
 }

@@ -6,6 +6,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import { kinds } from './kinds.ts'
+import { findMailings, writeMails, writeReminders } from './mailings.ts'
 import { buildMessage, type ClaimedMail, type MailKind } from './message.ts'
 import { type Batch, findRecipient, findWork, type Outcome, settle } from './outbox.ts'
 import type { Delivery, Transport } from './transport.ts'
@@ -63,6 +64,8 @@ export class Sender {
   #outcomes: Outcome[] = []
   /** Claims by statements that failed: if they were made after all, their mails are released. */
   #lostClaims: string[] = []
+  /** Whether the last turn wrote mails to many. */
+  #writes = false
   /** When the next mails to many may be claimed, in milliseconds of `performance.now()`. */
   #bulkAt = 0
   /** When the server may be connected to again, and the pause after the next failure. */
@@ -110,8 +113,13 @@ export class Sender {
     await this.#record().catch(error => this.#log.error({ err: error }, 'Mails that were sent cannot be recorded'))
   }
 
-  async #turn () {
-    const { account, bulk, expired } = await findWork(this.#probe)
+  async #turn (): Promise<unknown> {
+    const { REMINDER_HOURS } = this.#config
+    const [{ account, bulk, expired }, { mailing, reminder }] =
+      await Promise.all([findWork(this.#probe), findMailings(this.#probe, REMINDER_HOURS)])
+    // Every other turn, so that mails that are there already do not wait for them.
+    this.#writes = (mailing || reminder) && !this.#writes
+    if (this.#writes) return mailing ? writeMails(this.#sql) : writeReminders(this.#sql, REMINDER_HOURS)
     const batch = {
       account: account ? ACCOUNT_MAILS : 0,
       bulk: bulk && performance.now() >= this.#bulkAt ? this.#bulkMails() : 0,

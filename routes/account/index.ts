@@ -12,7 +12,9 @@ import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
-import { findEmailOfToken, insertResetMail, resetPassword, verifyEmail } from './queries.ts'
+import {
+  findEmailOfToken, findNotification, insertResetMail, resetPassword, turnOff, verifyEmail,
+} from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** The time of a response about a forgotten password, in milliseconds: longer than it takes to write the mail. */
@@ -65,6 +67,22 @@ const account: FastifyPluginAsyncTypebox = async app => {
     if (!user) return refuse(request)
     audit(request, 'email-verified', { user, network: clientNetwork(request.ip) })
     return { message: 'Email verified successfully' }
+  })
+
+  app.register(async app => {
+    // RFC 8058 has mail programs send a form. Its only content is that it is one.
+    app.removeAllContentTypeParsers()
+    app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, _body, done) => done(null))
+    app.post<{ Params: { token: string } }>('/unsubscribe/:token', {
+      schema: schemas.unsubscribe,
+      config: { failure: 'Error turning off mails' },
+    }, async request => {
+      const mail = await findNotification(app.sql, hashSecretToken(request.params.token))
+      if (!mail) throw new HttpError(404, 'Link not found')
+      const { userId: user, kind } = mail
+      if (await turnOff(app.sql, mail)) audit(request, 'notifications-changed', { user, kind, by: 'mail' })
+      return { message: 'You get no more mails of this kind' }
+    })
   })
 
   /** Rejects for a link that does not work. Such links are limited; one that works never is. */

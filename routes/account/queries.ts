@@ -1,6 +1,7 @@
 import { redeemToken } from '../../lib/auth/account-tokens.ts'
 import { endTokens } from '../../lib/auth/ended-tokens.ts'
 import type { Sql } from '../../lib/database/client.ts'
+import { columnOf, type NotificationKind } from '../../lib/mail/notifications.ts'
 import type { Mail } from '../../plugins/mail.ts'
 
 /** Writes the mail to set a password; returns the id of the account, `undefined` when the email has none. */
@@ -58,4 +59,23 @@ export async function verifyEmail (sql: Sql, hash: string) {
     RETURNING users.id
   `
   return account?.id
+}
+
+/** Finds the mail whose link has this token: whom it went to, and its kind. */
+export async function findNotification (sql: Sql, hash: string) {
+  const [mail] = await sql<{ userId: string, kind: NotificationKind }[]>`
+    SELECT user_id AS "userId", kind FROM mails WHERE token_hash = ${hash}
+  `
+  return mail
+}
+
+/** Turns off mails of this kind for a user. Returns whether that changed something. */
+export async function turnOff (sql: Sql, { userId, kind }: { userId: string, kind: NotificationKind }) {
+  const column = sql(columnOf(kind))
+  const { count } = await sql`
+    INSERT INTO notifications AS known (user_id, ${column})
+    SELECT id, false FROM users WHERE id = ${userId} FOR KEY SHARE
+    ON CONFLICT (user_id) DO UPDATE SET ${column} = false WHERE known.${column}
+  `
+  return count > 0
 }

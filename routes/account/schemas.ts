@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import { BUSY } from '../../lib/auth/passwords.ts'
-import { EmailInput, Message, NewPassword, RetryAfter, TextInput, TOO_MANY_MAILS } from '../../lib/schemas.ts'
+import { EmailInput, IdParam, Message, NewPassword, RetryAfter, TextInput, TOO_MANY_MAILS } from '../../lib/schemas.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 
 export { TOO_MANY_MAILS }
@@ -48,4 +48,19 @@ export const verifyEmail = {
     400: Message('Invalid or expired link'),
     429: { ...Message(TOO_MANY_LINKS), headers: RetryAfter },
   },
+}
+
+export const unsubscribe = {
+  operationId: 'unsubscribe',
+  summary: 'Turn off mails of a kind by the token of one',
+  description: 'For the link in a mail, and for mail programs (RFC 8058); the body, of any type, is not read. ' +
+    '`PUT /me/notifications` turns them on again. The token works for 30 days after the mail was sent.',
+  docsOnly: {
+    params: Type.Object({
+      token: IdParam({
+        description: 'From the link.', examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
+      }),
+    }),
+  },
+  response: { 200: Message('You get no more mails of this kind'), 404: Message('Link not found') },
 }

@@ -94,7 +94,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { title, content, imageUrl, status } = request.body
     const changes = { title, content, imageUrl, status }
-    const blog = await updateBlog(app.sql, request.params.id, changes)
+    const blog = await updateBlog(app.sql, app.mail, request.params.id, changes)
     audit(request, 'blog-moderated', { target: blog.id, status: blog.status, fields: changedFields(changes) })
     return { blog }
   })
@@ -126,7 +126,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   })
 
   async function moderate (request: FastifyRequest & { params: { id: string } }, status: 'PUBLISHED' | 'ARCHIVED') {
-    const blog = await setBlogStatus(app.sql, request.params.id, status)
+    const blog = await setBlogStatus(app.sql, app.mail, request.params.id, status)
     audit(request, 'blog-moderated', { target: blog.id, status })
     return blog
   }

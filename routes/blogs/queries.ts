@@ -2,6 +2,7 @@ import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
+import type { Mail } from '../../plugins/mail.ts'
 import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
 
 type Blog = Static<typeof listMine.response[200]>['blogs'][number]
@@ -85,29 +86,43 @@ export async function insertBlog (sql: Sql, { title, content, imageUrl, status, 
   `)
 }
 
-/** Changes the fields that are given. */
+/** Changes the fields that are given. A mail tells the author of a decision. */
 export async function updateBlog (
-  sql: Sql, id: string, { title, content, imageUrl, status }: Static<typeof update.body>
+  sql: Sql, mail: Pick<Mail, 'enqueue'>, id: string, { title, content, imageUrl, status }: Static<typeof update.body>
 ) {
   return expectOne(await sql<BlogWithAuthor[]>`
-    WITH blogs AS (
+    WITH before AS (${lockBlog(sql, id)}), changed AS (
       UPDATE blogs SET
         title = coalesce(${title ?? null}, title),
         content = coalesce(${content ?? null}, content),
         image_url = coalesce(${imageUrl ?? null}, image_url),
-        status = coalesce(${status ?? null}, status)
-      WHERE id = ${id}
-      RETURNING *
-    )
-    SELECT ${columns(sql)}, ${authorColumn(sql)} FROM blogs JOIN users ON users.id = author_id
+        status = coalesce(${status ?? null}, blogs.status)
+      FROM before WHERE blogs.id = before.id
+      RETURNING blogs.*
+    ), mailed AS (${enqueueDecision(sql, mail)})
+    SELECT ${columns(sql)}, ${authorColumn(sql)} FROM changed AS blogs JOIN users ON users.id = author_id
   `)
 }
 
-export async function setBlogStatus (sql: Sql, id: string, status: Blog['status']) {
+/** The same for the status alone. */
+export async function setBlogStatus (sql: Sql, mail: Pick<Mail, 'enqueue'>, id: string, status: Blog['status']) {
   return expectOne(await sql<Blog[]>`
-    UPDATE blogs SET status = ${status} WHERE id = ${id} RETURNING ${columns(sql)}
+    WITH before AS (${lockBlog(sql, id)}), changed AS (
+      UPDATE blogs SET status = ${status} FROM before WHERE blogs.id = before.id RETURNING blogs.*
+    ), mailed AS (${enqueueDecision(sql, mail)})
+    SELECT ${columns(sql)} FROM changed AS blogs
   `)
 }
+
+/** The blog before a change. Of two changes at the same time the second sees what the first has made of it. */
+const lockBlog = (sql: Sql, id: string) => sql`SELECT id, status FROM blogs WHERE id = ${id} FOR NO KEY UPDATE`
+
+/** The statement that writes the mail to the author when `before` and `changed` differ in that. */
+const enqueueDecision = (sql: Sql, mail: Pick<Mail, 'enqueue'>) => mail.enqueue('blog-decision', sql`
+  SELECT author_id AS user_id, jsonb_build_object('blog', changed.id, 'status', changed.status) AS data, NULL AS key
+  FROM changed JOIN before ON before.status <> changed.status
+  WHERE changed.status IN ('PUBLISHED', 'ARCHIVED')
+`)
 
 export async function deleteBlog (sql: Sql, id: string) {
   expectOne(await sql`DELETE FROM blogs WHERE id = ${id} RETURNING id`)

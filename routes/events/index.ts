@@ -55,7 +55,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.update,
     config: { failure: 'Error updating event' },
   }, async request => {
-    const outcome = await updateEvent(app.sql, request.user, request.params.id, request.body)
+    const outcome = await updateEvent(app.sql, app.mail, request.user, request.params.id, request.body)
     if (!outcome) throw new HttpError(404, 'Event not found')
     if (!outcome.allowed) throw new HttpError(403, 'Not allowed to modify this event')
     return { event: outcome.event, message: 'Event updated successfully' as const }
@@ -66,7 +66,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.remove,
     config: { failure: 'Error deleting event' },
   }, async request => {
-    const outcome = await deleteEvent(app.sql, request.user, request.params.id)
+    const outcome = await deleteEvent(app.sql, app.mail, request.user, request.params.id)
     if (!outcome) throw new HttpError(404, 'Event not found')
     if (!outcome.allowed) throw new HttpError(403, 'Not allowed to delete this event')
     audit(request, 'event-deleted', { target: request.params.id })
@@ -78,7 +78,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.register,
     config: { failure: 'Error registering for event' },
   }, async (request, reply) => {
-    const registration = await insertRegistration(app.sql, request.user.id, request.params.eventId)
+    const registration = await insertRegistration(app.sql, app.mail, request.user.id, request.params.eventId)
     if (!registration) throw new HttpError(400, 'You have already registered for this event')
     reply.code(201)
     return { registration }

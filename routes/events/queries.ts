@@ -1,5 +1,6 @@
 import type { FastifyJWT } from '@fastify/jwt'
 import type { Static } from '@sinclair/typebox'
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
@@ -7,6 +8,7 @@ import type { Sql } from '../../lib/database/client.ts'
 import {
   clubCard, eventSummary, pageOf, registrationColumns, registrationCount, registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
+import type { Mail } from '../../plugins/mail.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
 type User = FastifyJWT['user']
@@ -79,63 +81,104 @@ export async function insertEvent (
   return event
 }
 
+/** Seconds for which further changes of an event are waited for, to be told in one mail. */
+const CHANGES_WINDOW = 120
+
 /**
  * Changes the fields that are given and not empty. `allowed` says whether the user may; then there is an `event`;
- * `undefined` when there is no such event.
+ * `undefined` when there is no such event. Mails tell all who are registered for one that is still to come.
  */
-export async function updateEvent (
-  sql: Sql, user: User, id: string, { title, description, imageUrl, data, clubId }: Static<typeof update.body>
+export function updateEvent (
+  sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user: User, id: string,
+  { title, description, imageUrl, data, clubId }: Static<typeof update.body>
 ) {
-  const [outcome] = await sql<{ allowed: boolean, event: Event }[]>`
-    WITH target AS (
-      SELECT ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
-    ), changed AS (
-      UPDATE events SET
-        title = coalesce(${title ?? null}, title),
-        description = coalesce(${description ?? null}, description),
-        image_url = coalesce(${imageUrl ?? null}, image_url),
-        date = CASE WHEN ${data === undefined} THEN date ELSE ${toTimestamp(data)} END,
-        club_id = coalesce(${clubId || null}, club_id)
-      WHERE id = ${id} AND ${isManagedBy(sql, user)}
-      RETURNING *
-    )
-    SELECT allowed, (
-      SELECT row_to_json(event)
-      FROM (SELECT ${columns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
-    ) AS event
-    FROM target
-    WHERE NOT allowed OR EXISTS (SELECT FROM changed)
-  `
-  return outcome
+  return sql.begin(async transaction => {
+    await lockEvent(transaction, id)
+    const [outcome] = await transaction<{ allowed: boolean, event: Event }[]>`
+      WITH target AS (
+        SELECT events.*, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
+      ), changed AS (
+        UPDATE events SET
+          title = coalesce(${title ?? null}, title),
+          description = coalesce(${description ?? null}, description),
+          image_url = coalesce(${imageUrl ?? null}, image_url),
+          date = CASE WHEN ${data === undefined} THEN date ELSE ${toTimestamp(data)} END,
+          club_id = coalesce(${clubId || null}, club_id)
+        WHERE id = ${id} AND ${isManagedBy(sql, user)}
+        RETURNING *
+      ), mailed AS (${mail.enqueueMailing('event-changed', sql`
+        SELECT
+          changed.id::text AS key,
+          jsonb_build_object('event', changed.id, 'known', jsonb_build_object(
+            'title', target.title, 'date', iso8601(target.date), 'clubId', target.club_id, 'club', clubs.name
+          )) AS data,
+          ${registeredFor(sql, sql`changed.id`)} AS user_ids
+        FROM changed
+          JOIN target ON target.sequence < changed.sequence AND greatest(target.date, changed.date) > now()
+          JOIN clubs ON clubs.id = target.club_id
+      `, CHANGES_WINDOW)})
+      SELECT allowed, (
+        SELECT row_to_json(event)
+        FROM (SELECT ${columns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
+      ) AS event
+      FROM target
+      WHERE NOT allowed OR EXISTS (SELECT FROM changed)
+    `
+    return outcome
+  })
 }
 
-/** Deletes the event with its registrations if the user may. Returns `undefined` when there is no such event. */
-export function deleteEvent (sql: Sql, user: User, id: string) {
+/**
+ * Deletes the event with its registrations if the user may. Returns `undefined` when there is no such event. Mails tell
+ * all who were registered for one that is still to come.
+ */
+export function deleteEvent (sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user: User, id: string) {
   return sql.begin(async sql => {
-    // Registrations that are being made finish first, so that the next statement sees them, and no more begin.
-    await sql`SELECT FROM events WHERE id = ${id} FOR UPDATE`
+    await lockEvent(sql, id)
     const [outcome] = await sql<{ allowed: boolean }[]>`
       WITH target AS (
-        SELECT id, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
+        SELECT events.*, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
       ), registrations AS (
-        DELETE FROM event_registrations USING target WHERE event_id = target.id AND allowed
+        DELETE FROM event_registrations USING target WHERE event_id = target.id AND allowed RETURNING user_id
       ), deleted AS (
         DELETE FROM events USING target WHERE events.id = target.id AND allowed
-      )
+      ), mailed AS (${mail.enqueueMailing('event-cancelled', sql`
+        SELECT
+          NULL AS key,
+          jsonb_build_object('event', jsonb_build_object(
+            'id', target.id, 'title', title, 'date', iso8601(date), 'createdAt', iso8601(target.created_at),
+            'updatedAt', iso8601(now()), 'club', clubs.name, 'sequence', sequence + 1
+          )) AS data,
+          ARRAY(SELECT user_id FROM registrations) AS user_ids
+        FROM target JOIN clubs ON clubs.id = club_id
+        WHERE allowed AND date > now()
+      `)})
       SELECT allowed FROM target
     `
     return outcome
   })
 }
 
-/** Registers the user for the event; `undefined` when they are registered already. */
-export async function insertRegistration (sql: Sql, userId: string, eventId: string) {
+/** The users who are registered for an event, as an array. */
+const registeredFor = (sql: Sql, event: PendingQuery<Row[]>) => sql`
+  ARRAY(SELECT user_id FROM event_registrations WHERE event_id = ${event})
+`
+
+/** Has registrations that are being made finish first, so that the next statement sees them; no more begin. */
+const lockEvent = (sql: TransactionSql, id: string) => sql`SELECT FROM events WHERE id = ${id} FOR UPDATE`
+
+/** Registers the user for the event; `undefined` when they are registered already. A mail confirms it. */
+export async function insertRegistration (
+  sql: Sql, mail: Pick<Mail, 'enqueue'>, userId: string, eventId: string
+) {
   const [registration] = await sql<Registration[]>`
     WITH registrations AS (
       INSERT INTO event_registrations (user_id, event_id) VALUES (${userId}, ${eventId})
       ON CONFLICT (user_id, event_id) DO NOTHING
       RETURNING *
-    )
+    ), mailed AS (${mail.enqueue('registration', sql`
+      SELECT user_id, jsonb_build_object('event', event_id) AS data, event_id::text AS key FROM registrations
+    `)})
     SELECT ${registrationColumns(sql)}, ${registrationDetails(sql)}
     FROM registrations
       JOIN events ON events.id = event_id

@@ -1,9 +1,9 @@
-import type { PendingQuery, Row } from 'postgres'
-
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
+import { calendarColumns, excerpt } from '../../lib/database/columns.ts'
+import type { CalendarEvent } from '../../lib/icalendar.ts'
 import { atom, type FeedBlog } from './atom.ts'
-import { type CalendarEvent, icalendar } from './icalendar.ts'
+import { icalendar } from './icalendar.ts'
 
 type Calendar = CachedQuery<{ name: string, events: CalendarEvent[] }>
 
@@ -11,19 +11,6 @@ type Feed = CachedQuery<{ updated: string | null, blogs: FeedBlog[] }>
 
 /** How many blogs a feed has. */
 const NEWEST = 50
-
-/** Characters of a text that a feed has: some KB, which are formatted in a moment. The rest is behind the link. */
-const EXCERPT = 4000
-
-const excerpt = (sql: Sql, text: PendingQuery<Row[]>) => sql`
-  CASE WHEN char_length(${text}) > ${EXCERPT} THEN left(${text}, ${EXCERPT}) || '…' ELSE ${text} END
-`
-
-const calendarEvent = (sql: Sql) => sql`
-  events.id, title, ${excerpt(sql, sql`events.description`)} AS description, iso8601(date) AS date,
-  iso8601(events.created_at) AS "createdAt",
-  iso8601(events.updated_at) AS "updatedAt", clubs.name AS club
-`
 
 /** No calendar that people use goes further back. */
 const sinceLongAgo = (sql: Sql) => sql`date >= '1900-01-01 00:00:00+00'`
@@ -33,7 +20,7 @@ export const eventsCalendarQuery = (sql: Sql, link: string | undefined): Calenda
   list: {
     field: 'events',
     rows: sql`
-      SELECT ${calendarEvent(sql)}
+      SELECT ${calendarColumns(sql)}
       FROM events JOIN clubs ON clubs.id = club_id
       WHERE ${sinceLongAgo(sql)}
       ORDER BY date, events.id
@@ -48,7 +35,7 @@ export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: st
   list: {
     field: 'events',
     rows: sql`
-      SELECT ${calendarEvent(sql)}
+      SELECT ${calendarColumns(sql)}
       FROM events JOIN clubs ON clubs.id = club_id
       WHERE club_id = ${clubId} AND ${sinceLongAgo(sql)}
       ORDER BY date, events.id
@@ -63,7 +50,7 @@ export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: 
   list: {
     field: 'events',
     rows: sql`
-      SELECT ${calendarEvent(sql)}
+      SELECT ${calendarColumns(sql)}
       FROM calendar_tokens
         JOIN event_registrations USING (user_id)
         JOIN events ON events.id = event_id

@@ -6,18 +6,25 @@ import type { FastifyReply } from 'fastify'
 import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
 import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, HASHING_TIME, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
-import { accountMailLimits, type RateLimit, takeUse, throwIfReached, waitFor } from '../../lib/auth/rate-limits.ts'
+import {
+  accountMailLimits, type RateLimit, takeUse, takeUseOfUser, throwIfReached, waitFor,
+} from '../../lib/auth/rate-limits.ts'
 import { readPersonalData } from '../../lib/auth/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import type { Read } from '../../lib/database/batches.ts'
 import { HttpError } from '../../lib/errors.ts'
-import { audit } from '../../lib/http/audit.ts'
+import { audit, changedFields } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 import {
-  changePassword, deleteCalendar, endTokensOf, findAccount, insertVerificationMail, replaceCalendar,
+  changePassword, deleteCalendar, endTokensOf, findAccount, findManagedEvent, insertMessage, insertVerificationMail,
+  notificationsQuery, replaceCalendar, setNotifications,
 } from './queries.ts'
+import type { EventMessage } from './schemas.ts'
 import * as schemas from './schemas.ts'
+
+/** Messages to those who are registered for events, within SIGN_IN_WINDOW. */
+const MESSAGES_PER_USER = 5
 
 /** Resources of the signed-in user. */
 const me: FastifyPluginAsyncTypebox = async app => {
@@ -106,6 +113,44 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (!await endTokensOf(app.sql, request.user.id)) throw new HttpError(401, 'Unauthorized')
     audit(request, 'tokens-ended')
     return { message: 'Signed out everywhere' }
+  })
+
+  app.get('/notifications', {
+    onRequest: app.authenticate,
+    schema: schemas.listNotifications,
+    config: { failure: 'Error fetching notifications', cache: 'private' },
+  }, async (request, reply) => {
+    if (!await reply.cached(notificationsQuery, request.user.id)) throw new HttpError(401, 'Unauthorized')
+  })
+
+  app.put('/notifications', {
+    onRequest: app.authenticate,
+    schema: schemas.setNotifications,
+    config: { failure: 'Error changing notifications' },
+  }, async request => {
+    const notifications = await setNotifications(app.sql, request.user.id, request.body.notifications)
+    if (!notifications) throw new HttpError(401, 'Unauthorized')
+    audit(request, 'notifications-changed', { fields: changedFields(request.body.notifications) })
+    return { notifications }
+  })
+
+  app.post<{ Params: { id: string }, Body: EventMessage }>('/events/:id/message', {
+    onRequest: [app.requireMail, app.requireRole('ADMIN', 'CLUB_HEAD')],
+    bodyLimit: app.config.MAX_TEXT_BYTES,
+    schema: schemas.sendMessage,
+    config: { failure: 'Error sending the message' },
+  }, async (request, reply) => {
+    const { user, params: { id }, body } = request
+    if (!id) throw new HttpError(400, 'Event ID is required')
+    const event = await findManagedEvent(app.sql, user, id)
+    if (!event) throw new HttpError(404, 'Event not found')
+    if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
+    const messages: RateLimit = { name: 'event-messages', key: user.id, max: MESSAGES_PER_USER }
+    throwIfReached(schemas.TOO_MANY_MESSAGES, await takeUseOfUser(app.sql, messages, windowSeconds))
+    await insertMessage(app.sql, app.mail, user, id, body)
+    audit(request, 'message-sent', { target: id })
+    reply.code(202)
+    return { message: 'The message is on its way' }
   })
 
   app.get('/export', {

@@ -2,9 +2,11 @@ import type { Static } from '@sinclair/typebox'
 
 import { endTokens } from '../../lib/auth/ended-tokens.ts'
 import type { Role } from '../../lib/auth/accounts.ts'
-import type { Sql } from '../../lib/database/client.ts'
+import { isManagedBy } from '../../lib/auth/permissions.ts'
+import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import { expectOne, type Sql } from '../../lib/database/client.ts'
 import type { Mail } from '../../plugins/mail.ts'
-import type { createCalendar } from './schemas.ts'
+import type { createCalendar, EventMessage, listNotifications, Notifications } from './schemas.ts'
 
 type Calendar = Static<typeof createCalendar.response[201]>['calendar']
 
@@ -71,5 +73,88 @@ export async function changePassword (
 export async function insertVerificationMail (sql: Sql, mail: Pick<Mail, 'enqueue'>, userId: string) {
   await mail.enqueue('email-verification', sql`
     SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${userId} FOR KEY SHARE
+  `)
+}
+
+/** Which mails the user wants; no row when there is no such user. */
+export const notificationsQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listNotifications>> => ({
+  fields: sql`
+    SELECT json_build_object(
+      'registration', coalesce(registration, true),
+      'eventChanged', coalesce(event_changed, true),
+      'eventCancelled', coalesce(event_cancelled, true),
+      'eventReminder', coalesce(event_reminder, true),
+      'eventMessage', coalesce(event_message, true),
+      'blogDecision', coalesce(blog_decision, true)
+    ) AS notifications
+    FROM users LEFT JOIN notifications ON user_id = users.id WHERE users.id = ${userId}
+  `,
+})
+
+/** Sets which mails the user wants; those that are left out stay. Returns all; `undefined` without such a user. */
+export async function setNotifications (sql: Sql, userId: string, wanted: Partial<Notifications>) {
+  const {
+    registration = null, eventChanged = null, eventCancelled = null, eventReminder = null, eventMessage = null,
+    blogDecision = null,
+  } = wanted
+  const [notifications] = await sql<Notifications[]>`
+    INSERT INTO notifications AS known (
+      user_id, registration, event_changed, event_cancelled, event_reminder, event_message, blog_decision
+    )
+    SELECT
+      id, coalesce(${registration}, true), coalesce(${eventChanged}, true), coalesce(${eventCancelled}, true),
+      coalesce(${eventReminder}, true), coalesce(${eventMessage}, true), coalesce(${blogDecision}, true)
+    FROM users WHERE id = ${userId} FOR KEY SHARE
+    ON CONFLICT (user_id) DO UPDATE SET
+      registration = coalesce(${registration}, known.registration),
+      event_changed = coalesce(${eventChanged}, known.event_changed),
+      event_cancelled = coalesce(${eventCancelled}, known.event_cancelled),
+      event_reminder = coalesce(${eventReminder}, known.event_reminder),
+      event_message = coalesce(${eventMessage}, known.event_message),
+      blog_decision = coalesce(${blogDecision}, known.blog_decision)
+    RETURNING
+      registration, event_changed AS "eventChanged", event_cancelled AS "eventCancelled",
+      event_reminder AS "eventReminder", event_message AS "eventMessage", blog_decision AS "blogDecision"
+  `
+  return notifications
+}
+
+/** Whether the user may manage the event; `undefined` when there is no such event, or no such user. */
+export async function findManagedEvent (sql: Sql, user: { id: string, role: Role }, eventId: string) {
+  const [event] = await sql<{ allowed: boolean }[]>`
+    SELECT ${isManagedBy(sql, user)} AS allowed FROM events
+    WHERE id = ${eventId} AND EXISTS (SELECT FROM users WHERE id = ${user.id})
+  `
+  return event
+}
+
+/**
+ * Writes a message to all who are registered for the event, in mails. Rejects if the user may not manage it any more.
+ * Past messages are removed: their mails are gone.
+ */
+export async function insertMessage (
+  sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user: { id: string, role: Role }, eventId: string,
+  { subject, text }: EventMessage
+) {
+  expectOne(await sql`
+    WITH past AS (
+      DELETE FROM event_messages WHERE id IN (
+        SELECT id FROM event_messages WHERE created_at < now() - interval '60 days'
+        ORDER BY created_at LIMIT 10 FOR UPDATE SKIP LOCKED
+      )
+    ), sender AS (
+      SELECT id FROM users WHERE id = ${user.id} FOR KEY SHARE
+    ), message AS (
+      INSERT INTO event_messages (event_id, sender_id, subject, text)
+      SELECT events.id, sender.id, ${subject}, ${text} FROM events CROSS JOIN sender
+      WHERE events.id = ${eventId} AND ${isManagedBy(sql, user)}
+      RETURNING id, event_id
+    ), mailed AS (${mail.enqueueMailing('event-message', sql`
+      SELECT
+        NULL AS key, jsonb_build_object('message', id) AS data,
+        ARRAY(SELECT user_id FROM event_registrations WHERE event_id = message.event_id) AS user_ids
+      FROM message
+    `)})
+    SELECT id FROM message
   `)
 }

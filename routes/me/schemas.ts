@@ -1,9 +1,9 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 
 import { BUSY } from '../../lib/auth/passwords.ts'
 import {
-  Avatar, ClubName, DateTime, EmailAddress, Enum, FirstName, LastName, Message, NewPassword, NullableString, OpaqueId,
-  ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES, TOO_MANY_MAILS,
+  Avatar, ClubName, DateTime, EmailAddress, Enum, FirstName, IdParam, LastName, Message, NewPassword, NullableString,
+  OpaqueId, ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES, TOO_MANY_MAILS,
 } from '../../lib/schemas.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 
@@ -76,6 +76,59 @@ export const endTokens = {
   response: { 200: Message('Signed out everywhere'), 401: Message('Unauthorized') },
 }
 
+const Switch = (description: string) => Type.Boolean({ description, examples: [true] })
+
+const SWITCHES = {
+  registration: Switch('You have registered for an event.'),
+  eventChanged: Switch('An event that you are registered for has another title, date or club.'),
+  eventCancelled: Switch('It is deleted.'),
+  eventReminder: Switch('It begins soon.'),
+  eventMessage: Switch('Those who hold it write to all who are registered.'),
+  blogDecision: Switch('Your blog is published or archived.'),
+}
+const NotificationSwitches = ResponseObject(SWITCHES, { title: 'Notifications' })
+export type Notifications = Static<typeof NotificationSwitches>
+
+export const listNotifications = {
+  operationId: 'getMyNotifications',
+  summary: 'See which mails you get',
+  description: 'All of them by default. Mails about your account are not among them: you always get those. An email ' +
+    'that is not proven gets none.',
+  response: { 200: ResponseObject({ notifications: NotificationSwitches }), 401: Message('Unauthorized') },
+}
+
+export const setNotifications = {
+  operationId: 'setMyNotifications',
+  summary: 'Choose which mails you get',
+  description: 'Takes what `GET /me/notifications` returns. Those that are left out stay as they are.',
+  body: Type.Object({ notifications: Type.Partial(Type.Object(SWITCHES)) }, { title: 'NotificationChanges' }),
+  response: { 200: ResponseObject({ notifications: NotificationSwitches }), 401: Message('Unauthorized') },
+}
+
+export const TOO_MANY_MESSAGES = 'Too many messages, please try again later'
+
+const NewMessage = Type.Object({
+  subject: TextInput({ minLength: 3, maxLength: 200, examples: ['Chess Night: bring a board'] }),
+  text: TextInput({ minLength: 10, maxLength: 10_000, examples: ['We have fewer boards than guests this time.'] }),
+}, { title: 'EventMessage' })
+export type EventMessage = Static<typeof NewMessage>
+
+export const sendMessage = {
+  operationId: 'sendEventMessage',
+  summary: 'Write to all who are registered for an event',
+  description: 'By mail; responses go to your email if it is proven. Club heads may write to those of events of ' +
+    'their own club, admins to any. Returns 429 after five messages within 15 minutes, by default.',
+  docsOnly: { params: Type.Object({ id: IdParam({ description: 'The id of the event.' }) }) },
+  body: NewMessage,
+  response: {
+    202: Message('The message is on its way'),
+    400: Message('Event ID is required'),
+    403: Message('Not allowed to view registrations for this event'),
+    404: Message('Event not found'),
+    429: { ...Message(TOO_MANY_MESSAGES), headers: RetryAfter },
+  },
+}
+
 const Account = ResponseObject({
   id: OpaqueId,
   email: EmailAddress,
@@ -100,11 +153,11 @@ const Blog = ResponseObject({
   updatedAt: DateTime,
 })
 
-const Registration = ResponseObject({
-  id: OpaqueId,
-  registeredAt: DateTime,
-  event: ResponseObject({ id: OpaqueId, title: Type.String({ examples: ['Chess Night'] }), date: DateTime }),
+const EventSummary = ResponseObject({
+  id: OpaqueId, title: Type.String({ examples: ['Chess Night'] }), date: DateTime,
 })
+
+const Registration = ResponseObject({ id: OpaqueId, registeredAt: DateTime, event: EventSummary })
 
 const Like = ResponseObject({
   likedAt: DateTime,
@@ -117,12 +170,20 @@ const Mail = ResponseObject({
   sentAt: Type.Union([DateTime, Type.Null()]),
 })
 
+const SentMessage = ResponseObject({
+  subject: Type.String({ examples: ['Chess Night: bring a board'] }),
+  text: Type.String({ examples: ['We have fewer boards than guests this time.'] }),
+  sentAt: DateTime,
+  event: EventSummary,
+})
+
 export const exportData = {
   operationId: 'exportMyData',
   summary: 'Get everything that the platform holds of you',
   description: 'Your account without the password hash, your blogs in every status, your registrations, the mentors ' +
     'you like, when the address of your calendar was created, when you have last signed in from each network, which ' +
-    'mails were sent to you of late, and when your tokens were ended.',
+    'mails were sent to you of late and which you want (null for all), what you wrote to those who registered for ' +
+    'events, and when your tokens were ended.',
   response: {
     200: ResponseObject({
       account: Account,
@@ -136,6 +197,8 @@ export const exportData = {
         }),
       })),
       mails: Type.Array(Mail),
+      messages: Type.Array(SentMessage),
+      notifications: Type.Union([NotificationSwitches, Type.Null()]),
       tokens: Type.Union([ResponseObject({ endedAt: DateTime }), Type.Null()]),
     }, { title: 'PersonalData' }),
     401: Message('Unauthorized'),

@@ -16,7 +16,9 @@ import { Target } from './target.ts'
 import { createFixture } from './fixture.ts'
 
 /** These succeed with a link of a mail, or the password of a user: random requests have neither. */
-const NEED_SECRETS = ['POST /account/password/reset', 'POST /account/email/verify', 'PUT /me/password']
+const NEED_SECRETS = [
+  'POST /account/password/reset', 'POST /account/email/verify', 'POST /account/unsubscribe/:token', 'PUT /me/password',
+]
 
 await runMain(async () => {
   const options = readFuzzOptions()

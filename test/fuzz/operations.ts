@@ -10,6 +10,7 @@ export interface Schema {
   format?: string
   contentMediaType?: string
   minLength?: number
+  maxLength?: number
   minimum?: number
   maximum?: number
   enum?: unknown[]

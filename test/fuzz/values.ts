@@ -84,7 +84,7 @@ export type Known = (name: string) => Arbitrary<string> | undefined
 
 /** Generates values that a schema accepts. Throws for keywords that it does not know. */
 export function validValues (schema: Schema, known: Known, name = ''): Arbitrary<unknown> {
-  const { type, format, enum: words, const: word, anyOf, minLength = 0 } = schema
+  const { type, format, enum: words, const: word, anyOf, minLength = 0, maxLength = Infinity } = schema
   if (words) return fc.constantFrom(...words)
   if (word !== undefined) return fc.constant(word)
   if (anyOf) return fc.oneof(...anyOf.map(each => validValues(each, known, name)))
@@ -102,10 +102,10 @@ export function validValues (schema: Schema, known: Known, name = ''): Arbitrary
     }
     case 'string': {
       const [arbitrary, check] = format ? FORMATS[format] ?? fail(`format ${format}`) : [ordinaryText, () => true]
-      const longEnough = arbitrary.map(text => text.padEnd(minLength, 'x'))
+      const isAccepted = (text: string) => text.length >= minLength && text.length <= maxLength && check(text)
+      const fitting = arbitrary.map(text => text.padEnd(minLength, 'x').slice(0, maxLength))
       const better = known(name)
-      const isAccepted = (text: string) => text.length >= minLength && check(text)
-      return better ? fc.oneof({ weight: 4, arbitrary: better.filter(isAccepted) }, longEnough) : longEnough
+      return better ? fc.oneof({ weight: 4, arbitrary: better.filter(isAccepted) }, fitting) : fitting
     }
     default: return fail(`type ${type}`)
   }

@@ -8,6 +8,7 @@ import { readOptions } from '../options.ts'
 import { isInstalled } from '../process.ts'
 import { Scope } from '../scope.ts'
 import { glewlwyd } from './glewlwyd.ts'
+import { icalendar } from './icalendar.ts'
 import type { Judge, Setting } from './judge.ts'
 import { postfix } from './postfix.ts'
 import { slowhttptest } from './slowhttptest.ts'
@@ -15,7 +16,7 @@ import { spectral } from './spectral.ts'
 import { sqlmap } from './sqlmap.ts'
 import { wapiti } from './wapiti.ts'
 
-const JUDGES = { spectral, glewlwyd, postfix, slowhttptest, sqlmap, wapiti }
+const JUDGES = { spectral, glewlwyd, icalendar, postfix, slowhttptest, sqlmap, wapiti }
 
 const USAGE = `Usage: npm run test:judges [-- --only PATTERN]
 

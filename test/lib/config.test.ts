@@ -70,6 +70,8 @@ const MUST = {
   MAIL_FROM: 'MAIL_FROM must be an email address',
   MAIL_TIME_ZONE: 'MAIL_TIME_ZONE must be an IANA time zone such as Europe/Berlin',
   MAIL_RATE: 'MAIL_RATE must be a number of mails from 1 to 6000',
+  REMINDER_HOURS: 'REMINDER_HOURS must be a number of hours from 1 to 720, or 0 for no reminders',
+  PUBLIC_URL: 'PUBLIC_URL must be the public http or https address of this service, such as https://api.example.org',
   COMMUNITY_NAME: 'COMMUNITY_NAME must be a name of at most 100 characters',
 }
 
@@ -108,6 +110,7 @@ const DEFAULTS = {
   IDP_EMAIL_VERIFIED: 'claim',
   MAIL_TIME_ZONE: 'UTC',
   MAIL_RATE: 600,
+  REMINDER_HOURS: 24,
   COMMUNITY_NAME: 'Community',
   FRONTEND_URL: [],
 }
@@ -142,12 +145,14 @@ t.test('Every variable is available under its own name', async t => {
     SMTP_URL: 'smtps://user:password@smtp.example.org',
     MAIL_FROM: 'community@example.org',
     MAIL_TIME_ZONE: 'Europe/Berlin',
+    PUBLIC_URL: 'https://api.example.org/community/',
     COMMUNITY_NAME: 'Chess Club',
   } as const
   t.strictSame(load({
     ...texts,
     PORT: '8080',
     MAIL_RATE: '60',
+    REMINDER_HOURS: '48',
     WORKERS: '4',
     HSTS: 'off',
     API_DOCS: 'false',
@@ -201,6 +206,7 @@ t.test('Every variable is available under its own name', async t => {
     REGISTRATIONS_PER_NETWORK: 100,
     SUBMISSIONS_PER_USER: 10,
     MAIL_RATE: 60,
+    REMINDER_HOURS: 48,
     FRONTEND_URL: ['https://app.example.org'],
   })
 })
@@ -240,6 +246,8 @@ t.test('A valid value is accepted', async t => {
     IDP_EMAIL_VERIFIED: ['claim', 'assume'],
     MAIL_TIME_ZONE: ['UTC', 'Europe/Berlin', 'America/Argentina/Ushuaia'],
     MAIL_RATE: ['1', '6000'],
+    REMINDER_HOURS: ['0', '720'],
+    PUBLIC_URL: ['http://localhost:3000', 'https://api.example.org/community/'],
     COMMUNITY_NAME: ['C', 'Schachklub "Läufer" & Co.', 'x'.repeat(100)],
   }
   for (const [name, values] of Object.entries(good)) {
@@ -303,6 +311,8 @@ t.test('An invalid value is a StartupError of one line, with the variable and th
     MAIL_FROM: ['Community <community@example.org>', 'community'],
     MAIL_TIME_ZONE: ['Berlin', 'Europe/Nowhere'],
     MAIL_RATE: ['0', '6001', 'all'],
+    REMINDER_HOURS: ['-1', '721', '1.5'],
+    PUBLIC_URL: ['api.example.org', 'ftp://example.org', 'https://example.org/?a', 'https://example.org/#a'],
     COMMUNITY_NAME: ['x'.repeat(101), 'Chess\nClub'],
   }
   for (const [name, values] of Object.entries(bad)) {

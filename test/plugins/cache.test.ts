@@ -238,7 +238,7 @@ t.test('Each GET declares who shares its responses, and guarded ones are private
   ])
   t.strictSame(scopes.private!.filter(url => !url.endsWith('/')), [
     '/auth/me', '/blogs/me', '/blogs/admin', '/events/mine', '/events/registered', '/events/:id/registrations',
-    '/mentors/liked', '/users', '/users/analytics',
+    '/me/notifications', '/mentors/liked', '/users', '/users/analytics',
   ])
 })
 

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 
-import { build, inject, person } from '../helper.ts'
+import { build, inject, MAIL, person } from '../helper.ts'
 
 const TOKEN = 'a-token-of-the-tests'
 
@@ -25,8 +25,8 @@ async function scrape (app: FastifyInstance) {
 }
 
 /** A service that listens. */
-async function listen (t: Test) {
-  const app = await build(t, { METRICS_TOKEN: TOKEN })
+async function listen (t: Test, variables: NodeJS.Dict<string> = {}) {
+  const app = await build(t, { METRICS_TOKEN: TOKEN, ...variables })
   const address = await app.listen({ port: 0 })
   return { app, ask }
 
@@ -180,7 +180,7 @@ t.test('Mails are counted by their state, with the age of the oldest pending one
 })
 
 t.test('Every metric on the dashboard exists, with its labels', async t => {
-  const { app, ask } = await listen(t)
+  const { app, ask } = await listen(t, MAIL)
   for (let time = 0; time < 3; time++) await ask()
   await inject(app, 'POST', '/auth/login', { email: 'ada@example.org', password: 'wrong' })
   const samples = Object.keys(await scrape(app))
@@ -203,4 +203,12 @@ t.test('Every metric on the dashboard exists, with its labels', async t => {
       }
     }
   }
+})
+
+t.test('Every metric that there is an alert for exists', async t => {
+  const { app } = await listen(t, MAIL)
+  const samples = Object.keys(await scrape(app))
+  const rules = [...(await readFile('examples/prometheus-alerts.yaml', 'utf8')).matchAll(/expr: .*\((\w+)\) >/g)]
+  t.equal(rules.length, 3)
+  for (const [, name = ''] of rules) t.ok(samples.includes(name), name)
 })

@@ -75,12 +75,16 @@ const OPERATIONS: Record<string, 'anyone' | readonly Role[]> = {
   'POST /account/password/forgot': 'anyone',
   'POST /account/password/reset': 'anyone',
   'POST /account/email/verify': 'anyone',
+  'POST /account/unsubscribe/:token': 'anyone',
 
   'PUT /me/password': ANY,
   'POST /me/email/verification': ANY,
   'POST /me/calendar': ANY,
   'DELETE /me/calendar': ANY,
   'DELETE /me/tokens': ANY,
+  'GET /me/notifications': ANY,
+  'PUT /me/notifications': ANY,
+  'POST /me/events/:id/message': ORGANIZERS,
   'GET /me/export': ANY,
 }
 

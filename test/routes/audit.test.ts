@@ -7,7 +7,7 @@ import { buildApp } from '#lib/app.js'
 import { encodeState } from '#lib/auth/oauth-state.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createLogger } from '#lib/http/logger.js'
-import { build, createDatabase, inject, type Person, person } from '../helper.ts'
+import { bearer, build, createDatabase, inject, MAIL, type Person, person } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 
 const PASSWORD = 'correct horse'
@@ -245,6 +245,19 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
     t.strictSame(await send('/me/tokens'), [{ event: 'tokens-ended' }])
     t.strictSame(await send('/me/tokens'), [], 'with a token that was ended')
     await sql`DELETE FROM ended_tokens`
+  },
+  async 'PUT /me/notifications' (send, t) {
+    t.strictSame(await send('/me/notifications', { notifications: { blogDecision: true } }),
+      [{ event: 'notifications-changed', fields: ['blogDecision'] }])
+  },
+  async 'POST /me/events/:id/message' (_send, t) {
+    const mailing = await build(t, { ...MAIL, DATABASE_URL }, logger())
+    const target = await makeEvent()
+    const message = { subject: 'Boards', text: 'Bring a board, please.' }
+    const send = (id: string) =>
+      auditOf(() => inject(mailing, 'POST', `/me/events/${id}/message`, message, bearer(admin.token)))
+    t.strictSame(await send(target), [{ event: 'message-sent', actor: admin.id, target }])
+    t.strictSame(await send(randomUUID()), [], 'no event')
   },
   async 'DELETE /testimonials/:id' (send, t) {
     const target = await makeTestimonial()

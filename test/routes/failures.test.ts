@@ -18,6 +18,7 @@ const EVENT = {
 }
 const UNKNOWN = '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'
 const ACCOUNT = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
+const MESSAGE = { subject: 'Boards', text: 'Bring a board, please.' }
 const PASSWORDS = { currentPassword: 'correct horse', newPassword: 'battery staple' }
 
 type Failure = NonNullable<FastifyContextConfig['failure']>
@@ -81,12 +82,16 @@ const FAILURES: [operation: string, failure: Failure, role?: Role, payload?: obj
   ['POST /account/password/forgot', 'Error sending the mail', undefined, { email: ACCOUNT.email }],
   ['POST /account/password/reset', 'Error setting the password', undefined, { token: 'x', password: ACCOUNT.password }],
   ['POST /account/email/verify', 'Error verifying the email', undefined, { token: 'x' }],
+  ['POST /account/unsubscribe/:token', 'Error turning off mails'],
 
   ['PUT /me/password', 'Error changing password', 'STUDENT', PASSWORDS],
   ['POST /me/email/verification', 'Error sending the mail', 'STUDENT'],
   ['POST /me/calendar', 'Error creating calendar', 'STUDENT'],
   ['DELETE /me/calendar', 'Error deleting calendar', 'STUDENT'],
   ['DELETE /me/tokens', 'Error signing out', 'STUDENT'],
+  ['GET /me/notifications', 'Error fetching notifications', 'STUDENT'],
+  ['PUT /me/notifications', 'Error changing notifications', 'STUDENT', { notifications: { registration: false } }],
+  ['POST /me/events/:id/message', 'Error sending the message', 'CLUB_HEAD', MESSAGE],
   ['GET /me/export', 'Error exporting data', 'STUDENT'],
 ]
 

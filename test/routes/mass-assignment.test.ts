@@ -123,6 +123,17 @@ const OPERATIONS: Record<string, Operation> = {
   'POST /me/calendar': { as: 'STUDENT' },
   'DELETE /me/calendar': { as: 'STUDENT', row: insertCalendar },
   'DELETE /me/tokens': { as: 'STUDENT' },
+  'PUT /me/notifications': {
+    as: 'STUDENT',
+    body: async () => {
+      await app.sql`DELETE FROM ended_tokens`
+      return { notifications: { registration: false } }
+    },
+  },
+  'POST /me/events/:id/message': {
+    as: 'CLUB_HEAD', row: insertEvent, body: async () => ({ subject: 'Boards', text: 'Bring a board, please.' }),
+  },
+  'POST /account/unsubscribe/:token': { row: insertMail },
 }
 
 /** Not tested: one never succeeds, the other reads only an ID token. */
@@ -204,6 +215,15 @@ function insertTestimonial () {
 async function insertCalendar () {
   await app.sql`INSERT INTO calendar_tokens VALUES (${student.id}, 'x') ON CONFLICT DO NOTHING`
   return ''
+}
+
+/** Inserts a mail to a new user; returns the token in it. */
+async function insertMail () {
+  const token = createSecretToken()
+  await insert('mails', {
+    kind: 'event-reminder', bulk: true, user_id: await insertUser(), data: {}, token_hash: hashSecretToken(token),
+  })
+  return token
 }
 
 /** Inserts the token of a mail to a new user. */

@@ -12,6 +12,16 @@ import { bearer, build, inject, person, type Person } from '../helper.ts'
 const lines: string[] = []
 const app = await build(t, {}, createLogger('trace', { write (line: string) { lines.push(line) } }))
 
+/** All mails, as they are at first. */
+const ALL = {
+  registration: true,
+  eventChanged: true,
+  eventCancelled: true,
+  eventReminder: true,
+  eventMessage: true,
+  blogDecision: true,
+}
+
 const GONE = { message: 'Calendar not found' }
 
 /** Registers a person for new events. Returns the ids of the events. */
@@ -114,6 +124,41 @@ t.test('A personal calendar is private, and must be revalidated', async t => {
   t.equal(statusCode, 304)
 })
 
+t.test('PUT /me/notifications takes what GET returns, and leaves what is left out', async t => {
+  for (const role of ROLES) {
+    const [ada, bob] = [await person(app, role), await person(app, role)]
+    const read = async (user: Person) => (await user.inject('GET', '/me/notifications')).json()
+    t.strictSame(await read(ada), { notifications: ALL })
+    const off = { eventReminder: false, blogDecision: false }
+    const changed = await ada.inject('PUT', '/me/notifications', { notifications: off })
+    t.strictSame([changed.statusCode, changed.json()], [200, { notifications: { ...ALL, ...off } }])
+    t.strictSame(await read(ada), changed.json())
+    const put = async (notifications: object) =>
+      (await ada.inject('PUT', '/me/notifications', { notifications })).json().notifications
+    t.strictSame(await put((await read(ada)).notifications), { ...ALL, ...off })
+    t.strictSame(await put({ eventReminder: true }), { ...ALL, blogDecision: false })
+    t.strictSame(await put(Object.fromEntries(Object.keys(ALL).map(name => [name, false]))),
+      Object.fromEntries(Object.keys(ALL).map(name => [name, false])))
+    t.strictSame(await read(bob), { notifications: ALL }, 'of others')
+  }
+})
+
+t.test('The switches of notifications are true or false', async t => {
+  const ada = await person(app)
+  for (const body of [{}, { notifications: 1 }, { notifications: { registration: 'no' } }]) {
+    t.equal((await ada.inject('PUT', '/me/notifications', body)).statusCode, 400, JSON.stringify(body))
+  }
+})
+
+t.test('A user who is gone has no notifications', async t => {
+  const ada = await person(app)
+  await app.sql`DELETE FROM users WHERE id = ${ada.id}`
+  for (const [method, body] of [['GET'], ['PUT', { notifications: { registration: false } }]] as const) {
+    const response = await ada.inject(method, '/me/notifications', body)
+    t.strictSame([response.statusCode, response.json()], [401, { message: 'Unauthorized' }], method)
+  }
+})
+
 t.test('GET /me/export has all data of the user, and of nobody else', async t => {
   const [club] = await app.sql`INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id`
   const [mentor] = await app.sql`
@@ -140,13 +185,19 @@ t.test('GET /me/export has all data of the user, and of nobody else', async t =>
           ('test', false, ${id}, '{"secret": 1}', 'sent', now(), now() - interval '1 minute'),
           ('test', false, ${id}, '{}', 'failed', now(), now())
       `
+      await app.sql`
+        INSERT INTO event_messages (sender_id, event_id, subject, text)
+        SELECT ${id}, events.id, ${`From ${id}`}, 'A text' FROM events ORDER BY events.id LIMIT 1
+      `
     }
+    await app.sql`INSERT INTO notifications (user_id, registration) VALUES (${ada.id}, false), (${bob.id}, true)`
 
     const response = await ada.inject('GET', '/me/export')
     t.equal(response.statusCode, 200)
     t.equal(response.headers['content-disposition'], 'attachment; filename="personal-data.json"')
     t.strictSame([response.headers['cache-control'], response.headers.etag], ['no-store', undefined])
-    const { account, blogs, registrations, likes, calendar, networks, mails, tokens, ...others } = response.json()
+    const { account, blogs, registrations, likes, calendar, networks, mails, messages, ...rest } = response.json()
+    const { notifications, tokens, ...others } = rest
     const { createdAt, updatedAt, ...fixed } = account
     t.strictSame(fixed, {
       id: ada.id,
@@ -166,6 +217,9 @@ t.test('GET /me/export has all data of the user, and of nobody else', async t =>
     t.strictSame(networks, [{ lastSignIn: '2026-02-01' }, { lastSignIn: '2026-01-31' }])
     t.match(mails, [{ kind: 'test', sentAt: null }, { kind: 'test', sentAt: String }])
     t.strictSame(mails.map(Object.keys), Array(2).fill(['kind', 'createdAt', 'sentAt']))
+    t.match(messages, [{ subject: `From ${ada.id}`, text: 'A text', sentAt: String, event: { title: 'Chess' } }])
+    t.equal(messages.length, 1)
+    t.strictSame(notifications, { ...ALL, registration: false })
     const times = [
       createdAt, updatedAt, calendar.createdAt, likes[0].likedAt, registrations[0].registeredAt, mails[0].createdAt,
       mails[1].sentAt,
@@ -181,7 +235,15 @@ t.test('GET /me/export of a new user has empty lists', async t => {
   const { account, ...others } = (await ada.inject('GET', '/me/export')).json()
   t.match(account, { id: ada.id, avatar: null, providerId: null, club: null })
   t.strictSame(others, {
-    blogs: [], registrations: [], likes: [], calendar: null, networks: [], mails: [], tokens: null,
+    blogs: [],
+    registrations: [],
+    likes: [],
+    calendar: null,
+    networks: [],
+    mails: [],
+    messages: [],
+    notifications: null,
+    tokens: null,
   })
 })
 

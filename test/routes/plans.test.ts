@@ -13,6 +13,7 @@ import { createAccountLink } from '#lib/auth/account-tokens.js'
 import * as endedTokens from '#lib/auth/ended-tokens.js'
 import { rememberNetwork } from '#lib/auth/known-networks.js'
 import { type RateLimit, takeUse } from '#lib/auth/rate-limits.js'
+import * as mailings from '#lib/mail/mailings.js'
 import * as outbox from '#lib/mail/outbox.js'
 import type { Mail } from '#plugins/mail.js'
 import * as account from '#routes/account/queries.js'
@@ -77,6 +78,14 @@ await sql.unsafe(`
   INSERT INTO mails (kind, bulk, user_id, data, status, settled_at)
     SELECT 'test', false, id, '{}', 'sent', now() FROM users;
   INSERT INTO ended_tokens (user_id, ended_at) SELECT id, now() - random() * interval '30 days' FROM users;
+  INSERT INTO notifications (user_id) SELECT id FROM users;
+  INSERT INTO mailings (kind, data, user_ids, due_at)
+    SELECT 'event-message', '{}', ARRAY[id], now() + random() * interval '1 hour' FROM users;
+  INSERT INTO event_reminders SELECT id, date FROM events;
+  INSERT INTO event_messages (event_id, sender_id, subject, text, created_at)
+    SELECT e.id, u.id, 'A message', 'Its text', now() - random() * interval '1 day'
+    FROM (SELECT id, row_number() OVER () AS n FROM events) AS e
+      JOIN (SELECT id, row_number() OVER () AS n FROM users) AS u USING (n);
   SET session_replication_role = origin;
 `)
 await sql.unsafe('VACUUM ANALYZE')
@@ -102,7 +111,10 @@ const CLAIM = '00000000-0000-4000-8000-000000000000'
 const OUTCOME = { id: CLAIM, claim: CLAIM, status: 'sent', attempts: 1, delay: 0 } as const
 
 const MAIL = { id: CLAIM, kind: 'test', data: {}, attempts: 0, createdAt: new Date() }
-const mail = { enqueue: (...rest: Parameters<Mail['enqueue']>) => outbox.enqueueMails(sql, ...rest) }
+const mail = {
+  enqueue: (...rest: Parameters<Mail['enqueue']>) => outbox.enqueueMails(sql, ...rest),
+  enqueueMailing: (...rest: Parameters<Mail['enqueueMailing']>) => mailings.enqueueMailing(sql, ...rest),
+}
 
 /** Runs a cached query. The cache is too small for any entry. */
 const cache = createSnapshotCache({ sql, probe: sql, maxBytes: 1 })
@@ -127,6 +139,14 @@ const operations: Record<string, () => Promise<unknown>> = {
   verifyEmail: () => account.verifyEmail(sql, id.user),
   findAccount: () => me.findAccount(sql, id.user),
   changePassword: () => me.changePassword(sql, mail, { id: id.user, from: '!', to: '?' }),
+  findNotification: () => account.findNotification(sql, id.user),
+  turnOff: () => account.turnOff(sql, { userId: id.user, kind: 'event-reminder' }),
+  notificationsQuery: () => read(me.notificationsQuery(sql, id.user)),
+  setNotifications: () => me.setNotifications(sql, id.user, { registration: false }),
+  findManagedEvent: () => me.findManagedEvent(sql, head, id.event),
+  insertMessage: () => me.insertMessage(
+    sql, mail, { id: id.user, role: 'ADMIN' }, id.event, { subject: 'A message', text: 'Its text' }
+  ),
   insertVerificationMail: () => me.insertVerificationMail(sql, mail, id.user),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
   setPassword: () => accounts.setPassword(sql, email, 'correct horse'),
@@ -134,8 +154,8 @@ const operations: Record<string, () => Promise<unknown>> = {
   findBlog: () => blogs.findBlog(sql, id.blog),
   blogsOfAuthorQuery: () => read(blogs.blogsOfAuthorQuery(sql, id.user)),
   insertBlog: () => blogs.insertBlog(sql, { title: 'A blog', content: 'Its content', authorId: id.user }),
-  updateBlog: () => blogs.updateBlog(sql, id.blog, { title: 'Another' }),
-  setBlogStatus: () => blogs.setBlogStatus(sql, id.blog, 'ARCHIVED'),
+  updateBlog: () => blogs.updateBlog(sql, mail, id.blog, { title: 'Another' }),
+  setBlogStatus: () => blogs.setBlogStatus(sql, mail, id.blog, 'ARCHIVED'),
   deleteBlog: () => blogs.deleteBlog(sql, id.blog),
   updateUser: () => users.updateUser(sql, id.user, name),
   setUserRole: () => users.setUserRole(sql, id.user, 'ADMIN'),
@@ -158,12 +178,12 @@ const operations: Record<string, () => Promise<unknown>> = {
   'eventsQuery, earliest first': () => read(events.eventsQuery(sql, 2, 12, 'asc')),
   eventsOfMemberQuery: () => read(events.eventsOfMemberQuery(sql, id.user)),
   insertEvent: () => events.insertEvent(sql, id.user, event),
-  updateEvent: () => events.updateEvent(sql, head, id.event, event),
-  insertRegistration: () => events.insertRegistration(sql, id.user, id.event),
+  updateEvent: () => events.updateEvent(sql, mail, head, id.event, event),
+  insertRegistration: () => events.insertRegistration(sql, mail, id.user, id.event),
   registrationsOfUserQuery: () => read(events.registrationsOfUserQuery(sql, id.user)),
   registrationsOfEventQuery: () =>
     read(events.registrationsOfEventQuery(sql, { id: id.user, role: 'ADMIN' }, id.event)),
-  findManagedEvent: () => exports.findManagedEvent(sql, head, id.event),
+  'findManagedEvent, of an export': () => exports.findManagedEvent(sql, head, id.event),
   registrationsOf: async () => exports.registrationsOf(id.event)(sql, { time: 'now', id: id.user }),
   allUsers: async () => exports.allUsers(sql, { time: 'now', id: id.user }),
   clubCalendarQuery: () => read(feeds.clubCalendarQuery(sql, undefined, id.club)),
@@ -177,6 +197,9 @@ const operations: Record<string, () => Promise<unknown>> = {
   deleteCalendar: () => me.deleteCalendar(sql, id.club),
   findWork: () => outbox.findWork(sql),
   settle: () => outbox.settle(sql, [OUTCOME], [CLAIM], CLAIM, { account: 10, bulk: 10 }),
+  findMailings: () => mailings.findMailings(sql, 24),
+  writeReminders: () => mailings.writeReminders(sql, 24),
+  writeMails: () => mailings.writeMails(sql),
   findRecipient: () => outbox.findRecipient(sql, id.user, CLAIM),
   countMails: () => outbox.countMails(sql),
   blogsFeedQuery: () => read(feeds.blogsFeedQuery(sql, undefined)),
@@ -186,7 +209,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   'signInWithIdentity, reclaiming': () =>
     auth.signInWithIdentity(sql, { ...name, id: 'a person', avatar: null, email }, true),
   hasEvent: () => events.hasEvent(sql, id.event),
-  deleteEvent: () => events.deleteEvent(sql, head, id.event),
+  deleteEvent: () => events.deleteEvent(sql, mail, head, id.event),
 }
 
 /** These read whole tables. */
@@ -201,7 +224,7 @@ t.test('All functions in queries.ts are tested here, or read whole tables', asyn
   // Some statements are in lib/.
   const others = [
     'takeUse', 'rememberNetwork', 'readPersonalData', 'createAccountLink',
-    ...[accounts, endedTokens, outbox].flatMap(Object.keys),
+    ...[accounts, endedTokens, mailings, outbox].flatMap(Object.keys),
   ]
   const tested = Object.keys(operations).map(name => name.split(',')[0]!).filter(name => !others.includes(name))
   assertComplete(t, [...tested, ...WHOLE], functions, 'operations in test/routes/plans.test.ts, or to WHOLE')

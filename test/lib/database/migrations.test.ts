@@ -157,16 +157,17 @@ t.test('operations go on while each migration runs beside a long read', async t 
     longest = Math.max(longest, performance.now() - begin)
     return result
   }
+  const mail = { enqueue: () => sql`SELECT WHERE false`, enqueueMailing: () => sql`SELECT WHERE false` }
   const operate = async (user: { id: string, role: Role }) => {
     const fields = { title: 'Open day', description: 'All day', imageUrl: '', data: '2026-01-31' }
     while (!migrated.signal.aborted) {
       const event = await timed(insertEvent(sql, user.id, fields))
-      await timed(insertRegistration(sql, user.id, event!.id))
+      await timed(insertRegistration(sql, mail, user.id, event!.id))
       await timed(toggleLike(sql, user.id, mentor!.id))
-      await timed(updateEvent(sql, user, event!.id, { title: 'Closed day' }))
+      await timed(updateEvent(sql, mail, user, event!.id, { title: 'Closed day' }))
       await timed(insertBlog(sql, { title: 'Title', content: 'Content', authorId: user.id }))
       await timed(sql`SELECT iso8601(blogs.created_at) FROM blogs JOIN users ON users.id = author_id LIMIT 10`)
-      await timed(deleteEvent(sql, user, event!.id))
+      await timed(deleteEvent(sql, mail, user, event!.id))
     }
   }
   const operations = Promise.all(users.map(operate))

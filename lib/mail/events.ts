@@ -1,0 +1,29 @@
+import { calendarColumns } from '../database/columns.ts'
+import { type CalendarEvent, type CalendarMethod, writeInvitation } from '../icalendar.ts'
+import type { Content, Context } from './message.ts'
+
+/** An event that a mail is about. */
+export interface MailedEvent extends CalendarEvent {
+  clubId: string
+  /** Whether it is still to come. */
+  isComing: boolean
+}
+
+/** Finds an event; `undefined` when it is deleted, or the user is not registered for it. */
+export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string, eventId: string) {
+  const [event] = await sql<MailedEvent[]>`
+    SELECT ${calendarColumns(sql)}, events.club_id AS "clubId", date > now() AS "isComing"
+    FROM event_registrations
+      JOIN events ON events.id = event_id
+      JOIN clubs ON clubs.id = events.club_id
+    WHERE user_id = ${userId} AND event_id = ${eventId}
+  `
+  return event
+}
+
+/** The part of a mail that a calendar reads. */
+export function calendarOf (
+  event: CalendarEvent, method: CalendarMethod, { config: { FRONTEND_URL: [frontend] } }: Context
+): Content['calendar'] {
+  return { method, text: writeInvitation(event, method, frontend && `${frontend}/events`) }
+}

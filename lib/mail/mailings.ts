@@ -1,0 +1,118 @@
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
+
+import type { Sql } from '../database/client.ts'
+import { type KindName, kinds } from './kinds.ts'
+import { enqueueMails } from './outbox.ts'
+
+/**
+ * The statement that writes a mailing, mails of a kind to many, for the WITH of the statement that causes it. `mailing`
+ * is a query with the columns `key` (text), `data` (jsonb) and `user_ids` (uuid[]). One of this kind and key that waits
+ * stays as it is, for these users. `delay` is in seconds.
+ */
+export const enqueueMailing = (sql: Sql, kind: KindName, mailing: PendingQuery<Row[]>, delay = 0) => sql`
+  INSERT INTO mailings (kind, key, data, user_ids, due_at)
+  SELECT ${kind}, key, data, user_ids, statement_timestamp() + make_interval(secs => ${delay})
+  FROM (${mailing}) AS caused WHERE cardinality(user_ids) > 0
+  ON CONFLICT (kind, key) DO UPDATE SET user_ids = excluded.user_ids, caused_at = excluded.caused_at
+  RETURNING id
+`
+
+/** Mails that are written for a mailing at a time. */
+const MAILING_MAILS = 5000
+
+/** Seconds in which what caused a mailing is committed. */
+const COMMIT_SECONDS = 10
+
+/** Kinds that this version does not know are left to the instances that do. */
+const dueMailings = (sql: Sql | TransactionSql) => sql`
+  FROM mailings WHERE due_at <= now() AND kind IN ${sql(Object.keys(kinds))}
+`
+
+/**
+ * Users whose mail of this kind and key tells what has caused the mailing, too. One scan, since a plan that was made
+ * while the outbox was empty would read all mails for each user.
+ */
+const told = (sql: Sql, kind: KindName, key: string) => sql`
+  SELECT user_id FROM mails
+  WHERE kind = ${kind} AND starts_with(mails.key, ${`${key} `}::text)
+    AND (status = 'pending' OR claimed_at > (SELECT caused_at FROM mailing) + make_interval(secs => ${COMMIT_SECONDS}))
+`
+
+/**
+ * Writes mails of a mailing that is due, unless another sender does. Where it has a key, users whose mail of that kind
+ * and key is not claimed yet get no other, nor do those whose mail was claimed when the cause was there to be told.
+ */
+export function writeMails (sql: Sql) {
+  return sql.begin(async transaction => {
+    const [mailing] = await transaction<{ id: string, kind: KindName, key: string | null, data: any }[]>`
+      SELECT id, kind, key, data ${dueMailings(transaction)} ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+    `
+    if (!mailing) return
+    const { id, kind, key, data } = mailing
+    await transaction`
+      WITH mailing AS (SELECT * FROM mailings WHERE id = ${id}), mailed AS (${enqueueMails(sql, kind, sql`
+        SELECT recipient AS user_id, data, concat_ws(' ', key, id) AS key
+        FROM mailing CROSS JOIN unnest(user_ids[:${MAILING_MAILS}]) AS recipient
+        ${key === null ? sql`` : sql`WHERE recipient NOT IN (${told(sql, kind, key)})`}
+      `)}), written AS (
+        DELETE FROM mailings WHERE id = ${id} AND cardinality(user_ids) <= ${MAILING_MAILS}
+      )
+      UPDATE mailings SET user_ids = user_ids[${MAILING_MAILS + 1}:]
+      WHERE id = ${id} AND cardinality(user_ids) > ${MAILING_MAILS}
+    `
+    // They would not be sent, but the cancellation would wait for them.
+    if (kind === 'event-cancelled') {
+      await transaction`
+        DELETE FROM mails
+        WHERE status = 'pending' AND bulk AND kind IN ('event-changed', 'event-reminder')
+          AND data ->> 'event' = ${data.event.id}
+      `
+    }
+  })
+}
+
+/** Events whose reminders are written at a time. */
+const BATCH_EVENTS = 20
+
+const interval = (sql: Sql, hours: number) => sql`make_interval(hours => ${hours})`
+
+/** Events that begin in less than so many hours, and whose reminders are not written yet; none for 0. */
+export const dueReminders = (sql: Sql, hours: number) => sql`
+  FROM events
+  WHERE date > now() AND date <= now() + ${interval(sql, hours)}
+    AND NOT EXISTS (SELECT FROM event_reminders WHERE event_id = events.id AND event_reminders.date = events.date)
+`
+
+/**
+ * Writes the reminders of some events to those who were registered before they are due; who registers later has the
+ * confirmation. The key of `event_reminders` has one sender do it, once for each date of an event.
+ */
+export const writeReminders = (sql: Sql, hours: number) => sql`
+  WITH due AS (
+    SELECT id, date ${dueReminders(sql, hours)} ORDER BY date LIMIT ${BATCH_EVENTS}
+    FOR KEY SHARE OF events SKIP LOCKED
+  ), reminded AS (
+    INSERT INTO event_reminders (event_id, date) SELECT id, date FROM due
+    ON CONFLICT (event_id, date) DO NOTHING RETURNING event_id, date
+  )
+  ${enqueueMailing(sql, 'event-reminder', sql`
+    SELECT
+      NULL AS key,
+      jsonb_build_object('event', event_id, 'date', iso8601(date)) AS data,
+      ARRAY(
+        SELECT user_id FROM event_registrations AS registrations
+        WHERE registrations.event_id = reminded.event_id AND registered_at < date - ${interval(sql, hours)}
+      ) AS user_ids
+    FROM reminded
+  `)}
+`
+
+/** Finds out whether mails to many are to be written. It only reads. */
+export async function findMailings (sql: Sql, reminderHours: number) {
+  const [found] = await sql<[{ mailing: boolean, reminder: boolean }]>`
+    SELECT
+      EXISTS (SELECT ${dueMailings(sql)}) AS mailing,
+      EXISTS (SELECT ${dueReminders(sql, reminderHours)}) AS reminder
+  `
+  return found
+}

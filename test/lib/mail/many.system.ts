@@ -1,0 +1,89 @@
+// Ten thousand people hear of one event, while it goes on changing.
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import t from 'tap'
+
+import { eraseUser } from '#lib/auth/erasure.js'
+import { build, MAIL, person } from '../../helper.ts'
+import { startMailServer } from '../../smtp.ts'
+
+const PEOPLE = 10_000
+
+t.test('An event that ten thousand are registered for is moved, and then deleted', async t => {
+  const server = await startMailServer(t)
+  const bare = await build(t)
+  const app = await build(t, { ...MAIL, SMTP_URL: server.url, MAIL_RATE: '6000' })
+
+  /** Makes an event with many registrations. */
+  async function prepare ({ sql }: typeof app) {
+    const [event] = await sql<{ id: string }[]>`
+      WITH club AS (INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id)
+      INSERT INTO events (title, description, date, club_id)
+      SELECT 'Chess Night', 'Ten games at once', '2999-01-31', id FROM club
+      RETURNING id
+    `
+    await sql`
+      INSERT INTO users (email, password, first_name, last_name, email_verified_at)
+      SELECT n || '@many.example.org', '!', 'Ada', 'Lovelace', now() FROM generate_series(1, ${PEOPLE}::integer) AS n
+    `
+    await sql`INSERT INTO event_registrations (user_id, event_id) SELECT id, ${event!.id} FROM users`
+    await sql`VACUUM ANALYZE`
+    return `/events/${event!.id}`
+  }
+
+  /** The time of changes in milliseconds, the median. */
+  async function measure (service: typeof app, path: string) {
+    const admin = await person(service, 'ADMIN')
+    const times: number[] = []
+    for (let n = 1; n <= 9; n++) {
+      const start = performance.now()
+      t.equal((await admin.inject('PUT', path, { data: `2999-02-0${n}` })).statusCode, 200)
+      times.push(performance.now() - start)
+    }
+    return times.sort((a, b) => a - b)[4]!
+  }
+  const without = await measure(bare, await prepare(bare))
+  const path = await prepare(app)
+  const withMail = await measure(app, path)
+  t.comment(`PUT /events/:id: ${Math.round(without)} ms, with mail ${Math.round(withMail)} ms`)
+  t.ok(withMail - without < 200, 'the operation takes less than 200 ms more')
+
+  const { sql } = app
+  const subjects = () => server.mails.map(({ raw }) => /^Subject: (.*)\r$/m.exec(raw)![1]!)
+  await sql`UPDATE mailings SET due_at = now()`
+  while (server.mails.length < 20) await sleep(50)
+
+  // A mail about an account does not wait for them.
+  const { email } = (await sql<[{ email: string }]>`SELECT email FROM users ORDER BY id DESC LIMIT 1`)[0]
+  const before = server.mails.length
+  await app.inject({ method: 'POST', url: '/account/password/forgot', payload: { email } })
+  while (!server.mails.slice(before).some(({ to }) => to[0] === email)) await sleep(50)
+  const waited = subjects().slice(before).findIndex(subject => subject.startsWith('Set a new password'))
+  t.ok(waited < 1000, `a password overtakes the others: ${waited} before it`)
+
+  // A commit is a claim.
+  await sleep(5000)
+  const [{ claims }] = await sql<[{ claims: number }]>`
+    SELECT count(DISTINCT claim)::integer AS claims FROM mails WHERE claimed_at > now() - interval '5 seconds'
+  `
+  t.comment(`${claims} claims in 5 s, ${server.mails.length} mails so far`)
+  t.ok(claims <= 6, 'a sender commits once in a second at most')
+
+  // Who is erased, and what is deleted, is in no mail any more but that which says so.
+  const [erased] = await sql<[{ email: string }]>`
+    SELECT email FROM mails JOIN users ON users.id = user_id
+    WHERE status = 'pending' AND email LIKE '%@many.example.org' ORDER BY due_at DESC LIMIT 1
+  `
+  await eraseUser(sql, erased.email, {})
+  const admin = await person(app, 'ADMIN')
+  t.equal((await admin.inject('DELETE', path)).statusCode, 200)
+  // The mail that was being written.
+  await sleep(100)
+  const last = server.mails.length
+  while (!subjects().slice(last).some(subject => subject.startsWith('Cancelled'))) await sleep(50)
+  await sleep(3000)
+  t.strictSame([...new Set(subjects().slice(last))], ['Cancelled: Chess Night'])
+  t.notOk(server.mails.some(({ to }) => to[0] === erased.email))
+  const messageIds = [...server.counts().values()]
+  t.ok(messageIds.every(count => count === 1), 'each mail arrives once')
+})

@@ -1,0 +1,480 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import ICAL from 'ical.js'
+import nodeIcal from 'node-ical'
+import type { Email } from 'postal-mime'
+import t, { type Test } from 'tap'
+
+import { eraseUser } from '#lib/auth/erasure.js'
+import { formatTime } from '#lib/mail/message.js'
+import { findMailings, writeMails, writeReminders } from '#lib/mail/mailings.js'
+import { listMails } from '#lib/mail/outbox.js'
+import { Sender } from '#lib/mail/sender.js'
+import { SmtpTransport } from '#lib/mail/smtp.js'
+import { build, MAIL, type Person, person, testConfig } from '../../helper.ts'
+import { startMailServer } from '../../smtp.ts'
+
+const PUBLIC_URL = 'https://api.example.org/community/'
+
+// Its sender reaches no server. Those of the tests do.
+const app = await build(t, { ...MAIL, PUBLIC_URL })
+const { sql } = app
+const admin = await person(app, 'ADMIN')
+const clubs = await sql<{ id: string }[]>`
+  INSERT INTO clubs (name, description) VALUES ('Chess Club', 'It plays'), ('Go Club', 'It plays, too') RETURNING id
+`
+const [chess, go] = clubs.map(({ id }) => id) as [string, string]
+t.beforeEach(() => sql`TRUNCATE mails, mailings, event_reminders, event_registrations, events CASCADE`)
+
+/** A user whose email is proven. */
+const member = (fields = {}) => person(app, 'STUDENT', { email_verified_at: new Date(), ...fields })
+
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
+
+async function makeEvent (fields = {}) {
+  const event = { title: 'Chess Night', description: 'Ten games at once', date: inDays(10), club_id: chess, ...fields }
+  const [row] = await sql<{ id: string }[]>`INSERT INTO events ${sql(event)} RETURNING id`
+  return row!.id
+}
+
+/** Registers people for an event by SQL, which sends no mail. */
+async function register (event: string, people: Person[], at = new Date()) {
+  const rows = people.map(({ id }) => ({ user_id: id, event_id: event, registered_at: at }))
+  await sql`INSERT INTO event_registrations ${sql(rows)}`
+}
+
+const change = async (event: string, changes: object) =>
+  (await admin.inject('PUT', `/events/${event}`, changes)).statusCode
+
+const remove = async (event: string) => (await admin.inject('DELETE', `/events/${event}`)).statusCode
+
+/** Has everything that waits be due. */
+async function skipWaiting () {
+  await sql`UPDATE mailings SET due_at = now()`
+  await sql`UPDATE mails SET due_at = now() WHERE status = 'pending'`
+}
+
+/** Sends everything that is in the outbox. Returns the mails, sorted by their address and subject. */
+async function deliver (t: Test, variables: NodeJS.Dict<string> = {}) {
+  await skipWaiting()
+  const server = await startMailServer(t)
+  const config = testConfig({
+    ...MAIL, PUBLIC_URL, SMTP_URL: server.url, MAIL_RATE: '6000', REMINDER_HOURS: '0', ...variables,
+  })
+  const sender = new Sender({
+    sql,
+    probe: app.database.probe,
+    config,
+    log: { info () {}, warn () {}, error (error: unknown) { t.fail('a turn fails', { error }) } },
+    transport: new SmtpTransport(server.url),
+  }, { turn: 20, reconnect: { first: 20, longest: 40 }, stop: 100 })
+  sender.start()
+  const isDone = async () => {
+    const [left] = await sql`
+      SELECT FROM mails WHERE status IN ('pending', 'processing') UNION ALL SELECT FROM mailings
+    `
+    return !left && !(await findMailings(sql, config.REMINDER_HOURS)).reminder
+  }
+  for (let n = 0; !await isDone(); n++) {
+    if (n > 1000) throw new Error(`Not sent: ${JSON.stringify(await listMails(sql))}`)
+    await sleep(20)
+  }
+  await sender.stop()
+  const mails = server.mails.map(async ({ to }, n) => ({ ...await server.parse(n), address: to[0]! }))
+  return (await Promise.all(mails)).sort((a, b) => `${a.address} ${a.subject}` < `${b.address} ${b.subject}` ? -1 : 1)
+}
+
+/** The addresses and subjects of mails. */
+const headOf = ({ address, subject }: { address: string, subject?: string }) => [address, subject]
+
+const header = ({ headers }: Email, name: string) => headers.find(({ key }) => key === name)?.value
+
+/** The iCalendar of a mail: as a part for mail programs, and as a file for people. */
+function calendarOf (t: Test, { attachments }: Email) {
+  const decode = (content: unknown) => new TextDecoder().decode(content as ArrayBuffer)
+  t.equal(attachments.length, 2)
+  const [part, file] = attachments
+  t.equal(file!.filename, 'event.ics')
+  t.equal(decode(part!.content), decode(file!.content))
+  t.match(part!.mimeType, 'text/calendar')
+  return decode(part!.content).replaceAll('\r\n', '\n')
+}
+
+/** Calendars as people have them: two programs take in the iCalendar of each mail (RFC 5546). */
+class Calendars {
+  readonly #first = new Map<string, { sequence: number, start: string, summary: string }>()
+  readonly #second = new Map<string, { sequence: number, start: string, summary: string }>()
+
+  read (text: string) {
+    const calendar = new ICAL.Component(ICAL.parse(text))
+    const [component] = calendar.getAllSubcomponents('vevent')
+    const event = new ICAL.Event(component!)
+    take(this.#first, String(calendar.getFirstPropertyValue('method')), event.uid, {
+      sequence: event.sequence, start: event.startDate.toJSDate().toISOString(), summary: event.summary,
+    })
+    const parsed = nodeIcal.sync.parseICS(text)
+    const [other] = Object.values(parsed).filter(part => part?.type === 'VEVENT') as nodeIcal.VEvent[]
+    take(this.#second, String((other as any).method), other!.uid, {
+      sequence: Number(other!.sequence), start: other!.start.toISOString(), summary: String(other!.summary),
+    })
+  }
+
+  get events () {
+    const [first, second] = [[...this.#first], [...this.#second]]
+    return JSON.stringify(first) === JSON.stringify(second) ? first.map(([, event]) => event) : { first, second }
+  }
+}
+
+function take<T extends { sequence: number }> (events: Map<string, T>, method: string, uid: string, event: T) {
+  const known = events.get(uid)
+  if (known && known.sequence >= event.sequence) return
+  if (method === 'CANCEL') events.delete(uid)
+  else events.set(uid, event)
+}
+
+t.test('A registration is confirmed with the event for calendars', async t => {
+  const event = await makeEvent({ title: 'Chess <Night>', date: new Date('2999-01-31T18:30:00Z') })
+  const ada = await member()
+  t.equal((await ada.inject('POST', `/events/${event}/register`)).statusCode, 201)
+  t.equal((await ada.inject('POST', `/events/${event}/register`)).statusCode, 400)
+  const [mail, ...others] = await deliver(t, { MAIL_TIME_ZONE: 'Europe/Berlin' })
+  t.strictSame([mail!.address, others], [ada.email, []])
+  t.match(mail, {
+    subject: 'You are registered: Chess <Night>',
+    text: /^You are registered for “Chess <Night>” of Chess Club, on Thursday,? 31 January 2999 at 19:30 CET\.$/m,
+    html: 'Chess &lt;Night&gt;',
+  })
+  t.match(calendarOf(t, mail!), new RegExp(`METHOD:PUBLISH\n.*UID:${event}\nSEQUENCE:0\n`, 's'))
+})
+
+t.test('A notification says how to turn it off', async t => {
+  const event = await makeEvent()
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  const [mail] = await deliver(t)
+  const [, token] = /^-- \n.+\n\nTurn off mails of this kind:\nhttps:\/\/app.example.org\/unsubscribe#token=(\w{64})\n/m
+    .exec(mail!.text!)!
+  t.match(mail!.html, '<footer>\n<p>You get this mail because you have an account at Community.</p>\n<p><a href="https')
+  t.equal(header(mail!, 'list-unsubscribe'), `<https://api.example.org/community/account/unsubscribe/${token}>`)
+  t.equal(header(mail!, 'list-unsubscribe-post'), 'List-Unsubscribe=One-Click')
+  t.notMatch(JSON.stringify(await sql`SELECT * FROM mails`), token, 'only its hash is stored')
+})
+
+t.test('Without PUBLIC_URL and FRONTEND_URL there are no such links', async t => {
+  const event = await makeEvent()
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  const [mail] = await deliver(t, { FRONTEND_URL: '', PUBLIC_URL: '' })
+  t.match(mail!.text, /-- \nYou get this mail because you have an account at Community\.\n+$/)
+  t.equal(header(mail!, 'list-unsubscribe'), undefined)
+  t.notMatch(calendarOf(t, mail!), 'URL:')
+})
+
+t.test('Notifications go to proven addresses that want them', async t => {
+  const event = await makeEvent()
+  const [ada, grace, eve] = [await member(), await member(), await person(app)]
+  await grace.inject('PUT', '/me/notifications', { notifications: { registration: false } })
+  for (const user of [ada, grace, eve]) await user.inject('POST', `/events/${event}/register`)
+  t.match(await listMails(sql), [{ userId: ada.id }])
+  // Who wants one when it is written may not when it is sent.
+  await ada.inject('PUT', '/me/notifications', { notifications: { registration: false } })
+  t.strictSame(await deliver(t), [])
+  t.equal((await listMails(sql)).length, 0)
+})
+
+t.test('A registration that is taken back is not confirmed', async t => {
+  const event = await makeEvent()
+  await (await member()).inject('POST', `/events/${event}/register`)
+  await sql`DELETE FROM event_registrations`
+  t.strictSame(await deliver(t), [])
+})
+
+t.test('A change of title, date or club is told to all who are registered', async t => {
+  const event = await makeEvent({ date: new Date('2999-01-31T18:30:00Z') })
+  const people = [await member(), await member(), await person(app)]
+  await register(event, people)
+  await register(await makeEvent(), [await member()])
+  t.equal(await change(event, { title: 'Go Night', data: '2999-02-01T18:30:00Z', clubId: go }), 200)
+  const mails = await deliver(t)
+  t.strictSame(mails.map(headOf), [people[0]!, people[1]!].map(({ email }) => [email, 'Changed: Go Night']).sort())
+  t.equal(mails[0]!.text!.split('\n-- ')[0]!.replaceAll('day,', 'day'), [
+    '“Chess Night”, which you are registered for, has changed.',
+    'It is now called “Go Night”.',
+    'It is now on Friday 1 February 2999 at 18:30 UTC, and not on Thursday 31 January 2999 at 18:30 UTC.',
+    'It is now held by Go Club, and not by Chess Club.',
+    'The file that comes with this mail changes it in your calendar.\n',
+  ].join('\n\n'))
+  t.match(calendarOf(t, mails[0]!), /SEQUENCE:1\n/)
+})
+
+t.test('Another description or picture is no change, nor is the same title', async t => {
+  const event = await makeEvent()
+  await register(event, [await member()])
+  const changes = { title: 'Chess Night', description: 'Eleven games at once', imageUrl: 'https://example.org/a.png' }
+  t.equal(await change(event, changes), 200)
+  t.equal((await sql`SELECT FROM mailings`).length, 0)
+  t.match(await sql`SELECT sequence FROM events`, [{ sequence: 0 }])
+})
+
+t.test('Changes within two minutes are one mail', async t => {
+  const event = await makeEvent()
+  await register(event, [await member()])
+  await change(event, { title: 'Go Night' })
+  const [waiting] = await sql`SELECT due_at - now() > '115 s' AND due_at - now() <= '120 s' AS waits FROM mailings`
+  t.equal(waiting!.waits, true)
+  await change(event, { title: 'Chess Day' })
+  await change(event, { title: 'Chess Evening' })
+  const mails = await deliver(t)
+  t.equal(mails.length, 1)
+  t.match(mails[0], { subject: 'Changed: Chess Evening', text: '“Chess Night”, which' })
+  t.match(calendarOf(t, mails[0]!), /SEQUENCE:3\n/)
+})
+
+t.test('What is changed back is not told', async t => {
+  const event = await makeEvent()
+  await register(event, [await member()])
+  await change(event, { title: 'Go Night' })
+  await change(event, { title: 'Chess Night' })
+  t.strictSame(await deliver(t), [])
+})
+
+t.test('A mail that waits tells later changes, too; one that was sent is followed by another', async t => {
+  const event = await makeEvent()
+  const [ada, grace] = [await member(), await member()]
+  await register(event, [ada, grace])
+  await change(event, { title: 'Go Night' })
+  await skipWaiting()
+  await writeMails(sql)
+  t.equal((await listMails(sql)).length, 2)
+  await sql`
+    UPDATE mails SET status = 'sent', claimed_at = now() - interval '1 minute', settled_at = now()
+    WHERE user_id = ${ada.id}
+  `
+  await change(event, { title: 'Chess Evening' })
+  const mails = await deliver(t)
+  t.strictSame(mails.map(({ address, text }) => [address, text!.split(',')[0]]).sort(),
+    [[ada.email, '“Go Night”'], [grace.email, '“Chess Night”']].sort())
+})
+
+t.test('Events that are over are not told about', async t => {
+  const event = await makeEvent({ date: inDays(-1) })
+  const ada = await member()
+  await register(event, [ada])
+  await change(event, { title: 'Go Night' })
+  t.equal((await sql`SELECT FROM mailings`).length, 0)
+  await remove(event)
+  t.equal((await sql`SELECT FROM mailings`).length, 0)
+
+  const late = await makeEvent()
+  await register(late, [ada])
+  await change(late, { title: 'Go Night' })
+  await sql`
+    UPDATE mailings SET data = jsonb_set(data, '{known,date}', to_jsonb(iso8601(now() - interval '1 day')))
+  `
+  await sql`UPDATE events SET date = now() - interval '1 day'`
+  t.strictSame(await deliver(t), [], 'nor those that are over meanwhile')
+})
+
+t.test('An event that moved to the past is told about', async t => {
+  const event = await makeEvent()
+  await register(event, [await member()])
+  await change(event, { data: '2020-01-31T18:30:00Z' })
+  t.equal((await deliver(t)).length, 1)
+})
+
+t.test('A cancellation goes to all who were registered', async t => {
+  const event = await makeEvent({ date: new Date('2999-01-31T18:30:00Z') })
+  const people = [await member(), await member()]
+  await register(event, people)
+  t.equal(await remove(event), 200)
+  const mails = await deliver(t)
+  t.strictSame(mails.map(headOf), people.map(({ email }) => [email, 'Cancelled: Chess Night']).sort())
+  t.match(mails[0]!.text,
+    /^“Chess Night” of Chess Club, on \w+,? 31 January 2999 at 18:30 UTC, does not take place\.$/m)
+  t.match(calendarOf(t, mails[0]!),
+    new RegExp(`METHOD:CANCEL\n.*UID:${event}\nSEQUENCE:1\nSTATUS:CANCELLED\n`, 's'))
+
+  const late = await makeEvent()
+  await register(late, people)
+  await remove(late)
+  await sql`
+    UPDATE mailings SET data = jsonb_set(data, '{event,date}', to_jsonb(iso8601(now() - interval '1 day')))
+  `
+  t.strictSame(await deliver(t), [], 'unless it would be over')
+})
+
+t.test('Nothing is said of an event that is deleted, but that', async t => {
+  const event = await makeEvent({ date: inDays(0.5) })
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  await sql`UPDATE event_registrations SET registered_at = now() - interval '2 days'`
+  await change(event, { title: 'Go Night' })
+  await admin.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
+  await writeReminders(sql, 24)
+  await skipWaiting()
+  for (let n = 0; n < 3; n++) await writeMails(sql)
+  t.equal((await listMails(sql)).length, 4)
+  await remove(event)
+  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'Cancelled: Go Night']])
+})
+
+t.test('The calendars of the mails leave one event, moved, and then none', async t => {
+  const event = await makeEvent({ date: new Date('2999-01-31T18:30:00Z') })
+  const ada = await member()
+  const calendars = new Calendars()
+  await ada.inject('POST', `/events/${event}/register`)
+  const [registration] = await deliver(t)
+  calendars.read(calendarOf(t, registration!))
+  t.strictSame(calendars.events, [{ sequence: 0, start: '2999-01-31T18:30:00.000Z', summary: 'Chess Night' }])
+  await change(event, { data: '2999-02-01T18:30:00Z' })
+  const [changed] = await deliver(t)
+  calendars.read(calendarOf(t, changed!))
+  t.strictSame(calendars.events, [{ sequence: 1, start: '2999-02-01T18:30:00.000Z', summary: 'Chess Night' }])
+  await remove(event)
+  const [cancelled] = await deliver(t)
+  calendars.read(calendarOf(t, cancelled!))
+  t.strictSame(calendars.events, [])
+})
+
+t.test('All who registered in time are reminded once', async t => {
+  const early = inDays(-2)
+  const [ada, grace, eve] = [await member(), await member(), await person(app)]
+  const soon = await makeEvent({ date: inDays(0.9) })
+  const [far, over] = [await makeEvent(), await makeEvent({ date: early })]
+  for (const event of [soon, far, over]) await register(event, [ada, eve], early)
+  await register(soon, [grace])
+  const hours = { REMINDER_HOURS: '24' }
+  t.strictSame((await deliver(t, hours)).map(headOf), [[ada.email, 'Reminder: Chess Night']])
+  t.strictSame(await deliver(t, hours), [])
+
+  // Also when it moves away and back.
+  const [{ date }] = await sql<[{ date: Date }]>`SELECT date FROM events WHERE id = ${soon}`
+  await sql`UPDATE events SET date = ${inDays(20)} WHERE id = ${soon}`
+  await sql`UPDATE events SET date = ${date} WHERE id = ${soon}`
+  t.strictSame(await deliver(t, hours), [])
+  await sql`UPDATE events SET date = ${inDays(0.5)} WHERE id = ${soon}`
+  const [mail] = await deliver(t, hours)
+  t.match(mail, { address: ada.email, subject: 'Reminder: Chess Night' }, 'of another date, once more')
+})
+
+t.test('Without REMINDER_HOURS there are no reminders', async t => {
+  await register(await makeEvent({ date: inDays(0.9) }), [await member()], inDays(-2))
+  t.match(await findMailings(sql, 0), { reminder: false })
+  t.match(await findMailings(sql, 24), { reminder: true })
+})
+
+t.test('A reminder of an event that moved meanwhile is not sent', async t => {
+  const event = await makeEvent({ date: inDays(0.9) })
+  await register(event, [await member()], inDays(-2))
+  await writeReminders(sql, 24)
+  await sql`UPDATE events SET date = ${inDays(10)} WHERE id = ${event}`
+  t.strictSame(await deliver(t), [])
+})
+
+t.test('Of two senders one writes the reminders, and one each mail', async t => {
+  const people = [await member(), await member()]
+  await register(await makeEvent({ date: inDays(0.9) }), people, inDays(-2))
+  await Promise.all([1, 2, 3].map(() => writeReminders(sql, 24)))
+  t.equal((await sql`SELECT FROM mailings`).length, 1)
+  await Promise.all([1, 2, 3].map(() => writeMails(sql)))
+  t.equal((await listMails(sql)).length, 2)
+})
+
+t.test('Authors hear of the decision about their blog', async t => {
+  const ada = await member()
+  const [{ id }] = await sql<[{ id: string }]>`
+    INSERT INTO blogs (title, content, author_id) VALUES ('Ten games', 'At once', ${ada.id}) RETURNING id
+  `
+  await admin.inject('POST', `/blogs/${id}/approve`)
+  await admin.inject('POST', `/blogs/${id}/approve`)
+  const [published, ...others] = await deliver(t)
+  t.match(published, { address: ada.email, subject: 'Your blog is published: Ten games' })
+  t.match(published!.text, `Read it:\nhttps://app.example.org/blogs/${id}\n`)
+  t.strictSame(others, [])
+
+  await admin.inject('PUT', `/blogs/${id}`, { title: 'Eleven games' })
+  await admin.inject('PUT', `/blogs/${id}`, { status: 'ARCHIVED' })
+  t.match(await deliver(t), [{ subject: 'Your blog is archived: Eleven games' }])
+
+  await admin.inject('POST', `/blogs/${id}/approve`)
+  await admin.inject('PUT', `/blogs/${id}`, { status: 'DRAFT' })
+  t.strictSame(await deliver(t), [], 'not of one that was taken back')
+
+  await admin.inject('POST', `/blogs/${id}/approve`)
+  const [bare] = await deliver(t, { FRONTEND_URL: '' })
+  t.notMatch(bare!.text, 'Read it')
+})
+
+t.test('A message goes to all who are registered, and responses to its sender', async t => {
+  const head = await person(app, 'CLUB_HEAD', { club_id: chess, first_name: 'Grace', email_verified_at: new Date() })
+  const event = await makeEvent()
+  const people = [await member(), await member()]
+  await register(event, people)
+  const message = { subject: 'Bring a board\r\nBcc: eve@example.org', text: 'Dear all,\n\nwe have <few> boards.' }
+  const { statusCode, body } = await head.inject('POST', `/me/events/${event}/message`, message)
+  t.strictSame([statusCode, JSON.parse(body)], [202, { message: 'The message is on its way' }])
+  const mails = await deliver(t)
+  t.strictSame(mails.map(headOf), people.map(({ email }) => [email, 'Bring a board Bcc: eve@example.org']).sort())
+  t.match(mails[0], {
+    replyTo: [{ name: 'Grace Lovelace', address: head.email }],
+    text: 'Grace Lovelace writes to all who are registered for “Chess Night”:\n\nDear all,\n\nwe have <few> boards.\n',
+  })
+
+  await sql`UPDATE users SET email_verified_at = NULL WHERE id = ${head.id}`
+  await head.inject('POST', `/me/events/${event}/message`, message)
+  const [unproven] = await deliver(t)
+  t.equal(unproven!.replyTo, undefined, 'if their email is proven')
+})
+
+t.test('An erased member gets nothing, and an erased sender has said nothing', async t => {
+  const [ada, grace, head] = [await member(), await member(), await person(app, 'ADMIN')]
+  const event = await makeEvent()
+  await register(event, [ada, grace])
+  await change(event, { title: 'Go Night' })
+  await head.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
+  await skipWaiting()
+  await writeMails(sql)
+  await eraseUser(sql, ada.email, {})
+  await eraseUser(sql, head.email, {})
+  t.strictSame((await deliver(t)).map(headOf), [[grace.email, 'Changed: Go Night']])
+})
+
+t.test('A mailing to many is written in parts, and one without users not at all', async t => {
+  const event = await makeEvent()
+  await sql`
+    INSERT INTO users (email, password, first_name, last_name, email_verified_at)
+    SELECT n || '@many.example.org', '!', 'Ada', 'Lovelace', now() FROM generate_series(1, 7000) AS n
+  `
+  await change(event, { title: 'Go Night' })
+  t.equal((await sql`SELECT FROM mailings`).length, 0)
+  await sql`
+    INSERT INTO event_registrations (user_id, event_id)
+    SELECT id, ${event} FROM users WHERE email LIKE '%@many.example.org'
+  `
+  await change(event, { title: 'Chess Night' })
+  await skipWaiting()
+  const count = async () => (await sql`SELECT FROM mails`).length
+  await writeMails(sql)
+  t.equal(await count(), 5000)
+  t.equal((await sql`SELECT FROM mailings`).length, 1)
+  await writeMails(sql)
+  t.equal(await count(), 7000)
+  t.equal((await sql`SELECT FROM mailings`).length, 0)
+  t.equal((await sql`SELECT DISTINCT user_id FROM mails`).length, 7000)
+  await sql`TRUNCATE mails, event_registrations`
+  await sql`DELETE FROM users WHERE email LIKE '%@many.example.org'`
+})
+
+t.test('Times in mails follow the summer time of MAIL_TIME_ZONE', async t => {
+  const times = (zone: string, ...dates: string[]) =>
+    dates.map(date => formatTime(new Date(date), testConfig({ MAIL_TIME_ZONE: zone })).replace(',', ''))
+  t.strictSame(times('Europe/Berlin', '2026-10-25T00:30:00Z', '2026-10-25T01:30:00Z'), [
+    'Sunday 25 October 2026 at 02:30 CEST', 'Sunday 25 October 2026 at 02:30 CET',
+  ])
+  t.strictSame(times('America/New_York', '2026-03-08T06:59:00Z', '2026-03-08T07:00:00Z'), [
+    'Sunday 8 March 2026 at 01:59 GMT-5', 'Sunday 8 March 2026 at 03:00 GMT-4',
+  ])
+  t.strictSame(times('Australia/Lord_Howe', '2026-04-04T14:59:00Z', '2026-04-04T15:00:00Z'), [
+    'Sunday 5 April 2026 at 01:59 GMT+11', 'Sunday 5 April 2026 at 01:30 GMT+10:30',
+  ])
+})
