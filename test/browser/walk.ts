@@ -33,6 +33,8 @@ const example = start(t, 'examples/spa/start.js', {
   ...CLIENT,
   IDP_ISSUER: provider.issuer,
   IDP_REDIRECT_URI,
+  // Mails are files.
+  NODE_ENV: 'development',
   DATABASE_URL: await createDatabase(t),
   PORT: String(PORT),
   APP_PORT: String(APP_PORT),
@@ -568,9 +570,34 @@ walk('An admin', {
   await entry(page, 'Robot sumo').getByRole('link', { name: '4 registrations' }).click()
   await page.getByRole('heading', { level: 1, name: 'Robot sumo' }).waitFor()
   t.equal(await page.locator('tbody tr').count(), 4)
+  await page.getByRole('button', { name: 'Write to all' }).click()
+  await dialog.getByLabel('Subject').fill('Bring your robot')
+  await dialog.getByLabel('Text').fill('It should weigh half a kilogram at most.')
+  await dialog.getByRole('button', { name: 'Send' }).click()
+  await notified(page, '“Bring your robot” is on its way.')
   await page.getByRole('button', { name: 'Sign out' }).click()
   await notified(page, 'You are signed out.')
   t.equal(await h1(page), 'Find your people')
+})
+
+walk('A student chooses mails', {
+  refusals: ['POST /account/unsubscribe/unknown 404'],
+}, async (t, page) => {
+  await signIn(page, 'student')
+  await page.goto(`${origin}/me`)
+  await follow(page, 'Choose my mails', 'Mails')
+  const reminder = page.getByLabel('An event that I am registered for begins soon')
+  t.ok(await reminder.isChecked())
+  const changed = page.waitForResponse(`${api}/me/notifications`)
+  await reminder.uncheck()
+  await changed
+  await page.reload()
+  await page.waitForSelector('h1')
+  t.notOk(await reminder.isChecked())
+
+  await page.goto(`${origin}/unsubscribe#token=unknown`)
+  await page.getByRole('button', { name: 'Turn them off' }).click()
+  await notified(page, 'Link not found')
 })
 
 walk('A network error is reported, and can be retried', { refusals: ['GET /clubs failed'] }, async (_t, page) => {
