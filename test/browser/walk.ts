@@ -575,6 +575,11 @@ walk('An admin', {
   await entry(page, 'Robot sumo').getByRole('link', { name: '4 registrations' }).click()
   await page.getByRole('heading', { level: 1, name: 'Robot sumo' }).waitFor()
   t.equal(await page.locator('tbody tr').count(), 4)
+  await page.getByRole('button', { name: 'Write to all' }).click()
+  await dialog.getByLabel('Subject').fill('Bring your robot')
+  await dialog.getByLabel('Text').fill('It should weigh half a kilogram at most.')
+  await dialog.getByRole('button', { name: 'Send' }).click()
+  await notified(page, '“Bring your robot” is on its way.')
   await page.getByRole('button', { name: 'Sign out' }).click()
   await notified(page, 'You are signed out.')
   t.equal(await h1(page), 'Find your people')
@@ -657,6 +662,26 @@ walk('A student proves an email, sets a forgotten password, changes it, and sign
   t.equal(status, 401)
   await page.goto(`${origin}/reset-password`)
   await page.getByRole('heading', { name: 'This link is not complete' }).waitFor()
+})
+
+walk('A student chooses mails', {
+  refusals: ['POST /account/unsubscribe/unknown 404'],
+}, async (t, page) => {
+  await signIn(page, 'student')
+  await page.goto(`${origin}/me`)
+  await follow(page, 'Choose my mails', 'Mails')
+  const reminder = page.getByLabel('An event that I am registered for begins soon')
+  t.ok(await reminder.isChecked())
+  const changed = page.waitForResponse(`${api}/me/notifications`)
+  await reminder.uncheck()
+  await changed
+  await page.reload()
+  await page.waitForSelector('h1')
+  t.notOk(await reminder.isChecked())
+
+  await page.goto(`${origin}/unsubscribe#token=unknown`)
+  await page.getByRole('button', { name: 'Turn them off' }).click()
+  await notified(page, 'Link not found')
 })
 
 walk('A network error is reported, and can be retried', { refusals: ['GET /clubs failed'] }, async (_t, page) => {

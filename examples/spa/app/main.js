@@ -20,6 +20,7 @@ import { homePage } from './pages/home.js'
 import { allEventsPage, attendeesPage, ownEventsPage } from './pages/manage.js'
 import { mePage, submitPage } from './pages/me.js'
 import { mentorsPage } from './pages/mentors.js'
+import { notificationsPage, unsubscribePage } from './pages/notifications.js'
 import { testimonialsPage } from './pages/testimonials.js'
 
 /** @import { Schemas } from 'community-platform-client' */
@@ -47,6 +48,8 @@ const PAGES = [
   ['/me', mePage, EVERYBODY],
   ['/me/submit', submitPage, EVERYBODY],
   ['/me/password', changePasswordPage, EVERYBODY],
+  ['/me/notifications', notificationsPage, EVERYBODY],
+  ['/unsubscribe', unsubscribePage],
   ['/manage', ownEventsPage, ['CLUB_HEAD', 'ADMIN']],
   ['/manage/*', attendeesPage, ['CLUB_HEAD', 'ADMIN']],
   ['/admin', overviewPage, ['ADMIN']],

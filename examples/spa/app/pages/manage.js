@@ -115,9 +115,31 @@ export async function attendeesPage ({ parts: [id = ''] }) {
         registrations.map(({ name, email, registeredAt }) => [name, email, onDate(registeredAt)])),
     registrations.length > 0 && h('p', {}, actionButton('Download as a spreadsheet', () => download(
       client.GET('/exports/events/{id}/registrations.csv', { params: { path: { id } }, parseAs: 'blob' }),
-      'registrations.csv'))),
+      'registrations.csv')), ' ', actionButton('Write to all', () => writeToAll(id, event.title))),
     h('p', {}, hasRole('ADMIN')
       ? h('a', { href: '/admin/events' }, '← All events')
       : h('a', { href: '/manage' }, '← My events')),
   ].filter(node => node !== false)
+}
+
+/**
+ * Has the user write a mail to all who are registered for an event.
+ *
+ * @param {string} id
+ * @param {string} title
+ */
+async function writeToAll (id, title) {
+  const subject = await openDialog(`Write to all who are registered for ${title}`, close => [form({
+    fields: [
+      { name: 'subject', label: 'Subject' },
+      { name: 'text', label: 'Text', type: 'textarea', hint: 'Their responses go to your email.' },
+    ],
+    verb: 'Send',
+    cancel: close,
+    async send ({ subject = '', text = '' }) {
+      await call(client.POST('/me/events/{id}/message', { params: { path: { id } }, body: { subject, text } }))
+      close(subject)
+    },
+  })])
+  if (subject) notify(`“${subject}” is on its way.`)
 }

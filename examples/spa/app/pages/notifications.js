@@ -1,0 +1,50 @@
+import { call, client } from '../api.js'
+import { h } from '../dom.js'
+import { actionButton, heading, lead, notify } from '../parts.js'
+import { go } from '../router.js'
+
+/** @import { Schemas } from 'community-platform-client' */
+
+/** @type {[name: keyof Schemas['Notifications'], label: string][]} */
+const SWITCHES = [
+  ['registration', 'I have registered for an event'],
+  ['eventChanged', 'An event that I am registered for has another title, date or club'],
+  ['eventCancelled', 'An event that I am registered for is cancelled'],
+  ['eventReminder', 'An event that I am registered for begins soon'],
+  ['eventMessage', 'A club writes to all who are registered for its event'],
+  ['blogDecision', 'My blog is published or archived'],
+]
+
+/** Which mails the user gets. A switch takes effect at once. */
+export async function notificationsPage () {
+  const { notifications } = await call(client.GET('/me/notifications'))
+  return [h('div', { class: 'narrow' },
+    heading('Mails', lead('You get a mail when …')),
+    ...SWITCHES.map(([name, label]) => h('p', {}, h('label', {},
+      h('input', {
+        type: 'checkbox',
+        checked: notifications[name],
+        /** @param {{ target: HTMLInputElement }} event */
+        async onchange ({ target }) {
+          try {
+            await call(client.PUT('/me/notifications', { body: { notifications: { [name]: target.checked } } }))
+          } catch (error) {
+            target.checked = !target.checked
+            notify(/** @type {Error} */ (error).message)
+          }
+        },
+      }), ` ${label}`))),
+    h('p', { class: 'meta' }, 'Mails about your account always come. Others need an email that is confirmed.'))]
+}
+
+/** Where the link in a mail leads, which has a token in its fragment. It needs no sign-in. */
+export function unsubscribePage () {
+  const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? ''
+  return [h('div', { class: 'narrow' },
+    heading('Turn off mails of this kind', lead('You can turn them on again in your profile.')),
+    h('p', {}, actionButton('Turn them off', async () => {
+      await call(client.POST('/account/unsubscribe/{token}', { params: { path: { token } } }))
+      await go('/')
+      notify('You get no more mails of this kind.')
+    })))]
+}
