@@ -4,7 +4,7 @@ import type { Sql } from '../database/client.ts'
 import type { ClaimedMail, Context } from '../mail/message.ts'
 import { createSecretToken, hashSecretToken } from './secret-tokens.ts'
 
-/** What the token in the link of a mail is for: to set a password, or to prove the email. */
+/** The purpose of the token in the link of a mail: to set a password, or to prove the email. */
 type Purpose = 'password' | 'email'
 
 /** The page of the browser app that a link opens, and for how long it works, as an interval of PostgreSQL's. */

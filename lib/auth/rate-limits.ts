@@ -2,7 +2,7 @@ import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
 import { clientNetwork } from '../http/client-network.ts'
 
-/** What may be done how often within a window, by whom; `max` is 0 for any number. */
+/** How often a client or an account may do something within a window; `max` is 0 for any number. */
 export interface RateLimit {
   name: 'failed-sign-ins' | 'failed-sign-ins-for-account' | 'failed-callbacks' | 'failed-links' | 'registrations' |
     'submissions' | 'event-messages' | 'account-mails' | 'account-mails-to'

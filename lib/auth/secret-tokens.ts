@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** Makes a token that nobody can guess, for an address that is a secret: 256 random bits, base64url. */
+/** Makes a token that cannot be guessed, for an address that is a secret: 256 random bits, base64url. */
 export function createSecretToken () {
   return randomBytes(32).toString('base64url')
 }

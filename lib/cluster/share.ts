@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 
-/** Which of how many workers this is. */
+/** The place of a worker among all of them. */
 export interface Share {
   /** From 0. */
   index: number

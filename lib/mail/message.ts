@@ -44,7 +44,7 @@ export interface MailKind<Data = any> {
   compose (mail: ClaimedMail<Data>, context: Context): Promise<Content | undefined>
 }
 
-/** What a mail is written with. */
+/** The context in which a mail is composed. */
 export interface Context {
   sql: Sql
   config: Config

@@ -6,7 +6,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
 import type { Message } from './message.ts'
 
-/** What became of a mail. Pending: it was certainly not accepted, and may be tried again. */
+/** The outcome of sending a mail. Pending: it was certainly not accepted, and may be tried again. */
 export interface Delivery {
   status: 'sent' | 'pending' | 'failed' | 'unknown'
   /** The stage and the codes of the server, without its text: that may have the address. */

@@ -20,7 +20,7 @@ import * as schemas from './schemas.ts'
 /** The time of a response about a forgotten password, in milliseconds: longer than it takes to write the mail. */
 const FORGOTTEN_TIME = 500
 
-/** What the owner of an account does with a mail, without a sign-in. */
+/** Operations on an account by the links of its mails, without a sign-in. */
 const account: FastifyPluginAsyncTypebox = async app => {
   const { SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds, JWT_EXPIRES_IN } = app.config
 

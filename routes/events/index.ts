@@ -8,7 +8,7 @@ import {
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** Events of the clubs, and the registrations for them. The contract has exactly these eight operations. */
+/** Events of the clubs, and the registrations for them. */
 const events: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,

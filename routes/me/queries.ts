@@ -41,7 +41,7 @@ interface Account {
   isProven: boolean
 }
 
-/** What an account is recognized by; `undefined` when there is no such user. */
+/** Finds the email and the password of an account; `undefined` when there is no such user. */
 export async function findAccount (sql: Sql, userId: string) {
   const [account] = await sql<Account[]>`
     SELECT email, password, email_verified_at IS NOT NULL AS "isProven" FROM users WHERE id = ${userId}

@@ -90,6 +90,7 @@ export const EXPECTED_500S: Record<string, Condition> = {
 
   'POST /clubs': either(
     ({ body: { name, description } }) => !text(name) || !text(description),
+    ({ body: { imageUrl } }) => imageUrl !== undefined && imageUrl !== null && typeof imageUrl !== 'string',
     // There is no schema, so text that PostgreSQL cannot store fails in the query.
     ({ body: { imageUrl, clubHeadEmail } }) => `${imageUrl}${clubHeadEmail}`.includes('\0'),
     async ({ sql, body: { name } }) => !await isUnknown(sql, 'clubs', name, 'name'),

@@ -235,11 +235,11 @@ t.test('Each GET declares who shares its responses, and guarded ones are private
   t.strictSame(scopes.public!.filter(url => !url.endsWith('/')), [
     '/blogs', '/blogs/:id', '/clubs', '/events', '/feeds/events.ics', '/feeds/clubs/:id.ics',
     '/feeds/me/:token.ics', '/feeds/blogs.atom', '/mentors', '/testimonials',
-  ])
+  ], 'public: add what is missing here, in test/plugins/cache.test.ts, by folder and in the order of its routes')
   t.strictSame(scopes.private!.filter(url => !url.endsWith('/')), [
     '/auth/me', '/blogs/me', '/blogs/admin', '/events/mine', '/events/registered', '/events/:id/registrations',
     '/me/notifications', '/mentors/liked', '/users', '/users/analytics',
-  ])
+  ], 'private: add what is missing here, in test/plugins/cache.test.ts, by folder and in the order of its routes')
 })
 
 t.test('A guarded route cannot be public, and a route must declare who shares its responses', async t => {
