@@ -16,7 +16,7 @@ export interface Erasure {
 }
 
 /** The author of what erased people published. Without an email address it can neither register nor sign in. */
-const NOBODY = { email: 'former-member', password: PLACEHOLDER, first_name: 'Former', last_name: 'member' }
+const FORMER_MEMBER = { email: 'former-member', password: PLACEHOLDER, first_name: 'Former', last_name: 'member' }
 
 /**
  * Erases the account of this email with all that belongs to it; `undefined` when there is none. Published blogs stay
@@ -42,7 +42,7 @@ export function eraseUser (
       FROM users, concat(first_name, ' ', last_name) AS full_name WHERE id = ${id}
     `
     if (dryRun) return erasure
-    if (email === NOBODY.email && erasure.publishedBlogs > 0 && !withBlogs) {
+    if (email === FORMER_MEMBER.email && erasure.publishedBlogs > 0 && !withBlogs) {
       throw new StartupError(`${email} is the author of what erased people have published: it goes only with that`)
     }
 
@@ -62,9 +62,9 @@ export function eraseUser (
     await sql`SELECT FROM mails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`
     if (!withBlogs && erasure.publishedBlogs > 0) {
-      await sql`INSERT INTO users ${sql(NOBODY)} ON CONFLICT (email) DO NOTHING`
+      await sql`INSERT INTO users ${sql(FORMER_MEMBER)} ON CONFLICT (email) DO NOTHING`
       await sql`
-        UPDATE blogs SET author_id = (SELECT id FROM users WHERE email = ${NOBODY.email}) WHERE author_id = ${id}
+        UPDATE blogs SET author_id = (SELECT id FROM users WHERE email = ${FORMER_MEMBER.email}) WHERE author_id = ${id}
       `
     }
     await sql`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${id}`

@@ -161,7 +161,7 @@ export async function migrationStatus (sql: Sql) {
 }
 
 /** Lists the migrations that this database lacks. */
-export async function pendingMigrations (sql: Sql) {
+async function pendingMigrations (sql: Sql) {
   return (await migrationStatus(sql)).filter(({ applied }) => !applied)
 }
 

@@ -19,10 +19,10 @@ export const STATES = ['pending', 'processing', 'sent', 'failed', 'unknown'] as 
 export type MailState = typeof STATES[number]
 
 /** Seconds until a claim expires: longer than any batch takes. */
-export const CLAIM_SECONDS = 300
+const CLAIM_SECONDS = 300
 
 /** Days for which mails are kept that were sent, have failed, or are unknown. */
-export const RETENTION_DAYS = 30
+const RETENTION_DAYS = 30
 
 /** How an attempt ended. */
 export interface Outcome {

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
+import { userIdOf } from '../../lib/auth/user-id.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
-import { userIdOf } from '../../lib/auth/user-id.ts'
 import {
   countLikes, deleteMentor, insertMentor, likedMentorsQuery, mentorsQuery, toggleLike, updateMentor,
 } from './queries.ts'
