@@ -31,6 +31,8 @@ export interface MailServer {
   fault: () => Fault | undefined
   /** Connections that were made. */
   connections: number
+  /** Those that are open. */
+  open (): number
   /** The stages at which connections were broken. */
   breaks: Stage[]
 }
@@ -64,6 +66,7 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
   const { port: backend } = listening.address() as AddressInfo
   const proxy = createServer(client => {
     sockets.add(client)
+    client.on('close', () => sockets.delete(client))
     server.connections++
     relay(client, backend, server.fault(), stage => { server.breaks.push(stage) })
   }).listen(0, '127.0.0.1')
@@ -86,6 +89,7 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
     parse: n => PostalMime.parse(mails[n]!.raw),
     fault: () => undefined,
     connections: 0,
+    open: () => sockets.size,
     breaks: [],
   }
   return server

@@ -165,7 +165,6 @@ export function createSnapshotCache<Caller = undefined> ({
   async function read (key: string, query: CachedQuery<any>, shared: Shared<Caller>): Promise<CacheEntry> {
     counts.misses++
     const { chunks, snapshot } = await readAnywhere(query, bytes => {
-      if (shared.abandoned) return false
       onRead?.(shared.callers, bytes)
       shared.abandoned = !shared.callers.some(isWaiting)
       return !shared.abandoned

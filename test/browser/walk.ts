@@ -72,7 +72,7 @@ function walk (name: string, { refusals = [], ...options }: Options, work: (t: T
     // The pictures do not exist.
     await context.route(`${PICTURES}**`, route => route.abort())
     const page = await context.newPage()
-    page.setDefaultTimeout(5000)
+    page.setDefaultTimeout(30_000)
     const complaints: string[] = []
     const refused: string[] = []
     page.on('pageerror', error => { complaints.push(error.message) })
@@ -588,7 +588,7 @@ walk('An admin', {
 /** Waits for a mail with these words in its subject. Returns the link in it. */
 async function linkTo (email: string, subject: string) {
   const folder = join(DATA_DIR, 'mail')
-  const deadline = performance.now() + 10_000
+  const deadline = performance.now() + 30_000
   while (performance.now() < deadline) {
     for (const name of await readdir(folder).catch(() => [])) {
       if (!name.endsWith('.eml')) continue
