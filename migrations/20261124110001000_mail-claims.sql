@@ -1,7 +1,7 @@
 -- Up Migration
 
 ALTER TABLE mails
-  -- When it was claimed last: it tells what was true then, or later.
+  -- The last claim. The mail is composed after it, so it includes all that was committed before.
   ADD claimed_at timestamptz(3),
   -- SHA-256, base64url, of the token in the link that turns off mails of this kind. It is made with each claim.
   ADD token_hash text;

@@ -1,5 +1,6 @@
 import fp from 'fastify-plugin'
 
+import type { Read } from '../lib/database/batches.ts'
 import { FairQueue } from '../lib/fair-queue.ts'
 import { overloaded } from './pending-operations.ts'
 
@@ -7,6 +8,8 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Runs a read that takes long, of a list or a batch, when it is the turn of the client's network. */
     inTurn<T> (request: FastifyRequest, read: () => Promise<T>): Promise<T>
+    /** `database.read` for the batches of a response, each in its turn. */
+    readInTurn (request: FastifyRequest): Read
   }
 }
 
@@ -23,4 +26,5 @@ export default fp(async app => {
     refusal: overloaded,
   })
   app.decorate('inTurn', (request, read) => queue.run(request.holding!.network(), read))
-}, { name: 'long-reads', dependencies: ['held-bytes'] })
+  app.decorate('readInTurn', request => work => app.inTurn(request, () => app.database.read(work)))
+}, { name: 'long-reads', dependencies: ['database', 'held-bytes'] })

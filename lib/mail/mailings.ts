@@ -29,8 +29,8 @@ const dueMailings = (sql: Sql | TransactionSql) => sql`
 `
 
 /**
- * Users whose mail of this kind and key tells what has caused the mailing, too. One scan, since a plan that was made
- * while the outbox was empty would read all mails for each user.
+ * Users whose mail of this kind and key includes the cause of the mailing. One scan for all: a generic plan from when
+ * the outbox was empty would scan it for each user.
  */
 const told = (sql: Sql, kind: KindName, key: string) => sql`
   SELECT user_id FROM mails

@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { audit } from '../../lib/http/audit.ts'
-import { type Batch, type Read, readInBatches } from '../../lib/database/batches.ts'
+import { type Batch, readInBatches } from '../../lib/database/batches.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { toCsv, toFileName } from './csv.ts'
 import { allUsers, findManagedEvent, registrationsOf } from './queries.ts'
@@ -46,8 +46,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
       'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,
     })
     if (request.method === 'HEAD') return reply.send(Readable.from([]))
-    const read: Read = work => app.inTurn(request, () => app.database.read(work))
-    return reply.send(toCsv(await readInBatches(read, rows), columns))
+    return reply.send(toCsv(await readInBatches(app.readInTurn(request), rows), columns))
   }
 }
 

@@ -11,7 +11,6 @@ import {
 } from '../../lib/auth/rate-limits.ts'
 import { readPersonalData } from '../../lib/auth/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
-import type { Read } from '../../lib/database/batches.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
@@ -158,8 +157,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.exportData,
     config: { failure: 'Error exporting data' },
   }, async (request, reply: FastifyReply) => {
-    const read: Read = work => app.inTurn(request, () => app.database.read(work))
-    const data = await readPersonalData(read, request.user.id)
+    const data = await readPersonalData(app.readInTurn(request), request.user.id)
     if (!data) throw new HttpError(401, 'Unauthorized')
     reply.headers({
       'content-type': 'application/json; charset=utf-8',
