@@ -70,10 +70,12 @@ async function deliver (t: Test, variables: NodeJS.Dict<string> = {}) {
   }, { turn: 20, reconnect: { first: 20, longest: 40 }, stop: 100 })
   sender.start()
   const isDone = async () => {
+    // Asked first: reminders become mailings, and mailings become mails.
+    const { reminder } = await findMailings(sql, config.REMINDER_HOURS)
     const [left] = await sql`
       SELECT FROM mails WHERE status IN ('pending', 'processing') UNION ALL SELECT FROM mailings
     `
-    return !left && !(await findMailings(sql, config.REMINDER_HOURS)).reminder
+    return !reminder && !left
   }
   for (let n = 0; !await isDone(); n++) {
     if (n > 1000) throw new Error(`Not sent: ${JSON.stringify(await listMails(sql))}`)
