@@ -6,15 +6,15 @@ import { overloaded } from './pending-operations.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Runs a read that takes long, of a list or a batch, when it is the turn of the client's network. */
+    /** Runs a read of much data, such as a list or a batch, when it is the turn of the client's network. */
     inTurn<T> (request: FastifyRequest, read: () => Promise<T>): Promise<T>
-    /** `database.read` for the batches of a response, each in its turn. */
+    /** `database.read`, each read in its turn. */
     readInTurn (request: FastifyRequest): Read
   }
 }
 
 /**
- * Lets networks take turns with reads that take long, on a quarter of the pool. Other statements do not wait for a
+ * Lets networks take turns with reads of much data, on a quarter of the pool. Other statements do not wait for a
  * turn: the driver pipelines them, at half the cost.
  */
 export default fp(async app => {
