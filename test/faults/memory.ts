@@ -30,19 +30,32 @@ const RECOVERY = 30_000
  */
 const PAUSE = 50
 
+/** How many seconds a soak takes. */
+const SOAK = 600
+
+/** How much more memory the second half of an attack may have than the first one. */
+const GROWTH = 1.2
+
+interface Options {
+  variables?: NodeJS.Dict<string>
+  megabytes?: number
+  /** How long the attack goes on. */
+  seconds?: number
+}
+
 export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
-  const seconds = short ? 5 : 20
   const server = lazy(async () => {
     const { databaseUrl } = await startCluster(scope, directory)
     const fixture = await createFixture(databaseUrl)
     return { fixture, DATABASE_URL: databaseUrl, author: await fill(fixture) }
   })
 
-  function fault (name: string, attacks: string[], variables: NodeJS.Dict<string> = {}, megabytes = MEMORY): Fault {
-    return { name, run: () => run(name, attacks, variables, megabytes) }
-  }
+  const fault = (name: string, attacks: string[], options: Options = {}): Fault =>
+    ({ name, run: () => run(name, attacks, options) })
 
-  async function run (name: string, attacks: string[], variables: NodeJS.Dict<string>, megabytes: number) {
+  async function run (
+    name: string, attacks: string[], { variables, megabytes = MEMORY, seconds = short ? 5 : 20 }: Options
+  ) {
     const row: Row = rowOf(name, [], [])
     const own = new Scope()
     const group = await createGroup(own, megabytes)
@@ -61,8 +74,11 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const attackers = startAttacks(attacks, { port, admin: fixture.admin, author })
       own.teardown(() => attackers.terminate())
       await sleep(1000)
-      const [outcomes, pauses] = await Promise.all([visit(honest.send, fixture, seconds), ping(probe.send, seconds)])
-      const peak = await memoryOf(service)
+      const [outcomes, pauses, sizes] = await Promise.all([
+        visit(honest.send, fixture, seconds), ping(probe.send, seconds), watchMemory(service, seconds),
+      ])
+      const [first, second] = [sizes.slice(0, sizes.length / 2), sizes.slice(sizes.length / 2)]
+        .map(half => percentile(half, 100))
       await attackers.terminate()
       // Garbage is collected only when something is allocated, so requests go on meanwhile.
       let after = await memoryOf(service)
@@ -82,13 +98,14 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const p50 = (list: Outcome[]) => Math.round(percentile(list.map(({ took }) => took), 50))
       row.note = `a request beside it took ${p50(outcomes)} ms, and ${p50(alone)} ms without it; /livez up to ` +
         `${Math.round(Math.max(...pauses))} ms, and ${Math.round(Math.max(...usual))} ms without it; memory ` +
-        `${rest} MB, then ${peak} MB, afterwards ${after} MB`
+        `${rest} MB, then up to ${first} and ${second} MB, afterwards ${after} MB`
       const { exitCode, signalCode } = service.child
       const end = signalCode ?? exitCode
       if (end !== null) row.problems.push(`the service has ended: ${end}`)
       if (failed.length > outcomes.length / 10) row.problems.push(`${failed.length} of ${outcomes.length} failed`)
       if (slowest > WAIT + 1000) row.problems.push(`a request took ${Math.round(slowest)} ms`)
       if (percentile(pauses, 100) > PAUSE + percentile(usual, 100)) row.problems.push('/livez paused for longer')
+      if (seconds === SOAK && second! > first! * GROWTH) row.problems.push('its memory grows')
       if (after > rest * 4 / 3) row.problems.push(`it has ${after} MB afterwards, and ${rest} MB at rest`)
       return row
     } finally {
@@ -100,7 +117,8 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
   return [
     ...all.map(name => fault(`memory: ${name}`, [name])),
     fault('memory: all at once', all),
-    fault('memory: all at once, two workers', all, { WORKERS: '2' }, 4 * MEMORY),
+    fault('memory: all at once, two workers', all, { variables: { WORKERS: '2' }, megabytes: 4 * MEMORY }),
+    ...short ? [] : [fault('memory: all at once, ten minutes', all, { seconds: SOAK })],
   ]
 }
 
@@ -172,6 +190,16 @@ async function memoryOf ({ child }: Service) {
     return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0)
   }))
   return Math.round(sizes.reduce((sum, size) => sum + size, 0) / 1024)
+}
+
+/** The memory of a service, in MB, once a second. */
+async function watchMemory (service: Service, seconds: number) {
+  const sizes: number[] = []
+  for (let n = 0; n < seconds; n++) {
+    sizes.push(await memoryOf(service))
+    await sleep(1000)
+  }
+  return sizes
 }
 
 /** Does work that may fail at first, for some seconds. */
