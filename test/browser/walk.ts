@@ -678,6 +678,8 @@ walk('A student chooses mails', {
   await page.reload()
   await page.waitForSelector('h1')
   t.notOk(await reminder.isChecked())
+  await page.getByRole('button', { name: 'Send me the link to verify it' }).click()
+  await notified(page, 'A mail is on its way.')
 
   await page.goto(`${origin}/unsubscribe#token=unknown`)
   await page.getByRole('button', { name: 'Turn them off' }).click()

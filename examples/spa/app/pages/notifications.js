@@ -34,7 +34,11 @@ export async function notificationsPage () {
           }
         },
       }), ` ${label}`))),
-    h('p', { class: 'meta' }, 'Mails about your account always come. Others need an email that is confirmed.'))]
+    h('p', { class: 'meta' }, 'Mails about your account always come. Others need an email that is verified.'),
+    h('p', {}, actionButton('Send me the link to verify it', async () => {
+      const { message } = await call(client.POST('/me/email/verification'))
+      notify(`${message}.`)
+    })))]
 }
 
 /** Where the link in a mail leads, which has a token in its fragment. It needs no sign-in. */
