@@ -17,7 +17,7 @@ const PRELUDE = `
 
 /** Runs `bin/start` from another directory. */
 async function started (t: Test, environment: NodeJS.Dict<string> = {}) {
-  const { MALLOC_ARENA_MAX, MALLOC_MMAP_THRESHOLD_, ...env } = process.env
+  const { MALLOC_ARENA_MAX, ...env } = process.env
   const prelude = join(t.testdir({ 'prelude.cjs': PRELUDE }), 'prelude.cjs')
   // tap adds NODE_OPTIONS for coverage to every child process, so only `env` can replace them.
   const { stdout } = await promisify(execFile)('env', [`NODE_OPTIONS=--require ${prelude}`, resolve(START)], {
@@ -31,13 +31,12 @@ t.test('The process is the service itself, with its options', async t => {
   t.equal(resolve(argv[1]!), resolve('dist/lib/server.js'))
   t.equal(ppid, process.pid, 'no shell that would keep signals from it')
   t.strictSame(execArgv, [])
-  t.match(env, { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072' })
+  t.equal(env.MALLOC_ARENA_MAX, '1')
 })
 
 t.test('Variables of the environment override its options', async t => {
-  const variables = { MALLOC_ARENA_MAX: '3', MALLOC_MMAP_THRESHOLD_: '65536' }
-  const { env } = await started(t, variables)
-  t.match(env, variables)
+  const { env } = await started(t, { MALLOC_ARENA_MAX: '3' })
+  t.equal(env.MALLOC_ARENA_MAX, '3')
 })
 
 t.test('The container image runs it', async t => {
