@@ -28,8 +28,11 @@ export default fp(async app => {
     if (String(error.code).startsWith('FST_') && error.statusCode && error.statusCode < 500) {
       return reply.code(error.statusCode).send({ message: error.message })
     }
-    // Whether the operation has taken effect is unknown, so the line names who asked for it.
-    request.log.error({ err: error, actor: request.user?.id }, 'Unexpected error')
+    // Whether the operation has taken effect is unknown, so the line names who asked for it. A client that has gone
+    // amid its body is no error of the service, and has a line of its own.
+    if (error !== request.raw.errored) {
+      request.log.error({ err: error, actor: request.user?.id }, 'Unexpected error')
+    }
     return respond(reply, status, body)
   })
 

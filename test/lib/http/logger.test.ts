@@ -1,4 +1,5 @@
 import { EventEmitter, once } from 'node:events'
+import { connect } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -153,6 +154,7 @@ t.test('The service logs', async t => {
       await once(pause, 'over')
     })
     other.get('/begun', async (_request, reply) => reply.send(Readable.from(endless())))
+    other.post('/upload', async () => {})
     other.get('/quiet', { logLevel: 'warn' }, async () => { await once(pause, 'over') })
     const url = await other.listen({ port: 0 })
     const line = (path: string) => output.lines().find(line => line.path === path)
@@ -164,9 +166,16 @@ t.test('The service logs', async t => {
     client.abort()
     await t.rejects(slow)
     await (await fetch(`${url}/begun`)).body!.cancel()
-    while (!line('/begun') || !line('/slow')) await sleep(10)
+    const upload = connect(Number(new URL(url).port))
+    upload.write('POST /upload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{')
+    await sleep(100)
+    upload.destroy()
+    while (!line('/begun') || !line('/slow') || !line('/upload')) await sleep(10)
     t.match(line('/slow'), { level: 30, reqId: String, status: 499, responseTime: Number, msg: 'request aborted' })
     t.match(line('/begun'), { status: 200, msg: 'request aborted' })
+    t.match(line('/upload'), { status: 499, msg: 'request aborted' })
+    await sleep(100)
+    t.strictSame(output.lines().filter(({ reqId }) => reqId === line('/upload').reqId), [line('/upload')], 'no error')
     t.equal(line('/quiet'), undefined)
     pause.emit('over')
   })
