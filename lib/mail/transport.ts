@@ -1,4 +1,5 @@
-import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { lstat, mkdir, rename, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 
 import type { FastifyBaseLogger } from 'fastify'
@@ -38,6 +39,9 @@ export async function createTransport (
   return new SmtpTransport(SMTP_URL)
 }
 
+/** Who may write to the folder could have made a file of it a link to one of root's, which is not followed. */
+const FLAG = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
+
 /** Writes mails to files, to be looked at in development. */
 class FileTransport implements Transport {
   readonly #directory: string
@@ -50,12 +54,14 @@ class FileTransport implements Transport {
 
   async connect () {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
+    const stats = await lstat(this.#directory)
+    if (stats.isSymbolicLink()) throw new Error(`${this.#directory} is a symbolic link: remove it`)
   }
 
   async send ({ id, raw }: Message): Promise<Delivery> {
     const file = join(this.#directory, `${id}.eml`)
     try {
-      await writeFile(`${file}.part`, raw, { mode: 0o600 })
+      await writeFile(`${file}.part`, raw, { mode: 0o600, flag: FLAG })
       await rename(`${file}.part`, file)
     } catch (error) {
       return { status: 'pending', error: (error as NodeJS.ErrnoException).code }

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -454,4 +454,16 @@ t.test('A file that cannot be written is a mail for later', async t => {
   await transport.connect()
   t.strictSame(await transport.send(message), { status: 'sent' })
   t.strictSame(lines, [`Mail written to ${join(DATA_DIR, 'mail', 'one.eml')}`])
+})
+
+t.test('Files of mails are in no other folder, and replace no other file', async t => {
+  const DATA_DIR = t.testdir({ victim: 'precious', folder: {}, mail: t.fixture('symlink', 'folder') })
+  const transport = await createTransport(testConfig({ NODE_ENV: 'development', DATA_DIR }), { info () {} })
+  await t.rejects(transport.connect(), { message: `${join(DATA_DIR, 'mail')} is a symbolic link: remove it` })
+  await rm(join(DATA_DIR, 'mail'))
+  await transport.connect()
+  await symlink('../victim', join(DATA_DIR, 'mail', 'one.eml.part'))
+  const message = { id: 'one', envelope: { from: 'a@example.org', to: 'b@example.org' }, raw: Buffer.from('Text') }
+  t.strictSame(await transport.send(message), { status: 'pending', error: 'ELOOP' })
+  t.equal(await readFile(join(DATA_DIR, 'victim'), 'utf8'), 'precious')
 })
