@@ -29,17 +29,20 @@ export const isNotified = (sql: Sql, kind: NotificationKind) => sql`
   )
 `
 
+/** Whether a user gets such mails. */
+export async function wantsMails (sql: Sql, userId: string, kind: NotificationKind) {
+  const { count } = await sql`SELECT FROM users WHERE id = ${userId} AND ${isNotified(sql, kind)}`
+  return count > 0
+}
+
 /** Makes a kind of mail one of these: it is sent to those who want it, with a link to turn it off. */
 export function notification<Data> ({ bulk, compose }: MailKind<Data>): MailKind<Data> {
   return {
     bulk,
     async compose (mail, context) {
-      const { sql, config } = context
-      const { count } = await sql`
-        SELECT FROM users WHERE id = ${mail.userId} AND ${isNotified(sql, mail.kind as NotificationKind)}
-      `
-      const content = count > 0 ? await compose(mail, context) : undefined
-      return content && { ...content, ...unsubscription(mail, config) }
+      const isWanted = await wantsMails(context.sql, mail.userId, mail.kind as NotificationKind)
+      const content = isWanted ? await compose(mail, context) : undefined
+      return content && { ...content, ...unsubscription(mail, context.config) }
     },
   }
 }
