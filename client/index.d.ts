@@ -4,7 +4,7 @@ import type { components, paths } from './schema.d.ts'
 
 export type { components, operations, paths } from './schema.d.ts'
 
-/** What the API description calls by a name: `Schemas['Event']`. */
+/** The named schemas of the API description: `Schemas['Event']`. */
 export type Schemas = components['schemas']
 
 /** `baseUrl` is where the service is: `https://api.example.org`. */

@@ -24,6 +24,14 @@ export async function createDatabase (t: Teardown, { migrated = true } = {}) {
   return withDatabase(url, name)
 }
 
+/** A database without the schema, and a connection to it. */
+export async function emptyDatabase (t: Teardown) {
+  const url = await createDatabase(t, { migrated: false })
+  const sql = postgres(url, { max: 1 })
+  t.teardown(() => sql.end())
+  return { url, sql }
+}
+
 /** A configuration for tests. Ignores the environment and `.env`, except DATABASE_PREPARE, which fits the server. */
 export function testConfig (variables: NodeJS.Dict<string>): Config {
   const { DATABASE_PREPARE } = process.env

@@ -13,7 +13,7 @@ export const STAGES = [
 ] as const
 export type Stage = typeof STAGES[number]
 
-/** What to do with the next connection: break it at a stage, or be silent from there on. */
+/** Breaks the next connection at a stage, or is silent from there on. */
 export interface Fault {
   stage: Stage
   silent?: boolean

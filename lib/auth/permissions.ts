@@ -3,7 +3,20 @@ import type { TransactionSql } from 'postgres'
 import type { Sql } from '../database/client.ts'
 import type { Role } from './accounts.ts'
 
+interface User {
+  id: string
+  role: Role
+}
+
 /** Whether the user may manage the event at hand: an admin any, a club head those of their current club. */
-export const isManagedBy = (sql: Sql | TransactionSql, { id, role }: { id: string, role: Role }) => sql`
+export const isManagedBy = (sql: Sql | TransactionSql, { id, role }: User) => sql`
   (${role === 'ADMIN'} OR events.club_id = (SELECT users.club_id FROM users WHERE users.id = ${id})) IS TRUE
 `
+
+/** The event, and whether the user may manage it; `undefined` when there is no such event. */
+export async function findManagedEvent (sql: Sql, user: User, id: string) {
+  const [event] = await sql<{ title: string, date: string, allowed: boolean }[]>`
+    SELECT title, iso8601(date) AS date, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
+  `
+  return event
+}

@@ -37,6 +37,11 @@ export const registrationDetails = (sql: Sql) => sql`
   json_build_object('title', title) AS event, json_build_object('firstName', first_name, 'lastName', last_name) AS user
 `
 
+/** The ids of the users who are registered for an event, as an array. */
+export const registeredFor = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
+  ARRAY(SELECT user_id FROM event_registrations WHERE event_id = ${eventId})
+`
+
 // A count that triggers keep is the sum of its slots (see migrations/20261120090006000_counts.sql). The sum of bigint
 // is numeric, the count of rows is bigint. JSON has both as numbers, so there no cast is needed; the driver reads both
 // as strings.

@@ -1,12 +1,12 @@
 import type { FastifyJWT } from '@fastify/jwt'
 import type { Static } from '@sinclair/typebox'
-import type { PendingQuery, Row, TransactionSql } from 'postgres'
+import type { TransactionSql } from 'postgres'
 
 import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import {
-  clubCard, eventSummary, pageOf, registrationColumns, registrationCount, registrationDetails, rowCount,
+  clubCard, eventSummary, pageOf, registeredFor, registrationColumns, registrationCount, registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
 import type { Mail } from '../../plugins/mail.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
@@ -158,11 +158,6 @@ export function deleteEvent (sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user:
     return outcome
   })
 }
-
-/** The users who are registered for an event, as an array. */
-const registeredFor = (sql: Sql, event: PendingQuery<Row[]>) => sql`
-  ARRAY(SELECT user_id FROM event_registrations WHERE event_id = ${event})
-`
 
 /** Has registrations that are being made finish first, so that the next statement sees them; no more begin. */
 const lockEvent = (sql: TransactionSql, id: string) => sql`SELECT FROM events WHERE id = ${id} FOR UPDATE`

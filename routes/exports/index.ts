@@ -4,10 +4,11 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { audit } from '../../lib/http/audit.ts'
+import { findManagedEvent } from '../../lib/auth/permissions.ts'
 import { type Batch, readInBatches } from '../../lib/database/batches.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { toCsv, toFileName } from './csv.ts'
-import { allUsers, findManagedEvent, registrationsOf } from './queries.ts'
+import { allUsers, registrationsOf } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Lists that leave the platform, as files for spreadsheets. */

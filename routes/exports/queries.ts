@@ -1,16 +1,4 @@
-import type { FastifyJWT } from '@fastify/jwt'
-
-import { isManagedBy } from '../../lib/auth/permissions.ts'
 import { type Batch, BATCH_ROWS, batchOf } from '../../lib/database/batches.ts'
-import type { Sql } from '../../lib/database/client.ts'
-
-/** The event, and whether the user may manage it; `undefined` when there is no such event. */
-export async function findManagedEvent (sql: Sql, user: FastifyJWT['user'], id: string) {
-  const [event] = await sql<{ title: string, date: string, allowed: boolean }[]>`
-    SELECT title, iso8601(date) AS date, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
-  `
-  return event
-}
 
 /** A batch of those who are registered for an event. */
 export const registrationsOf = (eventId: string): Batch<{ name: string, email: string }> => (sql, { time, id }) =>

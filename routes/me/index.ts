@@ -9,6 +9,7 @@ import { assertNotBusy, HASHING_TIME, hashPassword, verifyPassword } from '../..
 import {
   accountMailLimits, type RateLimit, takeUse, takeUseOfUser, throwIfReached, waitFor,
 } from '../../lib/auth/rate-limits.ts'
+import { findManagedEvent } from '../../lib/auth/permissions.ts'
 import { readPersonalData } from '../../lib/auth/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
@@ -16,7 +17,7 @@ import { audit, changedFields } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 import {
-  changePassword, deleteCalendar, endTokensOf, findAccount, findManagedEvent, insertMessage, insertVerificationMail,
+  changePassword, deleteCalendar, endTokensOf, findAccount, insertMessage, insertVerificationMail,
   notificationsQuery, replaceCalendar, setNotifications,
 } from './queries.ts'
 import type { EventMessage } from './schemas.ts'
@@ -150,7 +151,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
     const messages: RateLimit = { name: 'event-messages', key: user.id, max: MESSAGES_PER_USER }
     throwIfReached(schemas.TOO_MANY_MESSAGES, await takeUseOfUser(app.sql, messages, windowSeconds))
-    await insertMessage(app.sql, app.mail, user, id, body)
+    if (!await insertMessage(app.sql, app.mail, user, id, body)) throw new HttpError(404, 'Event not found')
     audit(request, 'message-sent', { target: id })
     reply.code(202)
     return { message: 'The message is on its way' }

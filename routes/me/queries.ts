@@ -4,7 +4,8 @@ import { endTokens } from '../../lib/auth/ended-tokens.ts'
 import type { Role } from '../../lib/auth/accounts.ts'
 import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { expectOne, type Sql } from '../../lib/database/client.ts'
+import type { Sql } from '../../lib/database/client.ts'
+import { registeredFor } from '../../lib/database/columns.ts'
 import { isNotified } from '../../lib/mail/notifications.ts'
 import type { Mail } from '../../plugins/mail.ts'
 import type { createCalendar, EventMessage, listNotifications, Notifications } from './schemas.ts'
@@ -126,24 +127,15 @@ export async function setNotifications (sql: Sql, userId: string, wanted: Partia
   return notifications
 }
 
-/** Whether the user may manage the event; `undefined` when there is no such event, or no such user. */
-export async function findManagedEvent (sql: Sql, user: { id: string, role: Role }, eventId: string) {
-  const [event] = await sql<{ allowed: boolean }[]>`
-    SELECT ${isManagedBy(sql, user)} AS allowed FROM events
-    WHERE id = ${eventId} AND EXISTS (SELECT FROM users WHERE id = ${user.id})
-  `
-  return event
-}
-
 /**
- * Writes a message to all who are registered for the event, in mails. Rejects if the user may not manage it any more.
- * Past messages are removed: their mails are gone.
+ * Writes a message to all who are registered for the event, in mails. Returns whether there are still the event and a
+ * user who may manage it. Past messages are removed: their mails are gone.
  */
 export async function insertMessage (
   sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user: { id: string, role: Role }, eventId: string,
   { subject, text }: EventMessage
 ) {
-  expectOne(await sql`
+  const { count } = await sql`
     WITH past AS (
       DELETE FROM event_messages WHERE id IN (
         SELECT id FROM event_messages WHERE created_at < now() - interval '60 days'
@@ -159,9 +151,10 @@ export async function insertMessage (
     ), mailed AS (${mail.enqueueMailing('event-message', sql`
       SELECT
         NULL AS key, jsonb_build_object('message', id) AS data,
-        ARRAY(SELECT user_id FROM event_registrations WHERE event_id = message.event_id) AS user_ids
+        ${registeredFor(sql, sql`message.event_id`)} AS user_ids
       FROM message
     `)})
     SELECT id FROM message
-  `)
+  `
+  return count > 0
 }

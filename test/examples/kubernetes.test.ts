@@ -28,7 +28,7 @@ const deployment = specOf('Deployment')
 const pods = [deployment, specOf('Job')].map(({ template }) => template.spec)
 
 /**
- * What is wrong with each manifest by the types of kubernetes-types, which are made of the API's own schemas. All are
+ * The errors of each manifest by the types of kubernetes-types, which are made of the API's own schemas. All are
  * compiled together, a file each, because most of the time goes into the types.
  */
 function check (manifests: Manifest[]) {

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 import { isInstalled, isListening } from '../process.ts'
-import type { Scope } from '../scope.ts'
+import type { Teardown } from '../scope.ts'
 
 const run = promisify(execFile)
 
@@ -18,8 +18,8 @@ export const ROOT = fileURLToPath(new URL('.', import.meta.resolve('#package.jso
 /** Where Debian and Ubuntu have PostgreSQL's programs of each version. */
 const VERSIONS = '/usr/lib/postgresql'
 
-/** How long a program may take until it listens, in milliseconds. */
-const PATIENCE = 10_000
+/** How long a program may take until it is up, in milliseconds. */
+const PATIENCE = 30_000
 
 /** Who runs a program. */
 export interface Account {
@@ -27,7 +27,8 @@ export interface Account {
   gid: number
 }
 
-const SELF: Account = { uid: process.getuid!(), gid: process.getgid!() }
+/** The user of this process. */
+export const SELF: Account = { uid: process.getuid!(), gid: process.getgid!() }
 
 /** Who runs the programs that do not want to be root. */
 export const NOBODY: Account = SELF.uid === 0 ? { uid: 65_534, gid: 65_534 } : SELF
@@ -83,37 +84,58 @@ export async function writeFor ({ uid, gid }: Account, directory: string, name: 
 interface Options {
   account?: Account
   environment?: NodeJS.Dict<string>
-  /** A suffix of the program's name for its log. */
-  suffix?: string
-  /** Where it listens. */
-  host?: string
+  /** The name of its log, without the ending. */
+  name?: string
+  /** Ends it with the scope; SIGKILL by default. */
+  signal?: NodeJS.Signals
 }
 
-/** Starts a program, gone when the scope ends, and waits until it listens. */
-export async function startProgram (
-  scope: Scope, directory: string, program: string, port: number, args: string[], options: Options = {}
-): Promise<ChildProcess> {
-  const { account = NOBODY, environment, suffix = '', host } = options
-  const file = join(directory, `${basename(program)}${suffix}.log`)
+/** A program that runs. */
+export interface Program {
+  child: ChildProcess
+  /** Resolves when the process has ended. */
+  ended: Promise<{ code: number | null, signal: NodeJS.Signals | null }>
+  /** Its log so far. */
+  log (): Promise<string>
+}
+
+/** Starts a program until the scope ends, and waits until it is up. Throws with the end of its log if it is not. */
+export async function startProcess (
+  scope: Teardown, directory: string, [program, ...args]: string[], isUp: () => Promise<boolean>, options: Options = {}
+): Promise<Program> {
+  const { account = SELF, environment, name = basename(program!), signal: last = 'SIGKILL' } = options
+  const file = join(directory, `${name}.log`)
+  // By its name some can open it again; a pipe of Node.js has none.
   const output = openSync(file, 'a')
-  const child = spawn(program, args, {
+  const child = spawn(program!, args, {
     ...account,
     cwd: directory,
     env: environment ? { PATH: process.env.PATH, ...environment } : process.env,
     stdio: ['ignore', output, output],
   })
   closeSync(output)
-  const ended = once(child, 'close')
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }))
   scope.teardown(async () => {
-    child.kill('SIGKILL')
+    child.kill(last)
     await ended
   })
+  const log = () => readFile(file, 'utf8')
   const deadline = performance.now() + PATIENCE
-  while (!await isListening(port, host)) {
+  while (!await isUp()) {
     if (performance.now() > deadline || child.exitCode !== null) {
-      throw new Error(`${program} does not start:\n${(await readFile(file, 'utf8')).slice(-2000)}`)
+      throw new Error(`${program} does not start:\n${(await log()).slice(-2000)}`)
     }
     await sleep(50)
   }
+  return { child, ended, log }
+}
+
+/** Starts a program of the system as `startProcess` does, not as root, and waits until it listens. */
+export async function startProgram (
+  scope: Teardown, directory: string, program: string, port: number, args: string[],
+  { host, ...options }: Options & { host?: string } = {}
+): Promise<ChildProcess> {
+  const isUp = () => isListening(port, host)
+  const { child } = await startProcess(scope, directory, [program, ...args], isUp, { account: NOBODY, ...options })
   return child
 }

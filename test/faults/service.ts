@@ -1,29 +1,17 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { closeSync, openSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 import { freePort } from '../process.ts'
 import { SECRET } from './fixture.ts'
 import { send } from './http.ts'
-import type { Scope } from '../scope.ts'
+import { startProcess, type Program } from './programs.ts'
+import type { Teardown } from '../scope.ts'
 
 /** The script that starts the service. */
 const START = fileURLToPath(new URL('bin/start', import.meta.resolve('#package.json')))
 
-/** How long the service may take to become ready, in milliseconds. */
-const TIMEOUT = 30_000
-
-export interface Service {
+export interface Service extends Program {
   url: string
-  child: ChildProcess
-  /** Resolves when the process has ended. */
-  ended: Promise<{ code: number | null, signal: NodeJS.Signals | null }>
-  /** Its log so far. */
-  log (): Promise<string>
 }
 
 /**
@@ -31,35 +19,16 @@ export interface Service {
  * whose file of processes is given.
  */
 export async function startService (
-  scope: Scope, directory: string, environment: NodeJS.Dict<string>, group?: string
+  scope: Teardown, directory: string, environment: NodeJS.Dict<string>, group?: string
 ): Promise<Service> {
   const port = environment.PORT ?? String(await freePort())
   const url = `http://127.0.0.1:${port}`
-  const file = join(directory, `service-${port}.log`)
-  const output = openSync(file, 'a')
-  // Not configured by the environment of the tests.
-  const [command, ...args] = group ? ['sh', '-c', 'echo $$ > "$0" && exec "$1"', group, START] : [START]
-  const child = spawn(command!, args, {
-    cwd: directory,
-    env: { PATH: process.env.PATH, NODE_ENV: 'production', JWT_SECRET: SECRET, PORT: port, ...environment },
-    stdio: ['ignore', output, output],
+  const command = group ? ['sh', '-c', 'echo $$ > "$0" && exec "$1"', group, START] : [START]
+  const program = await startProcess(scope, directory, command, () => isReady(url), {
+    name: `service-${port}`,
+    environment: { NODE_ENV: 'production', JWT_SECRET: SECRET, PORT: port, ...environment },
   })
-  closeSync(output)
-  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }))
-  scope.teardown(async () => {
-    child.kill('SIGKILL')
-    await ended
-  })
-  const log = () => readFile(file, 'utf8')
-
-  const deadline = performance.now() + TIMEOUT
-  while (!await isReady(url)) {
-    if (performance.now() > deadline || child.exitCode !== null) {
-      throw new Error(`The service does not start:\n${(await log()).slice(-2000)}`)
-    }
-    await sleep(50)
-  }
-  return { url, child, ended, log }
+  return { url, ...program }
 }
 
 export async function isReady (url: string) {

@@ -1,14 +1,13 @@
 // Another OpenID provider than that of the tests: https://babelouest.github.io/glewlwyd/
-import { execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import { once } from 'node:events'
 import { copyFile, cp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 import { serveFrontend } from '../frontend.ts'
 import { launch } from '../chromium.ts'
+import { startProcess } from '../faults/programs.ts'
 import { freePort } from '../process.ts'
 import { findVersion, type Judge, run, type Setting } from './judge.ts'
 import { startTarget } from './target.ts'
@@ -22,7 +21,7 @@ const ADMIN = { username: 'admin', password: 'password' }
 /** It takes client credentials literally, without decoding them (RFC 6749, § 2.3.1). */
 const CLIENT = { IDP_CLIENT_ID: 'community-platform', IDP_CLIENT_SECRET: 'a-client-secret-of-the-judges' }
 
-/** Timeout of its start and of each step of a sign-in, in milliseconds. */
+/** Timeout of each step of a sign-in, in milliseconds. */
 const TIMEOUT = 15_000
 
 /** The claims of a user, besides common ones. */
@@ -95,12 +94,8 @@ async function startGlewlwyd ({ scope, directory }: Setting, redirectUri: string
   await cp(PAGES, pages, { recursive: true, dereference: true, filter: source => !source.endsWith('config.json') })
   await copyFile(PAGES_CONFIG, join(pages, 'config.json'))
   await writeFile(join(directory, 'glewlwyd.conf'), configuration(origin, database, pages))
-  const child = spawn('glewlwyd', ['--config-file', 'glewlwyd.conf'], { cwd: directory, stdio: 'ignore' })
-  const ended = once(child, 'close')
-  scope.teardown(async () => {
-    child.kill('SIGKILL')
-    await ended
-  })
+  const isUp = () => fetch(origin).then(() => true, () => false)
+  await startProcess(scope, directory, ['glewlwyd', '--config-file', 'glewlwyd.conf'], isUp)
 
   let cookie = ''
   /** Calls its admin API. Returns the response. */
@@ -112,11 +107,6 @@ async function startGlewlwyd ({ scope, directory }: Setting, redirectUri: string
     })
     if (!response.ok) throw new Error(`glewlwyd returns ${response.status} for ${path}: ${await response.text()}`)
     return response
-  }
-  const deadline = performance.now() + TIMEOUT
-  while (!await fetch(origin).catch(() => undefined)) {
-    if (performance.now() > deadline || child.exitCode !== null) throw new Error('glewlwyd does not start')
-    await sleep(50)
   }
   cookie = (await send('POST', 'auth', ADMIN)).headers.getSetCookie()[0]!.split(';', 1)[0]!
 

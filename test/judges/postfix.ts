@@ -1,8 +1,5 @@
 // Mails through the servers of others, from the operation to the mailbox: https://www.postfix.org and
 // https://dovecot.org.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { closeSync, openSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { userInfo } from 'node:os'
@@ -14,11 +11,12 @@ import PostalMime, { type Email } from 'postal-mime'
 
 import { StartupError } from '#lib/errors.js'
 import { send } from '../faults/http.ts'
-import { freePort, isListening } from '../process.ts'
+import { SELF, startProgram } from '../faults/programs.ts'
+import { freePort } from '../process.ts'
 import { findVersion, type Judge, run, type Setting } from './judge.ts'
 import { startTarget } from './target.ts'
 
-/** Timeout of a start and of a mail, in milliseconds. */
+/** Timeout of a mail, in milliseconds. */
 const TIMEOUT = 30_000
 
 /** The mailboxes: `ada` is that of ada@example.org. */
@@ -32,6 +30,9 @@ const OWNER = 'mail'
 
 /** The processes of Postfix as Debian starts them. */
 const SERVICES = '/usr/share/postfix/master.cf.dist'
+
+/** As root, whom both need; they end their own processes. */
+const PROGRAM = { account: SELF, signal: 'SIGTERM' } as const
 
 const NAMES = {
   firstName: 'Ada\r\nBcc: eve@example.org\r\n\r\n<script>alert(1)</script>',
@@ -83,7 +84,7 @@ export const postfix: Judge = {
   },
 }
 
-/** What is wrong with a mail to the person whose name is an attack. */
+/** The flaws of a mail to the person whose name is an attack. */
 function flawsOf ({ headers, from, to, cc, bcc, subject = '', text = '', html = '' }: Email) {
   const flaws: string[] = []
   const others = headers.map(({ key }) => key).filter(key => !HEADERS.includes(key))
@@ -134,7 +135,7 @@ async function readBox (port: number, user: string) {
 
 /** Starts Postfix with a configuration and a queue of its own. Returns its port. */
 async function startPostfix (setting: Setting) {
-  const { directory } = setting
+  const { scope, directory } = setting
   const port = await freePort()
   const config = join(directory, 'postfix')
   for (const name of ['postfix', 'postfix-queue', 'postfix-data', 'mail']) await mkdir(join(directory, name))
@@ -164,15 +165,14 @@ virtual_gid_maps = static:${gid.trim()}
     .replace(/^smtp +inet.*$/m, `127.0.0.1:${port} inet n - n - - smtpd`)
     // Without chroot, which needs files of the system.
     .replace(/^(\w+ +unix +\S+ +\S+ +)y/gm, '$1n'))
-  await startServer(setting, port, 'postfix', ['-c', config, 'start-fg'])
+  await startProgram(scope, directory, 'postfix', port, ['-c', config, 'start-fg'], PROGRAM)
   // The process that was started waits for another one.
-  setting.scope.teardown(() => run(setting, 'postfix', ['-c', config, 'stop']))
+  scope.teardown(() => run(setting, 'postfix', ['-c', config, 'stop']))
   return port
 }
 
 /** Starts Dovecot for the mailboxes. Returns its port. */
-async function startDovecot (setting: Setting) {
-  const { directory } = setting
+async function startDovecot ({ scope, directory }: Setting) {
   const port = await freePort()
   await writeFile(join(directory, 'dovecot.conf'), `
 base_dir = ${directory}/dovecot
@@ -200,27 +200,6 @@ service imap-login {
   }
 }
 `)
-  await startServer(setting, port, 'dovecot', ['-F', '-c', join(directory, 'dovecot.conf')])
+  await startProgram(scope, directory, 'dovecot', port, ['-F', '-c', join(directory, 'dovecot.conf')], PROGRAM)
   return port
-}
-
-/** Starts a server until the scope ends, and waits until it listens. */
-async function startServer ({ scope, directory }: Setting, port: number, program: string, args: string[]) {
-  const file = join(directory, `${program}.log`)
-  // Postfix opens it by its name, which a pipe of Node.js does not have.
-  const output = openSync(file, 'a')
-  const child = spawn(program, args, { cwd: directory, stdio: ['ignore', output, output] })
-  closeSync(output)
-  const ended = once(child, 'close')
-  scope.teardown(async () => {
-    child.kill('SIGTERM')
-    await ended
-  })
-  const deadline = performance.now() + TIMEOUT
-  while (!await isListening(port)) {
-    if (performance.now() > deadline || child.exitCode !== null) {
-      throw new Error(`${program} does not start: ${await readFile(file, 'utf8')}`)
-    }
-    await sleep(50)
-  }
 }

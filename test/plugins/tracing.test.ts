@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { json } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import t, { type Test } from 'tap'
 
@@ -191,6 +192,8 @@ t.test('A statement that was never sent has no text', async t => {
   const busy = app.sql.reserve()
   await busy
   t.equal((await inject(app, 'GET', '/clubs')).statusCode, 500)
+  // The statement has begun after its operation, and times out after it.
+  await sleep(1000)
   ;(await busy).release()
   await app.close()
   const statement = collector.spans().find(({ name }) => name === 'SQL')!

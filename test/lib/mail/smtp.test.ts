@@ -77,7 +77,7 @@ t.test('A mail whose connection breaks before its last bytes is pending', async 
   t.match(await transport.send({ ...message, raw: large }), { status: 'pending' })
 })
 
-/** What a server does that refuses the mail at a stage. */
+/** The options of a server that refuses the mail at a stage. */
 const REFUSALS: Record<string, (error: Error) => SMTPServerOptions> = {
   'MAIL FROM': error => ({ onMailFrom: (_address, _session, done) => done(error) }),
   'RCPT TO': error => ({ onRcptTo: (_address, _session, done) => done(error) }),

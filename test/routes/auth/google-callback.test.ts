@@ -3,10 +3,12 @@ import t from 'tap'
 import { encodeState } from '#lib/auth/oauth-state.js'
 import { person } from '../../helper.ts'
 import { CLIENT, fails, closesConnection, html } from '../../provider.ts'
-import {
-  add, respondWith, app, callback, count, fake, fakeApp, FIRST, forged, FRONTEND_URL, me, plain, provider, SECOND,
-  service, signIn, start, stored, testLog,
-} from './google-fixtures.ts'
+import { FIRST, FRONTEND_URL, plain, SECOND, setUp } from './google-fixtures.ts'
+
+const {
+  add, respondWith, app, callback, count, fake, fakeApp, forged, me, provider, service, signIn, start, stored,
+  testLog,
+} = await setUp(t)
 
 t.test('GET /auth/google/callback redirects to the frontend with a token and the destination', async t => {
   const account = add()

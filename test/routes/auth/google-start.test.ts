@@ -5,7 +5,9 @@ import t from 'tap'
 import { decodeState, encodeState } from '#lib/auth/oauth-state.js'
 import { inject } from '../../helper.ts'
 import { CLIENT, fails, closesConnection, html, never, startFakeProvider } from '../../provider.ts'
-import { callback, fake, FIRST, plain, provider, SECOND, service, start, testLog } from './google-fixtures.ts'
+import { FIRST, plain, SECOND, setUp } from './google-fixtures.ts'
+
+const { callback, fake, provider, service, start, testLog } = await setUp(t)
 
 t.test('GET /auth/google/start redirects to the provider with the parameters of the authorization request', async t => {
   const { response, location, state } = await start('?redirect=/events%3Fpage=2')

@@ -6,10 +6,11 @@ import t from 'tap'
 
 import { inject, person } from '../../helper.ts'
 import { type Account, html, newKey, startFakeProvider } from '../../provider.ts'
-import {
-  add, respondWith, app, count, fake, fakeApp, forged, me, plain, postToken, provider, service, signIn, stored, testLog,
-  UNVERIFIED,
-} from './google-fixtures.ts'
+import { plain, setUp, UNVERIFIED } from './google-fixtures.ts'
+
+const {
+  add, respondWith, app, count, fake, fakeApp, forged, me, postToken, provider, service, signIn, stored, testLog,
+} = await setUp(t)
 
 /** Both ways to sign in with the provider. They resolve to an application token. */
 const WAYS: Record<string, (account: Account) => Promise<string>> = {
