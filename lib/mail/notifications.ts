@@ -49,13 +49,15 @@ export function notification<Data> ({ bulk, compose }: MailKind<Data>): MailKind
 
 /** The ways to turn off mails of this kind: for a person by a page of the browser app, and for a mail program. */
 function unsubscription (
-  { token }: ClaimedMail, { COMMUNITY_NAME, FRONTEND_URL: [frontend], PUBLIC_URL }: Config
-): Pick<Content, 'footer' | 'unsubscribe'> {
+  { kind, token }: ClaimedMail, { COMMUNITY_NAME, FRONTEND_URL: [frontend], PUBLIC_URL }: Config
+): Pick<Content, 'footer' | 'list'> {
   const reason = `You get this mail because you have an account at ${COMMUNITY_NAME}.`
   return {
     footer: frontend
       ? [reason, { text: 'Turn off mails of this kind', href: `${frontend}/unsubscribe#token=${token}` }]
       : [reason],
-    ...PUBLIC_URL && { unsubscribe: `${PUBLIC_URL.replace(/\/$/, '')}/account/unsubscribe/${token}` },
+    ...PUBLIC_URL && {
+      list: { name: kind, unsubscribe: `${PUBLIC_URL.replace(/\/$/, '')}/account/unsubscribe/${token}` },
+    },
   }
 }

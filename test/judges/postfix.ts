@@ -67,7 +67,7 @@ const HEADERS = [
   'auto-submitted', 'content-type', 'date', 'from', 'message-id', 'mime-version', 'subject', 'to',
   'delivered-to', 'received', 'return-path', 'x-original-to',
 ]
-const HEADERS_TO_UNSUBSCRIBE = ['list-unsubscribe', 'list-unsubscribe-post']
+const LIST_HEADERS = ['list-id', 'list-unsubscribe', 'list-unsubscribe-post']
 
 /** Sends the mails of a member, with attacks in all that people write, and reads them by IMAP. */
 export const postfix: Judge = {
@@ -102,7 +102,7 @@ function flawsOf (kind: string, mail: Email) {
   const { headers, from, to, cc, bcc, replyTo, text = '', html = '' } = mail
   const flaws: string[] = []
   const words = CONTENTS[kind]
-  const known = [...HEADERS, ...words ? HEADERS_TO_UNSUBSCRIBE : [], ...kind === 'event-message' ? ['reply-to'] : []]
+  const known = [...HEADERS, ...words ? LIST_HEADERS : [], ...kind === 'event-message' ? ['reply-to'] : []]
   const others = headers.map(({ key }) => key).filter(key => !known.includes(key))
   if (others.length > 0) flaws.push(`headers ${others.join(', ')}`)
   if (cc ?? bcc) flaws.push('it has other recipients')

@@ -177,6 +177,7 @@ t.test('A notification says how to turn it off', async t => {
   t.match(mail!.html, '<footer>\n<p>You get this mail because you have an account at Community.</p>\n<p><a href="https')
   t.equal(header(mail!, 'list-unsubscribe'), `<https://api.example.org/community/account/unsubscribe/${token}>`)
   t.equal(header(mail!, 'list-unsubscribe-post'), 'List-Unsubscribe=One-Click')
+  t.equal(header(mail!, 'list-id'), '<registration.example.org>')
   t.notMatch(JSON.stringify(await sql`SELECT * FROM mails`), token, 'only its hash is stored')
 })
 
