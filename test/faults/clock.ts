@@ -108,7 +108,8 @@ class Clock {
   async set (time: number) {
     this.#offset = Math.round((time - Date.now()) / SECOND) * SECOND
     await writeFile(this.#file, `+${this.#offset / SECOND}s`)
-    await sleep(1.5 * SECOND)
+    // They read the file again when more than one full second has passed.
+    await sleep(2.5 * SECOND)
   }
 
   /** The environment of processes that see it. Timers stay as they are. */
@@ -177,7 +178,7 @@ async function passThrough ({ scope, directory, short }: Setting, zone: string, 
     }
     for (const { title, date, times: [event] } of events) {
       const due = date - REMINDER_HOURS * HOUR
-      await clock.set(due - 4 * SECOND)
+      await clock.set(due - 5 * SECOND)
       const late = Date.parse((await expect(`Reminder: ${title}`, event)).date!) - due
       // The date of a mail has no fractions of a second.
       if (late < -SECOND || late > PATIENCE) problems.push(`The reminder of “${title}” is ${late / SECOND} s late`)
