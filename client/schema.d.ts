@@ -6021,6 +6021,11 @@ export interface operations {
                 content: {
                     "application/json": {
                         notifications: components["schemas"]["Notifications"];
+                        /**
+                         * @description How many hours before an event you are reminded of it, if you have registered by then; `null` if you are not.
+                         * @example 24
+                         */
+                        reminderHours: number | null;
                     };
                 };
             };

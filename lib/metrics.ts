@@ -68,6 +68,8 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
     counter('mails_sent_total', 'Mails that the SMTP server has accepted', mail.sent)
     mailGauge('mails_pending', 'Mails that are not sent yet', ({ pending }) => pending.count)
     mailGauge('mails_oldest_pending_seconds', 'Age of the oldest of them', ({ pending }) => pending.age)
+    mailGauge('mailings_due', 'Mails to many that are due and not written yet', ({ mailings }) => mailings.count)
+    mailGauge('mailings_oldest_due_seconds', 'Time since the oldest of them was due', ({ mailings }) => mailings.age)
     mailGauge('mails_failed', 'Mails that were refused for good, or too often', ({ failed }) => failed.count)
     mailGauge('mails_unknown', 'Mails that may have been accepted', ({ unknown }) => unknown.count)
   }

@@ -31,7 +31,7 @@ export interface Mail {
   enqueueMailing (kind: KindName, mailing: PendingQuery<Row[]>, delay?: number): PendingQuery<Row[]>
   /** Mails that this process has sent. */
   sent (): number
-  /** The mails in the outbox that are not sent. */
+  /** The mails in the outbox that are not sent, and those to many that are due. */
   count (): Promise<MailCounts>
 }
 

@@ -29,8 +29,8 @@ export interface Content {
   replyTo?: { name: string, address: string }
   /** An event that the mail adds to the reader's calendar, changes or removes there: iCalendar. */
   calendar?: { method: CalendarMethod, text: string }
-  /** The address that turns off such mails with one request (RFC 8058). */
-  unsubscribe?: string
+  /** The list of all mails of this kind (RFC 2919), and the address that turns them off with one request (RFC 8058). */
+  list?: { name: string, unsubscribe: string }
 }
 
 /** A kind of mail: a file in lib/mail/kinds, and a line in lib/mail/kinds.ts. */
@@ -74,13 +74,14 @@ const DEVELOPMENT_FROM = 'community@example.org'
 export async function buildMessage (
   id: string, recipient: Recipient, content: Content, { MAIL_FROM, COMMUNITY_NAME }: Config
 ): Promise<Message> {
-  const { subject, replyTo, calendar, unsubscribe } = content
+  const { subject, replyTo, calendar, list } = content
   // Loaded with the first mail: the service starts faster without it.
   const { createTransport } = await import('nodemailer')
   const from = MAIL_FROM ?? DEVELOPMENT_FROM
+  const domain = from.split('@')[1]
   const composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' })
   const { message } = await composer.sendMail({
-    messageId: `<${id}@${from.split('@')[1]}>`,
+    messageId: `<${id}@${domain}>`,
     from: { name: COMMUNITY_NAME, address: from },
     to: { name: printableLine(`${recipient.firstName} ${recipient.lastName}`), address: recipient.email },
     ...replyTo && { replyTo: { ...replyTo, name: printableLine(replyTo.name) } },
@@ -92,8 +93,9 @@ export async function buildMessage (
     headers: {
       // No vacation notice is sent in response (RFC 3834).
       'Auto-Submitted': 'auto-generated',
-      ...unsubscribe && {
-        'List-Unsubscribe': `<${unsubscribe}>`,
+      ...list && {
+        'List-Id': `<${list.name}.${domain}>`,
+        'List-Unsubscribe': `<${list.unsubscribe}>`,
         'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
       },
     },

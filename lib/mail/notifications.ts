@@ -29,30 +29,35 @@ export const isNotified = (sql: Sql, kind: NotificationKind) => sql`
   )
 `
 
+/** Whether a user gets such mails. */
+export async function wantsMails (sql: Sql, userId: string, kind: NotificationKind) {
+  const { count } = await sql`SELECT FROM users WHERE id = ${userId} AND ${isNotified(sql, kind)}`
+  return count > 0
+}
+
 /** Makes a kind of mail one of these: it is sent to those who want it, with a link to turn it off. */
 export function notification<Data> ({ bulk, compose }: MailKind<Data>): MailKind<Data> {
   return {
     bulk,
     async compose (mail, context) {
-      const { sql, config } = context
-      const { count } = await sql`
-        SELECT FROM users WHERE id = ${mail.userId} AND ${isNotified(sql, mail.kind as NotificationKind)}
-      `
-      const content = count > 0 ? await compose(mail, context) : undefined
-      return content && { ...content, ...unsubscription(mail, config) }
+      const isWanted = await wantsMails(context.sql, mail.userId, mail.kind as NotificationKind)
+      const content = isWanted ? await compose(mail, context) : undefined
+      return content && { ...content, ...unsubscription(mail, context.config) }
     },
   }
 }
 
 /** The ways to turn off mails of this kind: for a person by a page of the browser app, and for a mail program. */
 function unsubscription (
-  { token }: ClaimedMail, { COMMUNITY_NAME, FRONTEND_URL: [frontend], PUBLIC_URL }: Config
-): Pick<Content, 'footer' | 'unsubscribe'> {
+  { kind, token }: ClaimedMail, { COMMUNITY_NAME, FRONTEND_URL: [frontend], PUBLIC_URL }: Config
+): Pick<Content, 'footer' | 'list'> {
   const reason = `You get this mail because you have an account at ${COMMUNITY_NAME}.`
   return {
     footer: frontend
       ? [reason, { text: 'Turn off mails of this kind', href: `${frontend}/unsubscribe#token=${token}` }]
       : [reason],
-    ...PUBLIC_URL && { unsubscribe: `${PUBLIC_URL.replace(/\/$/, '')}/account/unsubscribe/${token}` },
+    ...PUBLIC_URL && {
+      list: { name: kind, unsubscribe: `${PUBLIC_URL.replace(/\/$/, '')}/account/unsubscribe/${token}` },
+    },
   }
 }

@@ -165,18 +165,24 @@ export async function findRecipient (sql: Sql, id: string, claim: string): Promi
   return recipient
 }
 
-/** How many mails are not sent, by their state, and the age of the oldest of them in seconds. */
-export type MailCounts = Record<Exclude<MailState, 'sent'>, { count: number, age: number }>
+/**
+ * How many mails are not sent, by their state, and the age of the oldest of them in seconds. `mailings` are mails to
+ * many that are due and not written yet, with the time since the oldest of them was due.
+ */
+export type MailCounts = Record<Exclude<MailState, 'sent'> | 'mailings', { count: number, age: number }>
 
 /** Counts the mails that are not sent. */
 export async function countMails (sql: Sql): Promise<MailCounts> {
-  const rows = await sql<{ status: MailState, count: number, age: number }[]>`
-    SELECT status, count(*)::int, extract(epoch FROM now() - min(created_at))::float AS age
+  const rows = await sql<{ name: keyof MailCounts, count: number, age: number }[]>`
+    SELECT status AS name, count(*)::int, extract(epoch FROM now() - min(created_at))::float AS age
     FROM mails WHERE status <> 'sent' GROUP BY status
+    UNION ALL
+    SELECT 'mailings', count(*)::int, coalesce(extract(epoch FROM now() - min(due_at)), 0)::float
+    FROM mailings WHERE due_at <= now()
   `
   const none = { count: 0, age: 0 }
-  const counts = { pending: none, processing: none, failed: none, unknown: none }
-  return { ...counts, ...Object.fromEntries(rows.map(({ status, count, age }) => [status, { count, age }])) }
+  const counts = { pending: none, processing: none, failed: none, unknown: none, mailings: none }
+  return { ...counts, ...Object.fromEntries(rows.map(({ name, count, age }) => [name, { count, age }])) }
 }
 
 /** A mail as operators see it: without its address. */

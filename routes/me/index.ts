@@ -28,7 +28,10 @@ const MESSAGES_PER_USER = 5
 
 /** Resources of the signed-in user. */
 const me: FastifyPluginAsyncTypebox = async app => {
-  const { SIGN_IN_ATTEMPTS, SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds } = app.config
+  const {
+    REMINDER_HOURS, SIGN_IN_ATTEMPTS, SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds,
+  } = app.config
+  const reminderHours = app.mail.isConfigured ? REMINDER_HOURS : 0
 
   app.put('/password', {
     onRequest: app.authenticate,
@@ -120,7 +123,8 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listNotifications,
     config: { failure: 'Error fetching notifications', cache: 'private' },
   }, async (request, reply) => {
-    if (!await reply.cached(notificationsQuery, request.user.id)) throw new HttpError(401, 'Unauthorized')
+    const isUser = await reply.cached(notificationsQuery, request.user.id, reminderHours)
+    if (!isUser) throw new HttpError(401, 'Unauthorized')
   })
 
   app.put('/notifications', {

@@ -6,6 +6,7 @@ import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { registeredFor } from '../../lib/database/columns.ts'
+import { isNotified } from '../../lib/mail/notifications.ts'
 import type { Mail } from '../../plugins/mail.ts'
 import type { createCalendar, EventMessage, listNotifications, Notifications } from './schemas.ts'
 
@@ -77,8 +78,13 @@ export async function insertVerificationMail (sql: Sql, mail: Pick<Mail, 'enqueu
   `)
 }
 
-/** Which mails the user wants; no row when there is no such user. */
-export const notificationsQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listNotifications>> => ({
+/**
+ * Which mails the user wants; no row when there is no such user. Reminders are sent so many hours before an event, or
+ * not at all: 0.
+ */
+export const notificationsQuery = (
+  sql: Sql, userId: string, reminderHours: number
+): CachedQuery<Body<typeof listNotifications>> => ({
   fields: sql`
     SELECT json_build_object(
       'registration', coalesce(registration, true),
@@ -87,7 +93,8 @@ export const notificationsQuery = (sql: Sql, userId: string): CachedQuery<Body<t
       'eventReminder', coalesce(event_reminder, true),
       'eventMessage', coalesce(event_message, true),
       'blogDecision', coalesce(blog_decision, true)
-    ) AS notifications
+    ) AS notifications,
+    CASE WHEN ${isNotified(sql, 'event-reminder')} THEN nullif(${reminderHours}::int, 0) END AS "reminderHours"
     FROM users LEFT JOIN notifications ON user_id = users.id WHERE users.id = ${userId}
   `,
 })

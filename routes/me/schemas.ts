@@ -94,7 +94,17 @@ export const listNotifications = {
   summary: 'See which mails you get',
   description: 'All of them by default. Mails about your account are not among them: you always get those. An email ' +
     'that is not proven gets none.',
-  response: { 200: ResponseObject({ notifications: NotificationSwitches }), 401: Message('Unauthorized') },
+  response: {
+    200: ResponseObject({
+      notifications: NotificationSwitches,
+      reminderHours: Type.Union([Type.Integer(), Type.Null()], {
+        description: 'How many hours before an event you are reminded of it, if you have registered by then; `null` ' +
+          'if you are not.',
+        examples: [24],
+      }),
+    }),
+    401: Message('Unauthorized'),
+  },
 }
 
 export const setNotifications = {

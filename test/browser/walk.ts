@@ -6,7 +6,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { BrowserContextOptions, Page, Request } from 'playwright-core'
+import type { BrowserContextOptions, Locator, Page, Request } from 'playwright-core'
 import PostalMime from 'postal-mime'
 import t, { type Test } from 'tap'
 
@@ -317,6 +317,7 @@ walk('A student on a phone', {
   await menu.tap()
   await follow(page, 'Yuki', 'Yuki Tanaka')
   t.match(await page.textContent('main'), /Sunrise from the ridge.*Notes for a cheaper motor controller.*Adaeze Nwosu/)
+  t.equal(await page.getByText('you will be reminded').count(), 0, 'the email is not proven')
   t.ok(await fits(page))
 
   const own = await subscribe(page, { close: false })
@@ -585,20 +586,24 @@ walk('An admin', {
   t.equal(await h1(page), 'Find your people')
 })
 
-/** Waits for a mail with these words in its subject. Returns the link in it. */
-async function linkTo (email: string, subject: string) {
+/** Waits for a mail with these words in its subject. */
+async function mailTo (email: string, subject: string) {
   const folder = join(DATA_DIR, 'mail')
   const deadline = performance.now() + 30_000
   while (performance.now() < deadline) {
     for (const name of await readdir(folder).catch(() => [])) {
       if (!name.endsWith('.eml')) continue
       const mail = await PostalMime.parse(await readFile(join(folder, name)))
-      const [link] = /http:\S+#token=\S+/.exec(mail.text ?? '') ?? []
-      if (mail.to?.[0]?.address === email && mail.subject?.includes(subject)) return link!
+      if (mail.to?.[0]?.address === email && mail.subject?.includes(subject)) return mail
     }
     await sleep(100)
   }
   throw new Error(`No mail “${subject}” to ${email}`)
+}
+
+/** The link in such a mail. */
+async function linkTo (email: string, subject: string) {
+  return /http:\S+#token=\S+/.exec((await mailTo(email, subject)).text!)![0]
 }
 
 walk('A student proves an email, sets a forgotten password, changes it, and signs out everywhere', {
@@ -626,6 +631,16 @@ walk('A student proves an email, sets a forgotten password, changes it, and sign
   t.equal(page.url(), `${origin}/verify-email`, 'without the token')
   await press('Yes, it is mine')
   await notified(page, 'Thank you. Your email address is verified.')
+
+  await follow(page, 'Events')
+  await entry(page, 'Sunrise from the ridge').getByRole('button', { name: 'Register' }).click()
+  await notified(page, 'You are registered for “Sunrise from the ridge”.')
+  const { text } = await mailTo(email, 'You are registered: Sunrise from the ridge')
+  t.match(text, /You will be reminded on /)
+  await follow(page, 'Grace', 'Grace Hopper')
+  const ridge = entry(page, 'Sunrise from the ridge')
+  const timeIn = async (part: Locator) => Date.parse((await part.locator('time').first().getAttribute('datetime'))!)
+  t.equal(await timeIn(ridge) - await timeIn(ridge.getByText('you will be reminded')), 24 * 3_600_000)
   await press('Sign out')
 
   await follow(page, 'Sign in')

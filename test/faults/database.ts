@@ -189,13 +189,22 @@ interface Embedded extends Target {
 async function openEmbedded (
   { scope, directory }: Setting, timeout: number, dataDir = join(directory, 'embedded')
 ): Promise<Embedded> {
+  const environment = { DATABASE_TIMEOUT: String(timeout) }
+  const { service, databaseUrl } = await startEmbedded(scope, directory, dataDir, environment)
+  return { dataDir, service, timeout, fixture: await createFixture(databaseUrl) }
+}
+
+/** Starts the service with its embedded server, both stopped when the scope ends. */
+export async function startEmbedded (
+  scope: Scope, directory: string, dataDir: string, environment: NodeJS.Dict<string>
+) {
   scope.teardown(async () => {
     const pids = await postgresOf(dataDir)
     for (const pid of pids.slice(0, 1)) process.kill(pid, 'SIGQUIT')
     await remaining(pids)
   })
-  const service = await startService(scope, directory, { DATA_DIR: dataDir, DATABASE_TIMEOUT: String(timeout) })
-  return { dataDir, service, timeout, fixture: await createFixture(await embeddedUrl(dataDir)) }
+  const service = await startService(scope, directory, { DATA_DIR: dataDir, ...environment })
+  return { service, databaseUrl: await embeddedUrl(dataDir) }
 }
 
 /** The URL of the embedded server, with its password. */

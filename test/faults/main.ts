@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { runMain } from '#lib/errors.js'
+import { clockFaults } from './clock.ts'
 import { databaseFaults, type Fault, type Setting } from './database.ts'
 import { failOverFaults } from './fail-over.ts'
 import { instanceFaults } from './instances.ts'
@@ -52,7 +53,7 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   const setting: Setting = { scope, directory, short }
   const faults = [
     databaseFaults, failOverFaults, replicaFaults, processFaults, overloadFaults, memoryFaults, instanceFaults,
-    patroniFaults, pgbackrestFaults, mailFaults,
+    patroniFaults, pgbackrestFaults, mailFaults, clockFaults,
   ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()

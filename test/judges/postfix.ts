@@ -5,22 +5,20 @@ import { connect } from 'node:net'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
-import { setTimeout as sleep } from 'node:timers/promises'
 
+import ICAL from 'ical.js'
 import PostalMime, { type Email } from 'postal-mime'
 
 import { StartupError } from '#lib/errors.js'
-import { send } from '../faults/http.ts'
+import { printableLine } from '#lib/formats.js'
 import { SELF, startProgram } from '../faults/programs.ts'
 import { freePort } from '../process.ts'
 import { findVersion, type Judge, run, type Setting } from './judge.ts'
+import { causeMails, HEAD, inbox, MEMBER, REMINDING, type Words } from './mails.ts'
 import { startTarget } from './target.ts'
 
-/** Timeout of a mail, in milliseconds. */
-const TIMEOUT = 30_000
-
 /** The mailboxes: `ada` is that of ada@example.org. */
-const BOXES = ['ada', 'eve']
+const BOXES = ['ada', 'grace', 'eve']
 
 /** The password of each mailbox. */
 const PASSWORD = 'of-the-judges'
@@ -34,9 +32,34 @@ const SERVICES = '/usr/share/postfix/master.cf.dist'
 /** As root, whom both need; they end their own processes. */
 const PROGRAM = { account: SELF, signal: 'SIGTERM' } as const
 
-const NAMES = {
+/** Attacks on the header, the HTML, the calendar, and SMTP. */
+const WORDS: Words = {
   firstName: 'Ada\r\nBcc: eve@example.org\r\n\r\n<script>alert(1)</script>',
   lastName: 'Löve & "Låce" <eve@example.org>\u2028漢字',
+  club: 'Club "A";CN=x:y\r\nATTENDEE:mailto:eve@example.org\r\n<b>Läufer</b> & Co',
+  title: 'Chess\r\nCc: eve@example.org\r\n\r\n<img src=x onerror=alert(1)>, "Night"; \\n END:VEVENT',
+  newTitle: '=?utf-8?q?Go?= \u2028DTSTART:20200101T000000Z\r\n<!-- & “漢字”',
+  blog: 'Ten games\r\n\r\n.\r\n</title><script>alert(2)</script>',
+  subject: 'Boards\r\nTo: eve@example.org\r\n\r\n<i>x</i>',
+  text: 'Dear all,\r\n.\r\nQUIT\r\n.. <style>p { display: none }</style> & "boards"\r\n\r\n-- \r\nBEGIN:VCALENDAR',
+}
+
+/** Which of these words are in which mail. */
+const CONTENTS: Record<string, string[]> = {
+  registration: [WORDS.title, WORDS.club],
+  'event-reminder': [WORDS.title, WORDS.club],
+  'event-message': [WORDS.title, WORDS.firstName, WORDS.lastName, ...WORDS.text.split('\r\n').filter(Boolean)],
+  'blog-decision': [WORDS.blog],
+  'blog-archived': [WORDS.blog],
+  'event-changed': [WORDS.title, WORDS.newTitle],
+  'event-cancelled': [WORDS.newTitle, WORDS.club],
+}
+
+/** The title, and the method, sequence and year of the calendar in these mails. */
+const CALENDARS: Record<string, [title: string, method: string, sequence: number, year: number]> = {
+  registration: [WORDS.title, 'PUBLISH', 0, new Date().getUTCFullYear()],
+  'event-changed': [WORDS.newTitle, 'PUBLISH', 1, 2999],
+  'event-cancelled': [WORDS.newTitle, 'CANCEL', 2, 2999],
 }
 
 /** The headers that the service writes, and those that Postfix adds. */
@@ -44,8 +67,9 @@ const HEADERS = [
   'auto-submitted', 'content-type', 'date', 'from', 'message-id', 'mime-version', 'subject', 'to',
   'delivered-to', 'received', 'return-path', 'x-original-to',
 ]
+const LIST_HEADERS = ['list-id', 'list-unsubscribe', 'list-unsubscribe-post']
 
-/** Sends the mails of an account, whose owner's name is an attack, and reads them by IMAP. */
+/** Sends the mails of a member, with attacks in all that people write, and reads them by IMAP. */
 export const postfix: Judge = {
   program: 'postfix',
   install: 'apt-get install postfix dovecot-imapd',
@@ -56,65 +80,69 @@ export const postfix: Judge = {
     const { scope, directory } = setting
     const smtp = await startPostfix(setting)
     const imap = await startDovecot(setting)
-    const { url } = await startTarget(scope, directory, {
+    const target = await startTarget(scope, directory, {
+      ...REMINDING,
       SMTP_URL: `smtp://127.0.0.1:${smtp}`,
       MAIL_FROM: 'community@example.org',
       COMMUNITY_NAME: 'Ümläut & <Friends>',
       FRONTEND_URL: 'https://app.example.org',
+      PUBLIC_URL: 'https://api.example.org',
     })
-    const post = async (path: string, body: object, status: number) => {
-      const outcome = await send(url, { method: 'POST', path, body })
-      if (outcome.status !== status) throw new Error(`${path}: ${outcome.status} ${JSON.stringify(outcome.body)}`)
-    }
-
-    const email = 'ada@example.org'
-    const password = 'correct horse of the judges'
-    const findings: string[] = []
-    await post('/auth/register', { email, password, ...NAMES }, 201)
-    const [verification] = await mailsOf(imap, 'ada', 1)
-    await post('/account/email/verify', { token: tokenIn(verification) }, 200)
-    await post('/account/password/forgot', { email }, 202)
-    const [, forgotten] = await mailsOf(imap, 'ada', 2)
-    await post('/account/password/reset', { token: tokenIn(forgotten), password: `${password} again` }, 200)
-
-    const mails = await mailsOf(imap, 'ada', 3)
-    for (const mail of mails) findings.push(...flawsOf(mail))
-    if ((await readBox(imap, 'eve')).length > 0) findings.push('eve has got a mail')
-    return { subject: `${mails.length} mails, read by IMAP, to a person whose name is an attack`, findings }
+    const read = async (email: string) =>
+      Promise.all((await readBox(imap, email.split('@')[0]!)).map(mail => PostalMime.parse(mail)))
+    const mails = Object.entries(await causeMails(target, WORDS, inbox(read)))
+    const findings = mails.flatMap(([kind, mail]) => flawsOf(kind, mail))
+    if ((await read('eve@example.org')).length > 0) findings.push('eve has got a mail')
+    return { subject: `${mails.length} mails, read by IMAP, with attacks in all that people write`, findings }
   },
 }
 
-/** The flaws of a mail to the person whose name is an attack. */
-function flawsOf ({ headers, from, to, cc, bcc, subject = '', text = '', html = '' }: Email) {
+/** The flaws of a mail whose words are attacks. */
+function flawsOf (kind: string, mail: Email) {
+  const { headers, from, to, cc, bcc, replyTo, text = '', html = '' } = mail
   const flaws: string[] = []
-  const others = headers.map(({ key }) => key).filter(key => !HEADERS.includes(key))
+  const words = CONTENTS[kind]
+  const known = [...HEADERS, ...words ? LIST_HEADERS : [], ...kind === 'event-message' ? ['reply-to'] : []]
+  const others = headers.map(({ key }) => key).filter(key => !known.includes(key))
   if (others.length > 0) flaws.push(`headers ${others.join(', ')}`)
   if (cc ?? bcc) flaws.push('it has other recipients')
   const name = 'Ada Bcc: eve@example.org <script>alert(1)</script> Löve & "Låce" <eve@example.org> 漢字'
-  if (to?.length !== 1 || to[0]!.address !== 'ada@example.org' || to[0]!.name !== name) {
+  if (to?.length !== 1 || to[0]!.address !== MEMBER || to[0]!.name !== name) {
     flaws.push(`it is to ${JSON.stringify(to)}`)
   }
+  if (replyTo && (replyTo.length !== 1 || replyTo[0]!.address !== HEAD || replyTo[0]!.name !== name)) {
+    flaws.push(`responses go to ${JSON.stringify(replyTo)}`)
+  }
   if (from?.name !== 'Ümläut & <Friends>') flaws.push(`it is from ${JSON.stringify(from)}`)
-  if (!text.includes('Ümläut & <Friends>')) flaws.push('the text part is escaped')
-  if (!html.includes('Ümläut &amp; &lt;Friends&gt;')) flaws.push('the HTML part is not escaped')
-  const elements = new Set(html.match(/<\/?[a-z]+/gi)?.map(tag => tag.replace(/<\/?/, '').toLowerCase()))
-  const known = ['html', 'head', 'meta', 'title', 'body', 'p', 'a']
-  for (const element of elements) if (!known.includes(element)) flaws.push(`the HTML part has a <${element}>`)
-  return flaws.map(flaw => `“${subject}”: ${flaw}`)
+  for (const written of words ?? ['Ümläut & <Friends>']) {
+    const word = printableLine(written)
+    if (!text.includes(word)) flaws.push(`the text part does not have ${word}`)
+    if (!html.includes(escape(word))) flaws.push(`the HTML part does not have ${escape(word)}`)
+  }
+  const elements = new Set(html.match(/<[/!]?[a-z-]+/gi)?.map(tag => tag.replace(/<\/?/, '').toLowerCase()))
+  const plain = ['!doctype', 'html', 'head', 'meta', 'title', 'body', 'p', 'a', 'footer']
+  for (const element of elements) if (!plain.includes(element)) flaws.push(`the HTML part has a <${element}>`)
+  return [...flaws, ...calendarFlawsOf(kind, mail)].map(flaw => `${kind}: ${flaw}`)
 }
 
-/** The token in the link of a mail. */
-const tokenIn = (mail: Email | undefined) => /#token=([\w-]{43})/.exec(mail?.text ?? '')?.[1]
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const escape = (text: string) => text.replace(/[&<>"']/g, character => ENTITIES[character]!)
 
-/** Waits until a mailbox has so many mails. */
-async function mailsOf (port: number, user: string, count: number) {
-  const deadline = performance.now() + TIMEOUT
-  while (performance.now() < deadline) {
-    const mails = await readBox(port, user)
-    if (mails.length >= count) return Promise.all(mails.map(mail => PostalMime.parse(mail)))
-    await sleep(200)
-  }
-  throw new Error(`Mail ${count} to ${user} does not arrive`)
+/** The flaws of the calendar in a mail: once as a part, once as a file. */
+function calendarFlawsOf (kind: string, { attachments }: Email) {
+  const expected = CALENDARS[kind]
+  if (attachments.length !== (expected ? 2 : 0)) return [`it has ${attachments.length} attachments`]
+  return attachments.flatMap(({ content }) => {
+    const [title, ...rest] = expected!
+    const calendar = new ICAL.Component(ICAL.parse(new TextDecoder().decode(content as ArrayBuffer)))
+    const [event, ...others] = calendar.getAllSubcomponents().map(component => new ICAL.Event(component))
+    const found = [
+      event!.summary, event!.component.getFirstProperty('organizer')!.getParameter('cn'), others.length,
+      event!.attendees.length, calendar.getFirstPropertyValue('method'), event!.sequence, event!.startDate.year,
+    ]
+    const wanted = [printableLine(title), printableLine(WORDS.club), 0, 0, ...rest]
+    return JSON.stringify(found) === JSON.stringify(wanted) ? [] : [`the calendar says ${JSON.stringify(found)}`]
+  })
 }
 
 /** The mails in a mailbox, by IMAP (RFC 9051). */

@@ -13,7 +13,7 @@ import { startService } from '../faults/service.ts'
 import { dataDir } from '../process.ts'
 import { CLIENT, newAccount, startProvider } from '../provider.ts'
 
-const CLI = fileURLToPath(new URL('dist/lib/cli.js', import.meta.resolve('#package.json')))
+export const CLI = fileURLToPath(new URL('dist/lib/cli.js', import.meta.resolve('#package.json')))
 
 /** An operation with a valid value for each parameter. */
 export interface Operation {
@@ -49,8 +49,10 @@ export async function startTarget (
     DATA_DIR, SIGN_IN_ATTEMPTS: '0', SIGN_IN_ATTEMPTS_PER_NETWORK: '0', ...environment,
   })
   const { password, signIns } = JSON.parse(stdout) as Seeded
-  return { ...service, password, signIns }
+  return { ...service, dataDir: DATA_DIR, password, signIns }
 }
+
+export type Target = Awaited<ReturnType<typeof startTarget>>
 
 interface Seeded {
   password: string

@@ -155,7 +155,7 @@ t.test('Gauges describe the process and the build', async t => {
   for (const name of names) t.ok(samples[name], name)
 })
 
-t.test('Mails are counted by their state, with the age of the oldest pending one', async t => {
+t.test('Mails are counted by their state, and those to many, with the age of the oldest', async t => {
   const smtp = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'community@example.org' }
   const app = await build(t, { METRICS_TOKEN: TOKEN, ...smtp })
   const { id } = await person(app)
@@ -164,19 +164,30 @@ t.test('Mails are counted by their state, with the age of the oldest pending one
     SELECT 'test', false, ${id}, '{}', status, now() - interval '1 hour'
     FROM unnest('{pending,pending,failed,unknown,sent}'::text[]) AS status
   `
+  // Senders leave kinds alone that they do not know.
+  const insertMailing = (due: string) => app.sql`
+    INSERT INTO mailings (kind, data, user_ids, due_at)
+    VALUES ('of-a-later-version', '{}', ARRAY[${id}::uuid], now() + ${due}::interval)
+  `
+  await insertMailing('1 hour')
+  t.match(await scrape(app), { mailings_due: '0', mailings_oldest_due_seconds: '0' })
+  await insertMailing('-1 hour')
   const expected = {
     mails_pending: '2',
     mails_failed: '1',
     mails_unknown: '1',
+    mailings_due: '1',
     mails_sent_total: '0',
   }
   const samples = await scrape(app)
   t.match(samples, expected)
-  const age = Number(samples.mails_oldest_pending_seconds)
-  t.ok(age >= 3600 && age < 3900, `${age} s`)
+  for (const name of ['mails_oldest_pending_seconds', 'mailings_oldest_due_seconds']) {
+    const age = Number(samples[name])
+    t.ok(age >= 3600 && age < 3900, `${name}: ${age} s`)
+  }
   app.mail.count = () => Promise.reject(new Error('no database'))
   t.match(await scrape(app), expected, 'while the database does not answer')
-  t.equal(Object.keys(await scrape(await build(t, { METRICS_TOKEN: TOKEN }))).some(name => /^mails/.test(name)), false)
+  t.equal(Object.keys(await scrape(await build(t, { METRICS_TOKEN: TOKEN }))).some(name => /^mail/.test(name)), false)
 })
 
 t.test('Every metric on the dashboard exists, with its labels', async t => {
@@ -209,6 +220,6 @@ t.test('Every metric that there is an alert for exists', async t => {
   const { app } = await listen(t, MAIL)
   const samples = Object.keys(await scrape(app))
   const rules = [...(await readFile('examples/prometheus-alerts.yaml', 'utf8')).matchAll(/expr: .*\((\w+)\) >/g)]
-  t.equal(rules.length, 3)
+  t.equal(rules.length, 4)
   for (const [, name = ''] of rules) t.ok(samples.includes(name), name)
 })

@@ -128,18 +128,18 @@ t.test('PUT /me/notifications takes what GET returns, and leaves what is left ou
   for (const role of ROLES) {
     const [ada, bob] = [await person(app, role), await person(app, role)]
     const read = async (user: Person) => (await user.inject('GET', '/me/notifications')).json()
-    t.strictSame(await read(ada), { notifications: ALL })
+    t.strictSame(await read(ada), { notifications: ALL, reminderHours: null })
     const off = { eventReminder: false, blogDecision: false }
     const changed = await ada.inject('PUT', '/me/notifications', { notifications: off })
     t.strictSame([changed.statusCode, changed.json()], [200, { notifications: { ...ALL, ...off } }])
-    t.strictSame(await read(ada), changed.json())
+    t.strictSame(await read(ada), { ...changed.json(), reminderHours: null })
     const put = async (notifications: object) =>
       (await ada.inject('PUT', '/me/notifications', { notifications })).json().notifications
     t.strictSame(await put((await read(ada)).notifications), { ...ALL, ...off })
     t.strictSame(await put({ eventReminder: true }), { ...ALL, blogDecision: false })
     t.strictSame(await put(Object.fromEntries(Object.keys(ALL).map(name => [name, false]))),
       Object.fromEntries(Object.keys(ALL).map(name => [name, false])))
-    t.strictSame(await read(bob), { notifications: ALL }, 'of others')
+    t.strictSame(await read(bob), { notifications: ALL, reminderHours: null }, 'of others')
   }
 })
 

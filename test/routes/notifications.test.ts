@@ -45,6 +45,21 @@ t.test('The token of a mail turns off mails of its kind, without a sign-in', asy
   }
 })
 
+t.test('GET /me/notifications tells those who are reminded when', async t => {
+  const hoursFor = async (user: Person) => (await user.inject('GET', '/me/notifications')).json().reminderHours
+  const proven = { email_verified_at: new Date() }
+  const [ada, bob] = [await person(app, 'STUDENT', proven), await person(app)]
+  t.strictSame([await hoursFor(ada), await hoursFor(bob)], [24, null], 'an email that is not proven gets none')
+  await ada.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
+  t.equal(await hoursFor(ada), null, 'nor does a user who does not want any')
+  await ada.inject('PUT', '/me/notifications', { notifications: { eventReminder: true, registration: false } })
+  t.equal(await hoursFor(ada), 24)
+  for (const variables of [{}, { ...MAIL, REMINDER_HOURS: '0' }]) {
+    const other = await build(t, variables)
+    t.equal(await hoursFor(await person(other, 'STUDENT', proven)), null, 'a service that sends none')
+  }
+})
+
 t.test('Such a request may have any small body', async t => {
   const ada = await person(app)
   const path = `/account/unsubscribe/${await writeMail(ada, 'event-reminder')}`

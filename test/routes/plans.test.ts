@@ -142,7 +142,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   changePassword: () => me.changePassword(sql, mail, { id: id.user, from: '!', to: '?' }),
   findNotification: () => account.findNotification(sql, id.user),
   turnOff: () => account.turnOff(sql, { userId: id.user, kind: 'event-reminder' }),
-  notificationsQuery: () => read(me.notificationsQuery(sql, id.user)),
+  notificationsQuery: () => read(me.notificationsQuery(sql, id.user, 24)),
   setNotifications: () => me.setNotifications(sql, id.user, { registration: false }),
   findManagedEvent: () => findManagedEvent(sql, head, id.event),
   insertMessage: () => me.insertMessage(

@@ -39,6 +39,18 @@ export const onDate = date => h('time', { datetime: date }, DATE.format(new Date
 export const atTime = date => h('time', { datetime: date }, MOMENT.format(new Date(date)))
 
 /**
+ * When the user will be reminded of an event with this date, if they will.
+ *
+ * @param {string} date
+ * @param {number | null} hours before it, `null` without reminders
+ */
+export function reminder (date, hours) {
+  if (hours === null) return null
+  const time = new Date(Date.parse(date) - hours * 3_600_000).toISOString()
+  return isPast(time) ? null : h('span', {}, 'you will be reminded on ', atTime(time))
+}
+
+/**
  * A calendar leaf. Hidden from screen readers, because the date is also in the text.
  *
  * @param {string} date

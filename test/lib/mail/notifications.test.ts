@@ -149,6 +149,24 @@ t.test('A registration is confirmed with the event for calendars', async t => {
   t.match(calendarOf(t, mail!), new RegExp(`METHOD:PUBLISH\n.*UID:${event}\nSEQUENCE:0\n`, 's'))
 })
 
+t.test('A confirmation tells when the reminder comes', async t => {
+  const event = await makeEvent({ date: new Date('2999-04-01T10:00:00Z') })
+  const soon = await makeEvent({ date: inDays(0.9) })
+  const [ada, grace] = [await member(), await member()]
+  await grace.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
+  const confirm = async (user: Person, event: string, REMINDER_HOURS = '24') => {
+    await user.inject('POST', `/events/${event}/register`)
+    const [mail] = await deliver(t, { REMINDER_HOURS, MAIL_TIME_ZONE: 'Europe/Berlin' })
+    return mail
+  }
+  const reminder = /You will be reminded on Sunday,? 31 March 2999 at 12:00 CEST\./
+  t.match(await confirm(ada, event), { text: reminder, html: reminder })
+  const none = { text: /^You are registered for .*\.\n\nThe file/ }
+  t.match(await confirm(grace, event), none, 'if it is wanted')
+  t.match(await confirm(ada, soon), none, 'if there is time')
+  t.match(await confirm(await member(), event, '0'), none, 'if there are any')
+})
+
 t.test('A notification says how to turn it off', async t => {
   const event = await makeEvent()
   const ada = await member()
@@ -159,6 +177,7 @@ t.test('A notification says how to turn it off', async t => {
   t.match(mail!.html, '<footer>\n<p>You get this mail because you have an account at Community.</p>\n<p><a href="https')
   t.equal(header(mail!, 'list-unsubscribe'), `<https://api.example.org/community/account/unsubscribe/${token}>`)
   t.equal(header(mail!, 'list-unsubscribe-post'), 'List-Unsubscribe=One-Click')
+  t.equal(header(mail!, 'list-id'), '<registration.example.org>')
   t.notMatch(JSON.stringify(await sql`SELECT * FROM mails`), token, 'only its hash is stored')
 })
 

@@ -2,7 +2,8 @@ import { call, client } from '../api.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import {
-  actionButton, atTime, calendarLeaf, heading, inColour, lead, nameOf, notify, onDate, portrait, ROLES, statusBadge,
+  actionButton, atTime, calendarLeaf, heading, inColour, lead, nameOf, notify, onDate, portrait, reminder, ROLES,
+  statusBadge,
 } from '../parts.js'
 import { go } from '../router.js'
 import { currentUser, signOut } from '../session.js'
@@ -13,10 +14,11 @@ import { mentorCard } from './mentors.js'
 /** The profile, blogs, registrations and liked mentors of the user. */
 export async function mePage () {
   const user = /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())
-  const [{ blogs }, { registrations }, { likedMentors }] = await Promise.all([
+  const [{ blogs }, { registrations }, { likedMentors }, { reminderHours }] = await Promise.all([
     call(client.GET('/blogs/me')),
     call(client.GET('/events/registered')),
     call(client.GET('/mentors/liked')),
+    call(client.GET('/me/notifications')),
   ])
   const liked = new Set(likedMentors.map(({ id }) => id))
   return [
@@ -33,7 +35,8 @@ export async function mePage () {
           h('div', {},
             h('h3', {}, event.title),
             h('p', { class: 'meta' }, h('span', { class: 'club' }, event.club.name), atTime(event.date))),
-          h('p', { class: 'meta going' }, h('span', {}, 'registered on ', onDate(registeredAt)))))))),
+          h('p', { class: 'meta going' },
+            h('span', {}, 'registered on ', onDate(registeredAt)), reminder(event.date, reminderHours))))))),
     h('p', {}, subscribeToOwnButton(), ' ', h('a', { class: 'button', href: '/me/notifications' }, 'Choose my mails')),
     section('My blogs', blogs.length === 0 && 'You have written nothing yet.',
       h('ul', { class: 'rows' }, ...blogs.map(({ id, title, status, createdAt }) => h('li', {},

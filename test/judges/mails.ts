@@ -1,0 +1,114 @@
+// Mails to a member, caused by the operations of others.
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { Email } from 'postal-mime'
+
+import { send } from '../faults/http.ts'
+import type { Target } from './target.ts'
+
+/** The words of people that are in mails. */
+export interface Words {
+  firstName: string
+  lastName: string
+  club: string
+  title: string
+  newTitle: string
+  blog: string
+  subject: string
+  text: string
+}
+
+/** The member, and the head of the club, with the same name. */
+export const MEMBER = 'ada@example.org'
+export const HEAD = 'grace@example.org'
+
+const PASSWORD = 'correct horse of the judges'
+
+/** The environment of a service whose reminders come soon after a registration. */
+export const REMINDING = { REMINDER_HOURS: '1' }
+
+/** So much later the event is reminded of, in milliseconds. */
+const UNTIL_REMINDER = 20_000
+
+/** How long a mail may take: a change is told after two minutes. */
+const PATIENCE = 180_000
+
+/** Waits for the next mail to an address. `read` returns all that have arrived there. */
+export function inbox (read: (email: string) => Promise<Email[]>) {
+  const arrived = new Set<string>()
+  return async (email: string) => {
+    const deadline = performance.now() + PATIENCE
+    while (performance.now() < deadline) {
+      const mail = (await read(email)).find(({ messageId }) => !arrived.has(messageId!))
+      if (mail) {
+        arrived.add(mail.messageId!)
+        return mail
+      }
+      await sleep(500)
+    }
+    throw new Error(`No mail to ${email} arrives after ${arrived.size} others`)
+  }
+}
+
+/**
+ * Has a service send the member a mail of each kind that operations cause, one after the other. Returns them by their
+ * kinds, and one that is `blog-archived`.
+ */
+export async function causeMails (
+  { url, signIns, password }: Target, words: Words, next: (email: string) => Promise<Email>
+) {
+  const { firstName, lastName, club, title, newTitle, blog, subject, text } = words
+  const call = async (method: 'POST' | 'PUT' | 'DELETE', path: string, body?: object, token = '') => {
+    const outcome = await send(url, { method, path, body, token })
+    if (outcome.status >= 300) throw new Error(`${method} ${path}: ${outcome.status} ${JSON.stringify(outcome.body)}`)
+    return outcome.body
+  }
+  const signIn = async (email: string, password: string) =>
+    (await call('POST', '/auth/login', { email, password })).token as string
+  const mails: Record<string, Email> = {}
+  const receive = async (kind: string) => {
+    mails[kind] = await next(MEMBER)
+    return mails[kind]
+  }
+  const tokenIn = ({ text }: Email) => /#token=([\w-]{43})/.exec(text!)![1]
+
+  const join = async (email: string) => {
+    await call('POST', '/auth/register', { email, password: PASSWORD, firstName, lastName })
+    return next(email)
+  }
+  const prove = (mail: Email) => call('POST', '/account/email/verify', { token: tokenIn(mail) })
+  await prove(await join(HEAD))
+  mails['email-verification'] = await join(MEMBER)
+  await prove(mails['email-verification'])
+  await call('POST', '/account/password/forgot', { email: MEMBER })
+  const secret = `${PASSWORD} again`
+  await call('POST', '/account/password/reset', { token: tokenIn(await receive('password-reset')), password: secret })
+  await receive('password-changed')
+
+  const admin = await signIn(signIns.find(({ role }) => role === 'ADMIN')!.email, password)
+  await call('POST', '/clubs', { name: club, description: 'Ten games at once', clubHeadEmail: HEAD }, admin)
+  const [head, member] = [await signIn(HEAD, PASSWORD), await signIn(MEMBER, secret)]
+  const { event: { id } } = await call('POST', '/events', {
+    title,
+    description: 'Ten games at once',
+    data: new Date(Date.now() + Number(REMINDING.REMINDER_HOURS) * 3_600_000 + UNTIL_REMINDER).toISOString(),
+    imageUrl: 'https://images.example.org/chess.png',
+  }, head)
+  await call('POST', `/events/${id}/register`, {}, member)
+  await receive('registration')
+  await receive('event-reminder')
+  await call('POST', `/me/events/${id}/message`, { subject, text }, head)
+  await receive('event-message')
+  const { blog: { id: blogId } } = await call('POST', '/blogs/submit', {
+    title: blog, content: 'Ten games at once, and all of them lost.',
+  }, member)
+  await call('POST', `/blogs/${blogId}/approve`, {}, admin)
+  await receive('blog-decision')
+  await call('POST', `/blogs/${blogId}/archive`, {}, admin)
+  await receive('blog-archived')
+  await call('PUT', `/events/${id}`, { title: newTitle, data: '2999-01-31T18:30:00.000Z' }, head)
+  await receive('event-changed')
+  await call('DELETE', `/events/${id}`, undefined, head)
+  await receive('event-cancelled')
+  return mails
+}
