@@ -64,6 +64,7 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
     () => cache.counts.validations)
   gauge('response_cache_bytes', 'Memory of cached responses', cache.bytes)
 
+  let counting: Promise<MailCounts> | undefined
   if (mail.isConfigured) {
     counter('mails_sent_total', 'Mails that the SMTP server has accepted', mail.sent)
     mailGauge('mails_pending', 'Mails that are not sent yet', ({ pending }) => pending.count)
@@ -102,6 +103,12 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
     return new Gauge({ name, help, registers, aggregator, collect () { this.set(read()) } })
   }
 
+  /** Counts the mails, once for all numbers of a scrape. */
+  function countMails () {
+    counting ??= mail.count().finally(() => { counting = undefined })
+    return counting
+  }
+
   /** A number of the whole outbox, the same in every process. It stays while the database does not answer. */
   function mailGauge (name: string, help: string, read: (counts: MailCounts) => number) {
     return new Gauge({
@@ -109,7 +116,7 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
       help,
       registers,
       aggregator: 'max',
-      async collect () { await mail.count().then(counts => this.set(read(counts)), () => {}) },
+      async collect () { await countMails().then(counts => this.set(read(counts)), () => {}) },
     })
   }
 

@@ -396,8 +396,8 @@ t.test('Of two senders one writes the reminders, and one each mail', async t => 
   const people = [await member(), await member()]
   await register(await makeEvent({ date: inDays(0.9) }), people, inDays(-2))
   await Promise.all([1, 2, 3].map(() => writeReminders(sql, 24)))
-  t.equal((await sql`SELECT FROM mailings`).length, 1)
-  await Promise.all([1, 2, 3].map(() => writeMails(sql)))
+  // The sender of the service may be at work on it, too.
+  while ((await sql`SELECT FROM mailings`).length > 0) await Promise.all([1, 2, 3].map(() => writeMails(sql)))
   t.equal((await listMails(sql)).length, 2)
 })
 
