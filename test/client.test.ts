@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 
-import t from 'tap'
-
 import { createClient } from '#client'
 import { build, person } from './helper.ts'
+import t from './suite.ts'
 
 const app = await build(t)
 const admin = await person(app, 'ADMIN')

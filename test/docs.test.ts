@@ -2,9 +2,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 
-import t from 'tap'
-
 import { variables } from '#lib/config.js'
+import t from './suite.ts'
 
 /** Folders that are not part of the project. */
 const IGNORED = ['.data', '.git', '.tap', 'dist', 'node_modules', 'secrets']

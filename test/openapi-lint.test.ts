@@ -1,5 +1,6 @@
 import { createConfig, lint } from '@redocly/openapi-core'
-import t from 'tap'
+
+import t from './suite.ts'
 
 /** Operations without a 2xx response: two redirect, one has only errors in the contract. */
 const WITHOUT_SUCCESS = [

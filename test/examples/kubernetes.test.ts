@@ -1,12 +1,12 @@
 import { readdir, readFile } from 'node:fs/promises'
 
-import t from 'tap'
 import ts from 'typescript'
 import { parseAllDocuments } from 'yaml'
 
 import { variables } from '#lib/config.js'
 import { shutdownTimeouts } from '#lib/shutdown.js'
 import { testConfig } from '../helper.ts'
+import t from '../suite.ts'
 
 const FOLDER = 'examples/kubernetes'
 const DEFAULT_MAX_CONNECTIONS = 100

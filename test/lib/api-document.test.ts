@@ -1,6 +1,5 @@
-import t from 'tap'
-
 import { finishDocument } from '#lib/api-document.js'
+import t from '../suite.ts'
 
 /** A document with a path for each of these schemas. */
 const document = (...schemas: object[]) => ({

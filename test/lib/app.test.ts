@@ -1,7 +1,6 @@
-import t from 'tap'
-
 import { buildApp } from '#lib/app.js'
 import { createDatabase, testConfig } from '../helper.ts'
+import t from '../suite.ts'
 
 t.test('TRUST_PROXY decides which proxies may set the client address with X-Forwarded-For', async t => {
   const DATABASE_URL = await createDatabase(t)

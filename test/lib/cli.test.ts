@@ -1,6 +1,5 @@
-import t from 'tap'
-
 import { run } from '../process.ts'
+import t from '../suite.ts'
 
 t.test('A command must be named, and exist', async t => {
   for (const args of [[], ['sideways']]) {

@@ -2,10 +2,9 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
-import t from 'tap'
-
 import { defaultHeldBytes, loadConfig, variables } from '#lib/config.js'
 import { StartupError } from '#lib/errors.js'
+import t from '../suite.ts'
 
 /** Loads the configuration of this environment, without a `.env` file unless one is given. */
 function load (environment: NodeJS.Dict<string> = {}, dotenv = '/dev/null') {

@@ -1,8 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 
-import t, { type Test } from 'tap'
-
 import { FairQueue } from '#lib/fair-queue.js'
+import t, { type Test } from '../suite.ts'
 
 /** A queue with a concurrency of one and six places. */
 function start () {

@@ -1,6 +1,5 @@
-import t from 'tap'
-
 import { isEmail, isText, isUrl, printable, printableLine } from '#lib/formats.js'
+import t from '../suite.ts'
 
 const LABEL = 'a'.repeat(63)
 

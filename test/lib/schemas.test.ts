@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import t from 'tap'
 
 import { ResponseObject, Enum, exampleOf, examplesOf, Message, PlainText } from '#lib/schemas.js'
+import t from '../suite.ts'
 
 t.test('An example is that of the schema, or composed of those of its parts', async t => {
   const name = Type.String({ examples: ['Ada', 'Grace'] })

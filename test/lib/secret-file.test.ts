@@ -2,10 +2,9 @@ import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { join } from 'node:path'
 
-import t from 'tap'
-
 import { readOrCreateJwtSecret, readOrCreateSecret } from '#lib/secret-file.js'
 import { StartupError } from '#lib/errors.js'
+import t from '../suite.ts'
 
 /** The message of the StartupError. */
 async function refusal (path: string, read = readOrCreateSecret) {

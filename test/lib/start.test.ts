@@ -3,7 +3,8 @@ import { readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
-import t, { type Test } from 'tap'
+import t, { type Test } from '../suite.ts'
+
 
 /** The script that starts the service. */
 const START = 'bin/start'

@@ -1,9 +1,9 @@
 import type { FastifySchema, RouteOptions } from 'fastify'
-import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { guardOf } from '#plugins/auth.js'
 import { createDatabase, inject, testConfig } from '../helper.ts'
+import t from '../suite.ts'
 
 interface Media {
   schema: { $ref?: string, properties?: Record<string, object> }

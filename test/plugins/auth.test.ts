@@ -3,12 +3,12 @@ import { chmodSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 import type { FastifyInstance } from 'fastify'
-import t from 'tap'
 
 import { ROLES } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
 import { StartupError } from '#lib/errors.js'
 import { build, createDatabase, inject, testConfig } from '../helper.ts'
+import t from '../suite.ts'
 
 const USER = { id: '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', role: 'STUDENT' } as const
 

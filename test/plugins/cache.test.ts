@@ -8,7 +8,6 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 
 import type { FastifyInstance } from 'fastify'
 import postgres from 'postgres'
-import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import type { Sql } from '#lib/database/client.js'
@@ -16,6 +15,7 @@ import { createLogger, type Logger } from '#lib/http/logger.js'
 import { migrate } from '#lib/database/migrations.js'
 import { Cluster } from '../cluster.ts'
 import { build, person, testConfig } from '../helper.ts'
+import t, { type Test } from '../suite.ts'
 
 // Uses its own server: commits of other tests would invalidate entries.
 const server = await Cluster.create(t)

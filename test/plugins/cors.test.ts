@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 
-import t from 'tap'
-
 import { build } from '../helper.ts'
+import t from '../suite.ts'
 
 const FRONTENDS = ['https://app.example.org', 'http://localhost:5173']
 

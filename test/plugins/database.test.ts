@@ -1,7 +1,5 @@
 import { readdir } from 'node:fs/promises'
 
-import t, { type Test } from 'tap'
-
 import { setPassword } from '#lib/auth/accounts.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { buildApp } from '#lib/app.js'
@@ -9,6 +7,7 @@ import { createLogger } from '#lib/http/logger.js'
 import { StartupError } from '#lib/errors.js'
 import { build, createDatabase, inject, person, testConfig } from '../helper.ts'
 import { freePort } from '../process.ts'
+import t, { type Test } from '../suite.ts'
 
 const MIGRATIONS = (await readdir('migrations')).length
 const ADMIN = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse' }

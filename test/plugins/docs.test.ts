@@ -3,11 +3,10 @@ import { get, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 
-import t from 'tap'
-
 import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { build, inject } from '../helper.ts'
+import t from '../suite.ts'
 
 const lines: { level: number, err: { message: string } }[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }

@@ -1,11 +1,11 @@
 import { Type } from '@sinclair/typebox'
 import { errorCodes, type InjectOptions } from 'fastify'
-import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { HttpError } from '#lib/errors.js'
 import { createLogger } from '#lib/http/logger.js'
 import { createDatabase, inject, testConfig } from '../helper.ts'
+import t from '../suite.ts'
 
 interface Line { level: number, reqId: string, err: { message: string, stack: string } }
 

@@ -5,11 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import argon2 from 'argon2'
 import postgres from 'postgres'
-import t, { type Test } from 'tap'
 
 import { shutdownTimeouts } from '#lib/shutdown.js'
 import { build, createDatabase } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
+import t, { type Test } from '../suite.ts'
 
 async function listen (t: Test, variables: NodeJS.Dict<string>) {
   const app = await build(t, variables)

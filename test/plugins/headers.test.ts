@@ -1,9 +1,8 @@
-import t from 'tap'
-
 import { databaseTime } from '#lib/database/statements.js'
 import { createLogger } from '#lib/http/logger.js'
 import { assertComplete } from '../assertions.ts'
 import { build, buildWithRoutes, inject, person } from '../helper.ts'
+import t from '../suite.ts'
 
 const { app, routes } = await buildWithRoutes(t)
 const admin = await person(app, 'ADMIN')

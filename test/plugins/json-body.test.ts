@@ -1,9 +1,8 @@
 import type { AddressInfo } from 'node:net'
 
-import t from 'tap'
-
 import { buildApp } from '#lib/app.js'
 import { bearer, bearerOfJson, createDatabase, person, testConfig } from '../helper.ts'
+import t from '../suite.ts'
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Type } from '@sinclair/typebox'
-import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { createDatabase, inject, person, testConfig } from '../helper.ts'
 import { startMailServer } from '../smtp.ts'
+import t, { type Test } from '../suite.ts'
 
 /** A service with a route that needs mail. */
 async function buildWithRoute (t: Test, variables: NodeJS.Dict<string>) {

@@ -6,9 +6,9 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
-import t, { type Test } from 'tap'
 
 import { build, inject, MAIL, person } from '../helper.ts'
+import t, { type Test } from '../suite.ts'
 
 const TOKEN = 'a-token-of-the-tests'
 

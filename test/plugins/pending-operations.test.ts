@@ -5,13 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyReply } from 'fastify'
 import postgres from 'postgres'
-import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import type { Sql } from '#lib/database/client.js'
 import { createLogger } from '#lib/http/logger.js'
 import { makeProxy } from '../cluster.ts'
 import { build as buildService, createDatabase, inject, person, testConfig } from '../helper.ts'
+import t, { type Test } from '../suite.ts'
 
 /** Builds the service. Responses are not recorded: they include a 503 that some routes do not declare. */
 async function build (t: Test, MAX_REQUESTS: string) {

@@ -1,11 +1,10 @@
 import { EventEmitter, once } from 'node:events'
 
-import t from 'tap'
-
 import { createLogger } from '#lib/http/logger.js'
 import { buildApp } from '#lib/app.js'
 import { recordResponses } from '../responses.ts'
 import { build, createDatabase, inject, testConfig } from '../helper.ts'
+import t from '../suite.ts'
 
 const app = await build(t)
 

@@ -1,11 +1,11 @@
 import { Type } from '@sinclair/typebox'
 import type { RouteOptions } from 'fastify'
-import t from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { ResponseObject, Message } from '#lib/schemas.js'
 import { OVERLOADED } from '#plugins/pending-operations.js'
 import { createDatabase, testConfig } from '../helper.ts'
+import t from '../suite.ts'
 
 const GUARDED = ['Access token required', 'Invalid or expired token']
 

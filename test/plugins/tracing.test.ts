@@ -6,11 +6,10 @@ import { PassThrough } from 'node:stream'
 import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import t, { type Test } from 'tap'
-
 import { createLogger } from '#lib/http/logger.js'
 import { build, inject, person } from '../helper.ts'
 import { freePort } from '../process.ts'
+import t, { type Test } from '../suite.ts'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const PARENT = '00f067aa0ba902b7'

@@ -1,10 +1,9 @@
 import { createHmac, generateKeyPairSync, sign as signWithKey } from 'node:crypto'
 
-import t from 'tap'
-
 import { type Role, ROLES } from '#lib/auth/accounts.js'
 import { assertComplete } from '../assertions.ts'
 import { buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
+import t from '../suite.ts'
 
 const ANY: readonly Role[] = []
 const CONTRIBUTORS: readonly Role[] = ['STUDENT', 'CLUB_HEAD', 'ADMIN']

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import argon2 from 'argon2'
 import PostalMime from 'postal-mime'
-import t, { type Test } from 'tap'
 
 import { ROLES } from '#lib/auth/accounts.js'
 import { eraseUser } from '#lib/auth/erasure.js'
@@ -14,6 +13,7 @@ import { assertInvalid, assertMessage, assertResponse } from '../assertions.ts'
 import { bearer, build, createDatabase, inject, type Person, person } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 import { startMailServer } from '../smtp.ts'
+import t, { type Test } from '../suite.ts'
 
 const PASSWORD = 'correct horse'
 /** The cheapest hash. */

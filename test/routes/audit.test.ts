@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
 import type { RouteOptions } from 'fastify'
-import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { encodeState } from '#lib/auth/oauth-state.js'
@@ -9,6 +8,7 @@ import { hashPassword } from '#lib/auth/passwords.js'
 import { createLogger } from '#lib/http/logger.js'
 import { bearer, build, createDatabase, inject, MAIL, type Person, person } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
+import t, { type Test } from '../suite.ts'
 
 const PASSWORD = 'correct horse'
 const NAMES = { firstName: 'Ada', lastName: 'Lovelace' }

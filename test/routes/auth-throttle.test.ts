@@ -4,12 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import argon2 from 'argon2'
 import type { FastifyInstance } from 'fastify'
 import type { TransactionSql } from 'postgres'
-import t, { type Test } from 'tap'
 
 import { hashingStats, hashPassword } from '#lib/auth/passwords.js'
 import type { Sql } from '#lib/database/client.js'
 import { assertResponse } from '../assertions.ts'
 import { build, createDatabase, person } from '../helper.ts'
+import t, { type Test } from '../suite.ts'
 
 const PASSWORD = 'correct horse'
 /** The cheapest hash: these tests count attempts. */

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 
 import argon2 from 'argon2'
-import t from 'tap'
 
 import { assertInvalid } from '../assertions.ts'
 import { build, inject, person } from '../helper.ts'
+import t from '../suite.ts'
 
 const app = await build(t)
 

@@ -1,10 +1,9 @@
 import { createHmac, randomUUID } from 'node:crypto'
 
-import t from 'tap'
-
 import { ROLES } from '#lib/auth/accounts.js'
 import { assertInvalid, assertMessage, DATE_TIME, shown, unknownPaths } from '../assertions.ts'
 import { bearer, bearerOfJson, build, inject, person } from '../helper.ts'
+import t from '../suite.ts'
 
 const app = await build(t)
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 
 import type { LightMyRequestResponse } from 'fastify'
-import t from 'tap'
 
 import { assertResponse, shown } from '../assertions.ts'
 import { build, inject, person } from '../helper.ts'
+import t from '../suite.ts'
 
 const app = await build(t)
 const admin = await person(app, 'ADMIN')

@@ -1,11 +1,11 @@
 import { randomInt } from 'node:crypto'
 
 import postgres from 'postgres'
-import t from 'tap'
 
 import type { Sql } from '#lib/database/client.js'
 import { migrate, migrationStatus } from '#lib/database/migrations.js'
 import { createDatabase } from '../helper.ts'
+import t from '../suite.ts'
 
 const url = await createDatabase(t)
 const sql: Sql = postgres(url, { max: 8, onnotice () {} })

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 
 import type { LightMyRequestResponse } from 'fastify'
 import type { TransactionSql } from 'postgres'
-import t from 'tap'
 
 import {
   assertInvalid, assertMessage, assertResponse, DATE_TIME, shown, unknownIds, unknownPaths,
 } from '../assertions.ts'
 import { bearerOfJson, build, createDatabase, inject, person, type Person } from '../helper.ts'
+import t from '../suite.ts'
 
 const app = await build(t)
 

@@ -5,11 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import type { LightMyRequestResponse } from 'fastify'
-import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { assertResponse } from '../assertions.ts'
 import { bearer, build, createDatabase, inject, person, type Person, testConfig } from '../helper.ts'
+import t, { type Test } from '../suite.ts'
 
 const app = await build(t)
 const admin = await person(app, 'ADMIN')

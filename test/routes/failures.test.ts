@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyContextConfig } from 'fastify'
-import t from 'tap'
 
 import { type Role, ROLES } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { recordResponses } from '../responses.ts'
 import { bearer, build, createDatabase, inject, MAIL, person, testConfig } from '../helper.ts'
+import t from '../suite.ts'
 
 const BLOG = { title: 'A title', content: 'twenty characters or more' }
 const MENTOR = { name: 'Grace', expertise: 'COBOL', clubId: 'x', imageUrl: 'https://example.org/grace.png' }

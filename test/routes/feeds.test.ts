@@ -6,10 +6,10 @@ import fc from 'fast-check'
 import ICAL from 'ical.js'
 import nodeIcal from 'node-ical'
 import { SaxesParser } from 'saxes'
-import t, { type Test } from 'tap'
 
 import { assertResponse } from '../assertions.ts'
 import { build, inject, person } from '../helper.ts'
+import t, { type Test } from '../suite.ts'
 
 const FRONTEND_URL = 'https://app.example.org,https://other.example.org'
 

@@ -1,11 +1,10 @@
 // Sends bodies with fields that a client may not set. No operation may store them.
-import t from 'tap'
-
 import type { Role } from '#lib/auth/accounts.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { assertComplete } from '../assertions.ts'
 import { buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
+import t from '../suite.ts'
 
 const { app, routes } = await buildWithRoutes(t, MAIL)
 

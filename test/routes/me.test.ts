@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 
 import type { FastifyInstance } from 'fastify'
 import ICAL from 'ical.js'
-import t, { type Test } from 'tap'
 
 import { ROLES } from '#lib/auth/accounts.js'
 import { createLogger } from '#lib/http/logger.js'
 import { assertResponse } from '../assertions.ts'
 import { bearer, build, inject, person, type Person } from '../helper.ts'
+import t, { type Test } from '../suite.ts'
 
 const lines: string[] = []
 const app = await build(t, {}, createLogger('trace', { write (line: string) { lines.push(line) } }))

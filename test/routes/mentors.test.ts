@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
 
-import t from 'tap'
-
 import type { Sql } from '#lib/database/client.js'
 import { assertInvalid, assertResponse, shown, unknownPaths } from '../assertions.ts'
 import { bearerOfJson, build, inject, person } from '../helper.ts'
+import t from '../suite.ts'
 
 const app = await build(t)
 const admin = await person(app, 'ADMIN')

@@ -1,9 +1,8 @@
-import t from 'tap'
-
 import { buildApp } from '#lib/app.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { NOTIFICATIONS } from '#lib/mail/notifications.js'
 import { build, createDatabase, inject, MAIL, type Person, person, testConfig } from '../helper.ts'
+import t from '../suite.ts'
 
 const app = await build(t, MAIL)
 const { sql } = app

@@ -2,7 +2,6 @@ import { readdir } from 'node:fs/promises'
 import { text } from 'node:stream/consumers'
 
 import postgres from 'postgres'
-import t from 'tap'
 
 import * as accounts from '#lib/auth/accounts.js'
 import { readPersonalData } from '#lib/auth/personal-data.js'
@@ -30,6 +29,7 @@ import * as testimonials from '#routes/testimonials/queries.js'
 import * as users from '#routes/users/queries.js'
 import { assertComplete } from '../assertions.ts'
 import { createDatabase, testConfig } from '../helper.ts'
+import t from '../suite.ts'
 
 const ROWS = 30_000
 

@@ -3,9 +3,9 @@
 import { randomUUID } from 'node:crypto'
 
 import fc, { type Arbitrary } from 'fast-check'
-import t, { type Test } from 'tap'
 
 import { build, inject, person } from '../helper.ts'
+import t, { type Test } from '../suite.ts'
 
 const app = await build(t)
 

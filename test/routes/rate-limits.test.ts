@@ -7,11 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import argon2 from 'argon2'
 import type { FastifyInstance } from 'fastify'
-import t, { type Test } from 'tap'
 
 import { eraseUser } from '#lib/auth/erasure.js'
 import { assertResponse } from '../assertions.ts'
 import { build, createDatabase, person } from '../helper.ts'
+import t, { type Test } from '../suite.ts'
 
 const PASSWORD = 'correct horse'
 /** The cheapest hash: these tests count attempts. */

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
-import t from 'tap'
-
 import { assertInvalid, assertResponse, DATE_TIME, shown, unknownPaths } from '../assertions.ts'
 import { bearerOfJson, build, inject, person } from '../helper.ts'
+import t from '../suite.ts'
 
 const app = await build(t)
 const admin = await person(app, 'ADMIN')

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 
 import type { FastifyInstance } from 'fastify'
-import t from 'tap'
 
 import { ROLES } from '#lib/auth/accounts.js'
 import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } from '../assertions.ts'
 import { bearer, bearerOfJson, build, inject, person, type Person } from '../helper.ts'
+import t from '../suite.ts'
 
 const app = await build(t)
 

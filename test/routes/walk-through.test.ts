@@ -1,6 +1,5 @@
-import t from 'tap'
-
 import { build } from '../helper.ts'
+import t from '../suite.ts'
 
 const PASSWORD = 'correct horse battery staple'
 

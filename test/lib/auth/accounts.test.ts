@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import t from 'tap'
-
 import { createAccount, ensureAdmin, listAccounts, setPassword, setRole } from '#lib/auth/accounts.js'
 import { verifyPassword } from '#lib/auth/passwords.js'
 import { build, person } from '../../helper.ts'
+import t from '../../suite.ts'
 
 const PASSWORD = 'correct horse'
 const KEYS = ['email', 'firstName', 'id', 'lastName', 'role']

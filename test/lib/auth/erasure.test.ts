@@ -1,13 +1,12 @@
 import { randomUUID } from 'node:crypto'
 
-import t, { type Test } from 'tap'
-
 import { ROLES } from '#lib/auth/accounts.js'
 import { rememberNetwork } from '#lib/auth/known-networks.js'
 import { createLogger } from '#lib/http/logger.js'
 import userCommand from '#lib/cli/user.js'
 import { build, inject, person } from '../../helper.ts'
 import { call } from '../../process.ts'
+import t, { type Test } from '../../suite.ts'
 
 const log: string[] = []
 const app = await build(t, {}, createLogger('trace', { write (line: string) { log.push(line) } }))

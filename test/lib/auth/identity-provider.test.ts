@@ -4,11 +4,11 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 import { exportSPKI, UnsecuredJWT } from 'jose'
-import t, { type Test } from 'tap'
 
 import { IdentityProvider } from '#lib/auth/identity-provider.js'
 import { testConfig } from '../../helper.ts'
 import { CLIENT, fails, closesConnection, html, never, newKey, startFakeProvider } from '../../provider.ts'
+import t, { type Test } from '../../suite.ts'
 
 const DISCOVERY = '/.well-known/openid-configuration'
 const DAY = 24 * 60 * 60 * 1000

@@ -1,6 +1,5 @@
-import t from 'tap'
-
 import { chooseFrontend, decodeState, encodeState } from '#lib/auth/oauth-state.js'
+import t from '../../suite.ts'
 
 t.test('A state is base64url JSON, and decodes to what was encoded', async t => {
   const state = { n: 'nonce', r: '/événements?q=ÿÿÿ>>>???&to=😀#x', o: 'https://app.example.org' }

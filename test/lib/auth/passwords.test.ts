@@ -2,9 +2,9 @@ import { availableParallelism } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 
 import argon2 from 'argon2'
-import t from 'tap'
 
 import { hashingStats, hashPassword, limitHashing, PLACEHOLDER, verifyPassword } from '#lib/auth/passwords.js'
+import t from '../../suite.ts'
 
 const PARAMETERS = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/
 

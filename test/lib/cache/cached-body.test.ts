@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 
-import t from 'tap'
-
 import { CachedBody, ChunkCollector, ENCODINGS, hashChunks, lengthOf } from '#lib/cache/cached-body.js'
+import t from '../../suite.ts'
 
 const MEGABYTE = 1024 * 1024
 const DECODERS: { [encoding: string]: (bytes: Buffer) => Buffer } = { br: brotliDecompressSync, gzip: gunzipSync }

@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import Fastify from 'fastify'
 import postgres, { type Sql } from 'postgres'
-import t, { type Test } from 'tap'
 
 import snapshotCache, { type CacheOptions, type CachedQuery } from '#lib/cache/index.js'
 import { Cluster } from '../../cluster.ts'
+import t, { type Test } from '../../suite.ts'
 
 const server = await Cluster.create(t)
 await server.start()

@@ -2,9 +2,8 @@ import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-import t from 'tap'
-
 import { singleFlight } from '#lib/cache/single-flight.js'
+import t from '../../suite.ts'
 
 /** Starts reads that end when `finish` is called, in the order in which they began. */
 function startReads () {

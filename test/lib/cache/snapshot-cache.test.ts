@@ -2,13 +2,13 @@
 // and hide a stale one.
 import fc from 'fast-check'
 import postgres from 'postgres'
-import t, { type Test } from 'tap'
 
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import type { Sql } from '#lib/database/client.js'
 import { Cluster, makeProxy } from '../../cluster.ts'
 import { Bounds, holds, turns } from '../../freshness.ts'
+import t, { type Test } from '../../suite.ts'
 
 const server = await Cluster.create(t)
 await server.start()

@@ -1,11 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-import t, { type Test } from 'tap'
-
 import userCommand from '#lib/cli/user.js'
 import { build, inject, person } from '../../helper.ts'
 import { call } from '../../process.ts'
+import t, { type Test } from '../../suite.ts'
 
 const app = await build(t)
 const { DATABASE_URL } = app.config

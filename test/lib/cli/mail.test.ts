@@ -1,8 +1,7 @@
-import t from 'tap'
-
 import mailCommand from '#lib/cli/mail.js'
 import { build, person } from '../../helper.ts'
 import { call } from '../../process.ts'
+import t from '../../suite.ts'
 
 const app = await build(t)
 const { sql } = app

@@ -1,11 +1,10 @@
 import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 
-import t from 'tap'
-
 import openapiCommand from '#lib/cli/openapi.js'
 import { call } from '../../process.ts'
 import { RUN_DIR } from '../../run.ts'
+import t from '../../suite.ts'
 
 const DATA_DIR = t.testdir()
 /** A database that does not exist. */

@@ -1,10 +1,9 @@
 import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import t from 'tap'
-
 import { readPassword } from '#lib/cli/read-password.js'
 import { StartupError } from '#lib/errors.js'
+import t from '../../suite.ts'
 
 const SHORT = 'The password must have at least 8 characters'
 const NUL = 'The password must not contain the character NUL'

@@ -1,7 +1,6 @@
-import t from 'tap'
-
 import { shareConfig, shareOf } from '#lib/cluster/share.js'
 import { testConfig } from '../../helper.ts'
+import t from '../../suite.ts'
 
 const shares = (count: number) => Array.from({ length: count }, (_share, index) => ({ index, count }))
 

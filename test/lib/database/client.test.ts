@@ -7,13 +7,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 import postgres from 'postgres'
-import t from 'tap'
 
 import { openDatabase } from '#lib/database/client.js'
 import { StartupError } from '#lib/errors.js'
 import { makeProxy } from '../../cluster.ts'
 import { createDatabase, testConfig } from '../../helper.ts'
 import { redirectImport, startService } from '../../process.ts'
+import t from '../../suite.ts'
 
 // Creates an embedded server.
 

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 
 import type { Row } from 'postgres'
-import t from 'tap'
 
 import { assertMigrated, migrate, migrationStatus } from '#lib/database/migrations.js'
 import { StartupError } from '#lib/errors.js'
 import { build, emptyDatabase, person } from '../../helper.ts'
+import t from '../../suite.ts'
 
 const NAMES = (await readdir('migrations')).sort().map(file => file.replace('.sql', ''))
 

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
-import t, { type Test } from 'tap'
 
 import { makeProxy } from '../../cluster.ts'
 import { createDatabase } from '../../helper.ts'
+import t, { type Test } from '../../suite.ts'
 
 const url = await createDatabase(t)
 const observer = postgres(url, { max: 1 })

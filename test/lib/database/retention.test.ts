@@ -1,11 +1,11 @@
 import postgres from 'postgres'
-import t from 'tap'
 
 import { eraseUser } from '#lib/auth/erasure.js'
 import databaseCommand from '#lib/cli/database.js'
 import { removePastRegistrations } from '#lib/database/retention.js'
 import { build, createDatabase, inject, person } from '../../helper.ts'
 import { call } from '../../process.ts'
+import t from '../../suite.ts'
 
 const app = await build(t)
 const { sql } = app

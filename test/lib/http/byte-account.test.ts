@@ -1,8 +1,7 @@
 import { Socket } from 'node:net'
 
-import t from 'tap'
-
 import { ByteAccount } from '#lib/http/byte-account.js'
+import t from '../../suite.ts'
 
 /** Begins a request of this network, with its handler, on a connection, which was never connected. */
 function begin (account: ByteAccount, network: string, socket = new Socket()) {

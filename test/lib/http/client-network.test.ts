@@ -1,6 +1,5 @@
-import t from 'tap'
-
 import { clientNetwork } from '#lib/http/client-network.js'
+import t from '../../suite.ts'
 
 t.test('clientNetwork', async t => {
   const table: [address: string, network: string][] = [

@@ -3,11 +3,10 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 
-import t from 'tap'
-
 import { buildApp } from '#lib/app.js'
 import { sendClientError } from '#lib/http/framework-errors.js'
 import { createDatabase, inject, person, testConfig } from '../../helper.ts'
+import t from '../../suite.ts'
 
 const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
 t.teardown(() => app.close())

@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
-import t from 'tap'
-
 import { isDeeperThan } from '#lib/http/json-depth.js'
+import t from '../../suite.ts'
 
 t.test('The depth of a JSON text is that of its deepest object or array', async t => {
   const cases: [json: string, depth: number][] = [

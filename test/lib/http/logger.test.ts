@@ -3,11 +3,10 @@ import { connect } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import t from 'tap'
-
 import { buildApp } from '#lib/app.js'
 import { createLogger, logStream } from '#lib/http/logger.js'
 import { build, inject } from '../../helper.ts'
+import t from '../../suite.ts'
 
 /** A stream that collects its output, as a terminal or a file. */
 function fakeOutput ({ isTTY = false } = {}) {

@@ -4,9 +4,8 @@ import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import t, { type Test } from 'tap'
-
 import { limitPipelining } from '#lib/http/pipelining.js'
+import t, { type Test } from '../../suite.ts'
 
 /** Starts a server that responds when it is told to. */
 async function start (t: Test) {

@@ -2,10 +2,9 @@ import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-import t from 'tap'
-
 import { buildApp } from '#lib/app.js'
 import { createDatabase, testConfig } from '../../helper.ts'
+import t from '../../suite.ts'
 
 // Cleartext responses of the whole size, so that they do not fit into socket buffers.
 const app = buildApp(testConfig({

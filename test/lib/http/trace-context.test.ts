@@ -1,6 +1,5 @@
-import t from 'tap'
-
 import { requestIdOf, setSpan, traceOf } from '#lib/http/trace-context.js'
+import t from '../../suite.ts'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const PARENT = '00f067aa0ba902b7'

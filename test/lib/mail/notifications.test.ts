@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import ICAL from 'ical.js'
 import nodeIcal from 'node-ical'
 import type { Email } from 'postal-mime'
-import t, { type Test } from 'tap'
 
 import { eraseUser } from '#lib/auth/erasure.js'
 import { formatTime } from '#lib/mail/message.js'
@@ -13,6 +12,7 @@ import { Sender } from '#lib/mail/sender.js'
 import { SmtpTransport } from '#lib/mail/smtp.js'
 import { build, MAIL, type Person, person, testConfig } from '../../helper.ts'
 import { startMailServer } from '../../smtp.ts'
+import t, { type Test } from '../../suite.ts'
 
 const PUBLIC_URL = 'https://api.example.org/community/'
 

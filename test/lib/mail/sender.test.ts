@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
-import t, { type Test } from 'tap'
 
 import { eraseUser } from '#lib/auth/erasure.js'
 import { kinds } from '#lib/mail/kinds.js'
@@ -14,6 +13,7 @@ import { createTransport, type Transport } from '#lib/mail/transport.js'
 import { build, person, testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'
 import { type MailServer, messageIdOf, type Stage, startMailServer } from '../../smtp.ts'
+import t, { type Test } from '../../suite.ts'
 
 // Kinds of the tests.
 const known = kinds as Record<string, unknown>

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 import type { SMTPServerOptions } from 'smtp-server'
-import t, { type Test } from 'tap'
 
 import { SmtpTransport } from '#lib/mail/smtp.js'
 import { startMailServer } from '../../smtp.ts'
+import t, { type Test } from '../../suite.ts'
 
 const USER = 'user@example.org'
 const PASSWORD = 'a:b/c@d%'

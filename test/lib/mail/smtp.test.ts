@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { SMTPServerOptions } from 'smtp-server'
-import t, { type Test } from 'tap'
 
 import { SmtpTransport } from '#lib/mail/smtp.js'
 import { freePort } from '../../process.ts'
 import { type Fault, startMailServer } from '../../smtp.ts'
+import t, { type Test } from '../../suite.ts'
 
 const raw = Buffer.from('Message-ID: <one@example.org>\r\nSubject: One\r\n\r\nText\r\n')
 const envelope = { from: 'community@example.org', to: 'ada@example.org' }

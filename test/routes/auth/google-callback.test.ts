@@ -1,8 +1,7 @@
-import t from 'tap'
-
 import { encodeState } from '#lib/auth/oauth-state.js'
 import { person } from '../../helper.ts'
 import { CLIENT, fails, closesConnection, html } from '../../provider.ts'
+import t from '../../suite.ts'
 import { FIRST, FRONTEND_URL, plain, SECOND, setUp } from './google-fixtures.ts'
 
 const {

@@ -1,10 +1,9 @@
 import diagnostics from 'node:diagnostics_channel'
 
-import t from 'tap'
-
 import { decodeState, encodeState } from '#lib/auth/oauth-state.js'
 import { inject } from '../../helper.ts'
 import { CLIENT, fails, closesConnection, html, never, startFakeProvider } from '../../provider.ts'
+import t from '../../suite.ts'
 import { FIRST, plain, SECOND, setUp } from './google-fixtures.ts'
 
 const { callback, fake, provider, service, start, testLog } = await setUp(t)

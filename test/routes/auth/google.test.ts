@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { exportSPKI, UnsecuredJWT } from 'jose'
-import t from 'tap'
 
 import { inject, person } from '../../helper.ts'
 import { type Account, html, newKey, startFakeProvider } from '../../provider.ts'
+import t from '../../suite.ts'
 import { plain, setUp, UNVERIFIED } from './google-fixtures.ts'
 
 const {

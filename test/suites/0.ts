@@ -1,0 +1,3 @@
+import { runSuite } from '../suite.ts'
+
+await runSuite(0)
