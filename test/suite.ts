@@ -13,8 +13,9 @@ const SUITES = 4
  * loads the application once for all of them: to load it takes longer than the tests of most files.
  */
 export async function runSuite (index: number) {
-  const files = readdirSync('dist/test', { recursive: true, encoding: 'utf8' }).filter(file => file.endsWith('.test.js'))
-  for (const file of files.sort().filter((_, position) => position % SUITES === index)) {
+  const paths = readdirSync('dist/test', { recursive: true, encoding: 'utf8' })
+  const files = paths.filter(path => path.endsWith('.test.js')).sort()
+  for (const file of files.filter((_, position) => position % SUITES === index)) {
     await tap.test(file, async test => {
       t = test
       await import(`./${file}`)

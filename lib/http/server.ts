@@ -35,7 +35,10 @@ export function createHttpServer (config: Config, listener: RequestListener) {
     connections.set(socket, { bytes: 0, since: 0 })
     socket.once('close', () => connections.delete(socket))
   })
-  const timer = setInterval(() => closeStalled(connections, IDLE_TIMEOUT * 1000), CHECK_INTERVAL).unref()
+  const timer = setInterval(() => {
+    closeStalled(connections, IDLE_TIMEOUT * 1000)
+    if (!server.listening) closeUnused(connections)
+  }, CHECK_INTERVAL).unref()
   server.once('close', () => clearInterval(timer))
   return server
 }
@@ -52,4 +55,12 @@ function closeStalled (connections: Map<Socket, Progress>, timeout: number) {
     if (socket.writableLength === 0 || bytes !== progress.bytes) Object.assign(progress, { bytes, since: now })
     else if (now - progress.since > timeout) socket.destroy()
   }
+}
+
+/**
+ * Closes connections without a request. Browsers open such ahead of time, and neither Node nor Fastify counts them as
+ * idle: one of them would hold up a stop until all connections are closed (25 seconds).
+ */
+function closeUnused (connections: Map<Socket, Progress>) {
+  for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy()
 }

@@ -84,19 +84,28 @@ t.test('A sign-in with a slow provider finishes', async t => {
   t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/keys'], 'it took 7 s')
 })
 
-t.test('Clients that stay connected are disconnected in the end', async t => {
+t.test('A connection that has not been used does not hold up the stop', async t => {
   const { app, port } = await listen(t, { STOP_DELAY: '0', DATABASE_TIMEOUT: '3600' })
-  const sockets = ['', 'GET /livez HTTP/1.1\r\n'].map(bytes => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(bytes))
-    return socket.on('error', () => {}).resume()
-  })
-  await Promise.all(sockets.map(socket => once(socket, 'connect')))
+  const accepted = once(app.server, 'connection')
+  const socket = connect(port, '127.0.0.1')
+  await accepted
+  const closed = once(socket.resume(), 'close')
+  await app.stop()
+  await closed
+})
+
+t.test('A client that stays connected amid a request is disconnected in the end', async t => {
+  const { app, port } = await listen(t, { STOP_DELAY: '0', DATABASE_TIMEOUT: '3600' })
+  const socket = connect(port, '127.0.0.1', () => socket.write('GET /livez HTTP/1.1\r\n'))
+  socket.on('error', () => {}).resume()
+  const [connection] = await once(app.server, 'connection')
+  while (connection.bytesRead === 0) await sleep(10)
   const { connections } = shutdownTimeouts(app.config)
   const { setTimeout } = globalThis
   t.capture(globalThis, 'setTimeout', ((work: () => void, delay: number) =>
     setTimeout(work, delay === connections * 1000 ? 100 : delay)) as typeof setTimeout)
   // Resolves on a reset, too: `once` would reject.
-  const cut = Promise.all(sockets.map(socket => new Promise(resolve => socket.once('close', resolve))))
+  const cut = new Promise(resolve => socket.once('close', resolve))
   await app.stop()
   await cut
 })

@@ -1,10 +1,6 @@
-import { execFile } from 'node:child_process'
 import dns from 'node:dns'
-import { cp, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
-import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
 
 import postgres from 'postgres'
 
@@ -12,10 +8,7 @@ import { openDatabase } from '#lib/database/client.js'
 import { StartupError } from '#lib/errors.js'
 import { makeProxy } from '../../cluster.ts'
 import { createDatabase, testConfig } from '../../helper.ts'
-import { redirectImport, startService } from '../../process.ts'
 import t from '../../suite.ts'
-
-// Creates an embedded server.
 
 const log = { info () {}, warn () {} }
 
@@ -229,29 +222,6 @@ t.test('A notice of the database is logged', async t => {
   t.strictSame(lines, ['PostgreSQL: The disk is nearly full (01000)'])
 })
 
-t.test('An unpatched driver is a warning at the start', async t => {
-  const DATABASE_URL = await createDatabase(t)
-  const warning = /^The patches of postgres\.js are missing .*"npx patch-package"$/
-  const warnings = async (prelude?: string) => {
-    const service = await startService(t, { DATABASE_URL }, { prelude, covered: true })
-    service.child.kill()
-    await service.ended
-    return service.messages().filter(message => warning.test(message))
-  }
-  t.strictSame(await warnings(), [])
-
-  // A copy of the published version, with the patches reverted.
-  const dir = await realpath(await mkdtemp('.data/driver-'))
-  t.teardown(() => rm(dir, { recursive: true }))
-  for (const part of ['package.json', 'patches', 'node_modules/postgres']) {
-    await cp(part, join(dir, part), { recursive: true })
-  }
-  const patchPackage = resolve('node_modules/patch-package/index.js')
-  await promisify(execFile)(process.execPath, [patchPackage, '--reverse'], { cwd: dir })
-  const published = join(dir, 'node_modules/postgres/src/index.js')
-  t.equal((await warnings(redirectImport('postgres', published, 'module'))).length, 1)
-})
-
 t.test('An unreachable database is a StartupError with its address, without user, password and options', async t => {
   const port = await closedPort()
   const refused = `Cannot reach the database at 127.0.0.1:${port}/x: connect ECONNREFUSED 127.0.0.1:${port}`
@@ -276,21 +246,4 @@ t.test('A database that does not exist is a StartupError', async t => {
   url.pathname = '/missing'
   t.equal(await refusal({ DATABASE_URL: url.href }),
     `Cannot reach the database at ${url.host}/missing: database "missing" does not exist`)
-})
-
-t.test('Without DATABASE_URL an embedded PostgreSQL in DATA_DIR is used, and stopped by its last user', async t => {
-  const dir = await mkdtemp('.data/database-')
-  t.teardown(() => rm(dir, { recursive: true }))
-  const config = testConfig({ DATA_DIR: dir })
-
-  const first = await openDatabase(config, log)
-  const [before] = await first.sql`SELECT current_database() AS name`
-  t.strictSame(before, { name: 'community' })
-  const second = await openDatabase(config, log)
-  t.equal(second.url, first.url)
-  await first.close()
-  const [after] = await second.sql`SELECT current_database() AS name`
-  t.strictSame(after, before)
-  await second.close()
-  t.match(await refusal({ DATABASE_URL: second.url }), /^Cannot reach the database at 127\.0\.0\.1:\d+\/community: /)
 })
