@@ -1,11 +1,11 @@
 # Node.js 24 is the release to use; the service still runs on 20.19 and newer.
 # The build needs all dependencies, and leaves those behind that serve it or the embedded PostgreSQL only.
-FROM node:24-slim AS build
+FROM node:24-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6 AS build
 WORKDIR /app
 COPY . .
 RUN npm ci && npm prune --omit=dev --omit=optional --ignore-scripts
 
-FROM node:24-slim
+FROM node:24-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000
 WORKDIR /app
 COPY --from=build /app/package.json ./

@@ -5,7 +5,6 @@ import { promisify } from 'node:util'
 
 import t, { type Test } from '../suite.ts'
 
-
 /** The script that starts the service. */
 const START = 'bin/start'
 
@@ -42,4 +41,12 @@ t.test('Variables of the environment override its options', async t => {
 
 t.test('The container image runs it', async t => {
   t.match(await readFile('Dockerfile', 'utf8'), `\nCMD ["${START}"]\n`)
+})
+
+t.test('Base images are pinned by their digests', async t => {
+  const text = await readFile('Dockerfile', 'utf8') + await readFile('compose.yaml', 'utf8')
+  const images = [...text.matchAll(/(?:^FROM|image:) (.+)/gm)].map(([, image]) => image!)
+  const isOurs = (image: string) => image === 'community-platform'
+  t.equal(images.filter(image => !isOurs(image)).length, 3)
+  for (const image of images) t.ok(isOurs(image) || /@sha256:[0-9a-f]{64}( AS \w+)?$/.test(image), image)
 })
