@@ -3,14 +3,18 @@ import { pipeline, Readable } from 'node:stream'
 import { stringify } from 'csv-stringify'
 
 /**
- * Places where a spreadsheet finds a formula (OWASP, CSV Injection): at the start of a cell, and after a semicolon, a
- * tab or a line break in it, since quotes do not help a spreadsheet that separates by those.
+ * Places where a spreadsheet finds a formula (OWASP, CSV Injection): at the start of a cell, and after a semicolon or a
+ * tab in it, since one that separates by those does not heed our quotes. There, a quote of ours or of the text would
+ * open a cell that goes on in the next rows.
  */
-const FORMULAS = /^(?=[\t\r])|(?<=^|[;\t\r\n])(?=["'\s]*[=+\-@＝＋－＠])/g
+const FORMULAS = /^(?=\t)|(?<=^|[;\t])(?=["'\s]*[=+\-@＝＋－＠])|(?<=[;\t])(?="|$)/g
+
+/** For the same reason a line break in a cell would begin a row. */
+const LINE_BREAKS = /\r\n|[\r\n]/g
 
 /**
  * Writes rows as CSV (RFC 4180) while they are read: in UTF-8, with a byte order mark by which spreadsheets know it,
- * and with an apostrophe before what they would take for a formula.
+ * with an apostrophe before what they would take for a formula, and a space for a line break.
  */
 export function toCsv (rows: AsyncIterable<object>, columns: Record<string, string>) {
   const csv = stringify({
@@ -18,9 +22,7 @@ export function toCsv (rows: AsyncIterable<object>, columns: Record<string, stri
     columns,
     bom: true,
     record_delimiter: 'windows',
-    // Otherwise off, with a delimiter of our own: a line break in a name would begin a row.
-    quote_record_delimiter: true,
-    cast: { string: text => text.replace(FORMULAS, '\'') },
+    cast: { string: text => text.replace(LINE_BREAKS, ' ').replace(FORMULAS, '\'') },
   })
   // An error destroys `csv`, so its reader gets it.
   pipeline(Readable.from(rows), csv, () => {})

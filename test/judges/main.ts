@@ -7,6 +7,7 @@ import { runMain } from '#lib/errors.js'
 import { readOptions } from '../options.ts'
 import { isInstalled } from '../process.ts'
 import { Scope } from '../scope.ts'
+import { csv } from './csv.ts'
 import { glewlwyd } from './glewlwyd.ts'
 import { icalendar } from './icalendar.ts'
 import type { Judge, Setting } from './judge.ts'
@@ -17,7 +18,7 @@ import { spectral } from './spectral.ts'
 import { sqlmap } from './sqlmap.ts'
 import { wapiti } from './wapiti.ts'
 
-const JUDGES = { spectral, glewlwyd, icalendar, postfix, spamassassin, slowhttptest, sqlmap, wapiti }
+const JUDGES = { spectral, glewlwyd, icalendar, csv, postfix, spamassassin, slowhttptest, sqlmap, wapiti }
 
 const USAGE = `Usage: npm run test:judges [-- --only PATTERN]
 
