@@ -7,6 +7,7 @@ export const HTTP = 'node:http'
 export const PROFILE = 'node:http + token + postgres.js'
 export const PGBENCH = 'pgbench'
 export const UNTRACED = 'service without tracing'
+export const WITHOUT_MAILS = 'service without mails'
 export const ARGON2 = { 2: 'argon2, 2 at once', 4: 'argon2, 4 at once' }
 export const EXPRESS = 'Express + Prisma'
 
@@ -128,3 +129,6 @@ export const CASES: Case[] = [
 
 /** With tracing on, compared with the service itself without. */
 export const TRACED = [EVENTS, ME].map(({ name, prepare }): Case => ({ name: `${name}, traced`, prepare }))
+
+/** While an event has moved and all who are registered get a mail, compared with a service without mails. */
+export const BESIDE_MAILS: Case = { name: 'GET /events, beside mails to many', prepare: EVENTS.prepare }

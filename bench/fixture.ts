@@ -22,6 +22,10 @@ export const JWT_SECRET = 'the secret of a benchmark, known to everyone'
 /** Numbers of rows, by option of `npm run seed`. */
 export type Amounts = Record<string, number>
 
+const times = (factor: number, amounts: Amounts): Amounts => {
+  return Object.fromEntries(Object.entries(amounts).map(([kind, count]) => [kind, count * factor]))
+}
+
 /** The size of a university, for most measurements. */
 const MAIN = {
   ...{ users: 5_000, clubs: 100, events: 10_000, registrations: 200_000 },
@@ -34,13 +38,13 @@ const SMALL = { users: 1_000, clubs: 10, events: 100, registrations: 10_000 }
 /** For lists of 100,000 rows. */
 const LARGE = { users: 100_000, clubs: 100_000, events: 10_000, registrations: 100_000, blogs: 100_000 }
 
-const times = (factor: number, amounts: Amounts): Amounts => {
-  return Object.fromEntries(Object.entries(amounts).map(([kind, count]) => [kind, count * factor]))
-}
+/** A tenth, except users, because all register for events. */
+const TENTH = { ...times(0.1, MAIN), users: MAIN.users }
 
-/** The rows for each part of the benchmark; with `quick` a tenth, except users, because all register for events. */
+/** The rows for each part of the benchmark; with `quick` a tenth of most. */
 export const amountsOf = (quick: boolean) => ({
-  main: quick ? { ...times(0.1, MAIN), users: MAIN.users } : MAIN,
+  main: quick ? TENTH : MAIN,
+  mailing: TENTH,
   small: SMALL,
   grown: times(quick ? 10 : 100, SMALL),
   large: times(quick ? 0.1 : 1, LARGE),

@@ -10,7 +10,7 @@ import { atEnd, cleanUp, compiled, interrupted, ROOT, run, source } from './prog
 import { writeReport } from './report.ts'
 import { Results } from './results.ts'
 import { measureReplica } from './replica.ts'
-import { measureCases, measureGrowth, measureLarge, measureTracing } from './scenarios.ts'
+import { measureCases, measureGrowth, measureLarge, measureMails, measureTracing } from './scenarios.ts'
 import { judgeSoak, soak } from './soak.ts'
 
 const USAGE = `Usage: npm run bench [-- OPTION …]
@@ -80,6 +80,7 @@ async function benchmark ({ only, quick, soak: isSoak, minutes }: ReturnType<typ
   } else {
     await measureCases(context)
     await measureTracing(context)
+    await measureMails(context)
     await measureGrowth(context)
     await measureLarge(context)
     await measureReplica(context)

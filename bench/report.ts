@@ -1,7 +1,9 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 
-import { ARGON2, CASES, EXPRESS, HTTP, PGBENCH, PROFILE, TRACED, UNTRACED } from './cases.ts'
+import {
+  ARGON2, BESIDE_MAILS, CASES, EXPRESS, HTTP, PGBENCH, PROFILE, TRACED, UNTRACED, WITHOUT_MAILS,
+} from './cases.ts'
 import { drawChart } from './chart.ts'
 import { SERVICE, SERVICE_WARN, SERVICE_WORKERS } from './fixture.ts'
 import { figure, type Results, type Verdict } from './results.ts'
@@ -10,7 +12,7 @@ import { figure, type Results, type Verdict } from './results.ts'
 const SERIES = {
   Service: [SERVICE],
   'Service, LOG_LEVEL=warn': [SERVICE_WARN],
-  Baseline: [HTTP, PROFILE, PGBENCH, ...Object.values(ARGON2), UNTRACED],
+  Baseline: [HTTP, PROFILE, PGBENCH, ...Object.values(ARGON2), UNTRACED, WITHOUT_MAILS],
   [EXPRESS]: [EXPRESS],
   'Service, WORKERS=2': [SERVICE_WORKERS],
 }
@@ -25,7 +27,7 @@ export async function writeReport (results: Results, folder: string, millisecond
   const machine = `${cpu}, ${Math.round(os.totalmem() / 2 ** 30)} GiB; ${system}, Linux ${os.release()}; ` +
     `Node.js ${process.versions.node}, PostgreSQL ${postgres}`
 
-  const rates = [...CASES, ...TRACED].map(({ name }) => ({
+  const rates = [...CASES, ...TRACED, BESIDE_MAILS].map(({ name }) => ({
     name,
     rates: Object.values(SERIES).map(of => {
       const found = of.flatMap(of => results.find(name, of)?.rate ?? [])

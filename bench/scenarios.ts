@@ -3,13 +3,15 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import { Scope } from '../test/scope.ts'
+import { startMailServer } from '../test/smtp.ts'
 import { percentile } from '../test/statistics.ts'
 import { startAlternative } from './alternative.ts'
 import { startBaseline } from './baselines.ts'
-import { CASES, EVENTS, LIKE, LOGIN, REGISTER, TRACED, UNTRACED } from './cases.ts'
+import { BESIDE_MAILS, CASES, EVENTS, LIKE, LOGIN, REGISTER, TRACED, UNTRACED, WITHOUT_MAILS } from './cases.ts'
 import { checkCounts, checkLists, checkRegistrations } from './checks.ts'
 import {
-  type Amounts, amountsOf, createFixture, type Fixture, type Postgres, prepareCommits, SERVICE, SERVICE_WARN,
+  addEvents, type Amounts, amountsOf, createFixture, type Fixture, type Postgres, prepareCommits, SERVICE, SERVICE_WARN,
   SERVICE_WORKERS, startService,
 } from './fixture.ts'
 import { get } from './http.ts'
@@ -113,6 +115,57 @@ export async function measureTracing ({ results, postgres, directory, quick, onl
   collector.closeAllConnections()
   collector.close()
   await fixture.drop()
+}
+
+/** A service that tells 5,000 people of a change, and one without mails on a database of its own, in turns. */
+export async function measureMails ({ results, postgres, directory, quick, only }: Context) {
+  const { name } = BESIDE_MAILS
+  if (!only.test(name)) return
+  const scope = new Scope()
+  const { url: SMTP_URL, mails } = await startMailServer(scope)
+  const amounts = amountsOf(quick).mailing
+  const fixture = await createFixture(postgres, 'mailing', amounts, directory)
+  const other = await createFixture(postgres, 'without-mails', amounts, directory)
+  const service = await startService(fixture, SERVICE, {
+    SMTP_URL, MAIL_FROM: 'community@example.org', FRONTEND_URL: 'https://app.example.org',
+  })
+  const without = await startService(other, WITHOUT_MAILS)
+  await moveEvent(fixture, service)
+  while (mails.length === 0) await sleep(100, undefined, { signal: interrupted })
+
+  const [{ start }] = await fixture.sql<[{ start: Date }]>`SELECT now() AS start`
+  const sent = mails.length
+  await compare(results, [
+    { run: () => measure(results, fixture, service, BESIDE_MAILS) },
+    { run: () => measure(results, other, without, BESIDE_MAILS) },
+  ], quick ? TURNS.quick : TURNS.judged)
+  if (mails.length === sent) results.fail(`${name}: no mail was sent meanwhile`)
+  // Each claim is a commit, after which the list is read again.
+  const [{ commits }] = await fixture.sql<[{ commits: number }]>`
+    SELECT count(DISTINCT claim) / extract(epoch FROM now() - ${start})::float AS commits
+    FROM mails WHERE claimed_at > ${start}
+  `
+  results.goals[`${name}, of ${WITHOUT_MAILS}`] = [fastEnough(results.ratio(name, SERVICE, WITHOUT_MAILS), 0.9)]
+  results.goals[`${name}: claims/s`] = [atMost(commits, 1)]
+  await Promise.all([service, without].map(({ stop }) => stop()))
+  await scope.end()
+  await fixture.drop()
+  await other.drop()
+}
+
+/** Moves an event that all users are registered for. Its mails are sent at once. */
+async function moveEvent (fixture: Fixture, { url }: Server) {
+  const { sql, admins: [token] } = fixture
+  const [event] = await addEvents(fixture, 1)
+  await sql`UPDATE users SET email_verified_at = now()`
+  await sql`INSERT INTO event_registrations (user_id, event_id) SELECT id, ${event!} FROM users`
+  const { status } = await fetch(`${url}/events/${event}`, {
+    method: 'PUT',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ date: '2100-01-02' }),
+  })
+  if (status !== 200) throw new Error(`PUT /events/${event}: ${status}`)
+  await sql`UPDATE mailings SET due_at = now()`
 }
 
 /** Runs `use` with a service on a new database, which is dropped afterwards. */
