@@ -97,6 +97,8 @@ export interface Program {
   ended: Promise<{ code: number | null, signal: NodeJS.Signals | null }>
   /** Its log so far. */
   log (): Promise<string>
+  /** The path of its log. */
+  logFile: string
 }
 
 /** Starts a program until the scope ends, and waits until it is up. Throws with the end of its log if it is not. */
@@ -104,9 +106,9 @@ export async function startProcess (
   scope: Teardown, directory: string, [program, ...args]: string[], isUp: () => Promise<boolean>, options: Options = {}
 ): Promise<Program> {
   const { account = SELF, environment, name = basename(program!), signal: last = 'SIGKILL' } = options
-  const file = join(directory, `${name}.log`)
+  const logFile = join(directory, `${name}.log`)
   // By its name some can open it again; a pipe of Node.js has none.
-  const output = openSync(file, 'a')
+  const output = openSync(logFile, 'a')
   const child = spawn(program!, args, {
     ...account,
     cwd: directory,
@@ -119,7 +121,7 @@ export async function startProcess (
     child.kill(last)
     await ended
   })
-  const log = () => readFile(file, 'utf8')
+  const log = () => readFile(logFile, 'utf8')
   const deadline = performance.now() + PATIENCE
   while (!await isUp()) {
     if (performance.now() > deadline || child.exitCode !== null) {
@@ -127,7 +129,7 @@ export async function startProcess (
     }
     await sleep(50)
   }
-  return { child, ended, log }
+  return { child, ended, log, logFile }
 }
 
 /** Starts a program of the system as `startProcess` does, not as root, and waits until it listens. */
