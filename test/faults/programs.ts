@@ -21,7 +21,7 @@ const VERSIONS = '/usr/lib/postgresql'
 /** How long a program may take until it is up, in milliseconds. */
 const PATIENCE = 30_000
 
-/** Who runs a program. */
+/** A user that runs programs. */
 export interface Account {
   uid: number
   gid: number
@@ -30,10 +30,10 @@ export interface Account {
 /** The user of this process. */
 export const SELF: Account = { uid: process.getuid!(), gid: process.getgid!() }
 
-/** Who runs the programs that do not want to be root. */
+/** The user for programs that refuse to run as root. */
 export const NOBODY: Account = SELF.uid === 0 ? { uid: 65_534, gid: 65_534 } : SELF
 
-/** Who runs what starts PostgreSQL: the user of Debian's package, or this one. */
+/** The user for programs that start PostgreSQL: that of Debian's package, or this one. */
 export async function postgresAccount (): Promise<Account> {
   if (SELF.uid !== 0) return SELF
   const id = async (option: string) => Number((await run('id', [option, 'postgres'])).stdout)
@@ -47,7 +47,7 @@ export async function newestBin () {
   return newest && `${VERSIONS}/${newest}/bin`
 }
 
-/** Which of the programs are not there, and how to get them; `undefined` when all are. */
+/** Says which of the programs must be installed; `undefined` when all are. */
 export async function missingPrograms (...programs: string[]) {
   const missing: string[] = []
   for (const program of programs) {
