@@ -3,8 +3,8 @@ import t from 'tap'
 
 import { hashPassword } from '#lib/auth/passwords.js'
 import { findCredentials, signInWithIdentity } from '#routes/auth/queries.js'
-import { assertResponse } from '../assertions.ts'
-import { bearer, build, createDatabase, inject, person } from '../helper.ts'
+import { assertResponse } from '../../assertions.ts'
+import { bearer, build, createDatabase, inject, person } from '../../helper.ts'
 
 const DATABASE_URL = await createDatabase(t)
 const [app, other] = await Promise.all([build(t, { DATABASE_URL }), build(t, { DATABASE_URL })])
