@@ -32,7 +32,7 @@ CREATE FUNCTION counter_slot() RETURNS integer
 LANGUAGE sql STABLE
 AS 'SELECT pg_backend_pid() % 32';
 
--- What is removed together with its event or mentor needs no counting: its counts go by the foreign key.
+-- A row that is removed together with its event or mentor is not counted: the foreign key removes the counts.
 
 CREATE FUNCTION count_event_registrations() RETURNS trigger
 LANGUAGE plpgsql

@@ -39,7 +39,7 @@ export async function createTransport (
   return new SmtpTransport(SMTP_URL)
 }
 
-/** Who may write to the folder could have made a file of it a link to one of root's, which is not followed. */
+/** Follows no link: a user who may write to the folder could point one at a file of root. */
 const FLAG = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
 
 /** Writes mails to files, to be looked at in development. */

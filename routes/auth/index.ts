@@ -164,7 +164,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     )
   }))
 
-  /** Who comes back from the provider with this code, to the sign-in that began with this nonce. */
+  /** The identity that the provider returns for this code, to the sign-in that began with this nonce. */
   async function identify (code: string, nonce: string) {
     const accessToken = await app.idp.exchangeCode(code, nonce)
     if (!accessToken) throw new HttpError(401, 'No access token')

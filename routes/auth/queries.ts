@@ -86,7 +86,7 @@ interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role' 
  * The account of a person whom the identity provider knows by this email: a new one, an existing one that is linked and
  * takes over the picture if it has none, or a linked one that is left alone.
  *
- * Who has set the password of an account whose email is not proven may be another person. With `reclaim`, such a
+ * The password of an account whose email is not proven may be another person's. With `reclaim`, such a
  * password ends when the account is linked, with all that lets them in or see anything, and a mail to the owner has a
  * link to set another one.
  */

@@ -255,7 +255,7 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   return { cluster, targets: new Map(targets) }
 }
 
-/** Who runs what of a member, and where. */
+/** Where a member runs, and as which user. */
 interface Place {
   scope: Scope
   home: string

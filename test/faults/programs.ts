@@ -21,7 +21,7 @@ const VERSIONS = '/usr/lib/postgresql'
 /** How long a program may take until it is up, in milliseconds. */
 const PATIENCE = 30_000
 
-/** Who runs a program. */
+/** A user that runs programs. */
 export interface Account {
   uid: number
   gid: number
@@ -30,10 +30,10 @@ export interface Account {
 /** The user of this process. */
 export const SELF: Account = { uid: process.getuid!(), gid: process.getgid!() }
 
-/** Who runs the programs that do not want to be root. */
+/** The user for programs that refuse to run as root. */
 export const NOBODY: Account = SELF.uid === 0 ? { uid: 65_534, gid: 65_534 } : SELF
 
-/** Who runs what starts PostgreSQL: the user of Debian's package, or this one. */
+/** The user for programs that start PostgreSQL: that of Debian's package, or this one. */
 export async function postgresAccount (): Promise<Account> {
   if (SELF.uid !== 0) return SELF
   const id = async (option: string) => Number((await run('id', [option, 'postgres'])).stdout)
@@ -47,7 +47,7 @@ export async function newestBin () {
   return newest && `${VERSIONS}/${newest}/bin`
 }
 
-/** Which of the programs are not there, and how to get them; `undefined` when all are. */
+/** Says which of the programs must be installed; `undefined` when all are. */
 export async function missingPrograms (...programs: string[]) {
   const missing: string[] = []
   for (const program of programs) {
@@ -97,6 +97,8 @@ export interface Program {
   ended: Promise<{ code: number | null, signal: NodeJS.Signals | null }>
   /** Its log so far. */
   log (): Promise<string>
+  /** The path of its log. */
+  logFile: string
 }
 
 /** Starts a program until the scope ends, and waits until it is up. Throws with the end of its log if it is not. */
@@ -104,9 +106,9 @@ export async function startProcess (
   scope: Teardown, directory: string, [program, ...args]: string[], isUp: () => Promise<boolean>, options: Options = {}
 ): Promise<Program> {
   const { account = SELF, environment, name = basename(program!), signal: last = 'SIGKILL' } = options
-  const file = join(directory, `${name}.log`)
+  const logFile = join(directory, `${name}.log`)
   // By its name some can open it again; a pipe of Node.js has none.
-  const output = openSync(file, 'a')
+  const output = openSync(logFile, 'a')
   const child = spawn(program!, args, {
     ...account,
     cwd: directory,
@@ -119,7 +121,7 @@ export async function startProcess (
     child.kill(last)
     await ended
   })
-  const log = () => readFile(file, 'utf8')
+  const log = () => readFile(logFile, 'utf8')
   const deadline = performance.now() + PATIENCE
   while (!await isUp()) {
     if (performance.now() > deadline || child.exitCode !== null) {
@@ -127,7 +129,7 @@ export async function startProcess (
     }
     await sleep(50)
   }
-  return { child, ended, log }
+  return { child, ended, log, logFile }
 }
 
 /** Starts a program of the system as `startProcess` does, not as root, and waits until it listens. */

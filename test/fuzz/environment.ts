@@ -1,28 +1,24 @@
 // The environment of the random requests: a database, and the service as a child process.
-import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { mkdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readFile, rm, stat } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { migrate } from '#lib/database/migrations.js'
+import type { Program } from '../faults/programs.ts'
+import { startService } from '../faults/service.ts'
 import { withDatabase } from '../run.ts'
 import type { Scope } from '../scope.ts'
 
 /** Working directory of the embedded server and the service; removed at the end. */
 const DIRECTORY = '.data/fuzz'
 
-/** Timeout of start and stop, in milliseconds. */
-const TIMEOUT = 30_000
-
 /** How long to wait for the exit of a process that has closed its connections, in milliseconds. */
 const LAST_MOMENTS = 2000
 
-/** How many lines of the log are kept for the report. */
+/** How many lines of the log are reported when the process has ended. */
 const LOG_LINES = 20
 
 /** Creates a migrated database, on the server at DATABASE_URL or an embedded one. Returns its URL. */
@@ -55,22 +51,23 @@ async function startServer (scope: Scope) {
 
 /** The service as operators run it, configured by `environment` only. */
 export class Service {
+  readonly #scope: Scope
   readonly #environment: NodeJS.Dict<string>
-  #child!: ChildProcess
+  #program!: Program
   #ended!: Promise<unknown>
   /** How its process ended, with its last log lines; `undefined` while it runs. */
   #end: string | undefined
   #isEndKnown = false
-  #log: string[] = []
-  #lastLogLine = ''
+  /** The size of its log at the last `prepare`. */
+  #logged = 0
 
-  private constructor (environment: NodeJS.Dict<string>) {
+  private constructor (scope: Scope, environment: NodeJS.Dict<string>) {
+    this.#scope = scope
     this.#environment = environment
   }
 
   static async start (scope: Scope, environment: NodeJS.Dict<string>) {
-    const service = new Service(environment)
-    scope.teardown(() => service.#stop())
+    const service = new Service(scope, environment)
     await service.#start()
     return service
   }
@@ -80,8 +77,9 @@ export class Service {
   }
 
   /** Its last log line since `prepare`. */
-  get lastLogLine () {
-    return this.#lastLogLine.slice(0, 500)
+  async lastLogLine () {
+    const log = (await readFile(this.#program.logFile)).subarray(this.#logged)
+    return log.toString().trimEnd().split('\n').at(-1)!.slice(0, 500)
   }
 
   /** Whether its process runs or how it ended, after a moment in which it may exit. */
@@ -94,46 +92,18 @@ export class Service {
   /** Restarts the service if its process has ended. Throws if no earlier check has noticed that. */
   async prepare () {
     const unnoticed = this.#isEndKnown ? undefined : this.#end
-    this.#lastLogLine = ''
     if (this.#end) await this.#start()
+    this.#logged = (await stat(this.#program.logFile)).size
     if (unnoticed) throw new Error(`Earlier, the service ${unnoticed}`)
   }
 
   async #start () {
-    const { PATH, HOME, LANG, TZ } = process.env
     this.#end = undefined
     this.#isEndKnown = false
-    this.#child = spawn(join(process.cwd(), 'bin/start'), {
-      cwd: DIRECTORY,
-      env: { PATH, HOME, LANG, TZ, NODE_OPTIONS: '--enable-source-maps', ...this.#environment },
-      stdio: ['ignore', 'pipe', 'pipe'],
+    this.#program = await startService(this.#scope, DIRECTORY, this.#environment)
+    this.#ended = this.#program.ended.then(async ({ code, signal }) => {
+      const lines = (await this.#program.log()).trimEnd().split('\n').slice(-LOG_LINES)
+      this.#end = `ended with ${signal ?? `exit code ${code}`}:\n${lines.join('\n')}`
     })
-    for (const stream of [this.#child.stdout!, this.#child.stderr!]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        this.#log = [...this.#log, ...text.trimEnd().split('\n')].slice(-LOG_LINES)
-        this.#lastLogLine = this.#log.at(-1)!
-      })
-    }
-    this.#ended = once(this.#child, 'close').then(([code, signal]) => {
-      this.#end = `ended with ${signal ?? `exit code ${code}`}:\n${this.#log.join('\n')}`
-    })
-    const deadline = Date.now() + TIMEOUT
-    while (!await this.#isReady()) {
-      if (this.#end || Date.now() > deadline) {
-        throw new Error(`The service does not start: ${this.#end ?? this.lastLogLine}`)
-      }
-      await sleep(20)
-    }
-  }
-
-  #isReady () {
-    return fetch(`http://127.0.0.1:${this.port}/readyz`).then(({ ok }) => ok, () => false)
-  }
-
-  async #stop () {
-    this.#child.kill('SIGTERM')
-    await Promise.race([this.#ended, sleep(TIMEOUT, undefined, { ref: false })])
-    this.#child.kill('SIGKILL')
-    await this.#ended
   }
 }

@@ -117,7 +117,9 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
       user_id: id('users', n % 5),
       event_id: id('events', n % 3 + 3 * Math.floor(n / 5)),
     })),
-    calendar_tokens: [{ user_id: id('users', 0), token_hash: hashSecretToken(CALENDAR_TOKEN) }],
+    calendar_tokens: times(USERS / 2, n => ({
+      user_id: id('users', n), token_hash: hashSecretToken(n ? `${CALENDAR_TOKEN}${n}` : CALENDAR_TOKEN),
+    })),
     // Of a user who sends no request.
     ended_tokens: [{ user_id: id('users', USERS + ROLES.length) }],
     account_tokens: Object.entries(LINK_TOKENS).flatMap(([purpose, tokens]) => tokens.map((token, n) => ({

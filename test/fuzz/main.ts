@@ -40,6 +40,7 @@ async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
   const provider = await startFakeProvider(scope)
   const environment = {
     NODE_ENV: 'test',
+    NODE_OPTIONS: '--enable-source-maps',
     LOG_LEVEL: 'error',
     PORT: String(await freePort()),
     DATABASE_URL: await makeDatabase(scope),

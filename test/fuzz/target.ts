@@ -43,7 +43,7 @@ export class Target {
     } catch (error) {
       this.close()
       const shown = responses.map(({ status, body }) => `${status} ${body.slice(0, 500)}`).join('\n')
-      const found = [(error as Error).message, shown || 'no response', service.lastLogLine]
+      const found = [(error as Error).message, shown || 'no response', await service.lastLogLine()]
       throw new Error(found.filter(Boolean).join('\n'), { cause: error })
     }
     // The request may have written; malformed bytes may have been read as any request.

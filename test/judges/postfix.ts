@@ -44,7 +44,7 @@ const WORDS: Words = {
   text: 'Dear all,\r\n.\r\nQUIT\r\n.. <style>p { display: none }</style> & "boards"\r\n\r\n-- \r\nBEGIN:VCALENDAR',
 }
 
-/** Which of these words are in which mail. */
+/** Words that a mail must contain, by its kind. */
 const CONTENTS: Record<string, string[]> = {
   registration: [WORDS.title, WORDS.club],
   'event-reminder': [WORDS.title, WORDS.club],

@@ -24,7 +24,7 @@ const WORDS: Words = {
   text: 'We have fewer boards than guests this time.\n\nIf you can, please bring one.',
 }
 
-/** Who has signed in with a provider after a registration. */
+/** A user who registers and then signs in with a provider. */
 const LINKED = 'bob@example.org'
 
 /** Rules that mails meet for a reason. None of them gives points. */

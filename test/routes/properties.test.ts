@@ -2,25 +2,51 @@
 // that reproduces it.
 import { randomUUID } from 'node:crypto'
 
-import fc, { type Arbitrary } from 'fast-check'
+import fc, { type Arbitrary, type AsyncCommand, type WeightedArbitrary } from 'fast-check'
 
 import { build, inject, person } from '../helper.ts'
-import t, { type Test } from '../suite.ts'
+import t from '../suite.ts'
 
 const app = await build(t)
 
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
 
-/** Runs ten sequences of up to thirty steps. `start` resets the state, and returns a function for one step. */
-async function holds<Step> (t: Test, step: Arbitrary<Step>, start: () => Promise<(step: Step) => Promise<void>>) {
-  const sequences = fc.array(step, { minLength: 1, maxLength: 30, size: 'max' })
-  const { failed, numRuns, seed, counterexample, errorInstance } = await fc.check(
-    fc.asyncProperty(sequences, async steps => {
-      const take = await start()
-      for (const each of steps) await take(each)
-    }),
-    { numRuns: 10 })
-  t.notOk(failed, `${numRuns} sequences agree with the model`, { seed, counterexample, found: errorInstance })
+/** The state that the service must be in. */
+interface Model {
+  /** The requests that show it. */
+  reads (): Read[]
+}
+
+/** The commands of one name. */
+type Step<M extends Model> = (name: string) => WeightedArbitrary<AsyncCommand<M, typeof app>>
+
+/**
+ * A command for any of the given values. `send` compares the responses to its requests with the model, and changes the
+ * model as they change the service. Afterwards all reads must agree with the model.
+ */
+function step<M extends Model, Given> (
+  weight: number, given: { [K in keyof Given]: Arbitrary<Given[K]> },
+  send: (model: M, given: Given) => Promise<void>, check: (model: M) => boolean = () => true
+): Step<M> {
+  return name => ({
+    weight,
+    arbitrary: fc.record(given).map(values => ({
+      check,
+      async run (model) {
+        await send(model, values)
+        await readAll(model.reads())
+      },
+      toString: () => `${name} ${JSON.stringify(values)}`,
+    })),
+  })
+}
+
+/** Runs ten sequences of up to thirty steps. `start` resets the service, and returns the model of that state. */
+async function holds<M extends Model> (start: () => Promise<M>, steps: Record<string, Step<M>>) {
+  const kinds = Object.entries(steps).map(([name, commands]) => commands(name))
+  const sequences = fc.commands([fc.oneof(...kinds)], { maxCommands: 30, size: 'max' })
+  const setup = async () => ({ model: await start(), real: app })
+  await fc.assert(fc.asyncProperty(sequences, commands => fc.asyncModelRun(setup, commands)), { numRuns: 10 })
 }
 
 /** Throws unless both are deeply equal, in any order of keys. */
@@ -36,8 +62,10 @@ function sorted (value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => a < b ? -1 : 1).map(([k, v]) => [k, sorted(v)]))
 }
 
-const pick = <T>(from: readonly T[], index: number): T | undefined => from[index % (from.length || 1)]
+const pick = <T>(from: readonly T[], index: number | null): T | undefined => from[(index ?? NaN) % from.length]
 const byId = (a: { id: string }, b: { id: string }) => a.id < b.id ? -1 : 1
+const latestFirst = <T extends { id: string }>(time: (of: T) => string) => (a: T, b: T) =>
+  time(a) === time(b) ? byId(a, b) : time(a) > time(b) ? -1 : 1
 
 /** The body of a GET; `undefined` unless the status is 200. */
 async function read (who: Pick<typeof reader, 'inject'>, url: string) {
@@ -57,8 +85,9 @@ const admin = await person(app, 'ADMIN', { first_name: 'Admin', last_name: 'One'
 const reader = await person(app)
 const anyone: typeof reader = { ...reader, inject: (method, url, payload) => inject(app, method, url, payload) }
 const index = fc.nat(11)
+const indexOrNone = fc.option(index, { freq: 8 })
 
-t.test('blogs', async t => {
+t.test('blogs', async () => {
   const writers = [
     await person(app, 'STUDENT', { first_name: 'Stu', avatar: 'https://img.example/a.png' }),
     await person(app, 'CLUB_HEAD', { first_name: 'Head' }),
@@ -78,179 +107,192 @@ t.test('blogs', async t => {
     createdAt: string
     updatedAt: string
   }
+
+  class Blogs implements Model {
+    blogs: Blog[] = []
+    /** The blog of the last step. */
+    id = UNKNOWN
+
+    choose (index: number | null) {
+      const blog = pick(this.blogs, index)
+      this.id = blog?.id ?? UNKNOWN
+      return blog
+    }
+
+    /** Compares the blog in a response, apart from generated fields, and stores it. */
+    learn ({ author, ...received }: Blog & { author?: unknown }, { updatedAt: _, ...expected }: Partial<Blog>) {
+      agree(received, { ...received, ...expected }, 'the blog')
+      agree(Object.keys(received).length, 8, 'the fields of the blog')
+      this.id = received.id
+      this.blogs = [...this.blogs.filter(({ id }) => id !== received.id), received].sort(byId)
+    }
+
+    reads (): Read[] {
+      const blogs = this.blogs.toSorted(latestFirst(({ createdAt }) => createdAt))
+      const withAuthor = (blog: Blog) => ({ ...blog, author: profiles.get(blog.authorId) })
+      const withName = (blog: Blog) => {
+        const { firstName, lastName } = profiles.get(blog.authorId)!
+        return { ...blog, author: { firstName, lastName } }
+      }
+      const blog = blogs.find(({ id }) => id === this.id)
+      const mayRead = (who: typeof reader) => blog?.status === 'PUBLISHED' ||
+        (who !== anyone && (who.role === 'ADMIN' || who.id === blog?.authorId))
+      return [
+        [anyone, '/blogs', { blogs: blogs.filter(({ status }) => status === 'PUBLISHED').map(withAuthor) }],
+        [admin, '/blogs/admin', { blogs: blogs.map(withName) }],
+        ...writers.map((who): Read =>
+          [who, '/blogs/me', { blogs: blogs.filter(({ authorId }) => authorId === who.id) }]),
+        ...[anyone, reader, ...writers].map((who): Read =>
+          [who, `/blogs/${this.id}`, blog && mayRead(who) ? { blog: withAuthor(blog) } : undefined]),
+      ]
+    }
+  }
+
+  const isValid = ({ title = 'abc', content = 'x'.repeat(20), imageUrl = 'a:', status = 'DRAFT' }: Partial<Blog>) =>
+    title.length >= 3 && content.length >= 20 && URL.canParse(imageUrl!) && status !== 'draft'
+
   const title = fc.constantFrom('abc', 'A title', 'Ünïcödé 😀', 'ab', '')
   const content = fc.constantFrom('x'.repeat(20), 'long enough, surely, for a blog', '<b>'.repeat(20), 'too short')
   const imageUrl = fc.constantFrom('https://img.example/1.png', 'data:,x', 'not a url')
   const status = fc.constantFrom('DRAFT', 'PUBLISHED', 'ARCHIVED', 'draft')
   const fields = fc.record({ title, content, imageUrl, status }, { requiredKeys: [] })
   const whole = fc.record({ title, content, imageUrl, status }, { requiredKeys: ['title', 'content'] })
-  const step = fc.oneof(
-    { weight: 4, arbitrary: fc.record({ op: fc.constant('submit' as const), who: index, fields: whole }) },
-    { weight: 2, arbitrary: fc.record({ op: fc.constant('create' as const), fields: whole }) },
-    { weight: 3, arbitrary: fc.record({ op: fc.constant('update' as const), blog: index, fields }) },
-    { weight: 4, arbitrary: fc.record({ op: fc.constantFrom('approve' as const, 'archive' as const), blog: index }) },
-    { weight: 1, arbitrary: fc.record({ op: fc.constant('delete' as const), blog: index }) },
-    { weight: 1, arbitrary: fc.record({ op: fc.constant('approve' as const), blog: fc.constant(-1) }) })
+  const decision = fc.constantFrom(['approve', 'PUBLISHED'] as const, ['archive', 'ARCHIVED'] as const)
 
-  await holds(t, step, async () => {
+  const start = async () => {
     await app.sql`DELETE FROM blogs`
-    let blogs: Blog[] = []
+    return new Blogs()
+  }
 
-    /** The blog with these changes; `undefined` when a field is invalid. */
-    const valid = ({ title = 'abc', content = 'x'.repeat(20), imageUrl = 'a:', status = 'DRAFT' }: Partial<Blog>) =>
-      title.length >= 3 && content.length >= 20 && URL.canParse(imageUrl!) && status !== 'draft'
-    /** Compares the blog in a response, apart from generated fields, and stores it in the model. */
-    const learn = ({ author, ...received }: Blog & { author?: unknown }, expected: Partial<Blog>) => {
-      agree(received, { ...received, ...expected }, 'the blog')
-      blogs = [...blogs.filter(({ id }) => id !== received.id), received]
-      agree(Object.keys(received).length, 8, 'the fields of the blog')
-    }
-
-    return async step => {
-      const known = [...blogs].sort(byId)
-      const blog = 'blog' in step && step.blog >= 0 ? pick(known, step.blog) : undefined
-      const path = `/blogs/${blog?.id ?? UNKNOWN}`
-
-      if (step.op === 'submit' || step.op === 'create') {
-        const who = step.op === 'submit' ? pick(writers, step.who)! : admin
-        const { status, ...rest } = step.fields
-        const response = await who.inject('POST', step.op === 'submit' ? '/blogs/submit' : '/blogs', step.fields)
-        // The status in a submission is ignored.
-        const ok = valid(step.op === 'submit' ? rest : step.fields)
-        agree(response.statusCode, ok ? 201 : 400, step.op)
-        const given = step.op === 'create' && status ? status : 'DRAFT'
-        if (ok) learn(response.json().blog, { imageUrl: null, ...rest, status: given, authorId: who.id })
-      } else if (step.op === 'update') {
-        const response = await admin.inject('PUT', path, step.fields)
-        agree(response.statusCode, !valid(step.fields) ? 400 : blog ? 200 : 500, step.op)
-        if (response.statusCode === 200) {
-          const { updatedAt: _, ...rest } = blog!
-          learn(response.json().blog, { ...rest, ...step.fields })
-        }
-      } else if (step.op === 'delete') {
-        agree((await admin.inject('DELETE', path)).statusCode, blog ? 200 : 500, step.op)
-        blogs = blogs.filter(({ id }) => id !== blog?.id)
-      } else {
-        const response = await admin.inject('POST', `${path}/${step.op}`)
-        agree(response.statusCode, blog ? 200 : 500, step.op)
-        if (blog) {
-          const { updatedAt: _, ...rest } = blog
-          learn(response.json().blog, { ...rest, status: step.op === 'approve' ? 'PUBLISHED' : 'ARCHIVED' })
-        }
-      }
-
-      blogs.sort((a, b) => a.createdAt === b.createdAt ? byId(a, b) : a.createdAt > b.createdAt ? -1 : 1)
-      const withAuthor = (blog: Blog) => ({ ...blog, author: profiles.get(blog.authorId) })
-      const withName = (blog: Blog) => {
-        const { firstName, lastName } = profiles.get(blog.authorId)!
-        return { ...blog, author: { firstName, lastName } }
-      }
-      const now = blogs.find(({ id }) => id === blog?.id)
-      const mayRead = (who: typeof reader) => now?.status === 'PUBLISHED' ||
-        (who !== anyone && (who.role === 'ADMIN' || who.id === now?.authorId))
-      await readAll([
-        [anyone, '/blogs', { blogs: blogs.filter(({ status }) => status === 'PUBLISHED').map(withAuthor) }],
-        [admin, '/blogs/admin', { blogs: blogs.map(withName) }],
-        ...writers.map((who): Read =>
-          [who, '/blogs/me', { blogs: blogs.filter(({ authorId }) => authorId === who.id) }]),
-        ...[anyone, reader, ...writers].map((who): Read =>
-          [who, path, now && mayRead(who) ? { blog: withAuthor(now) } : undefined]),
-      ])
-    }
+  await holds(start, {
+    submit: step(4, { who: index, fields: whole }, async (model, { who, fields }) => {
+      const writer = pick(writers, who)!
+      const response = await writer.inject('POST', '/blogs/submit', fields)
+      // The status in a submission is ignored.
+      const stored = { ...fields, status: 'DRAFT' }
+      agree(response.statusCode, isValid(stored) ? 201 : 400, 'submit')
+      if (response.statusCode !== 201) return
+      model.learn(response.json().blog, { imageUrl: null, authorId: writer.id, ...stored })
+    }),
+    create: step(2, { fields: whole }, async (model, { fields }) => {
+      const response = await admin.inject('POST', '/blogs', fields)
+      agree(response.statusCode, isValid(fields) ? 201 : 400, 'create')
+      const stored = { imageUrl: null, status: 'DRAFT', authorId: admin.id, ...fields }
+      if (response.statusCode === 201) model.learn(response.json().blog, stored)
+    }),
+    update: step(3, { blog: index, fields }, async (model, { blog: at, fields }) => {
+      const blog = model.choose(at)
+      const response = await admin.inject('PUT', `/blogs/${model.id}`, fields)
+      agree(response.statusCode, !isValid(fields) ? 400 : blog ? 200 : 500, 'update')
+      if (response.statusCode === 200) model.learn(response.json().blog, { ...blog, ...fields })
+    }),
+    decide: step(5, { blog: indexOrNone, decision }, async (model, { blog: at, decision: [path, status] }) => {
+      const blog = model.choose(at)
+      const response = await admin.inject('POST', `/blogs/${model.id}/${path}`)
+      agree(response.statusCode, blog ? 200 : 500, path)
+      if (blog) model.learn(response.json().blog, { ...blog, status })
+    }),
+    delete: step(1, { blog: index }, async (model, { blog: at }) => {
+      const blog = model.choose(at)
+      agree((await admin.inject('DELETE', `/blogs/${model.id}`)).statusCode, blog ? 200 : 500, 'delete')
+      model.blogs = model.blogs.filter(each => each !== blog)
+    }),
   })
 })
 
-t.test('likes', async t => {
+t.test('likes', async () => {
   const [club] = await app.sql<{ id: string, name: string, imageUrl: string | null }[]>`
     INSERT INTO clubs (name, description) VALUES ('Likes', 'A club') RETURNING id, name, image_url AS "imageUrl"
   `
   const { id: clubId, ...clubOf } = club!
-  const step = fc.oneof(
-    { weight: 8, arbitrary: fc.record({ op: fc.constant('like' as const), who: index, mentor: index }) },
-    {
-      weight: 2,
-      arbitrary: fc.record({
-        op: fc.constant('likes' as const), mentor: index, who: fc.array(index, { minLength: 2, maxLength: 8 }),
-      }),
-    },
-    {
-      weight: 3,
-      arbitrary: fc.record({ op: fc.constant('arrive' as const), name: fc.constantFrom('Ada', 'Bea', 'Zoe') }),
-    },
-    { weight: 1, arbitrary: fc.record({ op: fc.constant('leave' as const), mentor: index }) },
-    { weight: 1, arbitrary: fc.record({ op: fc.constant('forget' as const), who: index }) })
+  const common = { expertise: 'Go', imageUrl: 'https://img.example/m.png', clubId }
 
-  await holds(t, step, async () => {
-    await app.sql`DELETE FROM mentors`
-    let mentors: { id: string, name: string }[] = []
-    const people = await Promise.all([person(app), person(app, 'CLUB_HEAD'), person(app, 'ADMIN')])
-    const likes = new Map(people.map(({ id }) => [id, new Set<string>()]))
-    const count = (mentorId: string) => [...likes.values()].filter(liked => liked.has(mentorId)).length
-    const toggle = (userId: string, mentorId: string) => {
-      const liked = likes.get(userId)!
+  class Likes implements Model {
+    mentors: { id: string, name: string }[] = []
+    people: typeof reader[]
+    likes: Map<string, Set<string>>
+
+    constructor (people: typeof reader[]) {
+      this.people = people
+      this.likes = new Map(people.map(({ id }) => [id, new Set()]))
+    }
+
+    choose (index: number) {
+      return pick(this.mentors.toSorted(byId), index)
+    }
+
+    count (mentorId: string) {
+      return [...this.likes.values()].filter(liked => liked.has(mentorId)).length
+    }
+
+    /** Returns whether the user likes the mentor now. */
+    toggle (userId: string, mentorId: string) {
+      const liked = this.likes.get(userId)!
       if (!liked.delete(mentorId)) liked.add(mentorId)
       return liked.has(mentorId)
     }
 
-    return async step => {
-      const mentor = 'mentor' in step ? pick([...mentors].sort(byId), step.mentor) : undefined
-      if (step.op === 'like') {
-        const who = pick(people, step.who)!
-        const response = await who.inject('POST', `/mentors/${mentor?.id ?? UNKNOWN}/like`)
-        if (!mentor) {
-          agree(response.json(), { message: 'Mentor not found' }, 'like')
-        } else {
-          const liked = toggle(who.id, mentor.id)
-          const message = liked ? 'Mentor liked successfully' : 'Mentor unliked successfully'
-          agree(response.json(), { message, liked, likeCount: count(mentor.id) }, 'like')
-        }
-      } else if (step.op === 'likes' && mentor) {
-        const all = step.who.map(each => pick(people, each)!)
-        const responses = await Promise.all(all.map(who => who.inject('POST', `/mentors/${mentor.id}/like`)))
-        agree(responses.map(({ statusCode }) => statusCode), all.map(() => 200), 'concurrent likes')
-        for (const { id } of all) toggle(id, mentor.id)
-      } else if (step.op === 'arrive') {
-        const fields = { name: step.name, expertise: 'Go', clubId, imageUrl: 'https://img.example/m.png' }
-        const response = await admin.inject('POST', '/mentors', fields)
-        agree(response.statusCode, 201, 'arrive')
-        mentors = [...mentors, { id: response.json().mentor.id, name: step.name }]
-      } else if (step.op === 'leave') {
-        const response = await admin.inject('DELETE', `/mentors/${mentor?.id ?? UNKNOWN}`)
-        agree(response.statusCode, mentor ? 200 : 500, 'leave')
-        mentors = mentors.filter(({ id }) => id !== mentor?.id)
-        for (const liked of likes.values()) liked.delete(mentor?.id ?? '')
-      } else if (step.op === 'forget') {
-        // Replaces the account, whose likes go with it.
-        const at = step.who % people.length
-        agree((await admin.inject('DELETE', `/users/${people[at]!.id}`)).statusCode, 200, 'forget')
-        likes.delete(people[at]!.id)
-        people[at] = await person(app)
-        likes.set(people[at].id, new Set())
-      }
-
-      mentors.sort((a, b) => a.name === b.name ? byId(a, b) : a.name < b.name ? -1 : 1)
-      const profiles = mentors.map(({ id, name }) => ({
-        id,
-        name,
-        expertise: 'Go',
-        imageUrl: 'https://img.example/m.png',
-        networkUrl: '',
-        clubId,
-        club: clubOf,
-        likeCount: count(id),
-      }))
-      await readAll([
-        [anyone, '/mentors', { mentors: profiles }],
-        ...people.map((who): Read => {
-          const liked = profiles.filter(({ id }) => likes.get(who.id)!.has(id)).sort(byId)
+    reads (): Read[] {
+      const mentors = this.mentors.toSorted((a, b) => a.name === b.name ? byId(a, b) : a.name < b.name ? -1 : 1)
+        .map(mentor => ({ ...mentor, ...common, networkUrl: '', club: clubOf, likeCount: this.count(mentor.id) }))
+      return [
+        [anyone, '/mentors', { mentors }],
+        ...this.people.map((who): Read => {
+          const liked = mentors.filter(({ id }) => this.likes.get(who.id)!.has(id)).sort(byId)
           return [who, '/mentors/liked', liked, ({ likedMentors }) => likedMentors.sort(byId)]
         }),
-      ])
+      ]
     }
+  }
+
+  const start = async () => {
+    await app.sql`DELETE FROM mentors`
+    return new Likes(await Promise.all([person(app), person(app, 'CLUB_HEAD'), person(app, 'ADMIN')]))
+  }
+  const several = fc.array(index, { minLength: 2, maxLength: 8 })
+
+  await holds(start, {
+    like: step(8, { who: index, mentor: index }, async (model, { who, mentor: at }) => {
+      const fan = pick(model.people, who)!
+      const mentor = model.choose(at)
+      const response = await fan.inject('POST', `/mentors/${mentor?.id ?? UNKNOWN}/like`)
+      if (!mentor) return agree(response.json(), { message: 'Mentor not found' }, 'like')
+      const liked = model.toggle(fan.id, mentor.id)
+      const message = liked ? 'Mentor liked successfully' : 'Mentor unliked successfully'
+      agree(response.json(), { message, liked, likeCount: model.count(mentor.id) }, 'like')
+    }),
+    likeAtOnce: step(2, { who: several, mentor: index }, async (model, { who, mentor: at }) => {
+      const mentor = model.choose(at)!
+      const fans = who.map(each => pick(model.people, each)!)
+      const responses = await Promise.all(fans.map(fan => fan.inject('POST', `/mentors/${mentor.id}/like`)))
+      agree(responses.map(({ statusCode }) => statusCode), fans.map(() => 200), 'concurrent likes')
+      for (const { id } of fans) model.toggle(id, mentor.id)
+    }, ({ mentors }) => mentors.length > 0),
+    arrive: step(3, { name: fc.constantFrom('Ada', 'Bea', 'Zoe') }, async (model, { name }) => {
+      const response = await admin.inject('POST', '/mentors', { name, ...common })
+      agree(response.statusCode, 201, 'arrive')
+      model.mentors.push({ id: response.json().mentor.id, name })
+    }),
+    leave: step(1, { mentor: index }, async (model, { mentor: at }) => {
+      const mentor = model.choose(at)
+      const response = await admin.inject('DELETE', `/mentors/${mentor?.id ?? UNKNOWN}`)
+      agree(response.statusCode, mentor ? 200 : 500, 'leave')
+      model.mentors = model.mentors.filter(each => each !== mentor)
+      for (const liked of model.likes.values()) liked.delete(mentor?.id ?? '')
+    }),
+    // Replaces an account, whose likes go with it.
+    forget: step(1, { who: index }, async ({ people, likes }, { who }) => {
+      const { id } = pick(people, who)!
+      agree((await admin.inject('DELETE', `/users/${id}`)).statusCode, 200, 'forget')
+      likes.delete(id)
+      const successor = await person(app)
+      people[who % people.length] = successor
+      likes.set(successor.id, new Set())
+    }),
   })
 })
 
-t.test('registrations', async t => {
+t.test('registrations', async () => {
   const clubs = await app.sql<{ id: string, name: string, imageUrl: string | null }[]>`
     INSERT INTO clubs (name, description, image_url) VALUES ('One', 'A club', NULL), ('Two', 'A club', 'data:,x')
     RETURNING id, name, image_url AS "imageUrl"
@@ -259,82 +301,43 @@ t.test('registrations', async t => {
   const people = [await person(app, 'STUDENT', { first_name: 'Stu', last_name: 'Dent' }), heads[0]!, admin]
   const names = new Map((await app.sql`SELECT id, first_name, last_name FROM users`)
     .map(({ id, first_name: first, last_name: last }) => [id as string, `${first} ${last}`]))
-  const date = fc.constantFrom('2030-01-01T00:00:00.000Z', '2030-01-02T00:00:00.000Z', '2030-01-03T12:00:00.000Z')
-  const club = fc.nat(1)
-  const step = fc.oneof(
-    { weight: 8, arbitrary: fc.record({ op: fc.constant('register' as const), who: index, event: index }) },
-    { weight: 4, arbitrary: fc.record({ op: fc.constant('announce' as const), club, date }) },
-    { weight: 2, arbitrary: fc.record({ op: fc.constant('move' as const), by: index, event: index, club, date }) },
-    { weight: 1, arbitrary: fc.record({ op: fc.constant('cancel' as const), by: index, event: index }) })
   const announcement = { title: 'Meeting', description: 'Everybody comes', imageUrl: 'https://img.example/e.png' }
+  /** The fields of an event that show its club. */
+  const clubOf = (index: number) => {
+    const { id: clubId, ...club } = clubs[index]!
+    return { clubId, club }
+  }
 
   interface Event { id: string, date: string, clubId: string, club: unknown }
   interface Registration { id: string, userId: string, eventId: string, registeredAt: string }
 
-  await holds(t, step, async () => {
-    await app.sql`DELETE FROM event_registrations`
-    await app.sql`DELETE FROM events`
-    let events: Event[] = []
-    let registrations: Registration[] = []
-    const clubOf = (id: string) => {
-      const { name, imageUrl } = clubs.find(club => club.id === id)!
-      return { name, imageUrl }
+  class Events implements Model {
+    events: Event[] = []
+    registrations: Registration[] = []
+    /** The event of the last step. */
+    id = UNKNOWN
+
+    choose (index: number) {
+      const event = pick(this.events.toSorted(byId), index)
+      this.id = event?.id ?? UNKNOWN
+      return event
     }
-    const byDate = (a: Event, b: Event) => a.date === b.date ? byId(a, b) : a.date > b.date ? -1 : 1
 
-    return async step => {
-      const event = 'event' in step ? pick([...events].sort(byId), step.event) : undefined
-      const path = `/events/${event?.id ?? UNKNOWN}`
-      const actor = 'by' in step ? pick([...heads, admin], step.by)! : admin
-      const allowed = actor === admin || clubs[heads.indexOf(actor)]?.id === event?.clubId
+    of (event: Event) {
+      return this.registrations.filter(({ eventId }) => eventId === event.id)
+    }
 
-      if (step.op === 'register') {
-        const who = pick(people, step.who)!
-        const response = await who.inject('POST', `${path}/register`)
-        const already = registrations.some(({ userId, eventId }) => userId === who.id && eventId === event?.id)
-        agree(response.statusCode, !event ? 500 : already ? 400 : 201, 'register')
-        if (response.statusCode === 201) {
-          const { event: _, user: __, ...registration } = response.json().registration
-          agree(registration, { ...registration, userId: who.id, eventId: event!.id }, 'the registration')
-          registrations = [...registrations, registration]
-        }
-      } else if (step.op === 'announce') {
-        const { date: data, club } = step
-        const response = await heads[club]!.inject('POST', '/events', { ...announcement, data })
-        agree(response.statusCode, 201, 'announce')
-        const { event } = response.json()
-        const clubId = clubs[club]!.id
-        agree(event, { ...event, ...announcement, date: data, clubId, club: clubOf(clubId) }, 'the event')
-        events = [...events, event]
-      } else if (step.op === 'move') {
-        const clubId = clubs[step.club]!.id
-        const response = await actor.inject('PUT', path, { data: step.date, clubId })
-        agree(response.statusCode, !event ? 404 : allowed ? 200 : 403, 'move')
-        if (response.statusCode === 200) {
-          const moved = { ...event!, date: step.date, clubId, club: clubOf(clubId) }
-          agree(response.json(), { event: moved, message: 'Event updated successfully' }, 'the moved event')
-          events = events.map(each => each === event ? moved : each)
-        }
-      } else {
-        const response = await actor.inject('DELETE', path)
-        agree(response.statusCode, !event ? 404 : allowed ? 200 : 403, 'cancel')
-        if (response.statusCode === 200) {
-          events = events.filter(each => each !== event)
-          registrations = registrations.filter(({ eventId }) => eventId !== event!.id)
-        }
-      }
-
-      events.sort(byDate)
-      const of = (event: Event) => registrations.filter(({ eventId }) => eventId === event.id)
+    reads (): Read[] {
+      const events = this.events.toSorted(latestFirst(({ date }) => date))
       const mine = (clubId: string) => events.filter(event => event.clubId === clubId).map(event => (
-        { ...event, registrations: of(event).map(({ id }) => ({ id })).sort(byId) }))
-      const registered = (userId: string) => registrations.filter(registration => registration.userId === userId)
+        { ...event, registrations: this.of(event).map(({ id }) => ({ id })).sort(byId) }))
+      const registered = (userId: string) => this.registrations.filter(registration => registration.userId === userId)
         .map(registration => ({ ...registration, event: events.find(({ id }) => id === registration.eventId)! }))
-        .sort((a, b) => a.event.date === b.event.date ? byId(a, b) : a.event.date > b.event.date ? -1 : 1)
-      const now = events.find(({ id }) => id === event?.id)
-      await readAll([
+        .sort(latestFirst(({ event }) => event.date))
+      const event = events.find(({ id }) => id === this.id)
+      return [
         [anyone, '/events?limit=100', {
-          events: events.map(event => ({ ...event, registrationCount: of(event).length })),
+          events: events.map(event => ({ ...event, registrationCount: this.of(event).length })),
           pagination: { page: 1, pages: events.length > 0 ? 1 : 0, total: events.length, limit: 100 },
         }],
         ...heads.map((head, i): Read => [head, '/events/mine', mine(clubs[i]!.id), ({ events }) => {
@@ -342,116 +345,167 @@ t.test('registrations', async t => {
           return events
         }]),
         ...people.map((who): Read => [who, '/events/registered', { registrations: registered(who.id) }]),
-        [admin, `${path}/registrations`, now && {
-          event: { id: now.id, date: now.date, title: announcement.title },
-          registrations: of(now)
-            .sort((a, b) => a.registeredAt === b.registeredAt ? byId(a, b) : a.registeredAt > b.registeredAt ? -1 : 1)
+        [admin, `/events/${this.id}/registrations`, event && {
+          event: { id: event.id, date: event.date, title: announcement.title },
+          registrations: this.of(event).sort(latestFirst(({ registeredAt }) => registeredAt))
             .map(({ id, userId, registeredAt }) => ({
               id, userId, registeredAt, name: names.get(userId), email: people.find(({ id }) => id === userId)!.email,
             })),
         }],
-      ])
+      ]
     }
+  }
+
+  const managers = [...heads, admin]
+  /** The status of a change: heads may only change the events of their own club. */
+  const statusFor = (actor: typeof reader, event: Event | undefined) =>
+    !event ? 404 : actor === admin || clubs[heads.indexOf(actor)]?.id === event.clubId ? 200 : 403
+  const date = fc.constantFrom('2030-01-01T00:00:00.000Z', '2030-01-02T00:00:00.000Z', '2030-01-03T12:00:00.000Z')
+  const club = fc.nat(1)
+
+  const start = async () => {
+    await app.sql`DELETE FROM event_registrations`
+    await app.sql`DELETE FROM events`
+    return new Events()
+  }
+
+  await holds(start, {
+    register: step(8, { who: index, event: index }, async (model, { who, event: at }) => {
+      const student = pick(people, who)!
+      const event = model.choose(at)
+      const response = await student.inject('POST', `/events/${model.id}/register`)
+      const already = event && model.of(event).some(({ userId }) => userId === student.id)
+      agree(response.statusCode, !event ? 500 : already ? 400 : 201, 'register')
+      if (response.statusCode !== 201) return
+      const { event: _, user: __, ...registration } = response.json().registration
+      agree(registration, { ...registration, userId: student.id, eventId: model.id }, 'the registration')
+      model.registrations.push(registration)
+    }),
+    announce: step(4, { club, date }, async (model, { club, date }) => {
+      const response = await heads[club]!.inject('POST', '/events', { ...announcement, data: date })
+      agree(response.statusCode, 201, 'announce')
+      const { event } = response.json()
+      agree(event, { ...event, ...announcement, date, ...clubOf(club) }, 'the event')
+      model.events.push(event)
+      model.id = event.id
+    }),
+    move: step(2, { by: index, event: index, club, date }, async (model, { by, event: at, club, date }) => {
+      const actor = pick(managers, by)!
+      const event = model.choose(at)
+      const response = await actor.inject('PUT', `/events/${model.id}`, { data: date, clubId: clubs[club]!.id })
+      agree(response.statusCode, statusFor(actor, event), 'move')
+      if (response.statusCode !== 200) return
+      const moved = { ...event!, date, ...clubOf(club) }
+      agree(response.json(), { event: moved, message: 'Event updated successfully' }, 'the moved event')
+      model.events = model.events.map(each => each === event ? moved : each)
+    }),
+    cancel: step(1, { by: index, event: index }, async (model, { by, event: at }) => {
+      const actor = pick(managers, by)!
+      const event = model.choose(at)
+      const response = await actor.inject('DELETE', `/events/${model.id}`)
+      agree(response.statusCode, statusFor(actor, event), 'cancel')
+      if (response.statusCode !== 200) return
+      model.events = model.events.filter(each => each !== event)
+      model.registrations = model.registrations.filter(({ eventId }) => eventId !== model.id)
+    }),
   })
 })
 
-t.test('membership', async t => {
-  const step = fc.oneof(
-    {
-      weight: 4,
-      arbitrary: fc.record({ op: fc.constant('found' as const), name: fc.nat(5), head: fc.option(index, { freq: 8 }) }),
-    },
-    {
-      weight: 4,
-      arbitrary: fc.record({
-        op: fc.constant('update' as const),
-        who: index,
-        club: fc.oneof(index, index, fc.constantFrom('none' as const, 'unknown' as const, 'empty' as const)),
-      }),
-    },
-    {
-      weight: 4,
-      arbitrary: fc.record({
-        op: fc.constant('assign' as const), who: fc.option(index, { freq: 8 }), club: fc.option(index, { freq: 8 }),
-      }),
-    },
-    {
-      weight: 1,
-      arbitrary: fc.record({
-        op: fc.constant('role' as const), who: index, role: fc.constantFrom('STUDENT', 'CLUB_HEAD', 'ADMIN'),
-      }),
-    },
-    { weight: 1, arbitrary: fc.record({ op: fc.constant('delete' as const), who: index }) })
-
+t.test('membership', async () => {
   interface User { id: string, email: string, role: string, clubId: string | null }
   interface Club { id: string, name: string, clubHeadId: string }
 
-  await holds(t, step, async () => {
-    await app.sql`UPDATE users SET club_id = NULL`
-    for (const table of ['mentors', 'event_registrations', 'events', 'clubs']) {
-      await app.sql`DELETE FROM ${app.sql(table)}`
+  class Members implements Model {
+    users: User[]
+    clubs: Club[] = []
+    readonly people: typeof reader[]
+    /** The first name of these users. */
+    readonly name: string
+
+    constructor (people: typeof reader[], name: string) {
+      this.people = people
+      this.name = name
+      this.users = people.map(({ id, email, role }) => ({ id, email, role, clubId: null })).sort(byId)
     }
-    const run = randomUUID()
-    const people = await Promise.all([1, 2, 3, 4].map(() => person(app, 'STUDENT', { first_name: run })))
-    let users: User[] = people.map(({ id, email, role }) => ({ id, email, role, clubId: null })).sort(byId)
-    let clubs: Club[] = []
-    const set = (user: User, fields: Partial<User>) => {
-      users = users.map(each => each.id === user.id ? { ...each, ...fields } : each)
+
+    set (user: User, fields: Partial<User>) {
+      this.users = this.users.map(each => each === user ? { ...user, ...fields } : each)
     }
 
-    return async step => {
-      const user = 'who' in step && step.who !== null ? pick(users, step.who) : undefined
-
-      if (step.op === 'found') {
-        const head = step.head === null ? undefined : pick(users, step.head)
-        const fields = { name: `Club ${step.name}`, description: 'A club', clubHeadEmail: head?.email }
-        const response = await admin.inject('POST', '/clubs', fields)
-        const taken = clubs.some(({ name, clubHeadId }) => name === fields.name || clubHeadId === head?.id)
-        agree(response.statusCode, !head ? 404 : taken ? 500 : 201, 'found')
-        if (response.statusCode === 201) {
-          const { club } = response.json()
-          agree([club.name, club.clubHeadId], [fields.name, head!.id], 'the club')
-          clubs = [...clubs, { id: club.id, name: club.name, clubHeadId: club.clubHeadId }].sort(byId)
-          set(head!, { role: 'CLUB_HEAD', clubId: club.id })
-        }
-      } else if (step.op === 'update' || step.op === 'assign') {
-        const club = typeof step.club === 'number' ? pick(clubs, step.club) : undefined
-        const clubId = club?.id ?? (step.club === 'none' ? null : step.club === 'empty' ? '' : UNKNOWN)
-        const path = `/users/${user?.id ?? UNKNOWN}${step.op === 'assign' ? '/club' : ''}`
-        const response = await admin.inject('PUT', path, { clubId })
-        const unknown = step.op === 'assign' ? 500 : 404
-        agree(response.statusCode, !user ? unknown : club || clubId === null ? 200 : 500, step.op)
-        if (response.statusCode === 200) {
-          set(user!, { clubId })
-          const { id, role } = user!
-          const found = response.json().user
-          agree([found.id, found.clubId, found.role, found.club], [id, clubId, role, club ? { name: club.name } : null],
-            'the user')
-        }
-      } else if (step.op === 'role') {
-        const response = await admin.inject('PUT', `/users/${user?.id ?? UNKNOWN}/role`, { newRole: step.role })
-        agree(response.statusCode, user ? 200 : 500, 'role')
-        if (user) set(user, { role: step.role })
-      } else {
-        agree((await admin.inject('DELETE', `/users/${user?.id ?? UNKNOWN}`)).statusCode, user ? 200 : 404, 'delete')
-        users = users.filter(({ id }) => id !== user?.id)
-      }
-
+    reads (): Read[] {
+      const { users, clubs, people } = this
       const nameOf = (clubId: string | null) => clubs.find(({ id }) => id === clubId)?.name
       const only = ({ id, email, role }: User) => ({ id, email, role })
-      await readAll([
+      return [
         [anyone, '/clubs', clubs.map(club => ({
           ...club, members: users.filter(({ clubId }) => clubId === club.id).map(only), events: [],
         })), body => body.clubs.map(({ id, name, clubHeadId, members, events }: any) => (
           { id, name, clubHeadId, members: members.map(only).sort(byId), events })).sort(byId)],
         [admin, '/users', users.map(user => ({ ...user, club: user.clubId ? { name: nameOf(user.clubId) } : null })),
-          body => body.users.filter(({ firstName }: any) => firstName === run)
+          body => body.users.filter(({ firstName }: any) => firstName === this.name)
             .map(({ clubId, club, ...user }: any) => ({ ...only(user), clubId, club })).sort(byId)],
         ...users.map(({ id, role, clubId }): Read => [
           people.find(person => person.id === id)!, '/auth/me', [id, role, clubId, nameOf(clubId)],
           ({ user }) => [user.id, user.role, user.club?.id ?? null, user.club?.name],
         ]),
-      ])
+      ]
     }
+  }
+
+  const start = async () => {
+    await app.sql`UPDATE users SET club_id = NULL`
+    for (const table of ['mentors', 'event_registrations', 'events', 'clubs']) {
+      await app.sql`DELETE FROM ${app.sql(table)}`
+    }
+    const name = randomUUID()
+    const people = await Promise.all([1, 2, 3, 4].map(() => person(app, 'STUDENT', { first_name: name })))
+    return new Members(people, name)
+  }
+  const clubOrOther = fc.oneof(index, index, fc.constantFrom('none', 'empty', null))
+  const role = fc.constantFrom('STUDENT', 'CLUB_HEAD', 'ADMIN')
+
+  interface Assignment { who: number | null, club: number | string | null }
+
+  /** Changes the club of a user, by one of two operations: `unknown` is the status for a user that does not exist. */
+  async function assign (model: Members, { who, club: at }: Assignment, path: string, unknown: number) {
+    const user = pick(model.users, who)
+    const club = typeof at === 'string' ? undefined : pick(model.clubs, at)
+    const clubId = club?.id ?? (at === 'none' ? null : at === 'empty' ? '' : UNKNOWN)
+    const response = await admin.inject('PUT', `/users/${user?.id ?? UNKNOWN}${path}`, { clubId })
+    agree(response.statusCode, !user ? unknown : club || clubId === null ? 200 : 500, `PUT /users/:id${path}`)
+    if (response.statusCode !== 200) return
+    const { id, role } = user!
+    const found = response.json().user
+    agree([found.id, found.clubId, found.role, found.club], [id, clubId, role, club ? { name: club.name } : null],
+      'the user')
+    model.set(user!, { clubId })
+  }
+
+  await holds(start, {
+    found: step(4, { name: fc.nat(5), head: indexOrNone }, async (model, { name: number, head: at }) => {
+      const head = pick(model.users, at)
+      const fields = { name: `Club ${number}`, description: 'A club', clubHeadEmail: head?.email }
+      const response = await admin.inject('POST', '/clubs', fields)
+      const taken = model.clubs.some(({ name, clubHeadId }) => name === fields.name || clubHeadId === head?.id)
+      agree(response.statusCode, !head ? 404 : taken ? 500 : 201, 'found')
+      if (response.statusCode !== 201) return
+      const { id, name, clubHeadId } = response.json().club
+      agree([name, clubHeadId], [fields.name, head!.id], 'the club')
+      model.clubs = [...model.clubs, { id, name, clubHeadId }].sort(byId)
+      model.set(head!, { role: 'CLUB_HEAD', clubId: id })
+    }),
+    update: step(4, { who: index, club: clubOrOther }, (model, given) => assign(model, given, '', 404)),
+    assign: step(4, { who: indexOrNone, club: indexOrNone }, (model, given) => assign(model, given, '/club', 500)),
+    appoint: step(1, { who: index, newRole: role }, async (model, { who, newRole }) => {
+      const user = pick(model.users, who)
+      const response = await admin.inject('PUT', `/users/${user?.id ?? UNKNOWN}/role`, { newRole })
+      agree(response.statusCode, user ? 200 : 500, 'role')
+      if (user) model.set(user, { role: newRole })
+    }),
+    delete: step(1, { who: index }, async (model, { who }) => {
+      const user = pick(model.users, who)
+      agree((await admin.inject('DELETE', `/users/${user?.id ?? UNKNOWN}`)).statusCode, user ? 200 : 404, 'delete')
+      model.users = model.users.filter(each => each !== user)
+    }),
   })
 })

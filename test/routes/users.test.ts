@@ -130,6 +130,7 @@ t.test('DELETE /users/:id does not deadlock with likes and deletions of mentors'
     const toggles = mentors.map(id => admin.inject('POST', `/mentors/${id}/like`))
     const deleted = await Promise.all(deletions.map(url => admin.inject('DELETE', url)))
     t.strictSame(deleted.map(({ statusCode }) => statusCode), deletions.map(() => 200))
+    // A like is before the deletion of its mentor, or after it.
     for (const { statusCode } of await Promise.all(toggles)) t.ok([200, 404].includes(statusCode), String(statusCode))
   }
 })

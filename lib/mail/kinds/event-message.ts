@@ -6,7 +6,7 @@ interface EventMessage {
   text: string
   title: string
   name: string
-  /** `null` as long as nobody has proven that it is theirs. */
+  /** `null` until it is a proven address. */
   email: string | null
 }
 

@@ -69,7 +69,7 @@ t.test('An event that ten thousand are registered for is moved, and then deleted
   t.comment(`${claims} claims in 5 s, ${server.mails.length} mails so far`)
   t.ok(claims <= 6, 'a sender commits once in a second at most')
 
-  // Who is erased, and what is deleted, is in no mail any more but that which says so.
+  // No mail names the erased user any more; of the deleted event, only those about its deletion do.
   const [erased] = await sql<[{ email: string }]>`
     SELECT email FROM mails JOIN users ON users.id = user_id
     WHERE status = 'pending' AND email LIKE '%@many.example.org' ORDER BY due_at DESC LIMIT 1

@@ -197,7 +197,7 @@ t.test('Notifications go to proven addresses that want them', async t => {
   await grace.inject('PUT', '/me/notifications', { notifications: { registration: false } })
   for (const user of [ada, grace, eve]) await user.inject('POST', `/events/${event}/register`)
   t.match(await listMails(sql), [{ userId: ada.id }])
-  // Who wants one when it is written may not when it is sent.
+  // The user wants it when it is written, and no longer when it is sent.
   await ada.inject('PUT', '/me/notifications', { notifications: { registration: false } })
   t.strictSame(await deliver(t), [])
   t.equal((await listMails(sql)).length, 0)

@@ -44,10 +44,12 @@ t.test('A mail is sent, and others over the same connection', async t => {
   t.equal(server.connections, 2)
 })
 
-for (const stage of ['connect', 'greeting', 'EHLO'] as const) {
+for (const [stage, timeout] of [
+  ['connect', 'CONN: ETIMEDOUT'], ['greeting', 'CONN: ETIMEDOUT'], ['EHLO', 'SMTP: TimeoutError'],
+] as const) {
   for (const silent of [false, true]) {
     t.test(`A connection that ${silent ? 'is silent' : 'breaks'} at ${stage} is no connection`, async t => {
-      await t.rejects(attempt(t, { stage, silent }), { message: /^(SMTP|CONN): / })
+      await t.rejects(attempt(t, { stage, silent }), { message: silent ? timeout : 'CONN: ECONNECTION' })
     })
   }
 }
@@ -113,5 +115,5 @@ t.test('A mail that is larger than the server takes has failed', async t => {
 
 t.test('A server that cannot be reached is an error', async t => {
   const port = await freePort()
-  await t.rejects(new SmtpTransport(`smtp://127.0.0.1:${port}`).connect(), { message: /ESOCKET|ECONNREFUSED/ })
+  await t.rejects(new SmtpTransport(`smtp://127.0.0.1:${port}`).connect(), { message: 'CONN: ESOCKET' })
 })

@@ -2,9 +2,9 @@ import type { FastifyInstance } from 'fastify'
 
 import { hashPassword } from '#lib/auth/passwords.js'
 import { findCredentials, signInWithIdentity } from '#routes/auth/queries.js'
-import { assertResponse } from '../assertions.ts'
-import { bearer, build, createDatabase, inject, person } from '../helper.ts'
-import t from '../suite.ts'
+import { assertResponse } from '../../assertions.ts'
+import { bearer, build, createDatabase, inject, person } from '../../helper.ts'
+import t from '../../suite.ts'
 
 const DATABASE_URL = await createDatabase(t)
 const [app, other] = await Promise.all([build(t, { DATABASE_URL }), build(t, { DATABASE_URL })])
