@@ -162,7 +162,7 @@ async function moveEvent (fixture: Fixture, { url }: Server) {
   const { status } = await fetch(`${url}/events/${event}`, {
     method: 'PUT',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ date: '2100-01-02' }),
+    body: JSON.stringify({ data: '2100-01-02' }),
   })
   if (status !== 200) throw new Error(`PUT /events/${event}: ${status}`)
   await sql`UPDATE mailings SET due_at = now()`
