@@ -68,7 +68,8 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const probe = openClient(service.url, 1, 2 * WAIT, HONEST)
       own.teardown(() => [honest, probe].forEach(({ end }) => end()))
       await visit(honest.send, fixture, 2)
-      const [alone, usual] = await Promise.all([visit(honest.send, fixture, 3), ping(probe.send, service, 3)])
+      const pids = pidsOf(service)
+      const [alone, usual] = await Promise.all([visit(honest.send, fixture, 3), ping(probe.send, pids, 3)])
       const rest = memoryOf(service)
 
       const port = Number(new URL(service.url).port)
@@ -76,7 +77,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       own.teardown(() => attackers.terminate())
       await sleep(1000)
       const [outcomes, pauses, sizes] = await Promise.all([
-        visit(honest.send, fixture, seconds), ping(probe.send, service, seconds), watchMemory(service, seconds),
+        visit(honest.send, fixture, seconds), ping(probe.send, pids, seconds), watchMemory(service, seconds),
       ])
       const [first, second] = [sizes.slice(0, sizes.length / 2), sizes.slice(sizes.length / 2)]
         .map(half => percentile(half, 100))
@@ -105,6 +106,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const { exitCode, signalCode } = service.child
       const end = signalCode ?? exitCode
       if (end !== null) row.problems.push(`the service has ended: ${end}`)
+      else if (pidsOf(service).join() !== pids.join()) row.problems.push('a worker has ended')
       if (failed.length > outcomes.length / 10) row.problems.push(`${failed.length} of ${outcomes.length} failed`)
       // Other work on the machine delays the rest.
       if (short) return row
@@ -152,14 +154,13 @@ interface Pause {
 }
 
 /** Asks for /livez every ten milliseconds. */
-async function ping (send: Send, service: Service, seconds: number) {
+async function ping (send: Send, pids: number[], seconds: number) {
   const pauses: Pause[] = []
   const end = performance.now() + seconds * 1000
   while (performance.now() < end) {
-    const before = timesOf(service)
+    const before = pids.map(timeOf)
     const { took } = await send({ method: 'GET', path: '/livez' })
-    const ran = timesOf(service).map((time, index) => time - before[index]!)
-    pauses.push({ took, ran: Math.max(...ran) })
+    pauses.push({ took, ran: Math.max(...pids.map((pid, index) => timeOf(pid) - before[index]!)) })
     await sleep(10)
   }
   return pauses
@@ -195,15 +196,14 @@ async function fill ({ look }: Fixture): Promise<Person> {
   return { id: draft!.id, token: await signToken(draft!.author, 'STUDENT') }
 }
 
-/** A service with its workers. */
+/** The processes of a service: itself, or its supervisor with its workers. */
 function pidsOf ({ child }: Service) {
   const children = readProcess(`${child.pid}/task/${child.pid}/children`)
   return [child.pid!, ...children.trim().split(' ').filter(Boolean).map(Number)]
 }
 
-/** For how long the main thread of each has run, in milliseconds. */
-const timesOf = (service: Service) =>
-  pidsOf(service).map(pid => Number(readProcess(`${pid}/task/${pid}/schedstat`).split(' ')[0]) / 1e6)
+/** For how long the main thread of a process has run, in milliseconds. */
+const timeOf = (pid: number) => Number(readProcess(`${pid}/task/${pid}/schedstat`).split(' ')[0]) / 1e6
 
 /** The resident memory of a service with its workers, in MB. */
 function memoryOf (service: Service) {
