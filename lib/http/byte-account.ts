@@ -17,7 +17,7 @@ export interface Holding {
   shared: SharedBytes | undefined
   /** Whether its handler still runs, which holds the body when the connection is gone, too. */
   running: boolean
-  /** Whether its connection is gone: what its handler still has is on its way out. */
+  /** Whether its response is taken, or its connection is gone: what its handler still has is on its way out. */
   leaving: boolean
 }
 
@@ -116,6 +116,8 @@ export class ByteAccount {
     this.#bytes -= holding.own
     if (holding.leaving) this.#leaving -= holding.own
     holding.own = 0
+    // A read goes on for a moment when its operation has timed out.
+    holding.leaving = true
   }
 
   #add (bytes: number) {
@@ -145,8 +147,8 @@ export class ByteAccount {
 
   #makeRoom () {
     if (this.#bytes - this.#leaving <= this.#limit) return
-    while (this.#bytes - this.#leaving > ROOM * this.#limit) {
-      for (const connection of this.#heaviestNetwork()) {
+    for (let going = this.#heaviestNetwork(); going.length > 0; going = this.#heaviestNetwork()) {
+      for (const connection of going) {
         if (this.#bytes - this.#leaving <= ROOM * this.#limit) return
         this.#closed++
         connection.socket.destroy()

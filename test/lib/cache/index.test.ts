@@ -1,6 +1,6 @@
 // The cache as a plugin by itself. Uses its own server: commits of other tests would invalidate entries.
 import { type AddressInfo, connect } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
 import Fastify from 'fastify'
 import postgres, { type Sql } from 'postgres'
@@ -202,6 +202,23 @@ t.test('A public response has an entity tag and the content coding that the clie
     tags.add(etag)
   }
   t.equal(tags.size, 3, 'each coding has its own tag')
+})
+
+t.test('The chunks of a body are sent in several turns of the event loop', async t => {
+  const app = await start(t)
+  await sql`INSERT INTO notes SELECT 'long', repeat('x', 5000000)`
+  const { stream } = await app.inject({ url: '/notes?author=long', payloadAsStream: true })
+  const seen: string[] = []
+  const turns = (async () => {
+    while (seen.filter(what => what === 'chunk').length < 5) {
+      await setImmediate()
+      seen.push('turn')
+    }
+  })()
+  stream().on('data', () => seen.push('chunk'))
+  await turns
+  // The response holds the first one back until it is read.
+  t.notMatch(seen.join(), 'chunk,chunk,chunk')
 })
 
 t.test('A body may have another format than JSON', async t => {

@@ -74,6 +74,18 @@ t.test('A connection that closes while a body arrives holds nothing', async t =>
   t.equal(account.bytes, 0, 'nor later')
 })
 
+t.test('A request whose response is taken holds nothing more', async t => {
+  const account = new ByteAccount(1000)
+  const { holding } = begin(account, 'a')
+  account.release(holding)
+  account.hold(holding, 100)
+  const body = { bytes: 200, holders: 0 }
+  account.share(holding, body)
+  account.grow(body, 2000)
+  account.settle(holding)
+  t.strictSame([account.bytes, body.holders, account.closed], [0, 0, 0])
+})
+
 t.test('Past the limit the largest holders of the network that holds the most are closed', async t => {
   const account = new ByteAccount(1000)
   const honest = begin(account, 'honest')
