@@ -1,24 +1,36 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 import tap, { type Test } from 'tap'
+
+import { RUN_DIR } from './run.ts'
 
 /** The test that the file being loaded adds its own to: the root, or in a suite a test of its own. */
 let t: Test = tap
 export { t as default, type Test }
 
-const SUITES = 4
-
 /**
- * Runs every fourth file of tests, from the one with this index (0 to 3), one after the other in this process, which
- * loads the application once for all of them: to load it takes longer than the tests of most files.
+ * Runs files of tests in this process, one after the other, which loads the application once for all of them: to load
+ * it takes longer than the tests of most files. Suites that run at the same time share the files.
  */
-export async function runSuite (index: number) {
+export async function runSuite () {
   const paths = readdirSync('dist/test', { recursive: true, encoding: 'utf8' })
-  const files = paths.filter(path => path.endsWith('.test.js')).sort()
-  for (const file of files.filter((_, position) => position % SUITES === index)) {
+  for (const file of paths.filter(path => path.endsWith('.test.js')).sort()) {
+    if (!take(file)) continue
     await tap.test(file, async test => {
       t = test
       await import(`./${file}`)
     })
+  }
+}
+
+/** Whether no other suite of this run has taken the file. */
+function take (file: string) {
+  try {
+    writeFileSync(join(RUN_DIR, `${file.replaceAll('/', ' ')} is taken`), '', { flag: 'wx' })
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return false
   }
 }

@@ -1,3 +1,3 @@
 import { runSuite } from '../suite.ts'
 
-await runSuite(3)
+await runSuite()
