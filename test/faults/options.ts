@@ -2,7 +2,7 @@ import { readOptions } from '../options.ts'
 
 export const USAGE = `Usage: npm run test:faults [-- OPTION …]
 
-  --short           shorter faults, fewer connections, and not the tests of all routes: three to four minutes in all
+  --short           shorter faults, fewer connections, and not the tests of all routes: some six minutes in all
   --only PATTERN    only the faults whose name matches this regular expression
   --allow-missing   report faults that this machine cannot run, without failing
 
