@@ -1,0 +1,22 @@
+import { dictionary } from '@zxcvbn-ts/language-common'
+
+import { assertHardToGuess } from '#lib/auth/new-passwords.js'
+import t from '../../suite.ts'
+
+const isTaken = async (password: string) =>
+  assertHardToGuess('password', password, 'ada@example.org').then(() => true, ({ message }) => message)
+
+t.test('Common passwords, repetitions, sequences, dates and keys side by side are refused', async t => {
+  const common = [
+    '88888888', '87654321', 'aaaaaaaa', '69696969', '12341234', '123123123', '01234567', 'abcdefgh', '11111980',
+    'poiuytrewq', 'Password1', 'passw0rd', 'trustno1!', 'Summer2024', 'x Ada@Example.org',
+    ...dictionary['passwords-common'].filter((_password, rank) => rank % 500 === 0),
+  ]
+  for (const password of common) t.equal(await isTaken(password), 'Validation error', password)
+})
+
+t.test('Others are taken, as are all that are long', async t => {
+  for (const password of ['correct horse', 'q7+Lm2xR', 'x9-kelp-tuba', 'a'.repeat(21)]) {
+    t.equal(await isTaken(password), true, password)
+  }
+})
