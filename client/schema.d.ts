@@ -1995,6 +1995,11 @@ export interface components {
                  * @example 2026-01-31T09:30:00.000Z
                  */
                 createdAt: string;
+                /**
+                 * @description pending, processing, sent, failed or unknown
+                 * @example sent
+                 */
+                status: string;
                 sentAt: string | null;
             }[];
             messages: {

@@ -9,10 +9,10 @@ interface Item {
 }
 
 /**
- * Reads everything that the platform holds of a user but hashes, of a password or a network, as JSON in pieces;
- * `undefined` when there is no such user. The first of each list is at hand when it resolves, so that what fails at
- * once fails before anything is sent. The time of a failed sign-in is left out: it is forgotten soon, and may be of
- * another person.
+ * Reads everything that the platform holds of a user but hashes, of a password or a network, and ids of what a mail is
+ * about, as JSON in pieces; `undefined` when there is no such user. The first of each list is at hand when it resolves,
+ * so that what fails at once fails before anything is sent. The time of a failed sign-in is left out: it is forgotten
+ * soon, and may be of another person.
  */
 export async function readPersonalData (read: Read, userId: string): Promise<AsyncIterable<string> | undefined> {
   const user = await read(sql => findUser(sql, userId))
@@ -126,7 +126,8 @@ const mailsOf = (userId: string): Batch<Item> => (sql, { time, id }) => batchOf(
   SELECT
     id, iso8601(created_at) AS time, octet_length(kind) AS size,
     json_build_object(
-      'kind', kind, 'createdAt', iso8601(created_at), 'sentAt', CASE WHEN status = 'sent' THEN iso8601(settled_at) END
+      'kind', kind, 'createdAt', iso8601(created_at), 'status', status,
+      'sentAt', CASE WHEN status = 'sent' THEN iso8601(settled_at) END
     )::text AS item
   FROM mails
   WHERE user_id = ${userId} AND created_at <= ${time}::text::timestamptz

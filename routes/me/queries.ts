@@ -52,7 +52,7 @@ export async function findAccount (sql: Sql, userId: string) {
 }
 
 /**
- * Replaces one hash of a password by another, ends all tokens of the user, and tells them by a mail. Returns what the
+ * Replaces one hash of a password by another, ends all tokens of the user, and tells a proven email. Returns what the
  * next token is issued for; `undefined` when the user has another password by now, or is gone.
  */
 export async function changePassword (
@@ -60,11 +60,11 @@ export async function changePassword (
 ) {
   const [user] = await sql<{ id: string, role: Role, epoch: string }[]>`
     WITH changed AS (
-      UPDATE users SET password = ${to} WHERE id = ${id} AND password = ${from} RETURNING id, role
+      UPDATE users SET password = ${to} WHERE id = ${id} AND password = ${from} RETURNING id, role, email_verified_at
     ), ended AS (
       ${endTokens(sql, sql`SELECT id FROM changed`)}
     ), mailed AS (${mail.enqueue('password-changed', sql`
-      SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM changed
+      SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM changed WHERE email_verified_at IS NOT NULL
     `)})
     SELECT id, role, epoch FROM changed JOIN ended ON user_id = id
   `

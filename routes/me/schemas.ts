@@ -177,6 +177,7 @@ const Like = ResponseObject({
 const Mail = ResponseObject({
   kind: Type.String({ examples: ['test'] }),
   createdAt: DateTime,
+  status: Type.String({ examples: ['sent'], description: 'pending, processing, sent, failed or unknown' }),
   sentAt: Type.Union([DateTime, Type.Null()]),
 })
 

@@ -136,6 +136,8 @@ t.test('PUT /me/notifications takes what GET returns, and leaves what is left ou
     const put = async (notifications: object) =>
       (await ada.inject('PUT', '/me/notifications', { notifications })).json().notifications
     t.strictSame(await put((await read(ada)).notifications), { ...ALL, ...off })
+    const whole = await ada.inject('PUT', '/me/notifications', await read(ada))
+    t.strictSame([whole.statusCode, whole.json()], [200, { notifications: { ...ALL, ...off } }])
     t.strictSame(await put({ eventReminder: true }), { ...ALL, blogDecision: false })
     t.strictSame(await put(Object.fromEntries(Object.keys(ALL).map(name => [name, false]))),
       Object.fromEntries(Object.keys(ALL).map(name => [name, false])))
@@ -215,8 +217,8 @@ t.test('GET /me/export has all data of the user, and of nobody else', async t =>
     t.strictSame(registrations.map(({ event }: { event: { title: string } }) => event.title).sort(), ['Chess', 'Go'])
     t.strictSame(likes.map(({ mentor }: { mentor: object }) => mentor), [{ id: mentor!.id, name: 'Max' }])
     t.strictSame(networks, [{ lastSignIn: '2026-02-01' }, { lastSignIn: '2026-01-31' }])
-    t.match(mails, [{ kind: 'test', sentAt: null }, { kind: 'test', sentAt: String }])
-    t.strictSame(mails.map(Object.keys), Array(2).fill(['kind', 'createdAt', 'sentAt']))
+    t.match(mails, [{ kind: 'test', status: 'failed', sentAt: null }, { status: 'sent', sentAt: String }])
+    t.strictSame(mails.map(Object.keys), Array(2).fill(['kind', 'createdAt', 'status', 'sentAt']))
     t.match(messages, [{ subject: `From ${ada.id}`, text: 'A text', sentAt: String, event: { title: 'Chess' } }])
     t.equal(messages.length, 1)
     t.strictSame(notifications, { ...ALL, registration: false })

@@ -145,7 +145,11 @@ t.test('An operation fails as declared when the question does, and public ones g
   const club = { name: 'Chess', description: 'Openings and endings', clubHeadEmail: ada.email }
   assertResponse(t, await admin.inject('POST', '/clubs', club), 500, { message: 'Error creating club' })
   t.strictSame(await app.sql`SELECT count(*)::int FROM clubs`.then(([row]) => row), { count: 0 }, 'nothing is written')
-  for (const path of ['/events', '/blogs', '/mentors', '/clubs', '/testimonials']) {
+  const [blog] = await app.sql<{ id: string }[]>`
+    INSERT INTO blogs (title, content, author_id, status) VALUES ('Openings', 'A text', ${ada.id}, 'PUBLISHED')
+    RETURNING id
+  `
+  for (const path of ['/events', '/blogs', `/blogs/${blog!.id}`, '/mentors', '/clubs', '/testimonials']) {
     t.equal((await get(ada.token, path, app)).statusCode, 200, path)
   }
 })

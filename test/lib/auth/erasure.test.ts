@@ -4,6 +4,7 @@ import { ROLES } from '#lib/auth/accounts.js'
 import { rememberNetwork } from '#lib/auth/known-networks.js'
 import { createLogger } from '#lib/http/logger.js'
 import userCommand from '#lib/cli/user.js'
+import { enqueueMails } from '#lib/mail/outbox.js'
 import { build, inject, person } from '../../helper.ts'
 import { call } from '../../process.ts'
 import t, { type Test } from '../../suite.ts'
@@ -73,9 +74,16 @@ async function addActivePerson (role: typeof ROLES[number] = 'STUDENT') {
       INSERT INTO mentors (name, expertise, image_url, club_id) VALUES ('Max', 'Go', '', ${club!.id}) RETURNING id
     `
     await ada.inject('POST', `/events/${event!.id}/register`)
+    await sql`
+      INSERT INTO event_messages (event_id, sender_id, subject, text) VALUES (${event!.id}, ${ada.id}, ${lastName!}, '')
+    `
     await ada.inject('POST', `/mentors/${mentor!.id}/like`)
   }
   await ada.inject('POST', '/me/calendar')
+  await ada.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
+  await sql`${enqueueMails(sql, 'password-changed', sql`
+    SELECT ${ada.id}::uuid AS user_id, '{}'::jsonb AS data, NULL AS key
+  `)}`
   await rememberNetwork(sql, ada.id, 'a hash')
   await sql`INSERT INTO account_tokens VALUES (${ada.id}, 'password', ${ada.id}, now() + interval '1 hour')`
   await inject(app, 'POST', '/auth/login', { email: ada.email, password: 'wrong' })
