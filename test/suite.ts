@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 import tap, { type Test } from 'tap'
 
-import { RUN_DIR } from './run.ts'
+import { currentRun, RUN_DIR } from './run.ts'
 
 /** The test that the file being loaded adds its own to: the root, or in a suite a test of its own. */
 let t: Test = tap
@@ -24,10 +24,10 @@ export async function runSuite () {
   }
 }
 
-/** Whether no other suite of this run has taken the file. */
+/** Whether no other suite of this run has taken the file. A run that was killed leaves what it had taken. */
 function take (file: string) {
   try {
-    writeFileSync(join(RUN_DIR, `${file.replaceAll('/', ' ')} is taken`), '', { flag: 'wx' })
+    writeFileSync(join(RUN_DIR, `${currentRun().template} ${file.replaceAll('/', ' ')}`), '', { flag: 'wx' })
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
