@@ -104,16 +104,22 @@ t.test('A forgotten password is set by the link of a mail, once', async t => {
 })
 
 t.test('An unknown email gets the same response in the same time, and no mail', async t => {
-  const { email } = await newPerson()
-  const times: number[] = []
-  for (const to of [email, newEmail()]) {
+  const timed = async (email: string) => {
     const start = performance.now()
-    assertMessage(t, await forget(to), 202, ACCEPTED)
-    times.push(performance.now() - start)
+    assertMessage(t, await forget(email), 202, ACCEPTED)
+    return performance.now() - start
   }
-  t.ok(times.every(time => time >= 499), String(times))
-  t.ok(Math.max(...times) < 1.5 * Math.min(...times), String(times))
-  await mailTo(email)
+  const times: { known: number[], unknown: number[] } = { known: [], unknown: [] }
+  for (let n = 0; n < 3; n++) {
+    const { email } = await newPerson()
+    times.known.push(await timed(email))
+    times.unknown.push(await timed(newEmail()))
+    await mailTo(email)
+  }
+  // Other work on the machine makes some of them slower.
+  const [known, unknown] = [Math.min(...times.known), Math.min(...times.unknown)]
+  t.ok(Math.min(known, unknown) >= 499, JSON.stringify(times))
+  t.ok(Math.max(known, unknown) < 1.5 * Math.min(known, unknown), JSON.stringify(times))
   assertInvalid(t, await post('/account/password/forgot', { email: 'x' }), ['email'])
 })
 
