@@ -72,7 +72,8 @@ export async function readBody (
 ): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
   const abandoned = new Error('No client waits for this body')
   const grow = (bytes: number) => {
-    // The driver takes it as the error of the statement, and passes on the rows that are left.
+    // The driver takes it as the error of the statement, and passes on the rows that are left. The statement is not
+    // cancelled: PostgreSQL cancels what the connection runs, which by then may be a statement of somebody else.
     if (!progress(bytes)) throw abandoned
   }
   const collector = new ChunkCollector(grow)
