@@ -127,7 +127,7 @@ t.test('POST /me/events/:id/message is for those who may see the registrations, 
       : [seen.statusCode, seen.json()])
   }
   t.equal((await admin.inject('POST', `/me/events/${other}/message`, MESSAGE)).statusCode, 202)
-  t.match(await sql`SELECT sender_id, subject, text FROM event_messages ORDER BY id`,
+  t.match(await sql`SELECT sender_id, subject, text FROM event_messages ORDER BY sender_id = ${admin.id}`,
     [{ ...MESSAGE, sender_id: head.id }, { ...MESSAGE, sender_id: admin.id }])
 })
 

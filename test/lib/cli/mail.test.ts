@@ -16,12 +16,14 @@ const failed = (stderr: string) => ({ code: 1, signal: null, stdout: '', stderr:
 
 t.beforeEach(async () => { await sql`DELETE FROM mails` })
 
-/** Inserts a mail in this state. Returns its id. */
+let inserted = 0
+
+/** Inserts a mail in this state, a second after the one before. Returns its id. */
 async function insert (status: string, error: string | null = null) {
   const { id } = await person(app)
   const [row] = await sql<[{ id: string }]>`
-    INSERT INTO mails (kind, bulk, user_id, data, status, error, attempts)
-    VALUES ('test', false, ${id}, '{}', ${status}, ${error}, 2) RETURNING id
+    INSERT INTO mails (kind, bulk, user_id, data, status, error, attempts, created_at)
+    VALUES ('test', false, ${id}, '{}', ${status}, ${error}, 2, now() + ${`${inserted++} s`}::interval) RETURNING id
   `
   return row.id
 }
@@ -58,7 +60,7 @@ t.test('list shows the mails that are not sent, or those in a state, without add
 })
 
 t.test('retry has mails sent again that have failed or are unknown', async t => {
-  const states = async () => (await sql`SELECT status FROM mails ORDER BY id`).map(({ status }) => status)
+  const states = async () => (await sql`SELECT status FROM mails ORDER BY created_at`).map(({ status }) => status)
   const refused = await insert('failed')
   for (const state of ['unknown', 'unknown', 'sent', 'processing']) await insert(state)
   t.strictSame(await mail('retry', refused), succeeded('1 mail will be sent\n'))

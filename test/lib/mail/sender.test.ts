@@ -172,7 +172,10 @@ t.test('A mail that is delayed is sent when it is due', async t => {
 t.test('A mail of a kind that this version does not know is left to others', async t => {
   const server = await startMailServer(t)
   const { id } = await person(app)
-  await sql`INSERT INTO mails (kind, bulk, user_id, data) VALUES ('other', false, ${id}, '{}')`
+  await sql`
+    INSERT INTO mails (kind, bulk, user_id, data, created_at)
+    VALUES ('other', false, ${id}, '{}', now() - interval '1 s')
+  `
   await enqueue(id)
   startSender(t, server)
   await all('pending', 'sent')
@@ -238,7 +241,7 @@ t.test('The mails of a batch are released when the server is lost', async t => {
   for (let n = 0; n < 3; n++) await enqueue(id)
   startSender(t, server)
   await all('unknown', 'pending', 'pending')
-  const attempts = await sql`SELECT attempts FROM mails ORDER BY created_at`
+  const attempts = await sql`SELECT attempts FROM mails ORDER BY created_at, id`
   t.strictSame(attempts.map(({ attempts }) => attempts), [1, 0, 0])
   t.match(await countMails(sql), {
     pending: { count: 2 }, processing: { count: 0 }, failed: { count: 0 }, unknown: { count: 1 },
