@@ -11,27 +11,31 @@ export interface Shared<Caller> {
 /**
  * A read of a key, and the callers that share it. A flight is always in one of these states:
  *
- * - WAITING: the read before it runs, or it is not its turn. Callers join.
+ * - WAITING: the read before it runs, or it is no caller's turn yet. Callers join, each with a turn of its own.
  * - GATHERING: its batch window is open. Callers join; the read begins when they stop coming, or after 1 ms.
  * - READING: the read runs. It may predate a commit that a new caller must see, so that one joins the next flight,
  *   which WAITS. The exception: the caller knows the same version that was known when the read began. Versions change
  *   with every commit, so that read predates none.
- * - SETTLED: its callers have the result, or the error. The next flight is GATHERING, or the key is forgotten.
+ * - SETTLED: its callers have the result, or the error. The next flight is WAITING for a turn, or the key is forgotten.
  */
 interface Flight<T, Caller> extends Shared<Caller> {
   state: 'WAITING' | 'GATHERING' | 'READING' | 'SETTLED'
   /** The last version that a caller knew before the read began. */
   version: string | null
+  /** Resolves when the read before it is SETTLED. */
+  ready: Promise<unknown>
+  /** How many callers wait for their turn. */
+  waiting: number
+  /** Begins the read if it is WAITING. Resolves when it is SETTLED. */
+  begin (): Promise<void>
   result: Promise<T>
-  /** Resolves when the flight is SETTLED. */
-  settled: Promise<void>
   next?: Flight<T, Caller>
 }
 
-interface Options<T, Caller> {
+interface Options<Caller> {
   caller?: Caller
-  /** Begins the read when it is its turn. */
-  turn?: ((begin: () => Promise<T>) => Promise<T>) | undefined
+  /** Begins the read when it is the turn of this caller, unless it was that of another before. May refuse. */
+  turn?: ((begin: () => Promise<void>) => Promise<void>) | undefined
 }
 
 /** How long a flight is GATHERING at most, in milliseconds. */
@@ -49,45 +53,61 @@ export function singleFlight<T, Caller = undefined> () {
   const flights = new Map<string, Flight<T, Caller>>()
 
   return function share (
-    key: string, read: Read, version: string | null = null, { caller, turn }: Options<T, Caller> = {}
+    key: string, read: Read, version: string | null = null, { caller, turn = begin => begin() }: Options<Caller> = {}
   ): Promise<T> {
-    const current = flights.get(key)
-    if (!current) {
-      const flight = createFlight<T, Caller>(caller!, version)
-      flight.result = takeOff(key, flight, read, turn)
-      return flight.result
-    }
-    if (current.state === 'WAITING' || current.state === 'GATHERING') return join(current, caller!, version)
-    if (version !== null && current.version === version && !current.abandoned) return join(current, caller!, version)
-    if (current.next) return join(current.next, caller!, version)
-
-    const next = current.next = createFlight<T, Caller>(caller!, version)
-    next.result = current.settled.then(() => takeOff(key, next, read, turn))
-    return next.result
+    const flight = flightFor(key, read, version)
+    flight.callers.push(caller!)
+    flight.version = version ?? flight.version
+    return flight.state === 'WAITING' ? board(key, flight, turn) : flight.result
   }
 
-  function takeOff (key: string, flight: Flight<T, Caller>, read: Read, turn: Options<T, Caller>['turn']) {
-    flights.set(key, flight)
-    const begin = () => gather(flight).then(() => read(flight))
-    const result = turn ? turn(begin) : begin()
-    flight.settled = result.then(settle, settle)
-    return result
+  /** The flight that a caller with this version may join. */
+  function flightFor (key: string, read: Read, version: string | null) {
+    const current = flights.get(key)
+    if (!current) {
+      const flight = createFlight(key, read, Promise.resolve())
+      flights.set(key, flight)
+      return flight
+    }
+    if (current.state === 'WAITING' || current.state === 'GATHERING') return current
+    if (version !== null && current.version === version && !current.abandoned) return current
+    current.next ??= createFlight(key, read, current.result.catch(() => {}))
+    return current.next
+  }
+
+  function createFlight (key: string, read: Read, ready: Promise<unknown>) {
+    const flight = { state: 'WAITING', callers: [], abandoned: false, version: null, ready, waiting: 0 } as
+      unknown as Flight<T, Caller>
+    flight.result = new Promise(resolve => {
+      flight.begin = async () => {
+        if (flight.state !== 'WAITING') return
+        const result = gather(flight).then(() => read(flight))
+        resolve(result)
+        await result.then(settle, settle)
+      }
+    })
+    return flight
 
     function settle () {
       flight.state = 'SETTLED'
-      if (!flight.next) flights.delete(key)
+      if (flight.next) flights.set(key, flight.next)
+      else flights.delete(key)
     }
   }
-}
 
-function createFlight<T, Caller> (caller: Caller, version: string | null) {
-  return { state: 'WAITING', callers: [caller], abandoned: false, version } as unknown as Flight<T, Caller>
-}
-
-function join<T, Caller> (flight: Flight<T, Caller>, caller: Caller, version: string | null) {
-  flight.callers.push(caller)
-  flight.version = version ?? flight.version
-  return flight.result
+  /** Waits until it is the turn of this caller or of another one, and then for the result. */
+  async function board (key: string, flight: Flight<T, Caller>, turn: NonNullable<Options<Caller>['turn']>) {
+    flight.waiting++
+    await flight.ready
+    const taken = turn(flight.begin).catch(error => {
+      // Refused. By the turn of another, the read runs nevertheless.
+      if (flight.state === 'WAITING') throw error
+    }).finally(() => {
+      flight.waiting--
+      if (flight.state === 'WAITING' && flight.waiting === 0) flights.delete(key)
+    })
+    return Promise.race([flight.result, taken.then(() => flight.result)])
+  }
 }
 
 /** Resolves when the read begins: a turn of the event loop has brought no further caller, or the window has closed. */

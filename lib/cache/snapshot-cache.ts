@@ -29,8 +29,8 @@ export interface SnapshotCacheOptions<Caller = unknown> {
   replicas?: CacheReplicas | undefined
   /** Looks these keys up together with the snapshot: an expression whose value is a JSON object by key, or null. */
   lookUp? (sql: Sql, keys: string[]): PendingQuery<Row[]>
-  /** Begins the read of a list when it is its turn, in the name of the caller that asked first. */
-  turn?<T> (caller: Caller, begin: () => Promise<T>): Promise<T>
+  /** Begins the read of a list when it is the turn of this caller; the first turn of those that share it counts. */
+  turn?(caller: Caller, begin: () => Promise<void>): Promise<void>
   /** Called when the read of a body begins, and whenever it has so many bytes more, with the callers until then. */
   onRead?(callers: readonly Caller[], bytes: number): void
   /** Whether a caller still waits. A read without such a caller is abandoned. */

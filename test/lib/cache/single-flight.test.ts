@@ -3,6 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 import { singleFlight } from '#lib/cache/single-flight.js'
+import { FairQueue } from '#lib/fair-queue.js'
 import t from '../../suite.ts'
 
 /** Starts reads that end when `finish` is called, in the order in which they began. */
@@ -172,6 +173,92 @@ t.test('A read that throws synchronously does not block the key', async t => {
   await t.rejects(waiting, { message: 'broken' })
   await t.rejects(share('a', broken), { message: 'broken' })
   t.equal(await share('a', async () => 'third'), 'third')
+})
+
+/** Shares reads that take turns by network, one at a time. They end, one after the other, when `finish` is called. */
+function startTurns (places: number) {
+  const queue = new FairQueue({ concurrency: 1, places, maxWait: 60_000, refusal: () => new Error('refused') })
+  const share = singleFlight<string>()
+  const begun: string[] = []
+  let finish = () => {}
+  return {
+    begun,
+    read: (network: string, key: string) => share(key, () => new Promise(resolve => {
+      begun.push(key)
+      finish = () => resolve(key)
+    }), null, { turn: begin => queue.run(network, begin) }),
+    async finish () {
+      finish()
+      await settle()
+    },
+  }
+}
+
+t.test('A read begins when it is the turn of any of its callers', async t => {
+  const { begun, read, finish } = startTurns(10)
+  const flood = ['1', '2', '3', 'list'].map(key => read('flood', key))
+  await settle()
+  const other = read('other', 'list')
+  await settle()
+  t.strictSame(begun, ['1'])
+  await finish()
+  await finish()
+  t.strictSame(begun, ['1', '2', 'list'], 'after one of each network')
+  await finish()
+  t.equal(await other, 'list')
+  t.equal(await flood[3], 'list')
+  await finish()
+  t.strictSame(await Promise.all(flood), ['1', '2', '3', 'list'])
+  t.strictSame(begun, ['1', '2', 'list', '3'], 'it is read once')
+})
+
+t.test('A caller that is refused fails no other, and leaves nothing behind', async t => {
+  const { begun, read, finish } = startTurns(2)
+  const first = read('flood', '1')
+  await settle()
+  const flood = [read('flood', 'list'), read('flood', 'list')]
+  await settle()
+  const other = read('other', 'list')
+  await t.rejects(flood[1], { message: 'refused' }, 'the newest of the network that holds the most')
+  await finish()
+  await finish()
+  t.strictSame(await Promise.all([first, flood[0], other]), ['1', 'list', 'list'])
+
+  const second = read('flood', '2')
+  await settle()
+  const waiting = ['3', '4'].map(key => read('flood', key))
+  await settle()
+  await t.rejects(read('flood', 'list'), { message: 'refused' })
+  await finish()
+  await finish()
+  await finish()
+  await Promise.all([second, ...waiting])
+  const again = read('flood', 'list')
+  await settle()
+  await finish()
+  t.equal(await again, 'list')
+  t.strictSame(begun, ['1', 'list', '2', '3', '4', 'list'])
+})
+
+t.test('A caller that is refused when the read runs by the turn of another has its result', async t => {
+  const share = singleFlight<string>()
+  let end!: () => void
+  let refuse!: () => void
+  const begun = share('a', () => new Promise(resolve => { end = () => resolve('result') }), null, {
+    turn: async begin => {
+      await settle()
+      await begin()
+    },
+  })
+  const late = share('a', async () => 'not read', null, {
+    turn: () => new Promise((_resolve, reject) => { refuse = () => reject(new Error('refused')) }),
+  })
+  await settle()
+  await settle()
+  refuse()
+  await settle()
+  end()
+  t.strictSame(await Promise.all([begun, late]), ['result', 'result'])
 })
 
 t.test('Results are not retained after the calls have resolved', async t => {
