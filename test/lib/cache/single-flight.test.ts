@@ -219,7 +219,7 @@ t.test('A caller that is refused fails no other, and leaves nothing behind', asy
   const flood = [read('flood', 'list'), read('flood', 'list')]
   await settle()
   const other = read('other', 'list')
-  await t.rejects(flood[1], { message: 'refused' }, 'the newest of the network that holds the most')
+  await t.rejects(flood[1]!, { message: 'refused' }, 'the newest of the network that holds the most')
   await finish()
   await finish()
   t.strictSame(await Promise.all([first, flood[0], other]), ['1', 'list', 'list'])
