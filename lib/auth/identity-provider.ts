@@ -172,9 +172,10 @@ export class IdentityProvider {
 
   async #discover (): Promise<Provider> {
     if (this.#provider && (await this.#provider).expires > Date.now()) return this.#provider
-    this.#provider = discover(this.#config.IDP_ISSUER)
-    this.#provider.catch(() => { this.#provider = undefined })
-    return this.#provider
+    const provider = discover(this.#config.IDP_ISSUER)
+    this.#provider = provider
+    provider.catch(() => { if (this.#provider === provider) this.#provider = undefined })
+    return provider
   }
 }
 

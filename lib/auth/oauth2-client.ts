@@ -31,9 +31,10 @@ export async function createOAuth2Client (
       client: { id: config.IDP_CLIENT_ID!, secret: config.IDP_CLIENT_SECRET! },
       auth: {
         authorizeHost: authorize.origin,
-        authorizePath: authorize.pathname,
+        // A query stays (RFC 6749, § 3.1).
+        authorizePath: authorize.pathname + authorize.search,
         tokenHost: token.origin,
-        tokenPath: token.pathname,
+        tokenPath: token.pathname + token.search,
       },
       http: { timeout },
     },

@@ -55,6 +55,17 @@ t.test('Discovery', async t => {
     t.equal(fake.requests.length, 2)
   })
 
+  t.test('may have endpoints with a query', async t => {
+    const { fake, idp } = await start(t)
+    fake.metadata.authorization_endpoint += '?p=policy'
+    fake.metadata.token_endpoint += '?p=policy'
+    fake.responses['/token?p=policy'] = fake.responses['/token']!
+    const query = new URL(await idp.authorizationUrl('state', 'nonce')).searchParams
+    t.strictSame([query.get('p'), query.get('state')], ['policy', 'state'])
+    t.ok(await idp.exchangeCode('code', 'nonce'))
+    t.equal(fake.requests.at(-1), '/token?p=policy')
+  })
+
   t.test('is fetched again after a failure', async t => {
     const { fake, idp } = await start(t)
     const { [DISCOVERY]: metadata } = fake.responses
