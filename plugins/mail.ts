@@ -54,7 +54,7 @@ export default fp(async app => {
     enqueueMailing: (kind: KindName, mailing: PendingQuery<Row[]>, delay?: number) =>
       sender ? enqueueMailing(sql, kind, mailing, delay) : sql`SELECT WHERE false`,
     sent: () => sender?.sent ?? 0,
-    count: () => countMails(probe),
+    count: () => countMails(sql),
   })
   app.decorate('requireMail', async () => {
     if (!sender) throw new HttpError(501, MAIL_REQUIRED)
