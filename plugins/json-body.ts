@@ -29,8 +29,12 @@ export default fp(async app => {
   app.addContentTypeParser('*', (request, payload, done) => {
     // Its response is a 404, whatever was sent.
     if (request.is404) return done(null)
-    const refuse = () => done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
-    payload.once('data', refuse).once('error', done).once('end', () => done(null))
+    const end = () => done(null)
+    const refuse = () => {
+      payload.off('end', end)
+      done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
+    }
+    payload.once('data', refuse).once('error', done).once('end', end)
   })
 
   app.addHook('onRoute', route => {
