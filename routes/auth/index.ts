@@ -32,8 +32,8 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const network = clientNetwork(request.ip)
     const subscriber = clientNetwork(request.ip, 48)
     await assertNotBusy(subscriber)
-    const registrations: RateLimit = { name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK }
-    throwIfReached(schemas.TOO_MANY_REGISTRATIONS, await takeUse(app.sql, [registrations], windowSeconds))
+    const registrations = networkLimits('registrations', request.ip, REGISTRATIONS_PER_NETWORK)
+    throwIfReached(schemas.TOO_MANY_REGISTRATIONS, await takeUse(app.sql, registrations, windowSeconds))
     const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, subscriber, app.mail.canLink)
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id

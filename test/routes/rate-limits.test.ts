@@ -343,6 +343,14 @@ const LIMITED: Limited[] = [
   },
 ]
 
+t.test('REGISTRATIONS_PER_NETWORK: a /56 may register four times as often as a /64 of it', async t => {
+  for (const subnet of ['a1', 'a2', 'a3', 'a4']) {
+    t.strictSame(await statuses(3, () => register(`2001:db8:0:${subnet}::1`)), times(3, 201))
+  }
+  waits(t, await register('2001:db8:0:a5::1'), REGISTRATIONS, 60)
+  t.equal((await register('2001:db8:0:1a1::1')).statusCode, 201)
+})
+
 for (const { what, name, message, newcomer } of LIMITED) {
   t.test(`${what}: instances share the count, in a sliding window`, async t => {
     const { key, attempt } = await newcomer()
