@@ -39,8 +39,9 @@ const told = (sql: Sql, kind: KindName, key: string) => sql`
 `
 
 /**
- * Writes mails of a mailing that is due, unless another sender does. Where it has a key, users whose mail of that kind
- * and key is not claimed yet get no other, nor do those whose mail was claimed when the cause was there to be told.
+ * Writes mails of a mailing that is due, unless another sender does. A user gets one reminder of a key. Of other kinds
+ * with a key, users whose mail of that kind and key is not claimed yet get no other, nor do those whose mail was
+ * claimed when the cause was there to be told.
  */
 export function writeMails (sql: Sql) {
   return sql.begin(async transaction => {
@@ -49,11 +50,12 @@ export function writeMails (sql: Sql) {
     `
     if (!mailing) return
     const { id, kind, key, data } = mailing
+    const isOnce = kind === 'event-reminder'
     await transaction`
       WITH mailing AS (SELECT * FROM mailings WHERE id = ${id}), mailed AS (${enqueueMails(sql, kind, sql`
-        SELECT recipient AS user_id, data, concat_ws(' ', key, id) AS key
+        SELECT recipient AS user_id, data, ${isOnce ? sql`key` : sql`concat_ws(' ', key, id)`} AS key
         FROM mailing CROSS JOIN unnest(user_ids[:${MAILING_MAILS}]) AS recipient
-        ${key === null ? sql`` : sql`WHERE recipient NOT IN (${told(sql, kind, key)})`}
+        ${key === null || isOnce ? sql`` : sql`WHERE recipient NOT IN (${told(sql, kind, key)})`}
       `)}), written AS (
         DELETE FROM mailings WHERE id = ${id} AND cardinality(user_ids) <= ${MAILING_MAILS}
       )
@@ -85,7 +87,8 @@ export const dueReminders = (sql: Sql, hours: number) => sql`
 
 /**
  * Writes the reminders of some events to those who were registered before they are due; who registers later has the
- * confirmation. The key of `event_reminders` has one sender do it, once for each date of an event.
+ * confirmation. The key of `event_reminders` has one sender do it, once for each date of an event; when a reminder is
+ * removed, they are written again if the event is still, or comes back, at that date.
  */
 export const writeReminders = (sql: Sql, hours: number) => sql`
   WITH due AS (
@@ -97,7 +100,7 @@ export const writeReminders = (sql: Sql, hours: number) => sql`
   )
   ${enqueueMailing(sql, 'event-reminder', sql`
     SELECT
-      NULL AS key,
+      concat(event_id, ' ', iso8601(date)) AS key,
       jsonb_build_object('event', event_id, 'date', iso8601(date)) AS data,
       ARRAY(
         SELECT user_id FROM event_registrations AS registrations

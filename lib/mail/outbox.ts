@@ -106,6 +106,16 @@ export async function settle (
       ORDER BY mails.id FOR UPDATE OF mails
     ), removed AS (
       DELETE FROM mails USING finished WHERE mails.id = finished.id AND finished.status = 'obsolete'
+      RETURNING data, kind
+    ), unreminded AS (
+      -- The event was moved. When it comes back, those get a reminder who have none.
+      DELETE FROM event_reminders WHERE (event_id, date) IN (
+        SELECT event_id, date
+        FROM removed JOIN event_reminders
+          ON event_id = CASE kind WHEN 'event-reminder' THEN (data ->> 'event')::uuid END
+          AND date = (data ->> 'date')::timestamptz
+        ORDER BY event_id, date FOR UPDATE OF event_reminders
+      )
     ), settled AS (
       UPDATE mails SET
         status = finished.status,

@@ -397,6 +397,37 @@ t.test('A reminder of an event that moved meanwhile is not sent', async t => {
   t.strictSame(await deliver(t), [])
 })
 
+t.test('An event that moves away and back reminds those who were not reminded before', async t => {
+  const date = inDays(0.9)
+  const event = await makeEvent({ date })
+  const [ada, grace, eve] = [await member(), await member(), await member()]
+  await register(event, [ada, grace, eve], inDays(-2))
+  await writeReminders(sql, 24)
+  await writeAllMails()
+  await sql`UPDATE mails SET status = 'sent', settled_at = now() WHERE user_id = ${ada.id}`
+  await eve.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
+  for (const away of [inDays(10), inDays(20)]) {
+    await sql`UPDATE events SET date = ${away} WHERE id = ${event}`
+    t.strictSame(await deliver(t), [])
+    await sql`UPDATE events SET date = ${date} WHERE id = ${event}`
+    await writeReminders(sql, 24)
+    await writeAllMails()
+  }
+  t.strictSame((await deliver(t, { REMINDER_HOURS: '24' })).map(headOf), [[grace.email, 'Reminder: Chess Night']])
+  t.strictSame(await deliver(t, { REMINDER_HOURS: '24' }), [])
+})
+
+t.test('A reminder that is not wanted any more has others not be reminded twice', async t => {
+  const [ada, grace] = [await member(), await member()]
+  await register(await makeEvent({ date: inDays(0.9) }), [ada, grace], inDays(-2))
+  await writeReminders(sql, 24)
+  await writeAllMails()
+  await grace.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
+  t.strictSame((await deliver(t, { REMINDER_HOURS: '24' })).map(headOf), [[ada.email, 'Reminder: Chess Night']])
+  t.strictSame(await deliver(t, { REMINDER_HOURS: '24' }), [])
+  t.match(await findMailings(sql, 24), { mailing: false, reminder: false })
+})
+
 t.test('Of two senders one writes the reminders, and one each mail', async t => {
   const people = [await member(), await member()]
   await register(await makeEvent({ date: inDays(0.9) }), people, inDays(-2))
