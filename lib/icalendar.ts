@@ -20,7 +20,7 @@ export interface CalendarEvent {
 export type CalendarMethod = 'PUBLISH' | 'CANCEL'
 
 /** Duration of an event: it has no end of its own. */
-const DURATION = 'PT2H'
+export const DURATION = 'PT2H'
 
 // Octets of a line are 75 at most (RFC 5545, § 3.1), with the space that begins a folded one.
 ICAL.foldLength = 74

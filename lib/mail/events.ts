@@ -1,5 +1,5 @@
 import { calendarColumns } from '../database/columns.ts'
-import { type CalendarEvent, type CalendarMethod, writeInvitation } from '../icalendar.ts'
+import { type CalendarEvent, type CalendarMethod, DURATION, writeInvitation } from '../icalendar.ts'
 import type { Content, Context } from './message.ts'
 
 /** An event that a mail is about. */
@@ -7,12 +7,15 @@ export interface MailedEvent extends CalendarEvent {
   clubId: string
   /** Whether it is still to come. */
   isComing: boolean
+  isOver: boolean
 }
 
 /** Finds an event; `undefined` when it is deleted, or the user is not registered for it. */
 export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string, eventId: string) {
   const [event] = await sql<MailedEvent[]>`
-    SELECT ${calendarColumns(sql)}, events.club_id AS "clubId", date > now() AS "isComing"
+    SELECT
+      ${calendarColumns(sql)}, events.club_id AS "clubId", date > now() AS "isComing",
+      date + ${DURATION}::interval <= now() AS "isOver"
     FROM event_registrations
       JOIN events ON events.id = event_id
       JOIN clubs ON clubs.id = events.club_id

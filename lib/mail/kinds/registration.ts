@@ -2,12 +2,12 @@ import { calendarOf, findEventOf } from '../events.ts'
 import { type Context, formatTime } from '../message.ts'
 import { notification, wantsMails } from '../notifications.ts'
 
-/** Confirms the registration for an event. */
+/** Confirms the registration for an event, also for one that has begun: people register at the door. */
 export const registration = notification<{ event: string }>({
   bulk: false,
   async compose ({ userId, data }, context) {
     const event = await findEventOf(context, userId, data.event)
-    if (!event) return undefined
+    if (!event || event.isOver) return undefined
     const reminder = await findReminder(context, userId, event.date)
     return {
       subject: `You are registered: ${event.title}`,

@@ -215,6 +215,18 @@ t.test('A registration that is taken back is not confirmed', async t => {
   t.strictSame(await deliver(t), [])
 })
 
+t.test('A registration for an event that is over is not confirmed', async t => {
+  const hours = (count: number) => inDays(count / 24)
+  const ada = await member()
+  for (const [date, meanwhile, mails] of [[1, -1, 1], [-1, -1, 1], [1, -3, 0], [-3, -3, 0]] as const) {
+    const event = await makeEvent({ date: hours(date) })
+    await ada.inject('POST', `/events/${event}/register`)
+    await sql`UPDATE events SET date = ${hours(meanwhile)} WHERE id = ${event}`
+    t.equal((await deliver(t)).length, mails, `${date} h from now, and ${meanwhile} h when it is sent`)
+  }
+  t.equal((await listMails(sql)).length, 0)
+})
+
 t.test('A change of title, date or club is told to all who are registered', async t => {
   const event = await makeEvent({ date: new Date('2999-01-31T18:30:00Z') })
   const people = [await member(), await member(), await person(app)]
