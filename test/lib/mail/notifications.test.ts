@@ -16,8 +16,8 @@ import t, { type Test } from '../../suite.ts'
 
 const PUBLIC_URL = 'https://api.example.org/community/'
 
-// Its sender reaches no server. Those of the tests do.
-const app = await build(t, { ...MAIL, PUBLIC_URL })
+// Its sender reaches no server, and writes no reminders. Those of the tests do.
+const app = await build(t, { ...MAIL, PUBLIC_URL, REMINDER_HOURS: '0' })
 const { sql } = app
 const admin = await person(app, 'ADMIN')
 const clubs = await sql<{ id: string }[]>`
@@ -360,13 +360,20 @@ t.test('The calendars of the mails leave one event, moved, and then none', async
   const event = await makeEvent({ date: new Date('2999-01-31T18:30:00Z') })
   const ada = await member()
   const calendars = new Calendars()
+  const isInFeed = async (text: string) => {
+    const { body } = await app.inject('/feeds/events.ics')
+    const lines = (text: string) => /UID:.+\nSEQUENCE:.+\n/.exec(text.replaceAll('\r\n', '\n'))![0]
+    t.equal(lines(body), lines(text), 'as in the feed')
+  }
   await ada.inject('POST', `/events/${event}/register`)
   const [registration] = await deliver(t)
   calendars.read(calendarOf(t, registration!))
+  await isInFeed(calendarOf(t, registration!))
   t.strictSame(calendars.events, [{ sequence: 0, start: '2999-01-31T18:30:00.000Z', summary: 'Chess Night' }])
   await change(event, { data: '2999-02-01T18:30:00Z' })
   const [changed] = await deliver(t)
   calendars.read(calendarOf(t, changed!))
+  await isInFeed(calendarOf(t, changed!))
   t.strictSame(calendars.events, [{ sequence: 1, start: '2999-02-01T18:30:00.000Z', summary: 'Chess Night' }])
   await remove(event)
   const [cancelled] = await deliver(t)
