@@ -5,6 +5,7 @@ import type { RouteOptions } from 'fastify'
 import { buildApp } from '#lib/app.js'
 import { encodeState } from '#lib/auth/oauth-state.js'
 import { hashPassword } from '#lib/auth/passwords.js'
+import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { createLogger } from '#lib/http/logger.js'
 import { bearer, build, createDatabase, inject, MAIL, type Person, person } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
@@ -258,6 +259,19 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
       auditOf(() => inject(mailing, 'POST', `/me/events/${id}/message`, message, bearer(admin.token)))
     t.strictSame(await send(target), [{ event: 'message-sent', actor: admin.id, target }])
     t.strictSame(await send(randomUUID()), [], 'no event')
+  },
+  // Without a sign-in: the user is who the mail went to.
+  async 'POST /account/unsubscribe/:token' (_send, t) {
+    const { id: user } = await person(app)
+    const [token, kind] = [createSecretToken(), 'event-reminder']
+    await insert('mails', {
+      kind, bulk: true, user_id: user, data: {}, status: 'sent', token_hash: hashSecretToken(token),
+    })
+    const send = (token: string) => auditOf(() => inject(app, 'POST', `/account/unsubscribe/${token}`))
+    t.strictSame(await send(token), [{ event: 'notifications-changed', user, kind, by: 'mail' }])
+    t.strictSame(await send(token), [], 'turned off already')
+    t.strictSame(await send(createSecretToken()), [], 'no such link')
+    t.notMatch(log, token, 'nor is the token in any line')
   },
   async 'DELETE /testimonials/:id' (send, t) {
     const target = await makeTestimonial()

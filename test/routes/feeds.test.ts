@@ -57,6 +57,7 @@ const readCalendar = async (t: Test, path: string, service = app) =>
 
 interface CalendarEvent {
   uid: string
+  sequence: number
   summary: string
   description: string
   start: string
@@ -81,6 +82,7 @@ function parseCalendar (t: Test, body: string) {
     const time = (name: string) => String(component.getFirstPropertyValue(name))
     return {
       uid: event.uid,
+      sequence: event.sequence,
       summary: event.summary,
       description: event.description,
       start: time('dtstart'),
@@ -98,6 +100,7 @@ function parseCalendar (t: Test, body: string) {
   const others = Object.values(nodeIcal.sync.parseICS(body)).filter(component => component?.type === 'VEVENT')
   const shown = (event: nodeIcal.VEvent) => ({
     uid: event.uid,
+    sequence: Number(event.sequence),
     summary: comparable(event.summary as string | undefined),
     description: comparable(event.description as string | undefined),
     start: `${event.start.toISOString().slice(0, 19)}Z`,
@@ -105,8 +108,8 @@ function parseCalendar (t: Test, body: string) {
   })
   t.strictSame(
     others.map(event => shown(event as nodeIcal.VEvent)),
-    events.map(({ uid, summary, description, start, hours }) =>
-      ({ uid, summary: comparable(summary), description: comparable(description), start, hours })),
+    events.map(({ uid, sequence, summary, description, start, hours }) =>
+      ({ uid, sequence, summary: comparable(summary), description: comparable(description), start, hours })),
     'another reader takes it for the same')
   return { name: String(calendar.getFirstPropertyValue('name')), calendar, events }
 }
@@ -166,6 +169,7 @@ t.test('GET /feeds/events.ics is a calendar of all events, for anyone', async t 
   t.equal(calendar.getFirstPropertyValue('method'), null, 'it is not an invitation')
   t.strictSame(events[0], {
     uid: first,
+    sequence: 0,
     summary: 'Open day',
     description: 'Come and see',
     start: '2026-01-31T09:30:00Z',
@@ -192,6 +196,26 @@ t.test('GET /feeds/events.ics has the time of the last change, and a stable UID'
   t.match(event, { uid: id, summary: 'Moved', start: '2030-01-31T08:30:00Z', created: '2026-01-01T00:00:00Z' })
   t.ok(event!.lastModified > '2026-01-01T00:00:00Z')
   t.equal(event!.stamp, event!.lastModified)
+})
+
+t.test('The SEQUENCE of an event grows with each change of its title, date or club, in all calendars', async t => {
+  await empty()
+  const [chess, go] = [await addClub(), await addClub()]
+  const [admin, ada] = [await person(app, 'ADMIN'), await person(app)]
+  const [id] = await addEvents([{ club_id: chess }])
+  await ada.inject('POST', `/events/${id}/register`)
+  const own = (await ada.inject('POST', '/me/calendar')).json().calendar.path
+  let club = chess
+  for (const [changes, sequence] of [
+    [{}, 0], [{ title: 'Closed day' }, 1], [{ title: 'Closed day' }, 1], [{ description: 'Stay at home' }, 1],
+    [{ data: '2030-01-31T09:30:00Z' }, 2], [{ clubId: go }, 3], [{ title: 'Open day', clubId: chess }, 4],
+  ] as const) {
+    t.equal((await admin.inject('PUT', `/events/${id}`, changes)).statusCode, 200)
+    if ('clubId' in changes) club = changes.clubId
+    for (const path of ['/feeds/events.ics', `/feeds/clubs/${club}.ics`, own]) {
+      t.match((await readCalendar(t, path)).events, [{ uid: id, sequence }], `${path} ${JSON.stringify(changes)}`)
+    }
+  }
 })
 
 t.test('Feeds have the first 4,000 characters of a long text', async t => {
