@@ -118,6 +118,16 @@ async function signIn (page: Page, name: string) {
   await page.getByRole('button', { name: 'Sign out' }).waitFor()
 }
 
+/** Signs in without the app. */
+async function tokenOf (email: string, password: string) {
+  const response = await fetch(`${api}/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email, password }),
+  })
+  return (await response.json() as { token: string }).token
+}
+
 /** Waits for a notification. */
 const notified = (page: Page, words: string) => page.getByRole('status').getByText(words).waitFor()
 
@@ -243,12 +253,7 @@ walk('A user signs in with the provider', {}, async (t, page) => {
 
 walk('A token is accepted only for a sign-in that this app has begun', {}, async (t, page) => {
   // Valid, but of another user.
-  const signedIn = await fetch(`${api}/auth/login`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ email: 'student@demo.example.org', password: PASSWORD }),
-  })
-  const { token } = await signedIn.json() as { token: string }
+  const token = await tokenOf('student@demo.example.org', PASSWORD)
 
   async function isRefused (what: string, query: object) {
     await page.goto(`${origin}/auth/callback?${new URLSearchParams({ token, ...query })}`)
@@ -699,6 +704,24 @@ walk('A student chooses mails', {
   await page.goto(`${origin}/unsubscribe#token=unknown`)
   await page.getByRole('button', { name: 'Turn them off' }).click()
   await notified(page, 'Link not found')
+})
+
+walk('A student turns off mails of a kind by the link in one, without a sign-in', {}, async (t, page) => {
+  const email = 'grace@example.org'
+  await page.goto(await linkTo(email, 'You are registered: Sunrise from the ridge'))
+  await page.getByRole('heading', { name: 'Turn off mails of this kind' }).waitFor()
+  t.equal(page.url(), `${origin}/unsubscribe`, 'without the token')
+  const authorization = `Bearer ${await tokenOf(email, 'the third password')}`
+  const wanted = async () => {
+    const response = await fetch(`${api}/me/notifications`, { headers: { authorization } })
+    return (await response.json() as { notifications: object }).notifications
+  }
+  t.match(await wanted(), { registration: true }, 'the page alone turns off nothing')
+  await page.getByRole('button', { name: 'Turn them off' }).click()
+  await notified(page, 'You get no more mails of this kind.')
+  t.match(await wanted(), { registration: false, eventReminder: true })
+  await page.goto(`${origin}/unsubscribe`)
+  await page.getByRole('heading', { name: 'This link is not complete' }).waitFor()
 })
 
 walk('A network error is reported, and can be retried', { refusals: ['GET /clubs failed'] }, async (_t, page) => {

@@ -5,7 +5,8 @@ import { go, here, match, refresh, startRouter } from './router.js'
 import { currentUser, hasRole, sessionEvents, signOut, token } from './session.js'
 import { showFooter, showHeader } from './shell.js'
 import {
-  callbackPage, changePasswordPage, forgotPasswordPage, registerPage, resetPasswordPage, signInPage, verifyEmailPage,
+  callbackPage, changePasswordPage, forgotPasswordPage, registerPage, resetPasswordPage, signInPage, unsubscribePage,
+  verifyEmailPage,
 } from './pages/account.js'
 import { moderationPage } from './pages/admin/blogs.js'
 import { clubsAdminPage } from './pages/admin/clubs.js'
@@ -20,7 +21,7 @@ import { homePage } from './pages/home.js'
 import { allEventsPage, attendeesPage, ownEventsPage } from './pages/manage.js'
 import { mePage, submitPage } from './pages/me.js'
 import { mentorsPage } from './pages/mentors.js'
-import { notificationsPage, unsubscribePage } from './pages/notifications.js'
+import { notificationsPage } from './pages/notifications.js'
 import { testimonialsPage } from './pages/testimonials.js'
 
 /** @import { Schemas } from 'community-platform-client' */

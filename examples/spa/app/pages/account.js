@@ -131,6 +131,19 @@ export function verifyEmailPage () {
     }, { class: 'primary' })))]
 }
 
+/** The page of the link that turns off mails of a kind. */
+export function unsubscribePage () {
+  const token = takeToken()
+  if (!token) return noToken('/me/notifications')
+  return [h('div', { class: 'narrow' },
+    heading('Turn off mails of this kind', lead('You can turn them on again in your profile.')),
+    h('p', {}, actionButton('Turn them off', async () => {
+      await call(client.POST('/account/unsubscribe/{token}', { params: { path: { token } } }))
+      await go('/', { replace: true })
+      notify('You get no more mails of this kind.')
+    })))]
+}
+
 /** The form for another password. The service returns a new token, and ends all others. */
 export function changePasswordPage () {
   return [h('div', { class: 'narrow' },

@@ -1,7 +1,6 @@
 import { call, client } from '../api.js'
 import { h } from '../dom.js'
 import { actionButton, heading, lead, notify } from '../parts.js'
-import { go } from '../router.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 
@@ -38,17 +37,5 @@ export async function notificationsPage () {
     h('p', {}, actionButton('Send me the link to verify it', async () => {
       const { message } = await call(client.POST('/me/email/verification'))
       notify(`${message}.`)
-    })))]
-}
-
-/** Where the link in a mail leads, which has a token in its fragment. It needs no sign-in. */
-export function unsubscribePage () {
-  const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? ''
-  return [h('div', { class: 'narrow' },
-    heading('Turn off mails of this kind', lead('You can turn them on again in your profile.')),
-    h('p', {}, actionButton('Turn them off', async () => {
-      await call(client.POST('/account/unsubscribe/{token}', { params: { path: { token } } }))
-      await go('/')
-      notify('You get no more mails of this kind.')
     })))]
 }
