@@ -58,6 +58,7 @@ export class Sender {
   readonly #log: Options['log']
   readonly #transport: Transport
   readonly #times: typeof TIMES
+  readonly #allowance: Allowance
   readonly #stopping = new AbortController()
   #running: Promise<void> | undefined
   /** Not recorded yet. */
@@ -66,8 +67,6 @@ export class Sender {
   #lostClaims: string[] = []
   /** Whether the last turn wrote mails to many. */
   #writes = false
-  /** When the next mails to many may be claimed, in milliseconds of `performance.now()`. */
-  #bulkAt = 0
   /** When the server may be connected to again, and the pause after the next failure. */
   #connectAt = 0
   #connectPause: number
@@ -79,6 +78,7 @@ export class Sender {
     this.#log = log
     this.#transport = transport
     this.#times = times
+    this.#allowance = new Allowance(config, times.turn)
     this.#connectPause = times.reconnect.first
   }
 
@@ -115,6 +115,7 @@ export class Sender {
 
   async #turn (): Promise<unknown> {
     const { REMINDER_HOURS } = this.#config
+    this.#allowance.addTurn()
     const [{ account, bulk, expired }, { mailing, reminder }] =
       await Promise.all([findWork(this.#probe), findMailings(this.#probe, REMINDER_HOURS)])
     // Every other turn, so that mails that are there already do not wait for them.
@@ -122,7 +123,7 @@ export class Sender {
     if (this.#writes) return mailing ? writeMails(this.#sql) : writeReminders(this.#sql, REMINDER_HOURS)
     const batch = {
       account: account ? ACCOUNT_MAILS : 0,
-      bulk: bulk && performance.now() >= this.#bulkAt ? this.#bulkMails() : 0,
+      bulk: bulk ? this.#allowance.mails : 0,
     }
     const isIdle = !account && !bulk && this.#outcomes.length === 0
     if (batch.account + batch.bulk > 0 && await this.#connect()) {
@@ -132,11 +133,6 @@ export class Sender {
       await this.#record()
       if (isIdle) this.#transport.close()
     }
-  }
-
-  /** The share of MAIL_RATE in a turn. */
-  #bulkMails () {
-    return Math.max(1, Math.floor(this.#config.MAIL_RATE * this.#times.turn / 60_000))
   }
 
   async #record () {
@@ -179,7 +175,6 @@ export class Sender {
   /** Sends the mails that the rest of the turn is enough for, and releases the others. */
   async #send (claimed: { mail: ClaimedMail, claim: string }[]) {
     const end = performance.now() + this.#times.turn
-    const start = performance.now()
     let isOpen = true
     let bulkMails = 0
     for (const { mail, claim } of claimed) {
@@ -190,9 +185,7 @@ export class Sender {
       if (isOpen && this.#kindOf(mail).bulk) bulkMails++
       this.#outcomes.push({ id: mail.id, claim, ...outcome })
     }
-    // All workers of an instance together keep to MAIL_RATE, and to one commit in a turn.
-    const { MAIL_RATE, WORKERS } = this.#config
-    if (bulkMails > 0) this.#bulkAt = start + bulkMails * WORKERS * 60_000 / MAIL_RATE
+    this.#allowance.use(bulkMails)
   }
 
   async #deliver (mail: ClaimedMail, claim: string): Promise<Omit<Outcome, 'id' | 'claim'>> {
@@ -229,5 +222,36 @@ export class Sender {
 
   #kindOf ({ kind }: ClaimedMail): MailKind {
     return kinds[kind as keyof typeof kinds]
+  }
+}
+
+/**
+ * The mails to many that a worker may send. All workers of an instance together keep to MAIL_RATE, and to one commit in
+ * a turn: each saves until it may send what the instance may send in a turn. Turns are counted: by a clock, one that
+ * begins a moment early would send nothing.
+ */
+class Allowance {
+  // In milliseconds times MAIL_RATE
+  readonly #turn: number
+  readonly #mail: number
+  readonly #batch: number
+  #saved = Infinity
+
+  constructor ({ MAIL_RATE, WORKERS }: Config, turn: number) {
+    this.#turn = MAIL_RATE * turn
+    this.#mail = WORKERS * 60_000
+    this.#batch = WORKERS * this.#turn
+  }
+
+  addTurn () {
+    this.#saved = Math.min(this.#saved + this.#turn, this.#batch + this.#mail - 1)
+  }
+
+  get mails () {
+    return this.#saved < this.#batch ? 0 : Math.floor(this.#saved / this.#mail)
+  }
+
+  use (mails: number) {
+    this.#saved -= mails * this.#mail
   }
 }
