@@ -1,6 +1,6 @@
 import { calendarColumns } from '../database/columns.ts'
 import { type CalendarEvent, type CalendarMethod, DURATION, writeInvitation } from '../icalendar.ts'
-import type { Content, Context } from './message.ts'
+import type { ClaimedMail, Content, Context } from './message.ts'
 
 /** An event that a mail is about. */
 export interface MailedEvent extends CalendarEvent {
@@ -8,6 +8,30 @@ export interface MailedEvent extends CalendarEvent {
   /** Whether it is still to come. */
   isComing: boolean
   isOver: boolean
+}
+
+/** What people know of an event: a mail tells them when it changes. */
+export interface KnownEvent {
+  title: string
+  date: string
+  clubId: string
+  club: string
+}
+
+/** What a mail tells of an event. */
+export const toldOf = ({ title, date, clubId, club }: MailedEvent): KnownEvent => ({ title, date, clubId, club })
+
+/** What the last mail before this one has told the user of an event; nothing if there is none, or it may be lost. */
+export async function findTold (
+  { sql }: Pick<Context, 'sql'>, { id, userId }: Pick<ClaimedMail, 'id' | 'userId'>, eventId: string
+) {
+  const [last] = await sql<{ told: KnownEvent | null }[]>`
+    SELECT data -> 'told' AS told FROM mails
+    WHERE user_id = ${userId} AND kind IN ('registration', 'event-changed') AND data ->> 'event' = ${eventId}
+      AND status IN ('processing', 'sent', 'unknown') AND id <> ${id}
+    ORDER BY claimed_at DESC LIMIT 1
+  `
+  return last?.told
 }
 
 /** Finds an event; `undefined` when it is deleted, or the user is not registered for it. */

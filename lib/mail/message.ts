@@ -29,6 +29,8 @@ export interface Content {
   replyTo?: { name: string, address: string }
   /** An event that the mail adds to the reader's calendar, changes or removes there: iCalendar. */
   calendar?: { method: CalendarMethod, text: string }
+  /** What the reader knows then. It is kept with the mail once that is sent, as `told` of its data. */
+  told?: object
   /** The list of all mails of this kind (RFC 2919), and the address that turns them off with one request (RFC 8058). */
   list?: { name: string, unsubscribe: string }
 }

@@ -31,6 +31,8 @@ export interface Outcome {
   /** Obsolete: not true any more. */
   status: Exclude<MailState, 'processing'> | 'obsolete'
   error?: string
+  /** What the mail has told. */
+  told?: object
   /** 1 unless it was not tried. */
   attempts: 0 | 1
   /** Seconds until the next attempt. */
@@ -94,14 +96,14 @@ export async function settle (
     WITH outcomes AS (
       SELECT *
       FROM jsonb_to_recordset(${JSON.stringify(outcomes)}::text::jsonb) AS outcome (
-        id uuid, claim uuid, status text, error text, attempts integer, delay integer
+        id uuid, claim uuid, status text, error text, told jsonb, attempts integer, delay integer
       )
     ), lost_claims AS (
       SELECT value::uuid AS id
       FROM jsonb_array_elements_text(${JSON.stringify(lostClaims)}::text::jsonb) AS lost (value)
     ), finished AS (
       -- In the order of an erasure
-      SELECT mails.id, outcomes.status, outcomes.error, outcomes.attempts, outcomes.delay
+      SELECT mails.id, outcomes.status, outcomes.error, outcomes.told, outcomes.attempts, outcomes.delay
       FROM mails JOIN outcomes ON outcomes.id = mails.id AND outcomes.claim = mails.claim
       ORDER BY mails.id FOR UPDATE OF mails
     ), removed AS (
@@ -120,6 +122,7 @@ export async function settle (
       UPDATE mails SET
         status = finished.status,
         error = finished.error,
+        data = CASE WHEN told IS NULL THEN data ELSE data || jsonb_build_object('told', told) END,
         attempts = mails.attempts + finished.attempts,
         -- One that was not tried keeps its place.
         due_at = CASE finished.attempts WHEN 0 THEN created_at ELSE now() + make_interval(secs => finished.delay) END,

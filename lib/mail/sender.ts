@@ -35,6 +35,8 @@ export function backoff (attempts: number) {
   return Math.min(60 * 4 ** (attempts - 1), 4 * 60 * 60)
 }
 
+type Attempt = (Delivery | { status: 'obsolete', error?: undefined }) & Pick<Outcome, 'told'>
+
 interface Options {
   sql: Sql
   /** A connection for short questions. */
@@ -189,7 +191,7 @@ export class Sender {
   }
 
   async #deliver (mail: ClaimedMail, claim: string): Promise<Omit<Outcome, 'id' | 'claim'>> {
-    const { status, error } = await this.#attempt(mail, claim)
+    const { status, error, told } = await this.#attempt(mail, claim)
     const attempts = mail.attempts + 1
     const details = { mail: mail.id, kind: mail.kind, error }
     if (status === 'pending' && attempts < ATTEMPTS) {
@@ -201,23 +203,24 @@ export class Sender {
     if (settled === 'sent') this.sent++
     if (settled === 'failed' || settled === 'unknown') this.#log.warn(details, `Mail ${settled}`)
     else this.#log.info({ mail: mail.id, kind: mail.kind }, `Mail ${settled}`)
-    return { status: settled, error, attempts: 1, delay: 0 }
+    return { status: settled, error, told: settled === 'sent' ? told : undefined, attempts: 1, delay: 0 }
   }
 
-  async #attempt (mail: ClaimedMail, claim: string): Promise<Delivery | { status: 'obsolete', error?: undefined }> {
-    let message
+  async #attempt (mail: ClaimedMail, claim: string): Promise<Attempt> {
+    let message, told
     try {
       const recipient = await findRecipient(this.#sql, mail.id, claim)
       if (!recipient) return { status: 'obsolete' }
       const context = { sql: this.#sql, config: this.#config, recipient }
       const content = await this.#kindOf(mail).compose(mail, context)
       if (!content) return { status: 'obsolete' }
+      told = content.told
       message = await buildMessage(mail.id, recipient, content, this.#config)
     } catch (error) {
       this.#log.error({ err: error, mail: mail.id, kind: mail.kind }, 'Mail cannot be written')
       return { status: 'pending', error: 'It could not be written' }
     }
-    return this.#transport.send(message)
+    return { ...await this.#transport.send(message), told }
   }
 
   #kindOf ({ kind }: ClaimedMail): MailKind {

@@ -1,4 +1,4 @@
-import { calendarOf, findEventOf } from '../events.ts'
+import { calendarOf, findEventOf, toldOf } from '../events.ts'
 import { type Context, formatTime } from '../message.ts'
 import { notification, wantsMails } from '../notifications.ts'
 
@@ -18,6 +18,7 @@ export const registration = notification<{ event: string }>({
         'The file that comes with this mail adds it to your calendar.',
       ],
       calendar: calendarOf(event, 'PUBLISH', context),
+      told: toldOf(event),
     }
   },
 })

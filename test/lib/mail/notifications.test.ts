@@ -62,6 +62,11 @@ async function writeAllMails () {
 /** Sends everything that is in the outbox. Returns the mails, sorted by their address and subject. */
 async function deliver (t: Test, variables: NodeJS.Dict<string> = {}) {
   await skipWaiting()
+  return deliverDue(t, variables)
+}
+
+/** The same, but for mailings that wait. */
+async function deliverDue (t: Test, variables: NodeJS.Dict<string> = {}) {
   const server = await startMailServer(t)
   const config = testConfig({
     ...MAIL, PUBLIC_URL, SMTP_URL: server.url, MAIL_RATE: '6000', REMINDER_HOURS: '0', ...variables,
@@ -78,7 +83,8 @@ async function deliver (t: Test, variables: NodeJS.Dict<string> = {}) {
     // Asked first: reminders become mailings, and mailings become mails.
     const { reminder } = await findMailings(sql, config.REMINDER_HOURS)
     const [left] = await sql`
-      SELECT FROM mails WHERE status IN ('pending', 'processing') UNION ALL SELECT FROM mailings
+      SELECT FROM mails WHERE status IN ('pending', 'processing')
+      UNION ALL SELECT FROM mailings WHERE due_at <= now()
     `
     return !reminder && !left
   }
@@ -274,6 +280,45 @@ t.test('What is changed back is not told', async t => {
   await change(event, { title: 'Go Night' })
   await change(event, { title: 'Chess Night' })
   t.strictSame(await deliver(t), [])
+})
+
+t.test('A change back is told to those who registered in between', async t => {
+  const event = await makeEvent()
+  const [ada, grace] = [await member(), await member()]
+  await register(event, [ada])
+  await change(event, { title: 'Go Night' })
+  await grace.inject('POST', `/events/${event}/register`)
+  t.match(await deliverDue(t), [{ subject: 'You are registered: Go Night' }])
+  await change(event, { title: 'Chess Night' })
+  const mails = await deliver(t)
+  t.strictSame(mails.map(headOf), [[grace.email, 'Changed: Chess Night']])
+  t.match(mails[0]!.text, /^“Go Night”, which/)
+})
+
+t.test('What a mail has said is not said again by the next', async t => {
+  const event = await makeEvent()
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  // Both mails are written after the change.
+  await change(event, { title: 'Go Night' })
+  t.match(await deliverDue(t), [{ subject: 'You are registered: Go Night' }])
+  t.strictSame(await deliver(t), [])
+  await change(event, { title: 'Chess Day' })
+  t.match(await deliver(t), [{ subject: 'Changed: Chess Day', text: /^“Go Night”, which/ }])
+})
+
+t.test('What a mail that may not have arrived has said is said again', async t => {
+  const event = await makeEvent()
+  await (await member()).inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await change(event, { title: 'Go Night' })
+  await skipWaiting()
+  await writeAllMails()
+  await sql`
+    UPDATE mails SET status = 'unknown', claimed_at = now(), settled_at = now() WHERE kind = 'event-changed'
+  `
+  await change(event, { title: 'Chess Night' })
+  t.match(await deliver(t), [{ subject: 'Changed: Chess Night', text: /^“Go Night”, which/ }])
 })
 
 t.test('A mail that waits tells later changes, too; one that was sent is followed by another', async t => {
