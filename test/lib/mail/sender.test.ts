@@ -424,6 +424,18 @@ t.test('Names and texts cannot forge headers, lines or markup', async t => {
   t.match(parsed.html, `<title>${escaped}</title>`)
 })
 
+t.test('A long name or subject is cut', async t => {
+  const server = await startMailServer(t)
+  const ada = await person(app, 'STUDENT', { first_name: '😀'.repeat(200), last_name: 'x'.repeat(1_000_000) })
+  await enqueue(ada.id, 'news', { title: 'y'.repeat(10_000) })
+  startSender(t, server)
+  await all('sent')
+  const { to, subject } = await server.parse(0)
+  t.strictSame([to, subject], [[{ name: `${'😀'.repeat(200)}…`, address: ada.email }], `${'y'.repeat(200)}…`])
+  const [header] = server.mails[0]!.raw.split('\r\n\r\n')
+  t.ok(Math.max(...header!.split('\r\n').map(({ length }) => length)) <= 998)
+})
+
 t.test('Two senders with faults at every stage send each mail once or not at all', async t => {
   const server = await startMailServer(t)
   const faults = ['greeting', 'MAIL FROM', 'RCPT TO', 'DATA', 'final dot', 'response', undefined, undefined] as const
