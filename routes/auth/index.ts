@@ -34,7 +34,10 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     await assertNotBusy(subscriber)
     const registrations = networkLimits('registrations', request.ip, REGISTRATIONS_PER_NETWORK)
     throwIfReached(schemas.TOO_MANY_REGISTRATIONS, await takeUse(app.sql, registrations, windowSeconds))
-    const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, subscriber, app.mail.canLink)
+    // Past this limit the account is there without the mail: POST /me/email/verification sends it later.
+    const mails = networkLimits('account-mails', request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
+    const verify = app.mail.canLink && await takeUse(app.sql, mails, windowSeconds) === 0
+    const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, subscriber, verify)
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id
     await rememberNetwork(app.sql, user.id, hashNetwork(networkKey, user.email, network))

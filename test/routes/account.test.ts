@@ -339,6 +339,22 @@ t.test('Mails to an address and by a network are limited, whether there is an ac
   t.equal((await verify(token, from)).statusCode, 200, 'a link that works is never refused')
 })
 
+t.test('A network that has caused its mails registers accounts without one', async t => {
+  const strict = await build(t, {
+    ...variables, ...mail, FRONTEND_URL: 'https://app.example.org', SIGN_IN_ATTEMPTS_PER_NETWORK: '2',
+  })
+  const from = { via: strict, remoteAddress: '203.0.113.3' }
+  const ids: string[] = []
+  for (let n = 0; n < 4; n++) {
+    const response = await post('/auth/register', { email: newEmail(), password: PASSWORD, ...NAMES }, from)
+    t.equal(response.statusCode, 201)
+    ids.push(response.json().user.id)
+  }
+  const mailed = await sql`SELECT user_id AS id FROM mails WHERE user_id IN ${sql(ids)} ORDER BY id`
+  t.strictSame(mailed.map(({ id }) => id), ids.slice(0, 2).sort())
+  t.equal((await forget(newEmail(), from)).statusCode, 429)
+})
+
 t.test('Mails and links from many /64 of a /56 count together, four times as many', async t => {
   const strict = await build(t, {
     ...variables, ...mail, FRONTEND_URL: 'https://app.example.org', SIGN_IN_ATTEMPTS_PER_NETWORK: '1',
