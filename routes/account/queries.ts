@@ -26,8 +26,9 @@ export async function findEmailOfToken (sql: Sql, hash: string) {
 
 /**
  * Sets a password by this token, and ends all tokens of the account. A reader of the mail has the address, so it is
- * proven. Failed sign-ins from this network are forgotten, and a mail says what happened. Returns the id of the
- * account; `undefined` when the token does not work any more.
+ * proven; if it was not before, another person may have registered it, and the address of its calendar ends, too.
+ * Failed sign-ins from this network are forgotten, and a mail says what happened. Returns the id of the account;
+ * `undefined` when the token does not work any more.
  */
 export async function resetPassword (
   sql: Sql, mail: Pick<Mail, 'enqueue'>, hash: string, { password, network }: { password: string, network: string }
@@ -39,6 +40,9 @@ export async function resetPassword (
       RETURNING users.id, email
     ), ended AS (
       ${endTokens(sql, sql`SELECT id FROM changed`)}
+    ), ended_calendars AS (
+      DELETE FROM calendar_tokens USING account JOIN redeemed USING (id)
+      WHERE user_id = account.id AND email_verified_at IS NULL
     ), forgotten AS (
       DELETE FROM rate_limits
       WHERE name = 'failed-sign-ins-for-account' AND key = (SELECT concat(email, ' ', ${network}::text) FROM changed)

@@ -424,6 +424,16 @@ t.test('Who registered an email of somebody else does not keep the account', asy
   t.equal(await signIn(email, NEW), 200)
 })
 
+t.test('A password by a mail ends the calendar of an email that was not proven before', async t => {
+  for (const [proven, status] of [[null, 404], [new Date(), 200]] as const) {
+    const { email, token } = await newPerson({ email_verified_at: proven })
+    const { calendar } = (await inject(app, 'POST', '/me/calendar', undefined, bearer(token))).json()
+    await forget(email)
+    t.equal((await reset(await tokenTo(t, email, 'reset-password'))).statusCode, 200)
+    t.equal((await inject(app, 'GET', calendar.path)).statusCode, status)
+  }
+})
+
 t.test('A password of a proven email stays when the account is linked', async t => {
   const { email, token } = await newPerson({ email_verified_at: new Date() })
   await signInByToken({ sub: randomUUID(), email })
