@@ -82,7 +82,7 @@ export async function buildMessage (
   const from = MAIL_FROM ?? DEVELOPMENT_FROM
   const domain = from.split('@')[1]
   const composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' })
-  const { message } = await composer.sendMail({
+  const { message, envelope } = await composer.sendMail({
     messageId: `<${id}@${domain}>`,
     from: { name: COMMUNITY_NAME, address: from },
     to: { name: headerText(`${recipient.firstName} ${recipient.lastName}`), address: recipient.email },
@@ -102,7 +102,8 @@ export async function buildMessage (
       },
     },
   })
-  return { id, envelope: { from, to: recipient.email }, raw: message as Buffer }
+  // A provider may give an address of any form: that of nodemailer has an ASCII domain, and quotes the rest.
+  return { id, envelope: { from, to: envelope.to[0]! }, raw: message as Buffer }
 }
 
 /** A time in words, in MAIL_TIME_ZONE: `Saturday, 31 January 2026 at 10:30 CET`. */

@@ -6,6 +6,7 @@ import postgres from 'postgres'
 
 import { eraseUser } from '#lib/auth/erasure.js'
 import { kinds } from '#lib/mail/kinds.js'
+import { buildMessage } from '#lib/mail/message.js'
 import { countMails, enqueueMails, listMails, retryMails, settle } from '#lib/mail/outbox.js'
 import { backoff, Sender } from '#lib/mail/sender.js'
 import { SmtpTransport } from '#lib/mail/smtp.js'
@@ -422,6 +423,17 @@ t.test('Names and texts cannot forge headers, lines or markup', async t => {
   t.strictSame(parsed.to, [{ name: `${line} ${line}`, address: ada.email }])
   const escaped = 'Ada Bcc: eve@example.org &lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp;'
   t.match(parsed.html, `<title>${escaped}</title>`)
+})
+
+t.test('An address of the provider is one recipient, whatever its form', async t => {
+  for (const [email, to] of [
+    ['ada@exämple.org', 'ada@xn--exmple-cua.org'],
+    ['ada@example.org, eve@example.org', '"ada@example.org, eve"@example.org'],
+  ] as const) {
+    const recipient = { email, firstName: 'Ada', lastName: 'Lovelace' }
+    const { envelope } = await buildMessage('one', recipient, { subject: 'One', paragraphs: [] }, app.config)
+    t.strictSame(envelope, { from: 'community@example.org', to })
+  }
 })
 
 t.test('A long name or subject is cut', async t => {
