@@ -9,8 +9,11 @@ import type { Delivery, Transport } from './transport.ts'
 
 /** Timeouts in seconds. */
 const TIMEOUTS = {
-  /** To connect, and then to be greeted. */
-  connect: 10,
+  /**
+   * To connect, and then to be greeted. Some servers delay the greeting, to see who does not wait for it; RFC 5321
+   * (§ 4.5.3.2.1) waits for five minutes.
+   */
+  connect: 30,
   /**
    * For a mail, from its first command to the last response. RFC 5321 (§ 4.5.3.2.6) waits for ten minutes, so that no
    * mail is sent twice: here, one without a response is not sent again.
