@@ -1,8 +1,9 @@
-// Two instances that send mail through a server whose connections break, and that are killed meanwhile.
+// Two instances, or the workers of one, that send mail through a server whose connections break, and are killed.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { MailState } from '#lib/mail/outbox.js'
 import { Cluster } from '../cluster.ts'
+import { childrenOf } from '../process.ts'
 import { type Stage, startMailServer, STAGES } from '../smtp.ts'
 import type { Teardown } from '../scope.ts'
 import type { Fault, Setting } from './database.ts'
@@ -17,17 +18,20 @@ const TURN = 2 * STAGES.length
 const METRICS_TOKEN = 'a-token-of-the-fault-tests'
 
 export function mailFaults (setting: Setting): Fault[] {
-  const name = 'mail: SIGKILL of instances, cuts at every stage'
-  return [{
-    name,
-    async run () {
-      const { problems, note } = await killSenders(setting)
-      return { ...rowOf(name, [], []), note, problems }
-    },
-  }]
+  // A worker that is killed again and again waits twice as long before it starts.
+  return [['instances', 20], ['workers', 8]].map(([senders, kills]) => {
+    const name = `mail: SIGKILL of ${senders}, cuts at every stage`
+    return {
+      name,
+      async run () {
+        const { problems, note } = await killSenders(setting, senders === 'workers', kills as number)
+        return { ...rowOf(name, [], []), note, problems }
+      },
+    }
+  })
 }
 
-async function killSenders ({ scope, directory, short }: Setting) {
+async function killSenders ({ scope, directory, short }: Setting, areWorkers: boolean, maxKills: number) {
   const mails = short ? 200 : 1000
   const cluster = await Cluster.create(scope, directory)
   await cluster.start()
@@ -43,31 +47,36 @@ async function killSenders ({ scope, directory, short }: Setting) {
     MAIL_FROM: 'community@example.org',
     STOP_DELAY: '0',
     METRICS_TOKEN,
+    WORKERS: areWorkers ? '2' : '1',
   }
   const reads = { hits: 0, misses: 0 }
   const start = async () => {
     const service = await startService(scope, directory, environment)
     return { ...service, reader: startReader(scope, service.url, reads) }
   }
-  const instances = [await start(), await start()]
+  const instances = [await start(), ...areWorkers ? [] : [await start()]]
   const fixture = await createFixture(cluster.url())
   await fixture.look(sql => sql`
     INSERT INTO mails (kind, bulk, user_id, data)
     SELECT 'test', false, id, '{}' FROM users, generate_series(1, 10) LIMIT ${mails}
   `)
 
+  const kill = async (n: number) => {
+    if (areWorkers) {
+      const workers = await childrenOf(instances[0]!.child.pid!)
+      return process.kill((workers[n] ?? workers[0])!, 'SIGKILL')
+    }
+    await instances[n]!.reader.stop()
+    instances[n]!.child.kill('SIGKILL')
+    await instances[n]!.ended
+    instances[n] = await start()
+  }
   let kills = 0
   const deadline = performance.now() + 600_000
   while (await hasWork(fixture) && performance.now() < deadline) {
     await sleep(500 + 2000 * Math.random())
     // Some kills, then the rest undisturbed.
-    if (kills < (short ? 3 : 20)) {
-      const n = kills++ % 2
-      await instances[n]!.reader.stop()
-      instances[n]!.child.kill('SIGKILL')
-      await instances[n]!.ended
-      instances[n] = await start()
-    }
+    if (kills < (short ? 3 : maxKills)) await kill(kills++ % 2)
   }
   await Promise.all(instances.map(({ reader }) => reader.stop()))
   await sleep(1000)
