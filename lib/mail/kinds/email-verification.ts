@@ -13,7 +13,8 @@ export const emailVerification: MailKind = {
       paragraphs: [
         `There is an account at ${name} with this email address. If it is yours, please confirm it within seven days:`,
         { text: 'Confirm the address', href },
-        'If you have no account there, please ignore this mail.',
+        'If you have not registered there, please ignore this mail: to confirm the address would leave the account ' +
+          'to the one who has.',
       ],
     }
   },

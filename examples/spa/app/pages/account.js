@@ -122,7 +122,8 @@ export function verifyEmailPage () {
   const token = takeToken()
   if (!token) return noToken('/')
   return [h('div', { class: 'narrow' },
-    heading('Is this your email address?', lead('You have opened the link of a mail that was sent to it.')),
+    heading('Is this your email address?', lead('There is an account with it. If you have not registered that, ' +
+      'close this page: to confirm the address would leave the account to the one who has.')),
     // Not by itself: programs open the links of mails, too.
     h('p', {}, actionButton('Yes, it is mine', async () => {
       await call(client.POST('/account/email/verify', { body: { token } }))
