@@ -8,7 +8,7 @@ export default fp(async app => {
   await app.register(cors, {
     origin,
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
-    exposedHeaders: ['Retry-After', 'ETag', 'X-Request-Id', 'Server-Timing'],
+    exposedHeaders: ['Retry-After', 'ETag', 'X-Request-Id'],
     maxAge: 600,
     // OPTIONS that asks for nothing allows nothing, instead of being refused in plain text.
     strictPreflight: false,

@@ -27,7 +27,7 @@ const allowed = (headers: OutgoingHttpHeaders | IncomingHttpHeaders) =>
 /** CORS headers that let an origin read a response and some of its headers. */
 const readable = (origin: string) => ({
   'access-control-allow-origin': origin,
-  'access-control-expose-headers': 'Retry-After, ETag, X-Request-Id, Server-Timing',
+  'access-control-expose-headers': 'Retry-After, ETag, X-Request-Id',
 })
 
 const preflight = (url: string, method: string, origin: string) => ({

@@ -1,4 +1,3 @@
-import { databaseTime } from '#lib/database/statements.js'
 import { createLogger } from '#lib/http/logger.js'
 import { assertComplete } from '../assertions.ts'
 import { build, buildWithRoutes, inject, person } from '../helper.ts'
@@ -67,12 +66,6 @@ t.test('Public lists have the s-maxage of the contract', async t => {
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const PARENT = '00f067aa0ba902b7'
 
-/** The milliseconds in a Server-Timing header. */
-function timesOf (header: unknown) {
-  const [, database, total] = /^db;dur=([\d.]+), total;dur=([\d.]+)$/.exec(String(header)) ?? []
-  return { database: Number(database), total: Number(total) }
-}
-
 t.test('The request id and trace id are in every line of the log, and the request id in the response', async t => {
   let text = ''
   const app = await build(t, {}, createLogger('trace', { write (line) { text += line } }))
@@ -92,36 +85,4 @@ t.test('The request id and trace id are in every line of the log, and the reques
     t.equal(line.reqId, other.headers['x-request-id'])
     t.notOk('traceId' in line || 'parentId' in line)
   }
-})
-
-t.test('Outside production a response has the total time and the time in the database', async t => {
-  const app = await build(t)
-  const [health, missing] = [await inject(app, 'GET', '/livez'), await inject(app, 'GET', '/nowhere')]
-  for (const { headers } of [health, missing]) t.equal(timesOf(headers['server-timing']).database, 0)
-
-  await app.sql`
-    CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.05); RETURN new; END'
-  `
-  await app.sql`CREATE TRIGGER wait BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION wait()`
-  const body = { email: 'ada@example.org', password: 'a password', firstName: 'Ada', lastName: 'Lovelace' }
-  const { headers } = await inject(app, 'POST', '/auth/register', body)
-  const { database, total } = timesOf(headers['server-timing'])
-  t.ok(database >= 50 && total > database, String(headers['server-timing']))
-})
-
-t.test('The statements of a transaction are measured', async t => {
-  const app = await build(t)
-  const time = { total: 0 }
-  await databaseTime.run(time, () => app.sql.begin(async sql => {
-    await sql`SELECT pg_sleep(0.01)`
-    await sql`SELECT pg_sleep(0.01)`
-  }))
-  t.ok(time.total >= 19, `${time.total} ms`)
-})
-
-t.test('In production it has neither', async t => {
-  const app = await build(t, { NODE_ENV: 'production' })
-  const { headers } = await inject(app, 'GET', '/clubs')
-  t.equal(headers['server-timing'], undefined)
-  t.ok(headers['x-request-id'])
 })
