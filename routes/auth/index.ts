@@ -8,7 +8,7 @@ import { createAccount } from '../../lib/auth/accounts.ts'
 import { auditSignIn } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
 import { HttpError } from '../../lib/errors.ts'
-import { PROVIDER_TIME } from '../../lib/auth/identity-provider.ts'
+import { IdentityProvider, PROVIDER_TIME } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { hashNetwork, rememberNetwork } from '../../lib/auth/known-networks.ts'
 import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/auth/passwords.ts'
@@ -23,7 +23,9 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   const {
     SIGN_IN_ATTEMPTS, SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds, REGISTRATIONS_PER_NETWORK,
   } = app.config
-  const networkKey = deriveKey(await jwtSecretOf(app.config), 'known networks')
+  const secret = await jwtSecretOf(app.config)
+  const networkKey = deriveKey(secret, 'known networks')
+  const idp = new IdentityProvider(app.config, app.log, deriveKey(secret, 'code verifiers'))
 
   app.post('/register', {
     schema: schemas.register,
@@ -102,7 +104,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
         },
       })
     }
-    const { email, ...identity } = await app.idp.verifyIdToken(String(idToken))
+    const { email, ...identity } = await idp.verifyIdToken(String(idToken))
     if (!email) throw new HttpError(401, 'Invalid IdP token')
     const user = await signInWithIdentity(app.sql, { ...identity, email }, app.mail.canLink)
     Object.assign(attempt, { user: user.userId, account: user.account })
@@ -127,7 +129,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     // People would be sent away for a sign-in that fails when they come back.
     if (!origin) throw new Error('FRONTEND_URL is not set')
     const nonce = randomBytes(16).toString('base64url')
-    const url = await app.idp.authorizationUrl(encodeState({
+    const url = await idp.authorizationUrl(encodeState({
       n: nonce,
       r: typeof query.redirect === 'string' ? query.redirect : '/',
       o: origin,
@@ -169,9 +171,9 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   /** The identity that the provider returns for this code, to the sign-in that began with this nonce. */
   async function identify (code: string, nonce: string) {
-    const accessToken = await app.idp.exchangeCode(code, nonce)
+    const accessToken = await idp.exchangeCode(code, nonce)
     if (!accessToken) throw new HttpError(401, 'No access token')
-    const identity = await app.idp.fetchIdentity(accessToken)
+    const identity = await idp.fetchIdentity(accessToken)
     if (!identity) throw new HttpError(401, 'Failed to fetch userinfo')
     const { email } = identity
     if (!email) throw new HttpError(401, 'No email in profile')
