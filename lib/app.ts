@@ -59,8 +59,6 @@ export function buildApp (
         ajv.opts.unicode = false
       },
     },
-    onProtoPoisoning: 'remove',
-    onConstructorPoisoning: 'remove',
     // An id that cannot be decoded is an unknown one.
     rewriteUrl: ({ url = '' }) => toDecodable(url),
     clientErrorHandler: sendClientError,

@@ -8,8 +8,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { Ajv } from 'ajv'
 import { envSchema } from 'env-schema'
 
-import { hostUrls } from './database/hosts.ts'
-import { isEmail, isSecureUrl } from './formats.ts'
+import { hostUrls, isEmail, isSecureUrl } from './formats.ts'
 import { StartupError } from './errors.ts'
 import { JWT_SECRET_LENGTH } from './secret-file.ts'
 

@@ -8,14 +8,10 @@ export class TimeoutError extends Error {
 }
 
 /** Resolves as the work does, or rejects with a TimeoutError after so many seconds. The work itself goes on. */
-export async function withTimeout<T> (work: Promise<T>, seconds: number, onTimeout?: (error: TimeoutError) => void) {
+export async function withTimeout<T> (work: Promise<T>, seconds: number) {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      const error = new TimeoutError(seconds)
-      onTimeout?.(error)
-      reject(error)
-    }, seconds * 1000)
+    timer = setTimeout(() => reject(new TimeoutError(seconds)), seconds * 1000)
   })
   try {
     return await Promise.race([work, timeout])

@@ -1,7 +1,7 @@
 import fp from 'fastify-plugin'
 
 import { epochsOf } from '../lib/auth/ended-tokens.ts'
-import snapshotCache, { type Chunks } from '../lib/cache/index.ts'
+import snapshotCache, { lengthOf } from '../lib/cache/index.ts'
 import type { SharedBytes } from '../lib/http/byte-account.ts'
 import { guardOf } from './auth.ts'
 
@@ -41,5 +41,3 @@ export default fp(async app => {
     return body
   }
 }, { name: 'cache', dependencies: ['database', 'held-bytes', 'long-reads'] })
-
-const lengthOf = (chunks: Chunks) => chunks.reduce((sum, { length }) => sum + length, 0)

@@ -207,7 +207,7 @@ async function fetchJson<T> (url: string, headers: Record<string, string> = {}) 
     if (!response.ok) throw new Error(`${url} responded with status ${response.status}`)
     return await response.json() as T
   }
-  return await withTimeout(read(), TIMEOUT_MS / 1000, error => abort.abort(error))
+  return await withTimeout(read(), TIMEOUT_MS / 1000).finally(() => abort.abort())
 }
 
 /** Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1); throws without a subject. */

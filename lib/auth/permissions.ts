@@ -1,11 +1,19 @@
+import type { FastifyRequest } from 'fastify'
 import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
+import { HttpError } from '../errors.ts'
 import type { Role } from './accounts.ts'
 
 interface User {
   id: string
   role: Role
+}
+
+/** The id of the user in the request's token. Throws 401 with this text when a valid token has no user. */
+export function userIdOf ({ user }: FastifyRequest, refusal: string) {
+  if (!user.id) throw new HttpError(401, refusal)
+  return user.id
 }
 
 /** Whether the user may manage the event at hand: an admin any, a club head those of their current club. */

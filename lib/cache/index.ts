@@ -14,7 +14,7 @@ import {
   type CacheCounts, createSnapshotCache, type PrimaryState, type SnapshotCacheOptions,
 } from './snapshot-cache.ts'
 
-export type { Chunks } from './cached-body.ts'
+export { type Chunks, lengthOf } from './cached-body.ts'
 export type { Body, BodyFormat, BodyWriter, CachedList, CachedQuery } from './cached-query.ts'
 export type { CacheCounts, CacheReplicas } from './snapshot-cache.ts'
 

@@ -3,9 +3,9 @@ import postgres from 'postgres'
 
 import type { Config } from '../config.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
-import { hostUrls } from './hosts.ts'
 import { observeStatements, type PoolStats } from './statements.ts'
 import { StartupError } from '../errors.ts'
+import { hostUrls } from '../formats.ts'
 
 /** The pool of connections, and the tag that runs a statement on it. */
 export type Sql = postgres.Sql

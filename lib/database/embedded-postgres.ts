@@ -156,19 +156,13 @@ class DataDirectory {
   readonly path: string
   readonly #home: string
   readonly #log: string
-  readonly #password: string
-  readonly #binaries: Binaries
-  readonly #account: Account
-  readonly #logger: Log
+  readonly #options: DataDirectoryOptions
 
-  constructor (home: string, { password, binaries, account, log }: DataDirectoryOptions) {
+  constructor (home: string, options: DataDirectoryOptions) {
     this.path = join(home, 'postgres')
     this.#home = home
     this.#log = join(home, 'postgres.log')
-    this.#password = password
-    this.#binaries = binaries
-    this.#account = account
-    this.#logger = log
+    this.#options = options
   }
 
   /** Makes the data in a folder of its own and moves it into place whole; of several who do, the first one wins. */
@@ -176,8 +170,9 @@ class DataDirectory {
     const draft = await mkdtemp(`${this.path}-`)
     const passwordFile = `${draft}.password`
     try {
-      await this.#give(passwordFile, this.#password)
-      await lchown(draft, this.#account.owner.uid, this.#account.owner.gid)
+      await this.#give(passwordFile, this.#options.password)
+      const { uid, gid } = this.#options.account.owner
+      await lchown(draft, uid, gid)
       await this.#run('initdb', '--pgdata', draft, '--username', 'postgres', '--pwfile', passwordFile,
         '--auth', 'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C',
         '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8',
@@ -219,7 +214,8 @@ class DataDirectory {
   }
 
   async #connect (port: number): Promise<EmbeddedPostgres> {
-    const url = (database: string) => `postgres://postgres:${this.#password}@127.0.0.1:${port}/${database}`
+    const { password, log } = this.#options
+    const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`
     const lock = { isHeld: false, isReleased: false, restored: Promise.resolve() }
     const sql = postgres(url('postgres'), {
       max: 1,
@@ -241,14 +237,14 @@ class DataDirectory {
 
     /** Takes the lock again when its connection was lost, and starts the server when it was lost with that. */
     const restore = async () => {
-      this.#logger.warn('The connection to the embedded PostgreSQL was lost')
+      log.warn('The connection to the embedded PostgreSQL was lost')
       while (!lock.isHeld && !lock.isReleased) {
         try {
           if (!await this.#port()) await this.start(port)
           await hold()
-          this.#logger.info('The embedded PostgreSQL is there again')
+          log.info('The embedded PostgreSQL is there again')
         } catch (error) {
-          this.#logger.warn((error as Error).message)
+          log.warn((error as Error).message)
           await sleep(RETRY)
         }
       }
@@ -270,7 +266,7 @@ class DataDirectory {
           await withTimeout(lock.restored.then(() => this.#release(sql)), RELEASE_TIME)
         } catch (error) {
           if (!(error instanceof TimeoutError)) throw error
-          this.#logger.warn(`The embedded PostgreSQL has not stopped within ${RELEASE_TIME} s, and is left as it is`)
+          log.warn(`The embedded PostgreSQL has not stopped within ${RELEASE_TIME} s, and is left as it is`)
           await sql.end({ timeout: 0 })
         }
       },
@@ -313,7 +309,7 @@ class DataDirectory {
         : `Cannot write ${path}: ${error.message}`)
     })
     try {
-      await file.chown(this.#account.owner.uid, this.#account.owner.gid)
+      await file.chown(this.#options.account.owner.uid, this.#options.account.owner.gid)
       await file.writeFile(content)
     } finally {
       await file.close()
@@ -325,7 +321,7 @@ class DataDirectory {
   }
 
   #run (program: 'initdb' | 'pg_ctl', ...args: string[]) {
-    return runAs(this.#account, this.#binaries[program], args, this.#home)
+    return runAs(this.#options.account, this.#options.binaries[program], args, this.#home)
   }
 }
 

@@ -9,8 +9,8 @@ import type { Client, DatabaseError } from 'pg'
 
 import type { Config } from '../config.ts'
 import type { Database, Sql } from './client.ts'
-import { hostUrls } from './hosts.ts'
 import { StartupError } from '../errors.ts'
+import { hostUrls } from '../formats.ts'
 
 /** The folder of the SQL files: beside package.json, wherever this file was compiled to. */
 const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#package.json')))

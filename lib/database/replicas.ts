@@ -4,9 +4,9 @@ import type { FastifyBaseLogger } from 'fastify'
 import postgres from 'postgres'
 
 import type { Config } from '../config.ts'
+import { hostUrls } from '../formats.ts'
 import { withTimeout } from '../timeout.ts'
 import { address, connect, describe, expectOne, type Sql } from './client.ts'
-import { hostUrls } from './hosts.ts'
 
 /** How far the primary has flushed its log: what it has acknowledged is before that. */
 export interface WalPosition {
@@ -153,11 +153,8 @@ class Replica {
   pending = 0
   #running = 0
   readonly #sql: Sql
-  readonly #probe: Sql
   readonly #name: string
-  readonly #config: Config
-  readonly #log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'debug'>
-  readonly #backoff: Backoff
+  readonly #options: Required<ReplicaOptions>
   readonly #closing = new AbortController()
   /** Brings it back while it is left out. */
   #restoring: Promise<void>
@@ -166,14 +163,12 @@ class Replica {
   /** When it was back, in milliseconds of `performance.now()`. */
   #since = 0
 
-  constructor (url: string, { probe, config, log, backoff }: Required<ReplicaOptions>) {
+  constructor (url: string, options: Required<ReplicaOptions>) {
+    const { config, log, backoff } = options
     // The primary has the other half of the time if a replica falls silent.
     this.#sql = connect(url, { config, log, max: config.DATABASE_POOL_SIZE, timeout: config.DATABASE_TIMEOUT / 2 })
-    this.#probe = probe
     this.#name = `Replica ${address(url)}`
-    this.#config = config
-    this.#log = log
-    this.#backoff = backoff
+    this.#options = options
     this.#pause = backoff.shortest
     this.#restoring = this.#start()
   }
@@ -191,7 +186,7 @@ class Replica {
   async close () {
     this.#closing.abort()
     this.available = false
-    await this.#sql.end({ timeout: this.#config.DATABASE_TIMEOUT })
+    await this.#sql.end({ timeout: this.#options.config.DATABASE_TIMEOUT })
     await this.#restoring
   }
 
@@ -202,7 +197,7 @@ class Replica {
       return await this.#transact(position, work, progress)
     } catch (error) {
       const { stage } = progress
-      const isBusy = stage === 'waits' && this.#running >= this.#config.DATABASE_POOL_SIZE
+      const isBusy = stage === 'waits' && this.#running >= this.#options.config.DATABASE_POOL_SIZE
       // Such as a conflict with what was replayed meanwhile, or the timeout of a statement.
       const isOfRead = stage === 'reads' && error instanceof postgres.PostgresError && !error.code.startsWith('57P')
       if (!isBusy && !isOfRead) this.#leaveOut(error)
@@ -213,7 +208,7 @@ class Replica {
   async #transact<T> (
     position: WalPosition, work: (sql: Sql) => Promise<T>, progress: Progress = { stage: 'waits' }
   ): Promise<T> {
-    const { REPLICA_WAIT } = this.#config
+    const { REPLICA_WAIT } = this.#options.config
     const deadline = performance.now() + REPLICA_WAIT
     let ready!: () => void
     const readiness = new Promise<void>(resolve => { ready = resolve })
@@ -238,7 +233,7 @@ class Replica {
     transaction.catch(() => {})
     try {
       await Promise.race([transaction, withTimeout(readiness, REPLICA_WAIT / 1000)])
-      return await withTimeout(transaction, this.#config.DATABASE_TIMEOUT / 2)
+      return await withTimeout(transaction, this.#options.config.DATABASE_TIMEOUT / 2)
     } catch (error) {
       throw progress.stage === 'lags' ? new LagError(`it lags by more than ${REPLICA_WAIT} ms`) : error
     }
@@ -252,7 +247,7 @@ class Replica {
   }
 
   #nextBackoff () {
-    const { shortest, longest } = this.#backoff
+    const { shortest, longest } = this.#options.backoff
     this.#pause = performance.now() - this.#since > longest ? shortest : Math.min(2 * this.#pause, longest)
     return this.#pause
   }
@@ -268,7 +263,7 @@ class Replica {
   }
 
   #warn (reason: unknown) {
-    this.#log.warn(`${this.#name} is left out: ${describe(reason)}`)
+    this.#options.log.warn(`${this.#name} is left out: ${describe(reason)}`)
   }
 
   /** Tries to take it into use again: after the backoff if it failed, and soon, however often it lagged. */
@@ -279,8 +274,8 @@ class Replica {
         await sleep(pause, undefined, { signal, ref: false })
         await this.#admit()
       } catch (error) {
-        this.#log.debug({ err: error }, `${this.#name} is still left out`)
-        pause = error instanceof LagError ? CATCH_UP_INTERVAL : this.#backoff.shortest
+        this.#options.log.debug({ err: error }, `${this.#name} is still left out`)
+        pause = error instanceof LagError ? CATCH_UP_INTERVAL : this.#options.backoff.shortest
       }
     }
   }
@@ -289,15 +284,16 @@ class Replica {
   async #admit () {
     // It may take longer to connect than a read waits.
     const own = expectOne(await this.#sql<{ identity: string }[]>`SELECT ${identity(this.#sql)} AS identity`)
-    const primary = expectOne(await this.#probe<{ identity: string, position: WalPosition | null }[]>`
-      SELECT ${identity(this.#probe)} AS identity, ${walPosition(this.#probe)} AS position
+    const { probe } = this.#options
+    const primary = expectOne(await probe<{ identity: string, position: WalPosition | null }[]>`
+      SELECT ${identity(probe)} AS identity, ${walPosition(probe)} AS position
     `)
     if (own.identity !== primary.identity) throw new Error('it has another database')
     if (!primary.position) throw new Error('the primary takes no writes, or its synchronous_commit is off')
     await this.#transact(primary.position, async () => {})
     this.#since = performance.now()
     this.available = true
-    this.#log.info(`${this.#name} is in use`)
+    this.#options.log.info(`${this.#name} is in use`)
   }
 }
 

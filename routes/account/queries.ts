@@ -1,4 +1,4 @@
-import { redeemToken } from '../../lib/auth/account-tokens.ts'
+import { redeemToken } from '../../lib/auth/secret-tokens.ts'
 import { endTokens } from '../../lib/auth/ended-tokens.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { columnOf, type NotificationKind } from '../../lib/mail/notifications.ts'

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { type RateLimit, takeUseOfUser } from '../../lib/auth/rate-limits.ts'
-import { userIdOf } from '../../lib/auth/user-id.ts'
+import { userIdOf } from '../../lib/auth/permissions.ts'
 import {
   allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlog, insertBlog, publishedBlogQuery, publishedBlogsQuery,
   setBlogStatus, updateBlog,

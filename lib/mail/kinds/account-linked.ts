@@ -1,4 +1,4 @@
-import { createAccountLink } from '../../auth/account-tokens.ts'
+import { createAccountLink } from '../../auth/secret-tokens.ts'
 import { PLACEHOLDER } from '../../auth/passwords.ts'
 import type { MailKind } from '../message.ts'
 

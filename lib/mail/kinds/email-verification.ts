@@ -1,4 +1,4 @@
-import { createAccountLink } from '../../auth/account-tokens.ts'
+import { createAccountLink } from '../../auth/secret-tokens.ts'
 import type { MailKind } from '../message.ts'
 
 /** Asks the owner of the address to prove it. */

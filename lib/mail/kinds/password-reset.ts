@@ -1,4 +1,4 @@
-import { createAccountLink } from '../../auth/account-tokens.ts'
+import { createAccountLink } from '../../auth/secret-tokens.ts'
 import { formatTime, type MailKind } from '../message.ts'
 
 /** The link for a forgotten password. */

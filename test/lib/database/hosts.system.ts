@@ -5,9 +5,10 @@ import postgres from 'postgres'
 import t from 'tap'
 
 import { openDatabase } from '#lib/database/client.js'
-import { hostUrls } from '#lib/database/hosts.js'
+
 import { migrate } from '#lib/database/migrations.js'
 import { StartupError } from '#lib/errors.js'
+import { hostUrls } from '#lib/formats.js'
 import { Cluster } from '../../cluster.ts'
 import { testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'
