@@ -16,7 +16,7 @@ const FLUSH = 2
 /** The timeouts of a shutdown, in seconds. compose.yaml, Dockerfile and docs/operations.md have the default total. */
 export function shutdownTimeouts (config: Timeouts) {
   const { STOP_DELAY, DATABASE_TIMEOUT, OTEL_EXPORTER_OTLP_ENDPOINT } = config
-  /** The longest operation: a sign-in with a provider, or one that begins when its token has been looked up. */
+  /** The longest operation: its token is looked up, then it runs, and a sign-in with a provider runs longest. */
   const operation = DATABASE_TIMEOUT + Math.max(HASHING_TIME, PROVIDER_TIME, DATABASE_TIMEOUT)
   /** From the end of STOP_DELAY until connections that are still open are closed. */
   const connections = operation + MARGIN

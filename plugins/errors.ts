@@ -16,7 +16,7 @@ export default fp(async app => {
     const { status, body } = failureOf(request.routeOptions.config)
     if (error instanceof HttpError) {
       if (error.statusCode === 403) audit(request, 'access-denied')
-      // An operation whose failure is a success does not show an overload either.
+      // `GET /mentors` answers every failure with 200, an overload too.
       if (error.statusCode === 503 && status < 400) return respond(reply, status, body)
       return respond(reply.headers(error.headers), error.statusCode, { message: error.message, ...error.fields })
     }

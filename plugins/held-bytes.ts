@@ -23,8 +23,8 @@ const STREAM = 512 * 1024
 
 /**
  * Counts the bytes that each request holds, cached or not, from its first header until the kernel has taken its
- * response, and closes the connections that hold the most past MAX_HELD_BYTES. Only when that does not help at once,
- * because what they hold is on its way out, further operations get a 503.
+ * response, and closes the connections that hold the most past MAX_HELD_BYTES. An operation gets a 503 only while
+ * handlers of connections that are gone hold a quarter more than that.
  */
 export default fp(async app => {
   const account = new ByteAccount(app.config.MAX_HELD_BYTES)

@@ -10,8 +10,8 @@ export const canBeEnded = (userId: string) => UUID.test(userId)
 
 /**
  * The statement that ends all tokens of the users whose `id` a query finds. It returns a row for each, with the `epoch`
- * of the tokens that are issued from now on. As a part of the statement that makes tokens end, such as a new password,
- * it has both happen or neither.
+ * of the tokens that are issued from now on. As a CTE of the statement that sets a password, both are committed or
+ * neither.
  */
 export const endTokens = (sql: Sql, users: PendingQuery<Row[]>) => sql`
   INSERT INTO ended_tokens (user_id) SELECT id FROM (${users}) AS users

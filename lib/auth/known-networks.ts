@@ -6,8 +6,8 @@ import type { Sql } from '../database/client.ts'
 const DAYS = 28
 
 /**
- * Whom a network is known by: the keyed hash of an email and a network, base64url. The database alone tells neither
- * the network nor who shares one.
+ * The key of a known network: an HMAC of an email and a network, base64url. The database alone tells neither the
+ * network nor who shares one.
  */
 export function hashNetwork (key: Buffer, email: string, network: string) {
   return createHmac('sha256', key).update(`${email} ${network}`).digest('base64url')

@@ -9,10 +9,10 @@ interface Item {
 }
 
 /**
- * Reads everything that the platform holds of a user but hashes, of a password or a network, and ids of what a mail is
- * about, as JSON in pieces; `undefined` when there is no such user. The first of each list is at hand when it resolves,
- * so that what fails at once fails before anything is sent. The time of a failed sign-in is left out: it is forgotten
- * soon, and may be of another person.
+ * Reads all stored data of a user, except hashes (of the password and of networks) and the ids in mails, as JSON in
+ * pieces; `undefined` when there is no such user. The first of each list is at hand when it resolves, so that what
+ * fails at once fails before anything is sent. The time of a failed sign-in is left out: it is forgotten soon, and may
+ * be of another person.
  */
 export async function readPersonalData (read: Read, userId: string): Promise<AsyncIterable<string> | undefined> {
   const user = await read(sql => findUser(sql, userId))

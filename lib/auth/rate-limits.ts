@@ -100,7 +100,7 @@ export function throwIfReached (message: string, waitSeconds: number) {
   if (waitSeconds > 0) throw new HttpError(429, message, { headers: { 'retry-after': waitSeconds } })
 }
 
-/** How many times the uses of a /64 its /56 may have: it may be that of one subscriber, or of many. */
+/** A /56 may have four times the uses of a /64: one subscriber has it, or many share it. */
 const PREFIX_FACTOR = 4
 
 /** The limit of a client's network; with IPv6 also that of its /56, which one subscriber may have. */

@@ -25,7 +25,7 @@ const ENCODERS = {
 /** How long a response waits for its body to be encoded, in milliseconds; after that it is sent as it is. */
 const ENCODE_TIMEOUT = 1000
 
-/** How many bodies are encoded at once: as many as the pool has threads that the cores do not need for passwords. */
+/** How many bodies are encoded at once: the threads of the pool but one a core, which hash passwords; at least one. */
 const AT_ONCE = Math.max(1, (Number(process.env.UV_THREADPOOL_SIZE) || 4) - availableParallelism())
 
 /** How many are being encoded at this moment. */

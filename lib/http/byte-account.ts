@@ -42,7 +42,7 @@ export class ByteAccount {
   readonly #limit: number
   readonly #connections = new Map<Socket, Connection>()
   #bytes = 0
-  /** Those that are on their way out. */
+  /** Those of handlers whose connection is gone: freed when the handler ends. */
   #leaving = 0
   #closed = 0
 
