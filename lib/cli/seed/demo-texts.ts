@@ -1,92 +1,32 @@
-import type { Role } from '../../auth/accounts.ts'
-
 // The people, clubs and texts of the demo community. All of them are invented. A person is called by what stands before
 // the @ of their address; the clubs, mentors and events by their names.
 
-type Person = {
-  name: string
-  firstName: string
-  lastName: string
-  role: Role
-  club?: string
-  avatar?: string
-}
-
-type Club = {
-  name: string
-  description: string
-  head: string
-  imageUrl?: string
-}
-
-type Blog = {
-  title: string
-  content: string
-  author: string
-  status: 'DRAFT' | 'PUBLISHED' | 'ARCHIVED'
-  daysAgo: number
-  imageUrl?: string
-}
-
-type Mentor = {
-  name: string
-  expertise: string
-  club: string
-  imageUrl: string
-  networkUrl?: string
-  likedBy: string[]
-}
-
-type Testimonial = {
-  name: string
-  content: string
-  /** In which year they left, counted back from this one. */
-  yearsAgo: number
-  imageUrl?: string
-}
-
-type Event = {
-  title: string
-  description: string
-  club: string
-  /** Days from today, and the hour of the day in UTC. */
-  inDays: number
-  hour: number
-  imageUrl: string
-  registered: string[]
-}
-
-const IMAGES = 'https://images.example.org'
 const NETWORK = 'https://network.example.org/in'
 
-export const CLUBS: Club[] = [
+export const CLUBS = [
   {
     name: 'Robotics Workshop',
     head: 'head',
     description: 'We build things that move, mostly on purpose. Soldering irons, two 3D printers and plenty of ' +
       'patience are in room B12, open to beginners every Tuesday and Thursday evening.',
-    imageUrl: `${IMAGES}/clubs/robotics.jpg`,
   },
   {
     name: 'Film Society',
     head: 'mateo',
     description: 'One film a week on the big screen in the old lecture hall, from silent classics to last year’s ' +
       'debuts, and a conversation afterwards that tends to outlast the film.',
-    imageUrl: `${IMAGES}/clubs/film.jpg`,
   },
   {
     name: 'Hill Walkers',
     head: 'sigrid',
     description: 'Day trips by train, a long weekend in the mountains each term, and boots to borrow if you have ' +
       'none. We walk at the pace of the slowest, and the slowest chooses where to have lunch.',
-    imageUrl: `${IMAGES}/clubs/hills.jpg`,
   },
   {
     name: 'Language Café',
     head: 'linh',
     description: 'Swap an hour of your language for an hour of somebody else’s. Eleven languages at the last ' +
       'count, tea from at least as many places, and no grammar before the second cup.',
-    imageUrl: `${IMAGES}/clubs/language-cafe.jpg`,
   },
   {
     name: 'Kitchen Garden',
@@ -96,48 +36,20 @@ export const CLUBS: Club[] = [
   },
 ]
 
-export const PEOPLE: Person[] = [
-  { name: 'admin', firstName: 'Ingrid', lastName: 'Solheim', role: 'ADMIN', avatar: `${IMAGES}/people/ingrid.jpg` },
+export const PEOPLE = [
+  { name: 'admin', firstName: 'Ingrid', lastName: 'Solheim', role: 'ADMIN' },
 
-  {
-    name: 'head',
-    firstName: 'Nkechi',
-    lastName: 'Obi',
-    role: 'CLUB_HEAD',
-    club: 'Robotics Workshop',
-    avatar: `${IMAGES}/people/nkechi.jpg`,
-  },
+  { name: 'head', firstName: 'Nkechi', lastName: 'Obi', role: 'CLUB_HEAD', club: 'Robotics Workshop' },
   { name: 'mateo', firstName: 'Mateo', lastName: 'Quispe', role: 'CLUB_HEAD', club: 'Film Society' },
-  {
-    name: 'sigrid',
-    firstName: 'Sigríður',
-    lastName: 'Jónsdóttir',
-    role: 'CLUB_HEAD',
-    club: 'Hill Walkers',
-    avatar: `${IMAGES}/people/sigridur.jpg`,
-  },
+  { name: 'sigrid', firstName: 'Sigríður', lastName: 'Jónsdóttir', role: 'CLUB_HEAD', club: 'Hill Walkers' },
   { name: 'linh', firstName: 'Linh', lastName: 'Trần', role: 'CLUB_HEAD', club: 'Language Café' },
   { name: 'tomasz', firstName: 'Tomasz', lastName: 'Wiśniewski', role: 'CLUB_HEAD', club: 'Kitchen Garden' },
 
-  {
-    name: 'student',
-    firstName: 'Yuki',
-    lastName: 'Tanaka',
-    role: 'STUDENT',
-    club: 'Robotics Workshop',
-    avatar: `${IMAGES}/people/yuki.jpg`,
-  },
+  { name: 'student', firstName: 'Yuki', lastName: 'Tanaka', role: 'STUDENT', club: 'Robotics Workshop' },
   { name: 'amara', firstName: 'Amara', lastName: 'Diallo', role: 'STUDENT', club: 'Robotics Workshop' },
   { name: 'bilal', firstName: 'Bilal', lastName: 'Hussain', role: 'STUDENT', club: 'Robotics Workshop' },
   { name: 'chiara', firstName: 'Chiara', lastName: 'Lombardi', role: 'STUDENT', club: 'Film Society' },
-  {
-    name: 'dmytro',
-    firstName: 'Dmytro',
-    lastName: 'Kovalenko',
-    role: 'STUDENT',
-    club: 'Film Society',
-    avatar: `${IMAGES}/people/dmytro.jpg`,
-  },
+  { name: 'dmytro', firstName: 'Dmytro', lastName: 'Kovalenko', role: 'STUDENT', club: 'Film Society' },
   { name: 'elif', firstName: 'Elif', lastName: 'Yıldız', role: 'STUDENT', club: 'Film Society' },
   { name: 'farah', firstName: 'Farah', lastName: 'Haddad', role: 'STUDENT', club: 'Hill Walkers' },
   { name: 'gustavo', firstName: 'Gustavo', lastName: 'Nascimento', role: 'STUDENT', club: 'Hill Walkers' },
@@ -155,13 +67,12 @@ export const PEOPLE: Person[] = [
   { name: 'thandiwe', firstName: 'Thandiwe', lastName: 'Nkosi', role: 'STUDENT' },
 ]
 
-export const BLOGS: Blog[] = [
+export const BLOGS = [
   {
     title: 'The robot that was afraid of the door',
     author: 'student',
     status: 'PUBLISHED',
     daysAgo: 4,
-    imageUrl: `${IMAGES}/blogs/door.jpg`,
     content: 'Our line follower drove three perfect laps in the workshop and then refused to leave it. We ' +
       'changed the motors, the battery and, at midnight, the program. In the end Amara put a hand over the ' +
       'sensor: the light in the corridor is twice as bright, and what looked like fear was a threshold that ' +
@@ -172,7 +83,6 @@ export const BLOGS: Blog[] = [
     author: 'noor',
     status: 'PUBLISHED',
     daysAgo: 11,
-    imageUrl: `${IMAGES}/blogs/pumpkin.jpg`,
     content: 'It weighed nineteen kilos and nobody had planted it. Tomasz thinks it grew out of last year’s ' +
       'compost, which would make it the most successful thing that the heap has ever done. We made soup, a ' +
       'curry, two cakes and something that Oisín calls chutney. Seeds are in the tin beside the door, so take ' +
@@ -193,7 +103,6 @@ export const BLOGS: Blog[] = [
     author: 'kavya',
     status: 'PUBLISHED',
     daysAgo: 33,
-    imageUrl: `${IMAGES}/blogs/stranger.jpg`,
     content: 'Bring an object, not a topic. Last week somebody put a bus ticket from Lima on the table and we ' +
       'were still talking about it when the room had to be closed. Ask what a word smells like. Let silence be: ' +
       'the other person is looking for a verb.',
@@ -229,7 +138,6 @@ export const BLOGS: Blog[] = [
     author: 'dmytro',
     status: 'DRAFT',
     daysAgo: 2,
-    imageUrl: `${IMAGES}/blogs/station.jpg`,
     content: 'I wanted ten and found six, because in the others the train leaves a minute too early. Two of them ' +
       'are in the society’s own collection. Suggestions are welcome before I send this in.',
   },
@@ -251,12 +159,11 @@ export const BLOGS: Blog[] = [
   },
 ]
 
-export const MENTORS: Mentor[] = [
+export const MENTORS = [
   {
     name: 'Adaeze Nwosu',
     expertise: 'Embedded systems, and how to read a data sheet',
     club: 'Robotics Workshop',
-    imageUrl: `${IMAGES}/mentors/adaeze.jpg`,
     networkUrl: `${NETWORK}/adaeze-nwosu`,
     likedBy: ['student', 'amara', 'bilal', 'head', 'sven', 'wei', 'hana', 'jiwoo', 'thandiwe'],
   },
@@ -264,7 +171,6 @@ export const MENTORS: Mentor[] = [
     name: 'Rafael Ortega',
     expertise: 'Mechanical design and 3D printing',
     club: 'Robotics Workshop',
-    imageUrl: `${IMAGES}/mentors/rafael.jpg`,
     networkUrl: `${NETWORK}/rafael-ortega`,
     likedBy: ['amara', 'bilal', 'oisin'],
   },
@@ -272,7 +178,6 @@ export const MENTORS: Mentor[] = [
     name: 'Marie-Claire Dubois',
     expertise: 'Screenwriting and editing',
     club: 'Film Society',
-    imageUrl: `${IMAGES}/mentors/marie-claire.jpg`,
     networkUrl: `${NETWORK}/mc-dubois`,
     likedBy: ['chiara', 'dmytro', 'elif', 'mateo', 'student', 'miriam'],
   },
@@ -280,14 +185,12 @@ export const MENTORS: Mentor[] = [
     name: 'Arjun Deshpande',
     expertise: 'Sound design',
     club: 'Film Society',
-    imageUrl: `${IMAGES}/mentors/arjun.jpg`,
     likedBy: ['elif', 'kavya'],
   },
   {
     name: 'Ewan MacLeod',
     expertise: 'Navigation and mountain first aid',
     club: 'Hill Walkers',
-    imageUrl: `${IMAGES}/mentors/ewan.jpg`,
     networkUrl: `${NETWORK}/ewan-macleod`,
     likedBy: ['farah', 'gustavo', 'hana', 'isaac', 'sigrid', 'paula', 'noor'],
   },
@@ -295,7 +198,6 @@ export const MENTORS: Mentor[] = [
     name: 'Keiko Yamamoto',
     expertise: 'Interpreting, and learning a language after twenty',
     club: 'Language Café',
-    imageUrl: `${IMAGES}/mentors/keiko.jpg`,
     networkUrl: `${NETWORK}/keiko-yamamoto`,
     likedBy: ['jiwoo', 'leilani', 'miriam', 'linh', 'chiara'],
   },
@@ -303,16 +205,15 @@ export const MENTORS: Mentor[] = [
     name: 'Zanele Khumalo',
     expertise: 'Soil, compost and small farms',
     club: 'Kitchen Garden',
-    imageUrl: `${IMAGES}/mentors/zanele.jpg`,
     likedBy: [],
   },
 ]
 
-export const TESTIMONIALS: Testimonial[] = [
+// yearsAgo: in which year they left, counted back from this one.
+export const TESTIMONIALS = [
   {
     name: 'Olumide Bakare',
     yearsAgo: 2,
-    imageUrl: `${IMAGES}/testimonials/olumide.jpg`,
     content: 'I came to the workshop to have my bicycle lamp repaired. Four years later I design lamps.',
   },
   {
@@ -323,7 +224,6 @@ export const TESTIMONIALS: Testimonial[] = [
   {
     name: 'Ahmad Karimi',
     yearsAgo: 4,
-    imageUrl: `${IMAGES}/testimonials/ahmad.jpg`,
     content: 'When I arrived I knew nobody and half of the language. The café gave me both within a term.',
   },
   {
@@ -334,7 +234,6 @@ export const TESTIMONIALS: Testimonial[] = [
   {
     name: 'Nguyễn Minh Anh',
     yearsAgo: 6,
-    imageUrl: `${IMAGES}/testimonials/minh-anh.jpg`,
     content: 'We still walk together every autumn, with children on our backs now and the same terrible map.',
   },
   {
@@ -344,14 +243,14 @@ export const TESTIMONIALS: Testimonial[] = [
   },
 ]
 
-export const EVENTS: Event[] = [
+// inDays: days from today. hour: of the day in UTC.
+export const EVENTS = [
   {
     title: 'Build a line follower in one evening',
     description: 'Kits, tools and pizza are there. You need no experience, and you take your robot home.',
     club: 'Robotics Workshop',
     inDays: 6,
     hour: 17,
-    imageUrl: `${IMAGES}/events/line-follower.jpg`,
     registered: ['student', 'amara', 'bilal', 'sven', 'thandiwe', 'kavya', 'wei', 'isaac', 'elif', 'oisin', 'hana'],
   },
   {
@@ -360,7 +259,6 @@ export const EVENTS: Event[] = [
     club: 'Robotics Workshop',
     inDays: 27,
     hour: 15,
-    imageUrl: `${IMAGES}/events/sumo.jpg`,
     registered: ['head', 'amara', 'student', 'gustavo'],
   },
   {
@@ -369,7 +267,6 @@ export const EVENTS: Event[] = [
     club: 'Robotics Workshop',
     inDays: -21,
     hour: 16,
-    imageUrl: `${IMAGES}/events/soldering.jpg`,
     registered: ['student', 'bilal', 'jiwoo', 'farah', 'noor', 'paula', 'dmytro', 'miriam'],
   },
   {
@@ -378,7 +275,6 @@ export const EVENTS: Event[] = [
     club: 'Film Society',
     inDays: 3,
     hour: 19,
-    imageUrl: `${IMAGES}/events/silent-film.jpg`,
     registered: [
       'mateo', 'chiara', 'dmytro', 'elif', 'student', 'linh', 'miriam', 'leilani', 'sigrid', 'paula', 'tomasz', 'jiwoo',
       'thandiwe', 'wei',
@@ -390,7 +286,6 @@ export const EVENTS: Event[] = [
     club: 'Film Society',
     inDays: -9,
     hour: 18,
-    imageUrl: `${IMAGES}/events/short-films.jpg`,
     registered: ['chiara', 'dmytro', 'elif', 'kavya', 'amara', 'oisin', 'student'],
   },
   {
@@ -399,7 +294,6 @@ export const EVENTS: Event[] = [
     club: 'Film Society',
     inDays: -24,
     hour: 8,
-    imageUrl: `${IMAGES}/events/subtitling.jpg`,
     registered: ['chiara', 'linh', 'kavya', 'miriam', 'leilani'],
   },
   {
@@ -408,7 +302,6 @@ export const EVENTS: Event[] = [
     club: 'Hill Walkers',
     inDays: 10,
     hour: 3,
-    imageUrl: `${IMAGES}/events/sunrise.jpg`,
     registered: ['sigrid', 'farah', 'gustavo', 'hana', 'isaac', 'noor'],
   },
   {
@@ -418,7 +311,6 @@ export const EVENTS: Event[] = [
     club: 'Hill Walkers',
     inDays: 41,
     hour: 7,
-    imageUrl: `${IMAGES}/events/hut.jpg`,
     registered: ['hana', 'sigrid', 'sven'],
   },
   {
@@ -427,7 +319,6 @@ export const EVENTS: Event[] = [
     club: 'Hill Walkers',
     inDays: -47,
     hour: 13,
-    imageUrl: `${IMAGES}/events/compass.jpg`,
     registered: ['farah', 'isaac', 'paula', 'thandiwe', 'bilal'],
   },
   {
@@ -436,7 +327,6 @@ export const EVENTS: Event[] = [
     club: 'Language Café',
     inDays: 13,
     hour: 17,
-    imageUrl: `${IMAGES}/events/speed-languages.jpg`,
     registered: ['linh', 'jiwoo', 'kavya', 'leilani', 'miriam', 'chiara', 'gustavo', 'farah', 'student'],
   },
   {
@@ -445,7 +335,6 @@ export const EVENTS: Event[] = [
     club: 'Language Café',
     inDays: -68,
     hour: 18,
-    imageUrl: `${IMAGES}/events/words.jpg`,
     registered: ['jiwoo', 'leilani', 'elif', 'sigrid'],
   },
   {
@@ -454,7 +343,6 @@ export const EVENTS: Event[] = [
     club: 'Kitchen Garden',
     inDays: 1,
     hour: 16,
-    imageUrl: `${IMAGES}/events/supper.jpg`,
     registered: ['tomasz', 'noor', 'oisin', 'paula', 'wei', 'amara', 'mateo', 'hana', 'sven', 'dmytro'],
   },
   {
@@ -463,7 +351,6 @@ export const EVENTS: Event[] = [
     club: 'Kitchen Garden',
     inDays: 55,
     hour: 16,
-    imageUrl: `${IMAGES}/events/winter-beds.jpg`,
     registered: [],
   },
 ]

@@ -8,18 +8,18 @@ export async function seedDemo (sql: TransactionSql, password: string): Promise<
   const { domain, suffix } = await findEdition(sql, CLUBS.map(({ name }) => name))
 
   const clubs = await sql`
-    INSERT INTO clubs (name, description, image_url)
-    SELECT name || ${suffix}, description, "imageUrl"
-    FROM jsonb_to_recordset(${sql.json(CLUBS)}) AS club (name text, description text, "imageUrl" text)
+    INSERT INTO clubs (name, description)
+    SELECT name || ${suffix}, description
+    FROM jsonb_to_recordset(${sql.json(CLUBS)}) AS club (name text, description text)
   `
 
   const users = await sql`
-    INSERT INTO users (email, password, first_name, last_name, role, avatar, club_id, created_at)
+    INSERT INTO users (email, password, first_name, last_name, role, club_id, created_at)
     SELECT
-      person.name || '@' || ${domain}, ${password}, "firstName", "lastName", role, avatar, clubs.id,
+      person.name || '@' || ${domain}, ${password}, "firstName", "lastName", role, clubs.id,
       now() - interval '1 year' + random() * interval '200 days'
     FROM jsonb_to_recordset(${sql.json(PEOPLE)})
-      AS person (name text, "firstName" text, "lastName" text, role text, avatar text, club text)
+      AS person (name text, "firstName" text, "lastName" text, role text, club text)
       LEFT JOIN clubs ON clubs.name = person.club || ${suffix}
   `
   await sql`
@@ -30,18 +30,18 @@ export async function seedDemo (sql: TransactionSql, password: string): Promise<
   `
 
   const blogs = await sql`
-    INSERT INTO blogs (title, content, image_url, status, author_id, created_at)
-    SELECT title, content, "imageUrl", status, users.id, now() - "daysAgo" * interval '1 day'
+    INSERT INTO blogs (title, content, status, author_id, created_at)
+    SELECT title, content, status, users.id, now() - "daysAgo" * interval '1 day'
     FROM jsonb_to_recordset(${sql.json(BLOGS)})
-      AS blog (title text, content text, "imageUrl" text, status text, author text, "daysAgo" int)
+      AS blog (title text, content text, status text, author text, "daysAgo" int)
       JOIN users ON users.email = author || '@' || ${domain}
   `
 
   const mentors = await sql`
     INSERT INTO mentors (name, expertise, image_url, network_url, club_id)
-    SELECT mentor.name, expertise, "imageUrl", coalesce("networkUrl", ''), clubs.id
+    SELECT mentor.name, expertise, 'https://images.example.org/mentor.jpg', coalesce("networkUrl", ''), clubs.id
     FROM jsonb_to_recordset(${sql.json(MENTORS)})
-      AS mentor (name text, expertise text, "imageUrl" text, "networkUrl" text, club text)
+      AS mentor (name text, expertise text, "networkUrl" text, club text)
       JOIN clubs ON clubs.name = club || ${suffix}
   `
   const likes = await sql`
@@ -55,20 +55,20 @@ export async function seedDemo (sql: TransactionSql, password: string): Promise<
   `
 
   const testimonials = await sql`
-    INSERT INTO testimonials (name, image_url, batch_year, content, created_at)
-    SELECT name, "imageUrl", extract(year FROM now()) - "yearsAgo", content, now() - "yearsAgo" * interval '30 days'
+    INSERT INTO testimonials (name, batch_year, content, created_at)
+    SELECT name, extract(year FROM now()) - "yearsAgo", content, now() - "yearsAgo" * interval '30 days'
     FROM jsonb_to_recordset(${sql.json(TESTIMONIALS)})
-      AS testimonial (name text, "imageUrl" text, "yearsAgo" int, content text)
+      AS testimonial (name text, "yearsAgo" int, content text)
   `
 
   const events = await sql`
     INSERT INTO events (title, description, image_url, date, club_id, created_at)
     SELECT
-      title, event.description, "imageUrl",
+      title, event.description, 'https://images.example.org/event.jpg',
       date_trunc('day', now(), 'UTC') + "inDays" * interval '1 day' + hour * interval '1 hour',
       clubs.id, now() + least("inDays", 0) * interval '1 day' - interval '30 days'
     FROM jsonb_to_recordset(${sql.json(EVENTS)})
-      AS event (title text, description text, "imageUrl" text, "inDays" int, hour int, club text)
+      AS event (title text, description text, "inDays" int, hour int, club text)
       JOIN clubs ON clubs.name = club || ${suffix}
   `
   // One a day, the last of them the day before the event, or before today.
