@@ -126,7 +126,7 @@ async function listen (server, host, port, variable) {
 /** Prints the addresses and accounts. */
 async function welcome ({ sql }, origin) {
   const people = await sql`
-    SELECT email, role FROM users WHERE email IN ${sql(SIGN_INS.map(({ name }) => `${name}@demo.example.org`))}
+    SELECT email, role FROM users WHERE email IN ${sql(SIGN_INS.map(({ email }) => email))}
     ORDER BY role
   `
   console.log(`\n  The example app is on  ${origin}\n`)

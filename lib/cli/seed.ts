@@ -16,8 +16,8 @@ Adds a small demo community to look around in or, where numbers are given, that 
 users, clubs, events, registrations, blogs, mentors, likes or testimonials, and of a kind without a number there are
 none. Either all of it is added or nothing. It prints the accounts to sign in with; --json prints them for programs.
 
---force   add to a database that is not empty, beside the rows that are there, with addresses and club
-          names of their own; and in production, where anyone could sign in with the password that is shown here
+--force   add to a database that is not empty, beside the rows that are there (the demo accounts, and clubs of the
+          same names, only once); and in production, where anyone could sign in with the password that is shown here
 
 The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
 
@@ -45,9 +45,10 @@ export default async function seedCommand (args: string[]) {
       'admin too: if that is wanted, npm run seed -- --force')
   }
 
-  const { added, domain } = await onDatabase(async database => {
+  const added = await onDatabase(async database => {
     await prepareSchema(database, config, { info: console.error, warn: console.error })
     const outcome = await interruptible(report => database.sql.begin(async sql => {
+      if (!amounts || amounts.users > 0) await assertNoDemo(sql)
       if (!force) await assertEmpty(sql, config)
       const password = await hashPassword(PASSWORD)
       return amounts ? seedMany(sql, amounts, password, report) : seedDemo(sql, password)
@@ -56,7 +57,7 @@ export default async function seedCommand (args: string[]) {
     return outcome
   }, config, { statementTimeout: 0 })
 
-  const signIns = added.users > 0 ? SIGN_INS.map(({ role, name }) => ({ role, email: `${name}@${domain}` })) : []
+  const signIns = added.users > 0 ? SIGN_INS : []
   if (json) return console.log(JSON.stringify({ added, password: PASSWORD, signIns }))
   console.log(`Added ${KINDS.map(kind => `${added[kind].toLocaleString('en')} ${kind}`).join(', ')}`)
   if (signIns.length > 0) console.log(`Sign in with the password ${PASSWORD} as`)
@@ -85,6 +86,12 @@ function toAmounts (given: Partial<Record<keyof Amounts, string>>): Amounts {
     throw new UsageError(`--likes can be at most --users times --mentors, ${users * mentors}`)
   }
   return amounts
+}
+
+/** Throws a StartupError when the accounts to sign in as are there: every run that adds users adds them. */
+async function assertNoDemo (sql: TransactionSql) {
+  const found = await sql`SELECT FROM users WHERE email IN ${sql(SIGN_INS.map(({ email }) => email))} LIMIT 1`
+  if (found.length > 0) throw new StartupError('Nothing was added: the database has the demo accounts already')
 }
 
 /** Throws a StartupError when the database has any row but the admin of the configuration. */

@@ -1,32 +1,30 @@
 import type { TransactionSql } from 'postgres'
 
 import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-texts.ts'
-import { findEdition, type Seeded } from './seeding.ts'
+import { type Amounts, DOMAIN } from './seeding.ts'
 
 /** Adds the demo community, as of today. The password comes hashed. */
-export async function seedDemo (sql: TransactionSql, password: string): Promise<Seeded> {
-  const { domain, suffix } = await findEdition(sql, CLUBS.map(({ name }) => name))
-
+export async function seedDemo (sql: TransactionSql, password: string): Promise<Amounts> {
   const clubs = await sql`
     INSERT INTO clubs (name, description)
-    SELECT name || ${suffix}, description
+    SELECT name, description
     FROM jsonb_to_recordset(${sql.json(CLUBS)}) AS club (name text, description text)
   `
 
   const users = await sql`
     INSERT INTO users (email, password, first_name, last_name, role, club_id, created_at)
     SELECT
-      person.name || '@' || ${domain}, ${password}, "firstName", "lastName", role, clubs.id,
+      person.name || '@' || ${DOMAIN}, ${password}, "firstName", "lastName", role, clubs.id,
       now() - interval '1 year' + random() * interval '200 days'
     FROM jsonb_to_recordset(${sql.json(PEOPLE)})
       AS person (name text, "firstName" text, "lastName" text, role text, club text)
-      LEFT JOIN clubs ON clubs.name = person.club || ${suffix}
+      LEFT JOIN clubs ON clubs.name = person.club
   `
   await sql`
     UPDATE clubs SET club_head_id = users.id
     FROM jsonb_to_recordset(${sql.json(CLUBS)}) AS club (name text, head text)
-      JOIN users ON users.email = head || '@' || ${domain}
-    WHERE clubs.name = club.name || ${suffix}
+      JOIN users ON users.email = head || '@' || ${DOMAIN}
+    WHERE clubs.name = club.name
   `
 
   const blogs = await sql`
@@ -34,7 +32,7 @@ export async function seedDemo (sql: TransactionSql, password: string): Promise<
     SELECT title, content, status, users.id, now() - "daysAgo" * interval '1 day'
     FROM jsonb_to_recordset(${sql.json(BLOGS)})
       AS blog (title text, content text, status text, author text, "daysAgo" int)
-      JOIN users ON users.email = author || '@' || ${domain}
+      JOIN users ON users.email = author || '@' || ${DOMAIN}
   `
 
   const mentors = await sql`
@@ -42,16 +40,16 @@ export async function seedDemo (sql: TransactionSql, password: string): Promise<
     SELECT mentor.name, expertise, 'https://images.example.org/mentor.jpg', coalesce("networkUrl", ''), clubs.id
     FROM jsonb_to_recordset(${sql.json(MENTORS)})
       AS mentor (name text, expertise text, "networkUrl" text, club text)
-      JOIN clubs ON clubs.name = club || ${suffix}
+      JOIN clubs ON clubs.name = club
   `
   const likes = await sql`
     INSERT INTO mentor_likes (user_id, mentor_id)
     SELECT users.id, mentors.id
     FROM jsonb_to_recordset(${sql.json(MENTORS)}) AS mentor (name text, club text, "likedBy" jsonb)
-      JOIN clubs ON clubs.name = club || ${suffix}
+      JOIN clubs ON clubs.name = club
       JOIN mentors ON mentors.club_id = clubs.id AND mentors.name = mentor.name
       CROSS JOIN jsonb_array_elements_text("likedBy") AS person
-      JOIN users ON users.email = person || '@' || ${domain}
+      JOIN users ON users.email = person || '@' || ${DOMAIN}
   `
 
   const testimonials = await sql`
@@ -69,20 +67,20 @@ export async function seedDemo (sql: TransactionSql, password: string): Promise<
       clubs.id, now() + least("inDays", 0) * interval '1 day' - interval '30 days'
     FROM jsonb_to_recordset(${sql.json(EVENTS)})
       AS event (title text, description text, "inDays" int, hour int, club text)
-      JOIN clubs ON clubs.name = club || ${suffix}
+      JOIN clubs ON clubs.name = club
   `
   // One a day, the last of them the day before the event, or before today.
   const registrations = await sql`
     INSERT INTO event_registrations (user_id, event_id, registered_at)
     SELECT users.id, events.id, least(date, now()) - place * interval '1 day'
     FROM jsonb_to_recordset(${sql.json(EVENTS)}) AS event (title text, club text, registered jsonb)
-      JOIN clubs ON clubs.name = club || ${suffix}
+      JOIN clubs ON clubs.name = club
       JOIN events ON events.club_id = clubs.id AND events.title = event.title
       CROSS JOIN jsonb_array_elements_text(registered) WITH ORDINALITY AS person (name, place)
-      JOIN users ON users.email = person.name || '@' || ${domain}
+      JOIN users ON users.email = person.name || '@' || ${DOMAIN}
   `
 
-  const added = {
+  return {
     clubs: clubs.count,
     users: users.count,
     events: events.count,
@@ -92,5 +90,4 @@ export async function seedDemo (sql: TransactionSql, password: string): Promise<
     likes: likes.count,
     testimonials: testimonials.count,
   }
-  return { added, domain }
 }

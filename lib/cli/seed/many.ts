@@ -1,6 +1,6 @@
 import type { Fragment, TransactionSql } from 'postgres'
 
-import { type Amounts, findEdition, type Seeded } from './seeding.ts'
+import { type Amounts, DOMAIN } from './seeding.ts'
 
 /** Rows of one statement: few enough that progress shows every few seconds. */
 const BATCH = 100_000
@@ -37,10 +37,8 @@ const SENTENCES = [
  */
 export async function seedMany (
   sql: TransactionSql, amounts: Amounts, password: string, report: (line: string) => void
-): Promise<Seeded> {
+): Promise<Amounts> {
   const { users, clubs, events, registrations, blogs, mentors, likes, testimonials } = amounts
-  const clubNames = Array.from({ length: clubs }, (_, n) => `Club ${n + 1}`)
-  const { domain, suffix } = await findEdition(sql, clubNames)
 
   async function add (kind: keyof Amounts, insert: (from: number, to: number) => Promise<unknown>) {
     const total = amounts[kind]
@@ -78,7 +76,7 @@ export async function seedMany (
 
   await add('clubs', (from, to) => sql`
     INSERT INTO clubs (id, name, description, image_url, club_head_id)
-    SELECT seed_clubs.id, 'Club ' || n + 1 || ${suffix}, ${sentence}, ${imageUrl('clubs')}, seed_users.id
+    SELECT seed_clubs.id, 'Club ' || n + 1, ${sentence}, ${imageUrl('clubs')}, seed_users.id
     FROM ${numbers(from, to)}
       JOIN seed_clubs ON seed_clubs.number = n
       LEFT JOIN seed_users ON seed_users.number = CASE n WHEN 0 THEN 1 ELSE n + 2 END
@@ -88,7 +86,7 @@ export async function seedMany (
     INSERT INTO users (id, email, password, first_name, last_name, role, club_id, created_at)
     SELECT
       seed_users.id,
-      CASE n WHEN 0 THEN 'admin' WHEN 1 THEN 'head' WHEN 2 THEN 'student' ELSE 'user' || n + 1 END || '@' || ${domain},
+      CASE n WHEN 0 THEN 'admin' WHEN 1 THEN 'head' WHEN 2 THEN 'student' ELSE 'user' || n + 1 END || '@' || ${DOMAIN},
       ${password}, ${firstName}, ${lastName},
       CASE
         WHEN n = 0 THEN 'ADMIN'
@@ -156,5 +154,5 @@ export async function seedMany (
     FROM ${numbers(from, to)}
   `)
 
-  return { added: amounts, domain }
+  return amounts
 }
