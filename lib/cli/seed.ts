@@ -47,12 +47,12 @@ export default async function seedCommand (args: string[]) {
 
   const added = await onDatabase(async database => {
     await prepareSchema(database, config, { info: console.error, warn: console.error })
-    const outcome = await interruptible(report => database.sql.begin(async sql => {
+    const outcome = await database.sql.begin(async sql => {
       if (!amounts || amounts.users > 0) await assertNoDemo(sql)
       if (!force) await assertEmpty(sql, config)
       const password = await hashPassword(PASSWORD)
-      return amounts ? seedMany(sql, amounts, password, report) : seedDemo(sql, password)
-    })).catch(explain('Nothing was added'))
+      return amounts ? seedMany(sql, amounts, password) : seedDemo(sql, password)
+    }).catch(explain('Nothing was added'))
     await tidyUp(database).catch(explain('All was added, but VACUUM ANALYZE failed'))
     return outcome
   }, config, { statementTimeout: 0 })
@@ -105,24 +105,6 @@ async function assertEmpty (sql: TransactionSql, { ADMIN_EMAIL = '' }: Config) {
   `
   if (found) {
     throw new StartupError(`The database has ${found.what} already: to add to them, use npm run seed -- --force`)
-  }
-}
-
-/**
- * Does work that reports its progress, line by line. After Ctrl-C the next line stops it, so that it can take back what
- * it did and close what it opened; a second Ctrl-C ends the process at once.
- */
-async function interruptible<T> (work: (report: (line: string) => void) => Promise<T>) {
-  const interruption = new AbortController()
-  const interrupt = () => interruption.abort(new StartupError('Interrupted: nothing was added'))
-  process.once('SIGINT', interrupt)
-  try {
-    return await work(line => {
-      interruption.signal.throwIfAborted()
-      console.error(line)
-    })
-  } finally {
-    process.off('SIGINT', interrupt)
   }
 }
 

@@ -28,16 +28,15 @@ const SENTENCES = [
 /**
  * Adds as many rows as asked for, the same every time but for ids and times. Rows are numbered from 0, and everything
  * in a row follows from its number: nothing is random or sorted. Users 0, 1 and 2 are the admin, the head and the
- * student to sign in as, in club 0; users from 3 on are in clubs 1, 2, …, the first in each is its head.
+ * student to sign in as, in club 0; users from 3 on are in clubs 1, 2, …, the first in each is its head. Prints its
+ * progress on standard error.
  *
  * An event's registrations have consecutive numbers. Of R registrations of U users for E events, number n is that of
  * user n % U for event n * E / R: as long as R <= U * E, an event has at most U of them, so that no pair occurs twice.
  * Likes are the same. All times lie in the past but those of the next events; people join before they register for
  * anything, and register before the event.
  */
-export async function seedMany (
-  sql: TransactionSql, amounts: Amounts, password: string, report: (line: string) => void
-): Promise<Amounts> {
+export async function seedMany (sql: TransactionSql, amounts: Amounts, password: string): Promise<Amounts> {
   const { users, clubs, events, registrations, blogs, mentors, likes, testimonials } = amounts
 
   async function add (kind: keyof Amounts, insert: (from: number, to: number) => Promise<unknown>) {
@@ -45,7 +44,7 @@ export async function seedMany (
     for (let from = 0; from < total; from += BATCH) {
       const end = Math.min(from + BATCH, total)
       await insert(from, end - 1)
-      report(`${kind}: ${end.toLocaleString('en')} of ${total.toLocaleString('en')}`)
+      console.error(`${kind}: ${end.toLocaleString('en')} of ${total.toLocaleString('en')}`)
     }
   }
 

@@ -5,7 +5,7 @@ import { build, createDatabase, inject, person } from '../../helper.ts'
 import seedCommand from '#lib/cli/seed.js'
 import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from '#lib/cli/seed/demo-texts.js'
 import { isEmail, isUrl } from '#lib/formats.js'
-import { call, dataDir, postgresOf, run, start } from '../../process.ts'
+import { call, dataDir, postgresOf, run } from '../../process.ts'
 
 const USAGE = `Usage: npm run seed [-- [--KIND NUMBER …] [--force] [--json]]
 
@@ -386,17 +386,6 @@ t.test('--help prints the usage, whatever the other arguments', async t => {
   const expected = { code: 0, signal: null, stdout: USAGE, stderr: '' }
   t.strictSame(await call(seedCommand, {}, { args: ['--help'] }), expected)
   t.strictSame(await call(seedCommand, {}, { args: ['now', '--users', 'many', '--help'] }), expected)
-})
-
-t.test('Ctrl-C reverts everything', async t => {
-  const app = await build(t)
-  const options = { args: ['seed', '--testimonials', '900000'], covered: true }
-  const { child, ended } = start(t, 'dist/lib/cli.js', { DATABASE_URL: app.config.DATABASE_URL }, options)
-  child.stderr.once('data', () => child.kill('SIGINT'))
-  const { code, stdout, stderr } = await ended
-  t.strictSame({ code, stdout }, { code: 1, stdout: '' })
-  t.match(stderr, /^testimonials: 100,000 of 900,000\n[^]*Interrupted: nothing was added\n$/)
-  t.strictSame(await count(app), NOTHING)
 })
 
 t.test('creates the embedded database if there is none, and stops it again', async t => {
