@@ -3,9 +3,14 @@ import { notification } from '../notifications.ts'
 /** Tells the author that an admin has published or archived a blog. */
 export const blogDecision = notification<{ blog: string, status: 'PUBLISHED' | 'ARCHIVED' }>({
   bulk: false,
-  async compose ({ userId, data: { blog: id, status } }, { sql, config: { FRONTEND_URL: [frontend] } }) {
+  async compose ({ id: mailId, userId, data: { blog: id, status } }, { sql, config: { FRONTEND_URL: [frontend] } }) {
     const [blog] = await sql<{ title: string }[]>`
-      SELECT title FROM blogs WHERE id = ${id} AND author_id = ${userId} AND status = ${status}
+      SELECT title FROM blogs
+      WHERE id = ${id} AND author_id = ${userId} AND status = ${status} AND NOT EXISTS (
+        -- A later decision has a mail of its own.
+        SELECT FROM mails
+        WHERE user_id = ${userId} AND kind = 'blog-decision' AND data ->> 'blog' = ${id} AND mails.id > ${mailId}
+      )
     `
     if (!blog) return undefined
     if (status === 'ARCHIVED') {

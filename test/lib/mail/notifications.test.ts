@@ -521,6 +521,10 @@ t.test('Authors hear of the decision about their blog', async t => {
   await admin.inject('PUT', `/blogs/${id}`, { status: 'DRAFT' })
   t.strictSame(await deliver(t), [], 'not of one that was taken back')
 
+  for (const decision of ['approve', 'archive', 'approve']) await admin.inject('POST', `/blogs/${id}/${decision}`)
+  t.strictSame((await deliver(t)).map(({ subject }) => subject), ['Your blog is published: Eleven games'], 'once')
+  await admin.inject('PUT', `/blogs/${id}`, { status: 'DRAFT' })
+
   await admin.inject('POST', `/blogs/${id}/approve`)
   const [bare] = await deliver(t, { FRONTEND_URL: '' })
   t.notMatch(bare!.text, 'Read it')
