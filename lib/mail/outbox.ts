@@ -168,12 +168,15 @@ export async function settle (
   `
 }
 
-/** Finds whom a claimed mail goes to; `undefined` when the account is gone, or the claim is not the latest any more. */
+/**
+ * Finds whom a claimed mail goes to; `undefined` when the account is gone, or the claim is not the latest any more. It
+ * may have expired: then the mail is unknown to all but this sender.
+ */
 export async function findRecipient (sql: Sql, id: string, claim: string): Promise<Recipient | undefined> {
   const [recipient] = await sql<Recipient[]>`
     SELECT email, first_name AS "firstName", last_name AS "lastName"
     FROM mails JOIN users ON users.id = user_id
-    WHERE mails.id = ${id} AND claim = ${claim} AND status = 'processing'
+    WHERE mails.id = ${id} AND claim = ${claim}
   `
   return recipient
 }

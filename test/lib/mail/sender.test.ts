@@ -361,6 +361,26 @@ t.test('A sender that stops gives up a mail whose server does not respond', asyn
   t.strictSame(await states(), ['unknown'])
 })
 
+t.test('A sender goes on with mails whose claim has expired, but for those that are to be sent again', async t => {
+  const finish: (() => void)[] = []
+  const server = await startMailServer(t, {
+    onData (stream, _session, done) { stream.resume().on('end', () => { finish.push(() => done(null)) }) },
+  })
+  const { id } = await person(app)
+  for (const key of ['one', 'two', 'three']) await enqueue(id, 'test', {}, key)
+  startSender(t, server, { turn: 2000 })
+  await until(() => finish.length === 1)
+  // While a machine sleeps, its clock may stand still; those of others do not.
+  await sql`UPDATE mails SET due_at = now()`
+  await settle(sql, [], [], '00000000-0000-4000-8000-000000000003', { account: 0, bulk: 0 })
+  t.strictSame(await states(), ['unknown', 'unknown', 'unknown'])
+  await sql`UPDATE mails SET status = 'pending', claim = NULL, due_at = now() + interval '1 hour' WHERE key = 'two'`
+  finish[0]!()
+  await until(() => finish.length === 2)
+  finish[1]!()
+  await all('sent', 'pending', 'sent')
+})
+
 t.test('A mail whose account is erased while it waits in a batch is not sent', async t => {
   const finish: (() => void)[] = []
   const server = await startMailServer(t, {
