@@ -16,7 +16,10 @@ declare module '@fastify/jwt' {
   }
 }
 
-/** An onRequest hook that requires a valid token and, when it names any, one of these roles. */
+/**
+ * An onRequest hook that requires a valid token and, when it names any, one of these roles. Whether the token was ended
+ * is looked up once the body has arrived: a client may hold it back until after the end.
+ */
 export interface Guard {
   (request: FastifyRequest): Promise<void>
   roles: readonly Role[]
@@ -81,6 +84,14 @@ export default fp(async app => {
     return found?.[id] !== undefined && found[id] !== epoch
   })
 
+  app.addHook('onRoute', route => {
+    if (guardOf(route)) route.preValidation = [refuseEnded, ...[route.preValidation ?? []].flat()]
+  })
+
+  async function refuseEnded (request: FastifyRequest) {
+    if (await app.isEnded(request, request.user)) throw new HttpError(401, INVALID)
+  }
+
   app.decorate('authenticate', guard())
   app.decorate('requireRole', guard)
 
@@ -95,7 +106,6 @@ export default fp(async app => {
       if (!user) throw new HttpError(401, INVALID)
       request.user = user
       if (roles.length > 0 && !roles.includes(user.role)) throw new HttpError(403, 'Forbidden')
-      if (await app.isEnded(request, user)) throw new HttpError(401, INVALID)
     }, { roles })
   }
 }, { name: 'auth', dependencies: ['cache'] })

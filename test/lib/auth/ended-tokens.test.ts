@@ -1,9 +1,12 @@
+import { PassThrough } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import type { FastifyInstance } from 'fastify'
 
 import { hashPassword } from '#lib/auth/passwords.js'
 import { findCredentials, signInWithIdentity } from '#routes/auth/queries.js'
 import { assertResponse } from '../../assertions.ts'
-import { bearer, build, createDatabase, inject, person } from '../../helper.ts'
+import { bearer, bearerOfJson, build, createDatabase, inject, person } from '../../helper.ts'
 import t from '../../suite.ts'
 
 const DATABASE_URL = await createDatabase(t)
@@ -78,6 +81,18 @@ t.test('A missing or invalid token and the role are checked before the end', asy
   assertResponse(t, await get(admin.token, '/users'), 401, ENDED)
   const { statusCode } = await admin.inject('POST', '/clubs', {})
   t.equal(statusCode, 401, 'the body is validated afterwards')
+})
+
+t.test('A request whose body arrives after an end is refused', async t => {
+  const ada = await person(app)
+  const payload = new PassThrough()
+  const headers = { ...bearerOfJson(ada.token), 'transfer-encoding': 'chunked' }
+  const response = app.inject({ method: 'PUT', url: '/me/notifications', headers, payload })
+  await sleep(50)
+  await signOut(ada.token)
+  payload.end('{"notifications":{"eventReminder":false}}')
+  assertResponse(t, await response, 401, ENDED)
+  t.equal((await app.sql`SELECT FROM notifications WHERE user_id = ${ada.id}`).length, 0)
 })
 
 t.test('Another role and the deletion of the account end no token', async t => {
