@@ -61,10 +61,12 @@ export default fp(async app => {
   })
   if (describeOnly) return
 
-  if (!sender) {
-    if (config.NODE_ENV === 'production') log.info(`${MAIL_REQUIRED}: what needs it responds with 501 (see SMTP_URL)`)
-    return
+  if (config.NODE_ENV === 'production' && !app.mail.canLink) {
+    log.info(sender
+      ? `${FRONTEND_REQUIRED}: mails have no links, and what needs one responds with 501 (see FRONTEND_URL)`
+      : `${MAIL_REQUIRED}: what needs it responds with 501 (see SMTP_URL)`)
   }
+  if (!sender) return
   app.addHook('onReady', async () => sender.start())
   // The pools are closed after it.
   app.addHook('onClose', () => sender.stop())

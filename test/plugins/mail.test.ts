@@ -43,6 +43,17 @@ t.test('Without SMTP_URL, what needs mail responds with 501', async t => {
   t.equal(app.mail.sent(), 0)
 })
 
+t.test('In production, a start without FRONTEND_URL says that mails have no links', async t => {
+  const { url } = await startMailServer(t)
+  const variables = { NODE_ENV: 'production', SMTP_URL: url, MAIL_FROM: 'community@example.org' }
+  const about = ({ messages }: { messages: string[] }) => messages.filter(message => /FRONTEND_URL/.test(message))
+  t.strictSame(about(await buildWithRoute(t, variables)), [
+    'Frontend URL not configured: mails have no links, and what needs one responds with 501 (see FRONTEND_URL)',
+  ])
+  const FRONTEND_URL = 'https://app.example.org'
+  t.strictSame(about(await buildWithRoute(t, { ...variables, FRONTEND_URL })), [])
+})
+
 t.test('With SMTP_URL a mail is sent that a route has written', async t => {
   const { url, mails } = await startMailServer(t)
   const { app, ada } = await buildWithRoute(t, { SMTP_URL: url, MAIL_FROM: 'community@example.org' })
