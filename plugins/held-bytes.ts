@@ -34,7 +34,7 @@ export default fp(async app => {
   app.addHook('onRequest', (request, { raw }, done) => {
     const holding = request.holding = account.begin(request.socket, () => clientNetwork(request.ip, 48))
     // Not by a hook `onResponse`: Fastify would not log the error of a response any more.
-    raw.once('finish', () => account.release(holding))
+    raw.on('finish', () => account.release(holding))
     const length = announcedLength(request)
     if (length > 0) account.hold(holding, length)
     if (account.isFull && request.routeOptions.config.failure) return done(overloaded())

@@ -154,10 +154,15 @@ export function createSnapshotCache<Caller = undefined> ({
       counts.hits++
       return entry.body
     }
+    // Made for one of the callers that share the read, mostly.
+    let made: CachedQuery<any> | undefined
+    const make = () => {
+      made ??= query(sql)
+      return made
+    }
     // Or joins a running read that was started for the same snapshot.
-    const made = query(sql)
-    const { body } = await shareRead(key, shared => read(key, made, shared), state?.snapshot, {
-      caller: caller!, turn: made.list && turn && (begin => turn(caller!, begin)),
+    const { body } = await shareRead(key, shared => read(key, make(), shared), state?.snapshot, {
+      caller: caller!, turn: turn && (begin => make().list ? turn(caller!, begin) : begin()),
     })
     return body
   }

@@ -12,7 +12,7 @@ export function onAborted (
 ) {
   app.addHook('onRequest', (request, reply, done) => {
     const { raw } = reply
-    raw.once('close', () => {
+    raw.on('close', () => {
       if (raw.writableFinished || !request.socket.destroyed) return
       listener(request, reply, raw.headersSent ? raw.statusCode : CLIENT_CLOSED_REQUEST)
     })

@@ -30,7 +30,7 @@ export function limitPipelining (listener: RequestListener): RequestListener {
 
   function begin (pipeline: Pipeline, request: IncomingMessage, response: ServerResponse) {
     pipeline.inProgress++
-    response.once('close', () => {
+    response.on('close', () => {
       pipeline.inProgress--
       const next = pipeline.waiting.shift()
       if (next && !request.socket.destroyed) begin(pipeline, ...next)
