@@ -29,7 +29,7 @@ interface Flight<T, Caller> extends Shared<Caller> {
   /** Begins the read if it is WAITING. Resolves when it is SETTLED. */
   begin (): Promise<void>
   result: Promise<T>
-  next?: Flight<T, Caller>
+  next?: Flight<T, Caller> | undefined
 }
 
 interface Options<Caller> {
@@ -89,8 +89,13 @@ export function singleFlight<T, Caller = undefined> () {
     return flight
 
     function settle () {
+      const { next, callers } = flight
       flight.state = 'SETTLED'
-      if (flight.next) flights.set(key, flight.next)
+      // Under steady commits each flight has a next one: a chain that V8 would keep, with all callers, once its first
+      // flight is in the old generation.
+      flight.next = undefined
+      callers.length = 0
+      if (next) flights.set(key, next)
       else flights.delete(key)
     }
   }
