@@ -18,7 +18,7 @@ export interface KnownEvent {
   club: string
 }
 
-/** What a mail tells of an event. */
+/** The fields of an event that people know once a mail has told them. */
 export const toldOf = ({ title, date, clubId, club }: MailedEvent): KnownEvent => ({ title, date, clubId, club })
 
 /** What the last mail before this one has told the user of an event; nothing if there is none, or it may be lost. */

@@ -18,13 +18,13 @@ const TURN = 2 * STAGES.length
 const METRICS_TOKEN = 'a-token-of-the-fault-tests'
 
 export function mailFaults (setting: Setting): Fault[] {
-  // A worker that is killed again and again waits twice as long before it starts.
-  return [['instances', 20], ['workers', 8]].map(([senders, kills]) => {
+  // The backoff of a worker doubles with each kill, so workers are killed less often.
+  return ([['instances', 20], ['workers', 8]] as const).map(([senders, kills]) => {
     const name = `mail: SIGKILL of ${senders}, cuts at every stage`
     return {
       name,
       async run () {
-        const { problems, note } = await killSenders(setting, senders === 'workers', kills as number)
+        const { problems, note } = await killSenders(setting, senders === 'workers', kills)
         return { ...rowOf(name, [], []), note, problems }
       },
     }

@@ -119,9 +119,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       if (slowest > WAIT + 1000) row.problems.push(`a request took ${Math.round(slowest)} ms`)
       if (longest(pauses, 'ran') > PAUSE) row.problems.push(`it ran for ${longest(pauses, 'ran')} ms before /livez`)
       if (seconds === SOAK && second! > first! * GROWTH) row.problems.push('its memory grows')
-      if (variables === JEMALLOC && after > rest * 4 / 3) {
-        row.problems.push(`it has ${after} MB afterwards, and ${rest} MB at rest`)
-      }
+      if (after > rest * 4 / 3) row.problems.push(`it has ${after} MB afterwards, and ${rest} MB at rest`)
       return row
     } finally {
       await own.end()
