@@ -104,6 +104,8 @@ export function singleFlight<T, Caller = undefined> () {
   async function board (key: string, flight: Flight<T, Caller>, turn: NonNullable<Options<Caller>['turn']>) {
     flight.waiting++
     await flight.ready
+    // Begun by a caller before this one. Beside commits, a turn of each takes a third more of the processor.
+    if (flight.state !== 'WAITING') return flight.result
     const taken = turn(flight.begin).catch(error => {
       // Refused. By the turn of another, the read runs nevertheless.
       if (flight.state === 'WAITING') throw error

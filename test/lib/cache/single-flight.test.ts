@@ -212,6 +212,19 @@ t.test('A read begins when it is the turn of any of its callers', async t => {
   t.strictSame(begun, ['1', '2', 'list', '3'], 'it is read once')
 })
 
+t.test('Calls that come together take one turn', async t => {
+  const share = singleFlight<string>()
+  let turns = 0
+  const read = () => share('a', async () => 'result', null, {
+    turn: begin => {
+      turns++
+      return begin()
+    },
+  })
+  t.strictSame(await Promise.all([read(), read(), read()]), ['result', 'result', 'result'])
+  t.equal(turns, 1)
+})
+
 t.test('A caller that is refused fails no other, and leaves nothing behind', async t => {
   const { begun, read, finish } = startTurns(2)
   const first = read('flood', '1')
