@@ -15,7 +15,9 @@ import {
   SERVICE_WORKERS, startService,
 } from './fixture.ts'
 import { get } from './http.ts'
-import { type Case, compare, latency, measure, residentMemory, settle, startRepeating } from './measure.ts'
+import {
+  type Case, compare, latency, measure, residentMemory, runningTime, settle, startRepeating,
+} from './measure.ts'
 import { interrupted, type Server } from './programs.ts'
 import { atMost, fastEnough, type Results } from './results.ts'
 
@@ -222,7 +224,7 @@ async function readAfterCommits (fixture: Fixture, url: string) {
 
 const EXPORT = '/exports/users.csv'
 
-/** Measures lists of 100,000 rows, one at a time: the latency of other requests meanwhile, and the memory. */
+/** Measures lists of 100,000 rows, one at a time: how long others wait for it, and the memory. */
 export async function measureLarge (context: Context) {
   const { results, quick, only } = context
   const amounts = amountsOf(quick).large
@@ -238,7 +240,7 @@ export async function measureLarge (context: Context) {
       await settle(fixture, service)
       const { now: atFirst } = await residentMemory(service)
       for (const operation of cases) {
-        const others = startRepeating(5, () => latency(`${service.url}/livez`))
+        const others = startRepeating(5, () => runningTime(service, '/livez'))
         const { outcome: { bytes, requests }, ...measured } = await measure(results, fixture, service, operation, 1)
         const pause = Math.max(...await others.stop())
         results.add(measured)
