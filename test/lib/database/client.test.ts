@@ -247,3 +247,24 @@ t.test('A database that does not exist is a StartupError', async t => {
   t.equal(await refusal({ DATABASE_URL: url.href }),
     `Cannot reach the database at ${url.host}/missing: database "missing" does not exist`)
 })
+
+t.test('A large result is read in many turns of the event loop', async t => {
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: await createDatabase(t) }), log)
+  t.teardown(close)
+  let [rows, most] = [0, 0]
+  let immediate = setImmediate(onTurn)
+  function onTurn () {
+    most = Math.max(most, rows)
+    rows = 0
+    immediate = setImmediate(onTurn)
+  }
+  let total = 0
+  await sql`SELECT repeat('x', 10000) FROM generate_series(1, 3000)`.forEach(() => {
+    rows++
+    total++
+  })
+  clearImmediate(immediate)
+  t.equal(total, 3000)
+  // 256 KB, what the stream of the socket holds, and a row of which the beginning was there before
+  t.ok(most > 0 && most <= 33, `up to ${most} rows of 10 KB in a turn`)
+})
