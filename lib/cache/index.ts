@@ -97,9 +97,12 @@ export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) =
     ])
     const body = await get(key, sql => query(sql, ...args), request.primaryState, this).catch(error => {
       if (isWaiting(this)) throw error
-      return 'abandoned' as const
     })
-    if (body === 'abandoned') return true
+    if (!isWaiting(this)) {
+      // It reaches no client, but hooks that count what runs hear of its end.
+      if (!this.sent) this.send()
+      return true
+    }
     if (!body) return false
     const encoding = scope === 'public' ? await encodingFor(request, body) : undefined
     // Timed out, or its connection is gone.

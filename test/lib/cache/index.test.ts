@@ -161,8 +161,10 @@ t.test('A body is watched while it is read', async t => {
 
 t.test('A read that no client waits for any more is abandoned', async t => {
   const errors: string[] = []
+  let ended = 0
   const app = await start(t, { turn: (_reply, read) => sleep(300).then(read) })
   app.addHook('onError', async (_request, _reply, { message }) => { errors.push(message) })
+  app.addHook('onSend', async () => { ended++ })
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
   const socket = connect(port, '127.0.0.1')
@@ -171,6 +173,8 @@ t.test('A read that no client waits for any more is abandoned', async t => {
   socket.destroy()
   for (let polls = 0; app.cache.counts.misses === 0 && polls < 100; polls++) await sleep(50)
   t.strictSame([app.cache.counts.misses, app.cache.bytes(), errors], [1, 0, []])
+  await sleep(100)
+  t.equal(ended, 1, 'its request has ended')
   t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
 })
 
