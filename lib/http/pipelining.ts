@@ -7,9 +7,19 @@ const IN_PROGRESS = 8
 /** Requests of a connection that may wait for those. With one more, it is closed. */
 const WAITING = 92
 
+/** Bytes that may follow the first of those. Headers and bodies of requests that wait are in no other account. */
+const WAITING_BYTES = 65_536
+
+interface Waiting {
+  request: IncomingMessage
+  response: ServerResponse
+  /** Bytes that the connection had received by then. */
+  bytesRead: number
+}
+
 interface Pipeline {
   inProgress: number
-  waiting: [IncomingMessage, ServerResponse][]
+  waiting: Waiting[]
 }
 
 /**
@@ -21,11 +31,14 @@ export function limitPipelining (listener: RequestListener): RequestListener {
   const pipelines = new WeakMap<Socket, Pipeline>()
 
   return (request, response) => {
-    let pipeline = pipelines.get(request.socket)
-    if (!pipeline) pipelines.set(request.socket, pipeline = { inProgress: 0, waiting: [] })
-    if (pipeline.inProgress < IN_PROGRESS) begin(pipeline, request, response)
-    else if (pipeline.waiting.length < WAITING) pipeline.waiting.push([request, response])
-    else request.socket.destroy()
+    const { socket } = request
+    let pipeline = pipelines.get(socket)
+    if (!pipeline) pipelines.set(socket, pipeline = { inProgress: 0, waiting: [] })
+    const { inProgress, waiting } = pipeline
+    if (inProgress < IN_PROGRESS) return begin(pipeline, request, response)
+    waiting.push({ request, response, bytesRead: socket.bytesRead })
+    const bytes = socket.bytesRead - waiting[0]!.bytesRead
+    if (waiting.length > WAITING || bytes > WAITING_BYTES) socket.destroy()
   }
 
   function begin (pipeline: Pipeline, request: IncomingMessage, response: ServerResponse) {
@@ -33,7 +46,7 @@ export function limitPipelining (listener: RequestListener): RequestListener {
     response.on('close', () => {
       pipeline.inProgress--
       const next = pipeline.waiting.shift()
-      if (next && !request.socket.destroyed) begin(pipeline, ...next)
+      if (next && !request.socket.destroyed) begin(pipeline, next.request, next.response)
     })
     listener(request, response)
   }

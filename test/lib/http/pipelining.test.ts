@@ -49,6 +49,20 @@ t.test('A connection with more than a hundred is closed, and begins nothing more
   t.equal(begun.length, 8)
 })
 
+t.test('A connection whose waiting requests are long is closed', async t => {
+  const { begun, socket, send } = await start(t)
+  send(8)
+  while (begun.length < 8) await sleep(5)
+  const long = `POST /long HTTP/1.1\r\nHost: a\r\nCookie: ${'x'.repeat(10_000)}\r\nContent-Length: 10000\r\n\r\n`
+  let sent = 0
+  socket.on('error', () => {}).resume()
+  for (; !socket.destroyed && sent < 20; sent++) {
+    socket.write(long + 'x'.repeat(10_000))
+    await sleep(20)
+  }
+  t.ok(sent >= 3 && sent <= 6, `after ${sent} of 20 KB`)
+})
+
 t.test('A client that waits for each response is not limited', async t => {
   const { begun, socket, send } = await start(t)
   for (let n = 0; n < 150; n++) {
