@@ -18,16 +18,16 @@ declare module 'fastify' {
   }
 }
 
-/** Bytes that a streamed response holds: a batch of rows, and the buffers of its streams. */
-const STREAM = 512 * 1024
-
 /**
  * Counts the bytes that each request holds, cached or not, from its first header until the kernel has taken its
  * response, and closes the connections that hold the most past MAX_HELD_BYTES. An operation gets a 503 only while
  * handlers of connections that are gone hold a quarter more than that.
  */
 export default fp(async app => {
-  const account = new ByteAccount(app.config.MAX_HELD_BYTES)
+  const { MAX_HELD_BYTES, MAX_BODY_BYTES } = app.config
+  const account = new ByteAccount(MAX_HELD_BYTES)
+  /** Bytes that a streamed response holds: a batch that ends with a long row, as text and in the buffers of streams. */
+  const stream = 4 * MAX_BODY_BYTES
   app.decorate('heldBytes', account)
   app.decorateRequest('holding', null)
 
@@ -37,8 +37,12 @@ export default fp(async app => {
     raw.on('finish', () => account.release(holding))
     const length = announcedLength(request)
     if (length > 0) account.hold(holding, length)
-    if (account.isFull && request.routeOptions.config.failure) return done(overloaded())
     done()
+  })
+
+  // Not `onRequest`, since that of CORS runs after this one: an app could not read the response.
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
+    done(account.isFull && request.routeOptions.config.failure ? overloaded() : null)
   })
 
   app.addHook('preValidation', ({ holding }, _reply, done) => {
@@ -47,11 +51,16 @@ export default fp(async app => {
   })
 
   app.addHook('onSend', ({ holding }, _reply, payload, done) => {
-    // Bodies from the cache are shared.
-    if (!holding!.shared) account.hold(holding!, lengthOf(payload))
+    // Bodies from the cache are shared. When a read had no row, the handler sends one of its own.
+    if (!holding!.shared?.bytes) account.hold(holding!, lengthOf(payload))
     account.settle(holding!)
     done()
   })
+
+  function lengthOf (payload: unknown) {
+    if (typeof payload === 'string' || payload instanceof Buffer) return Buffer.byteLength(payload)
+    return payload instanceof Readable ? stream : 0
+  }
 }, { name: 'held-bytes' })
 
 /** The bytes of a body as its headers announce it, and no more than are read; in chunks, as many as may be read. */
@@ -59,9 +68,4 @@ function announcedLength (request: FastifyRequest) {
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
   if (encoding !== undefined) return request.routeOptions.bodyLimit
   return length === undefined ? 0 : Math.min(Number(length), request.routeOptions.bodyLimit)
-}
-
-function lengthOf (payload: unknown) {
-  if (typeof payload === 'string' || payload instanceof Buffer) return Buffer.byteLength(payload)
-  return payload instanceof Readable ? STREAM : 0
 }

@@ -186,8 +186,37 @@ t.test('a body counts by its announced length, and one in chunks by the longest 
   }
 })
 
+t.test('responses that no cache holds count, too', async t => {
+  const app = await build(t, { DATABASE_URL: server.url('community') })
+  const { id, token } = await person(app)
+  const [draft] = await app.sql<[{ id: string }]>`
+    INSERT INTO blogs (title, content, author_id)
+    SELECT 'A draft', repeat('x', 1000000), ${id} FROM generate_series(1, 20) RETURNING id
+  `
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  /** The bytes that are held for a client that sends these requests and reads nothing. */
+  async function heldFor (path: string, count: number) {
+    const socket = connect(port, '127.0.0.1').pause()
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(count))
+    await sleep(1000)
+    const { bytes } = app.heldBytes
+    socket.destroy()
+    for (let polls = 0; app.heldBytes.bytes > 0 && polls < 100; polls++) await sleep(20)
+    return bytes
+  }
+  // The kernel takes some of them.
+  for (const read of ['after a commit', 'when nothing has changed']) {
+    const bytes = await heldFor(`/blogs/${draft.id}`, 8)
+    t.ok(bytes > 1_000_000, `drafts, ${read}: ${bytes}`)
+  }
+  const bytes = await heldFor('/me/export', 1)
+  t.ok(bytes >= 4 * app.config.MAX_BODY_BYTES, `an export: ${bytes}`)
+})
+
 t.test('when handlers of clients that are gone hold too much, operations are a 503, and probes go on', async t => {
-  const app = await build(t, { DATABASE_URL: server.url('community'), MAX_HELD_BYTES: '1048576' })
+  const FRONTEND_URL = 'https://app.example.org'
+  const app = await build(t, { DATABASE_URL: server.url('community'), MAX_HELD_BYTES: '1048576', FRONTEND_URL })
   const { token } = await person(app)
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
@@ -210,9 +239,12 @@ t.test('when handlers of clients that are gone hold too much, operations are a 5
       await sleep(200)
     }
     const refused = await fetch(`${url}/blogs/submit`, {
-      method: 'POST', headers: bearerOfJson(token), body: JSON.stringify('x'.repeat(300_000)),
+      method: 'POST',
+      headers: { ...bearerOfJson(token), origin: FRONTEND_URL },
+      body: JSON.stringify('x'.repeat(300_000)),
     })
     t.strictSame([refused.status, refused.headers.get('retry-after')], [503, '2'])
+    t.equal(refused.headers.get('access-control-allow-origin'), FRONTEND_URL)
     for (const path of ['/clubs', '/livez']) t.equal((await fetch(url + path)).status, 200, path)
   })
   for (let polls = 0; app.heldBytes.bytes > 0 && polls < 100; polls++) await sleep(50)
