@@ -64,8 +64,8 @@ export function buildApp (
     clientErrorHandler: sendClientError,
     // While the service closes, open connections get their response and are then closed.
     return503OnClosing: false,
-    // A first start makes a database.
-    pluginTimeout: 60_000,
+    // What a start waits for has timeouts of its own: a migration waits for its locks for up to an hour.
+    pluginTimeout: 0,
   })
   app.decorate('config', config)
   app.decorate('describeOnly', describeOnly)
