@@ -57,7 +57,7 @@ interface BodyRow {
 const WRITE_TIME = 5
 
 /** Watches a body grow while it is read: by so many bytes more. Returns whether a client waits for it. */
-export type Progress = (bytes: number) => boolean
+export type OnProgress = (bytes: number) => boolean
 
 const COMMA = Buffer.from(',')
 const LIST_END = Buffer.from(']')
@@ -68,19 +68,19 @@ const LIST_END = Buffer.from(']')
  * waits for the body any more.
  */
 export async function readBody (
-  sql: Sql, query: CachedQuery<any>, snapshotId: PendingQuery<Row[]>, progress: Progress
+  sql: Sql, query: CachedQuery<any>, snapshotId: PendingQuery<Row[]>, onProgress: OnProgress
 ): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
   const abandoned = new Error('No client waits for this body')
   const grow = (bytes: number) => {
-    // The driver takes it as the error of the statement, and passes on the rows that are left. The statement is not
-    // cancelled: PostgreSQL cancels what the connection runs, which by then may be a statement of somebody else.
-    if (!progress(bytes)) throw abandoned
+    // It fails the statement; the driver reads the remaining rows and drops them. The statement is not cancelled:
+    // PostgreSQL cancels what the connection runs, which by then may be the statement of another request.
+    if (!onProgress(bytes)) throw abandoned
   }
   const collector = new ChunkCollector(grow)
   grow(0)
   const fields = sql`(SELECT row_to_json(fields) FROM (${query.fields ?? sql`SELECT`}) AS fields)`
   const first = query.list
-    ? await readList(sql, query.list, { fields, format: query.format, snapshotId, collector })
+    ? await readList(sql, query.list, { fields, format: query.format, snapshotId, collector, grow })
     : await readFields(sql, { fields, snapshotId, collector })
   return { snapshot: first.snapshot && String(first.snapshot), chunks: first.fields ? collector.end() : undefined }
 }
@@ -93,7 +93,7 @@ interface Reading {
   collector: ChunkCollector
 }
 
-/** Reads a body without a list; without a cursor, whose round trips take as much time again. */
+/** Reads a body without a list. */
 async function readFields (sql: Sql, { fields, snapshotId, collector }: Reading) {
   const [columns] = await sql`SELECT ${snapshotId}, ${fields}`.raw()
   const row = toBodyRow(columns!)
@@ -103,14 +103,15 @@ async function readFields (sql: Sql, { fields, snapshotId, collector }: Reading)
 
 /** Reads a body with a list. Returns the first row, which is there when the list is empty, too. */
 async function readList (
-  sql: Sql, { field, rows }: CachedList<any>, { fields, format, snapshotId, collector }: Reading
+  sql: Sql, { field, rows }: CachedList<any>,
+  { fields, format, snapshotId, collector, grow }: Reading & { grow (bytes: number): void }
 ) {
   const isFirst = sql`row_number() OVER () = 1`
   const statement = sql`
     SELECT CASE WHEN ${isFirst} THEN ${snapshotId} END, CASE WHEN ${isFirst} THEN ${fields} END, item
     FROM (SELECT) AS one LEFT JOIN (SELECT row_to_json(item) AS item FROM (${rows}) AS item) AS items ON true
   `
-  const writer = format ? formatWriter(format, collector) : jsonWriter(field, collector)
+  const writer = format ? formatWriter(format, collector, grow) : jsonWriter(field, collector)
   let first: BodyRow | undefined
   await statement.raw().forEach(columns => {
     const row = toBodyRow(columns as unknown as Buffer[])
@@ -157,15 +158,21 @@ function spliceFields (object: Buffer, collector: ChunkCollector) {
   collector.add(object.subarray('{'.length))
 }
 
-/** Writes the items when all are there: 2 MB arrive in a turn of the event loop, and take 100 ms to be written. */
-function formatWriter (format: BodyFormat, collector: ChunkCollector): RowWriter {
+/**
+ * Writes the items after the last has arrived, in slices of 5 ms: those that arrive in one turn of the event loop would
+ * take three times as long.
+ */
+function formatWriter (format: BodyFormat, collector: ChunkCollector, grow: (bytes: number) => void): RowWriter {
   const writer = format.createWriter()
   const write = (text: string) => collector.add(Buffer.from(text))
   const parse = (json: Buffer) => JSON.parse(String(json))
   const items: Buffer[] = []
   return {
     begin: fields => write(writer.begin(parse(fields))),
-    add: item => { items.push(item) },
+    add (item) {
+      grow(item.length)
+      items.push(item)
+    },
     async end () {
       let pause = performance.now() + WRITE_TIME
       for (const item of items) {

@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { CachedBody, type Chunks, hashChunks } from './cached-body.ts'
-import { type CachedQuery, type Progress, readBody } from './cached-query.ts'
+import { type CachedQuery, type OnProgress, readBody } from './cached-query.ts'
 import { type Shared, singleFlight } from './single-flight.ts'
 
 /** Identifies a snapshot. Equal ids mean that nothing was committed in between. `null` never matches. */
@@ -181,13 +181,13 @@ export function createSnapshotCache<Caller = undefined> ({
   }
 
   /** Reads on a replica if there is one, else on the primary. */
-  async function readAnywhere (query: CachedQuery<any>, progress: Progress) {
-    const onPrimary = () => readBody(sql, query, currentId, progress)
+  async function readAnywhere (query: CachedQuery<any>, onProgress: OnProgress) {
+    const onPrimary = () => readBody(sql, query, currentId, onProgress)
     if (!replicas) return onPrimary()
     // Not the state that the first caller of this read was told: others may have asked later.
     const { snapshot, position } = latest
     const known = sql`${snapshot}::text`
-    return replicas.read(position, replica => readBody(replica, query, known, progress), onPrimary)
+    return replicas.read(position, replica => readBody(replica, query, known, onProgress), onPrimary)
   }
 }
 
