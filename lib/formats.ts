@@ -17,6 +17,11 @@ export function isText (value: string) {
   return !value.includes('\0')
 }
 
+/** Whether this is a UUID as PostgreSQL writes it. */
+export function isUuid (value: string) {
+  return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(value)
+}
+
 /** Whether this is an https address, or an http one on loopback: a request to it cannot be read on its way. */
 export function isSecureUrl (value: string) {
   if (!URL.canParse(value)) return false

@@ -46,22 +46,22 @@ export default fp(async app => {
     ? new Sender({ sql, probe, config, log, transport: await createTransport(config, log) })
     : undefined
 
-  app.decorate('mail', {
+  const mail: Mail = {
     isConfigured: sender !== undefined,
     canLink: sender !== undefined && config.FRONTEND_URL.length > 0,
-    enqueue: (kind: KindName, mails: PendingQuery<Row[]>, delay?: number) =>
-      sender ? enqueueMails(sql, kind, mails, delay) : sql`SELECT WHERE false`,
-    enqueueMailing: (kind: KindName, mailing: PendingQuery<Row[]>, delay?: number) =>
+    enqueue: (kind, mails, delay) => sender ? enqueueMails(sql, kind, mails, delay) : sql`SELECT WHERE false`,
+    enqueueMailing: (kind, mailing, delay) =>
       sender ? enqueueMailing(sql, kind, mailing, delay) : sql`SELECT WHERE false`,
     sent: () => sender?.sent ?? 0,
     count: () => countMails(sql),
-  })
+  }
+  app.decorate('mail', mail)
   app.decorate('requireMail', async () => {
     if (!sender) throw new HttpError(501, MAIL_REQUIRED)
   })
   if (describeOnly) return
 
-  if (config.NODE_ENV === 'production' && !app.mail.canLink) {
+  if (config.NODE_ENV === 'production' && !mail.canLink) {
     log.info(sender
       ? `${FRONTEND_REQUIRED}: mails have no links, and what needs one responds with 501 (see FRONTEND_URL)`
       : `${MAIL_REQUIRED}: what needs it responds with 501 (see SMTP_URL)`)

@@ -50,8 +50,8 @@ interface Operation {
  */
 export default fp(async app => {
   const { MAX_REQUESTS, DATABASE_TIMEOUT } = app.config
-  // Not a Map: V8 keeps what was in one that changes all the time until the next full garbage collection, which takes
-  // a tenth of the processor time at full load.
+  // Not a Map: in one that changes all the time, V8 keeps removed entries until the next full garbage collection, which
+  // takes a tenth of the processor time at full load.
   const pending: Operation[] = []
   let onIdle = () => {}
   app.decorateRequest('operation', null)

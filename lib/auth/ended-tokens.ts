@@ -2,12 +2,6 @@ import type { PendingQuery, Row } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 
-/** An id as it is in the tokens that the service issues. */
-const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
-
-/** Whether the tokens of a user can have been ended: there are tokens without a user, or with an id of another kind. */
-export const canBeEnded = (userId: string) => UUID.test(userId)
-
 /**
  * The statement that ends all tokens of the users whose `id` a query finds. It returns a row for each, with the `epoch`
  * of the tokens that are issued from now on. As a CTE of the statement that sets a password, both are committed or

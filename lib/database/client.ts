@@ -5,7 +5,7 @@ import type { Config } from '../config.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { observeStatements, type PoolStats } from './statements.ts'
 import { StartupError } from '../errors.ts'
-import { hostUrls } from '../formats.ts'
+import { hostUrls, isUuid } from '../formats.ts'
 
 /** The pool of connections, and the tag that runs a statement on it. */
 export type Sql = postgres.Sql
@@ -21,7 +21,6 @@ export interface Database {
   close (): Promise<void>
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const NIL = '00000000-0000-0000-0000-000000000000'
 
 /**
@@ -31,7 +30,7 @@ const NIL = '00000000-0000-0000-0000-000000000000'
 const uuid = {
   to: 2950,
   from: [2950],
-  serialize: (value: unknown) => UUID.test(String(value)) ? String(value) : NIL,
+  serialize: (value: unknown) => isUuid(String(value)) ? String(value) : NIL,
   parse: (value: string) => value,
 }
 

@@ -17,7 +17,7 @@ const run = promisify(execFile)
 
 const DATABASE = 'community'
 
-/** The advisory lock that each process shares while it uses the server. The one that gets it alone stops the server. */
+/** An advisory lock that each process holds, shared, while it uses the server. Who gets it alone stops the server. */
 const IN_USE = 3_107_420_269
 
 /** How long a server that is starting or stopping is waited for, in milliseconds. */

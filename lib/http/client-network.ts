@@ -4,9 +4,9 @@ import ipaddr from 'ipaddr.js'
 const WITH_PORT = /^(?:([\d.]+)|\[([\da-f:.]+)\]):\d+$/i
 
 /**
- * The network that one person has, by the address of a request: an IPv4 address, however it is written, or the /64
- * prefix of an IPv6 address; or a shorter one, since a subscriber may have a /56 or a /48. What is no address is
- * `unknown`, so that no client gets a network by making one up.
+ * The network that one person has, by the address of a request: an IPv4 address, however it is written, or the prefix
+ * of an IPv6 address: /64, or with `bits` what a subscriber may have, /56 or /48. What is no address is `unknown`, so
+ * that no client gets a network by making one up.
  */
 export function clientNetwork (address: string, bits: 48 | 56 | 64 = 64): string {
   const [, ipv4, ipv6] = WITH_PORT.exec(address) ?? []

@@ -9,7 +9,7 @@ import { limitPipelining } from './pipelining.ts'
 const CHECK_INTERVAL = 1000
 
 /** The bytes that a connection has taken of its responses, and when that last changed. */
-interface Progress {
+interface Taken {
   bytes: number
   since: number
 }
@@ -30,7 +30,7 @@ export function createHttpServer (config: Config, listener: RequestListener) {
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('request', trackResponse)
 
-  const connections = new Map<Socket, Progress>()
+  const connections = new Map<Socket, Taken>()
   server.on('connection', (socket: Socket) => {
     connections.set(socket, { bytes: 0, since: 0 })
     socket.once('close', () => connections.delete(socket))
@@ -47,13 +47,13 @@ export function createHttpServer (config: Config, listener: RequestListener) {
  * Closes connections that take no whole chunk of a response within `timeout` milliseconds. To take a few bytes now and
  * then, which is enough for the `timeout` of Node's server, is not enough here; nor does it need a timer a request.
  */
-function closeStalled (connections: Map<Socket, Progress>, timeout: number) {
+function closeStalled (connections: Map<Socket, Taken>, timeout: number) {
   const now = performance.now()
-  for (const [socket, progress] of connections) {
+  for (const [socket, taken] of connections) {
     // A chunk counts as taken when the last byte of it is.
     const bytes = socket.bytesWritten - socket.writableLength
-    if (socket.writableLength === 0 || bytes !== progress.bytes) Object.assign(progress, { bytes, since: now })
-    else if (now - progress.since > timeout) socket.destroy()
+    if (socket.writableLength === 0 || bytes !== taken.bytes) Object.assign(taken, { bytes, since: now })
+    else if (now - taken.since > timeout) socket.destroy()
   }
 }
 
@@ -61,6 +61,6 @@ function closeStalled (connections: Map<Socket, Progress>, timeout: number) {
  * Closes connections without a request. Browsers open such ahead of time, and neither Node nor Fastify counts them as
  * idle: one of them would hold up a stop until all connections are closed (25 seconds).
  */
-function closeUnused (connections: Map<Socket, Progress>) {
+function closeUnused (connections: Map<Socket, Taken>) {
   for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy()
 }

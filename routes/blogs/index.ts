@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
-import { type RateLimit, takeUseOfUser } from '../../lib/auth/rate-limits.ts'
+import { type RateLimit, takeUseOfUser, throwIfReached } from '../../lib/auth/rate-limits.ts'
 import { userIdOf } from '../../lib/auth/permissions.ts'
 import {
   allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlog, insertBlog, publishedBlogQuery, publishedBlogsQuery,
@@ -52,8 +52,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     const { title, content, imageUrl } = request.body
     const authorId = userIdOf(request, 'Unauthorized')
     const submissions: RateLimit = { name: 'submissions', key: authorId, max: SUBMISSIONS_PER_USER }
-    const wait = await takeUseOfUser(app.sql, submissions, SIGN_IN_WINDOW)
-    if (wait) throw new HttpError(429, schemas.TOO_MANY_SUBMISSIONS, { headers: { 'retry-after': wait } })
+    throwIfReached(schemas.TOO_MANY_SUBMISSIONS, await takeUseOfUser(app.sql, submissions, SIGN_IN_WINDOW))
     const blog = await insertBlog(app.sql, { title, content, imageUrl, authorId })
     reply.code(201)
     return { blog }
