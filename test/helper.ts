@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse, RouteOptions } from 'fastify'
-import postgres from 'postgres'
+import postgres, { type Sql } from 'postgres'
 
 import type { Role } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
@@ -65,6 +66,14 @@ export async function buildWithRoutes (t: Teardown, variables: NodeJS.Dict<strin
   app.addHook('onRoute', route => { if (!['HEAD', 'OPTIONS'].includes(String(route.method))) routes.push(route) })
   await app.ready()
   return { app, routes }
+}
+
+/** Waits until so many statements in the database wait for a lock. */
+export async function untilBlocked (sql: Sql, count = 1) {
+  const waiting = () => sql`
+    SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+  `
+  while ((await waiting()).length < count) await sleep(5)
 }
 
 /** The method and the path of a route: `GET /events`. */

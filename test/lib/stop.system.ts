@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import t from 'tap'
 
-import { createDatabase } from '../helper.ts'
+import { createDatabase, untilBlocked } from '../helper.ts'
 import { dataDir, isListening, postgresOf, type Service, signalGroup, start, startService, stop } from '../process.ts'
 
 const EMAIL = 'ada@example.org'
@@ -40,10 +40,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ email: EMAIL, password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }),
       })
-      const waiting = () => sql`
-        SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-      `
-      while ((await waiting()).length === 0) await sleep(10)
+      await untilBlocked(sql)
 
       service.child.kill(signal)
       while (!service.messages().includes(`Stopping on ${signal}`)) await sleep(10)

@@ -1,12 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import type { FastifyContextConfig } from 'fastify'
 
 import { type Role, ROLES } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { recordResponses } from '../responses.ts'
-import { bearer, build, createDatabase, inject, MAIL, person, testConfig } from '../helper.ts'
+import { bearer, build, createDatabase, inject, MAIL, person, testConfig, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
 const BLOG = { title: 'A title', content: 'twenty characters or more' }
@@ -169,10 +167,7 @@ t.test('Past MAX_REQUESTS every operation returns 503', async t => {
   const { pending } = await app.sql.begin(async sql => {
     await sql`LOCK TABLE mentor_likes`
     const pending = people.STUDENT!.inject('POST', `/mentors/${UNKNOWN}/like`)
-    const waiting = () => app.sql`
-      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-    `
-    while ((await waiting()).length === 0) await sleep(10)
+    await untilBlocked(app.sql)
     for (const [operation, role, payload] of operations) {
       const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
       const response = await inject(app, method, pattern.replace(/:\w+/, UNKNOWN), payload,

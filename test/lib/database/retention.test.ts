@@ -3,7 +3,7 @@ import postgres from 'postgres'
 import { eraseUser } from '#lib/auth/erasure.js'
 import databaseCommand from '#lib/cli/database.js'
 import { removePastRegistrations } from '#lib/database/retention.js'
-import { build, createDatabase, inject, person } from '../../helper.ts'
+import { build, createDatabase, inject, person, untilBlocked } from '../../helper.ts'
 import { call } from '../../process.ts'
 import t from '../../suite.ts'
 
@@ -121,12 +121,7 @@ t.test('A retention and an erasure at the same time do not deadlock', async t =>
     await released
   })
   const both = Promise.all([removePastRegistrations(app.sql, '2y', () => {}), eraseUser(app.sql, ada.email, {})])
-  for (let waiting = 0; waiting < 2;) {
-    const { count } = await app.sql`
-      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-    `
-    waiting = count
-  }
+  await untilBlocked(app.sql, 2)
   release()
   await t.resolves(both)
   await holder
