@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
-import { defaultHeldBytes, loadConfig, variables } from '#lib/config.js'
+import { type Config, defaultHeldBytes, loadConfig, variables } from '#lib/config.js'
 import { StartupError } from '#lib/errors.js'
 import t from '../suite.ts'
 
@@ -22,97 +22,20 @@ function refusal (environment: NodeJS.Dict<string>, dotenv?: string) {
 
 const SECRET = 'x'.repeat(32)
 
-/** The message for each variable. */
-const MUST = {
-  PORT: 'PORT must be a port number from 0 to 65535',
-  WORKERS: 'WORKERS must be a number of processes from 1 to 99, or auto for one on each core',
-  LOG_LEVEL: 'LOG_LEVEL must be fatal, error, warn, info, debug, trace or silent',
-  TRUST_PROXY: 'TRUST_PROXY must be false, a number of proxies from 1 to 99, or a comma-separated list of their ' +
-    'addresses and networks such as 10.0.0.0/8',
-  METRICS_TOKEN: 'METRICS_TOKEN must be a secret of at least 16 letters, digits and -._~+/',
-  HSTS: 'HSTS must be a value of Strict-Transport-Security such as max-age=31536000; includeSubDomains, or off',
-  API_DOCS: 'API_DOCS must be true or false',
-  MAX_REQUESTS: 'MAX_REQUESTS must be a number of requests from 1 to 1000000',
-  MAX_BODY_BYTES: 'MAX_BODY_BYTES must be a number of bytes from 1024 to 268435456',
-  MAX_TEXT_BYTES: 'MAX_TEXT_BYTES must be a number of bytes from 1024 to 268435456',
-  MAX_HEADER_BYTES: 'MAX_HEADER_BYTES must be a number of bytes from 1024 to 1048576',
-  MAX_JSON_DEPTH: 'MAX_JSON_DEPTH must be a number of levels from 1 to 1000',
-  REQUEST_TIMEOUT: 'REQUEST_TIMEOUT must be a number of seconds from 1 to 3600',
-  IDLE_TIMEOUT: 'IDLE_TIMEOUT must be a number of seconds from 1 to 3600',
-  MAX_HELD_BYTES: 'MAX_HELD_BYTES must be a number of bytes from 1048576 to 68719476736',
-  STOP_DELAY: 'STOP_DELAY must be a number of seconds from 0 to 3600',
-  DATABASE_URL: 'DATABASE_URL must be a PostgreSQL address such as postgres://user:password@host:5432/name',
-  DATABASE_REPLICA_URL: 'DATABASE_REPLICA_URL must be a PostgreSQL address such as ' +
-    'postgres://user:password@host1:5432,host2:5432/name',
-  REPLICA_WAIT: 'REPLICA_WAIT must be a number of milliseconds from 1 to 10000',
-  DATABASE_POOL_SIZE: 'DATABASE_POOL_SIZE must be a number of connections from 1 to 1000',
-  DATABASE_PREPARE: 'DATABASE_PREPARE must be true or false',
-  DATABASE_TIMEOUT: 'DATABASE_TIMEOUT must be a number of seconds from 1 to 3600',
-  CACHE_SIZE_MB: 'CACHE_SIZE_MB must be a number of megabytes from 1 to 65536',
-  MIGRATE_ON_START: 'MIGRATE_ON_START must be true or false',
-  JWT_SECRET: 'JWT_SECRET must be a secret of at least 32 characters',
-  JWT_EXPIRES_IN: 'JWT_EXPIRES_IN must be a lifetime such as 15m, 12h or 7d',
-  SIGN_IN_ATTEMPTS: 'SIGN_IN_ATTEMPTS must be a number of failures from 1 to 1000, or 0 for no limit',
-  SIGN_IN_ATTEMPTS_PER_NETWORK: 'SIGN_IN_ATTEMPTS_PER_NETWORK must be a number of failures from 1 to 10000, or 0 for ' +
-    'no limit',
-  REGISTRATIONS_PER_NETWORK: 'REGISTRATIONS_PER_NETWORK must be a number of registrations from 1 to 10000, or 0 for ' +
-    'no limit',
-  SUBMISSIONS_PER_USER: 'SUBMISSIONS_PER_USER must be a number of blogs from 1 to 10000, or 0 for no limit',
-  SIGN_IN_WINDOW: 'SIGN_IN_WINDOW must be a number of seconds from 1 to 86400',
-  ADMIN_EMAIL: 'ADMIN_EMAIL must be an email address',
-  ADMIN_PASSWORD: 'ADMIN_PASSWORD must be a password of at least 8 characters',
-  FRONTEND_URL: 'FRONTEND_URL must be a comma-separated list of origins such as https://app.example.org',
-  IDP_ISSUER: 'IDP_ISSUER must be the https address of an OpenID Connect issuer (http only on loopback)',
-  IDP_REDIRECT_URI: 'IDP_REDIRECT_URI must be the public http or https address of /auth/google/callback',
-  IDP_EMAIL_VERIFIED: 'IDP_EMAIL_VERIFIED must be claim or assume',
-  SMTP_URL: 'SMTP_URL must be an SMTP address such as smtp://user:password@host:587, or one of smtps',
-  MAIL_FROM: 'MAIL_FROM must be an email address',
-  MAIL_TIME_ZONE: 'MAIL_TIME_ZONE must be an IANA time zone such as Europe/Berlin',
-  MAIL_RATE: 'MAIL_RATE must be a number of mails from 1 to 6000',
-  REMINDER_HOURS: 'REMINDER_HOURS must be a number of hours from 1 to 720, or 0 for no reminders',
-  PUBLIC_URL: 'PUBLIC_URL must be the public http or https address of this service, such as https://api.example.org',
-  COMMUNITY_NAME: 'COMMUNITY_NAME must be a name of at most 100 characters',
-}
+type Name = keyof typeof variables.properties
 
+/** What the message about a variable must be; test/docs.test.ts compares the descriptions with the documentation. */
+const must = (name: Name) => `${name} must be ${variables.properties[name].description}`
+
+/** The defaults in the schema, which test/docs.test.ts compares, too, and those that are converted or computed. */
 const DEFAULTS = {
-  NODE_ENV: 'development',
-  HOST: '127.0.0.1',
-  PORT: 3000,
+  ...Object.fromEntries(Object.entries(variables.properties).flatMap(([name, property]) =>
+    'default' in property ? [[name, property.default]] : [])),
   WORKERS: 1,
-  LOG_LEVEL: 'info',
-  HSTS: 'max-age=31536000',
-  API_DOCS: true,
-  MAX_REQUESTS: 1000,
-  MAX_BODY_BYTES: 1048576,
-  MAX_TEXT_BYTES: 262144,
-  MAX_HEADER_BYTES: 16384,
-  MAX_JSON_DEPTH: 32,
-  REQUEST_TIMEOUT: 30,
-  IDLE_TIMEOUT: 72,
-  MAX_HELD_BYTES: 134217728,
-  STOP_DELAY: 1,
   TRUST_PROXY: false,
-  REPLICA_WAIT: 100,
-  DATABASE_POOL_SIZE: 10,
-  DATABASE_PREPARE: true,
-  DATABASE_TIMEOUT: 5,
-  CACHE_SIZE_MB: 32,
-  DATA_DIR: '.data',
-  MIGRATE_ON_START: false,
-  JWT_EXPIRES_IN: '7d',
-  SIGN_IN_ATTEMPTS: 20,
-  SIGN_IN_ATTEMPTS_PER_NETWORK: 300,
-  SIGN_IN_WINDOW: 900,
-  REGISTRATIONS_PER_NETWORK: 0,
-  SUBMISSIONS_PER_USER: 15,
-  IDP_ISSUER: 'https://accounts.google.com',
-  IDP_EMAIL_VERIFIED: 'claim',
-  MAIL_TIME_ZONE: 'UTC',
-  MAIL_RATE: 600,
-  REMINDER_HOURS: 24,
-  COMMUNITY_NAME: 'Community',
+  MAX_HELD_BYTES: 134217728,
   FRONTEND_URL: [],
-}
+} as unknown as Config
 
 t.test('Without variables there are the defaults', async t => {
   t.strictSame(load(), DEFAULTS)
@@ -124,96 +47,13 @@ t.test('An empty value counts as unset', async t => {
   t.strictSame(load({ ...empty, DATABASE_URL_FILE: '' }), DEFAULTS)
 })
 
-t.test('Every variable is available under its own name', async t => {
-  const texts = {
-    NODE_ENV: 'production',
-    HOST: '0.0.0.0',
-    LOG_LEVEL: 'debug',
-    DATABASE_URL: 'postgresql://ada:secret@db.example.org:5432/community?sslmode=require',
-    DATA_DIR: '/var/lib/community',
-    JWT_SECRET: SECRET,
-    JWT_EXPIRES_IN: '12h',
-    METRICS_TOKEN: 'a-token-of-the-tests',
-    ADMIN_EMAIL: 'admin@example.org',
-    ADMIN_PASSWORD: 'correct horse',
-    IDP_ISSUER: 'https://id.example.org/realms/students',
-    IDP_CLIENT_ID: 'community',
-    IDP_CLIENT_SECRET: 'a client secret',
-    IDP_REDIRECT_URI: 'https://api.example.org/auth/google/callback',
-    IDP_EMAIL_VERIFIED: 'assume',
-    SMTP_URL: 'smtps://user:password@smtp.example.org',
-    MAIL_FROM: 'community@example.org',
-    MAIL_TIME_ZONE: 'Europe/Berlin',
-    PUBLIC_URL: 'https://api.example.org/community/',
-    COMMUNITY_NAME: 'Chess Club',
-  } as const
-  t.strictSame(load({
-    ...texts,
-    PORT: '8080',
-    MAIL_RATE: '60',
-    REMINDER_HOURS: '48',
-    WORKERS: '4',
-    HSTS: 'off',
-    API_DOCS: 'false',
-    MAX_REQUESTS: '77',
-    MAX_BODY_BYTES: '2048',
-    MAX_TEXT_BYTES: '1500',
-    MAX_HEADER_BYTES: '8192',
-    MAX_JSON_DEPTH: '9',
-    REQUEST_TIMEOUT: '10',
-    IDLE_TIMEOUT: '60',
-    MAX_HELD_BYTES: '2000000',
-    STOP_DELAY: '3',
-    TRUST_PROXY: '10.0.0.1',
-    REPLICA_WAIT: '50',
-    DATABASE_POOL_SIZE: '20',
-    DATABASE_PREPARE: 'false',
-    DATABASE_TIMEOUT: '30',
-    CACHE_SIZE_MB: '8',
-    MIGRATE_ON_START: 'true',
-    SIGN_IN_ATTEMPTS: '5',
-    SIGN_IN_ATTEMPTS_PER_NETWORK: '50',
-    SIGN_IN_WINDOW: '60',
-    REGISTRATIONS_PER_NETWORK: '100',
-    SUBMISSIONS_PER_USER: '10',
-    FRONTEND_URL: 'https://app.example.org',
-  }), {
-    ...texts,
-    PORT: 8080,
-    WORKERS: 4,
-    HSTS: 'off',
-    API_DOCS: false,
-    MAX_REQUESTS: 77,
-    MAX_BODY_BYTES: 2048,
-    MAX_TEXT_BYTES: 1500,
-    MAX_HEADER_BYTES: 8192,
-    MAX_JSON_DEPTH: 9,
-    REQUEST_TIMEOUT: 10,
-    IDLE_TIMEOUT: 60,
-    MAX_HELD_BYTES: 2000000,
-    STOP_DELAY: 3,
-    TRUST_PROXY: ['10.0.0.1'],
-    REPLICA_WAIT: 50,
-    DATABASE_POOL_SIZE: 20,
-    DATABASE_PREPARE: false,
-    DATABASE_TIMEOUT: 30,
-    CACHE_SIZE_MB: 8,
-    MIGRATE_ON_START: true,
-    SIGN_IN_ATTEMPTS: 5,
-    SIGN_IN_ATTEMPTS_PER_NETWORK: 50,
-    SIGN_IN_WINDOW: 60,
-    REGISTRATIONS_PER_NETWORK: 100,
-    SUBMISSIONS_PER_USER: 10,
-    MAIL_RATE: 60,
-    REMINDER_HOURS: 48,
-    FRONTEND_URL: ['https://app.example.org'],
-  })
-})
-
 t.test('A valid value is accepted', async t => {
-  const good: Record<string, string[]> = {
+  const good: { [name in Name]?: string[] } = {
+    HOST: ['0.0.0.0'],
     PORT: ['0', '65535'],
     METRICS_TOKEN: ['a-token-of-the-tests', 'QUJDREVGR0hJSktMTQ=='],
+    HSTS: ['off', 'max-age=0', 'max-age=31536000; includeSubDomains; preload'],
+    API_DOCS: ['true', 'false'],
     MAX_REQUESTS: ['1', '1000000'],
     MAX_BODY_BYTES: ['1024', '268435456'],
     MAX_TEXT_BYTES: ['1024', '268435456'],
@@ -230,8 +70,11 @@ t.test('A valid value is accepted', async t => {
     DATABASE_REPLICA_URL: ['postgres://localhost', 'postgresql://a:b@one:5433,[::1]/c'],
     REPLICA_WAIT: ['1', '10000'],
     DATABASE_POOL_SIZE: ['1', '1000'],
+    DATABASE_PREPARE: ['true', 'false'],
     DATABASE_TIMEOUT: ['1', '3600'],
     CACHE_SIZE_MB: ['1', '65536'],
+    DATA_DIR: ['/var/lib/community'],
+    MIGRATE_ON_START: ['true', 'false'],
     JWT_SECRET: [SECRET],
     SIGN_IN_ATTEMPTS: ['0', '1', '1000'],
     SIGN_IN_ATTEMPTS_PER_NETWORK: ['0', '1', '10000'],
@@ -242,16 +85,21 @@ t.test('A valid value is accepted', async t => {
     IDP_ISSUER: ['https://id.example.org', 'http://localhost:9000', 'http://127.0.0.1', 'http://127.1.2.3:80/realm',
       'http://[::1]:9000'],
     IDP_REDIRECT_URI: ['http://localhost:3000/auth/google/callback', 'https://example.org/api/auth/google/callback'],
+    IDP_CLIENT_ID: ['community'],
     IDP_EMAIL_VERIFIED: ['claim', 'assume'],
+    MAIL_FROM: ['community@example.org'],
     MAIL_TIME_ZONE: ['UTC', 'Europe/Berlin', 'America/Argentina/Ushuaia'],
     MAIL_RATE: ['1', '6000'],
     REMINDER_HOURS: ['0', '720'],
     PUBLIC_URL: ['http://localhost:3000', 'https://api.example.org/community/'],
     COMMUNITY_NAME: ['C', 'Schachklub "Läufer" & Co.', 'x'.repeat(100)],
   }
-  for (const [name, values] of Object.entries(good)) {
+  for (const [name, values] of Object.entries(good) as [Name, string[]][]) {
     for (const value of values) {
-      t.equal(String(load({ [name]: value })[name as keyof typeof DEFAULTS]), value, `${name}=${value}`)
+      const loaded = load({ [name]: value })[name]
+      const { type } = variables.properties[name]
+      t.equal(name === 'TRUST_PROXY' ? String(loaded) : loaded, type === 'string' ? value : JSON.parse(value),
+        `${name}=${value}`)
     }
   }
   for (const password of ['12345678', 'x'.repeat(200)]) {
@@ -260,7 +108,7 @@ t.test('A valid value is accepted', async t => {
 })
 
 t.test('An invalid value is a StartupError of one line, with the variable and the rule', async t => {
-  const bad: Record<keyof typeof MUST, string[]> = {
+  const bad: { [name in Name]?: string[] } = {
     PORT: ['-1', '65536', '80.5', 'http', '3000x'],
     WORKERS: ['0', '-1', '1.5', '100', 'Auto', 'all'],
     HSTS: ['on', '31536000', 'max-age=', 'max-age=1; includeSubdomains', 'max-age=1\r\nx: y'],
@@ -314,10 +162,10 @@ t.test('An invalid value is a StartupError of one line, with the variable and th
     PUBLIC_URL: ['api.example.org', 'ftp://example.org', 'https://example.org/?a', 'https://example.org/#a'],
     COMMUNITY_NAME: ['x'.repeat(101), 'Chess\nClub'],
   }
-  for (const [name, values] of Object.entries(bad)) {
+  for (const [name, values] of Object.entries(bad) as [Name, string[]][]) {
     for (const value of values) {
       const environment = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse', [name]: value }
-      t.equal(refusal(environment), MUST[name as keyof typeof MUST], `${name}=${value}`)
+      t.equal(refusal(environment), must(name), `${name}=${value}`)
     }
   }
 })
@@ -332,7 +180,7 @@ t.test('SMTP_URL needs MAIL_FROM', async t => {
 
 t.test('Several invalid values are reported in one line', async t => {
   t.equal(refusal({ PORT: 'x', JWT_SECRET: 'short', FRONTEND_URL: '*' }),
-    `${MUST.PORT}; ${MUST.JWT_SECRET}; ${MUST.FRONTEND_URL}`)
+    `${must('PORT')}; ${must('JWT_SECRET')}; ${must('FRONTEND_URL')}`)
 })
 
 t.test('FRONTEND_URL is a list of origins', async t => {
@@ -424,7 +272,7 @@ t.test('NAME_FILE is the path of a file with the value', async t => {
     })
   }
   const dir = t.testdir({ secret: SECRET, short: 'short', '.env': `JWT_SECRET=${SECRET}` })
-  t.equal(refusal({ JWT_SECRET_FILE: join(dir, 'short') }), MUST.JWT_SECRET, 'the content is validated')
+  t.equal(refusal({ JWT_SECRET_FILE: join(dir, 'short') }), must('JWT_SECRET'), 'the content is validated')
   t.equal(refusal({ JWT_SECRET_FILE: join(dir, 'secret') }, join(dir, '.env')),
     'Only one of JWT_SECRET and JWT_SECRET_FILE may be set', '.env counts')
 })
