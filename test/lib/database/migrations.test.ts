@@ -97,7 +97,6 @@ t.test('the schema guarantees', async t => {
   const { sql } = app
   const NOBODY = '00000000-0000-7000-8000-000000000000'
   const UNIQUE = '23505'
-  const EXCLUDED = '23P01'
   const REFERENCED = '23503'
   const CHECKED = '23514'
 
@@ -117,46 +116,6 @@ t.test('the schema guarantees', async t => {
   const like = (user: string, mentor: string) => add('mentor_likes', { user_id: user, mentor_id: mentor })
   const register = (user: string, event: string) => add('event_registrations', { user_id: user, event_id: event })
 
-  t.test('that an email has one account', async t => {
-    const { email } = await person(app)
-    await t.rejects(person(app, 'STUDENT', { email }), { code: UNIQUE, constraint_name: 'users_email_key' })
-    await t.resolves(person(app, 'STUDENT', { email: email.toUpperCase() }), 'emails are case-sensitive')
-  })
-
-  t.test('that club names are unique, up to 10 kB of random text', async t => {
-    const name = randomBytes(7500).toString('base64')
-    await club({ name })
-    await t.rejects(club({ name }), { code: EXCLUDED, constraint_name: 'clubs_name_key' })
-    await t.resolves(club({ name: `${name} ` }))
-  })
-
-  t.test('that a head has one club, and a club may have no head', async t => {
-    const { id } = await person(app)
-    await club({ club_head_id: id })
-    await t.rejects(club({ club_head_id: id }), { code: UNIQUE, constraint_name: 'clubs_club_head_id_key' })
-    await t.resolves(Promise.all([club(), club()]))
-    await t.resolves(club({ club_head_id: NOBODY }), 'the head is not a foreign key')
-    await t.resolves(remove('users', id), 'so the account can be deleted')
-    t.equal(await count('clubs', 'club_head_id', id), 1)
-  })
-
-  t.test('that a user likes a mentor once, and that the like is deleted with either', async t => {
-    const [ada, eve] = [await person(app), await person(app)]
-    const [grace, alan] = [await mentor(), await mentor()]
-    await like(ada.id, grace.id)
-    await t.rejects(like(ada.id, grace.id), { code: UNIQUE, constraint_name: 'mentor_likes_pkey' })
-    await like(ada.id, alan.id)
-    await like(eve.id, grace.id)
-    await like(eve.id, alan.id)
-
-    await remove('users', ada.id)
-    t.equal(await count('mentor_likes', 'user_id', ada.id), 0)
-    t.equal(await count('mentor_likes', 'user_id', eve.id), 2)
-    await remove('mentors', grace.id)
-    t.equal(await count('mentor_likes', 'mentor_id', grace.id), 0)
-    t.equal(await count('mentor_likes', 'mentor_id', alan.id), 1)
-  })
-
   t.test('that a user registers for an event once, and that neither can be deleted', async t => {
     const ada = await person(app)
     const { id } = await event()
@@ -170,15 +129,6 @@ t.test('the schema guarantees', async t => {
     await remove('events', id)
     await remove('users', ada.id)
     t.equal(await count('users', 'id', ada.id) + await count('events', 'id', id), 0)
-  })
-
-  t.test('that a user with blogs cannot be deleted', async t => {
-    const ada = await person(app)
-    const { id } = await blog({ author_id: ada.id })
-    await t.rejects(remove('users', ada.id), { code: REFERENCED, table_name: 'blogs' })
-    await remove('blogs', id)
-    await remove('users', ada.id)
-    t.equal(await count('users', 'id', ada.id), 0)
   })
 
   t.test('that references exist', async t => {
@@ -225,27 +175,6 @@ t.test('the schema guarantees', async t => {
     t.match(await club(), { image_url: null, club_head_id: null })
   })
 
-  t.test('that events are in the years 1 to 9999', async t => {
-    const dates: [date: string, stored: boolean][] = [
-      ['0001-01-01T00:00:00Z', true],
-      ['0001-12-31T23:59:59.999Z BC', false],
-      ['9999-12-31T23:59:59.999Z', true],
-      ['9999-12-31T23:59:59.9996Z', false],
-      ['10000-01-01T00:00:00Z', false],
-      ['infinity', false],
-      ['-infinity', false],
-    ]
-    for (const [date, stored] of dates) {
-      // As text, because the driver would convert it to a Date.
-      const insert = sql`
-        INSERT INTO events (title, description, date, club_id)
-        VALUES ('Open day', 'All day', ${date}::text::timestamptz, ${clubId})
-      `
-      if (stored) await t.resolves(insert, date)
-      else await t.rejects(insert, { code: CHECKED }, date)
-    }
-  })
-
   t.test('that a new row has equal created_at and updated_at', async t => {
     const { id } = await person(app)
     // In so many rows, two reads of the clock would differ somewhere.
@@ -257,20 +186,6 @@ t.test('the schema guarantees', async t => {
     const [{ same } = {}] = await sql`SELECT created_at = updated_at AS same FROM users WHERE id = ${id}`
     t.equal(same, true)
     await sql`DELETE FROM blogs WHERE author_id = ${id}`
-  })
-
-  t.test('that every update changes updated_at, and none created_at', async t => {
-    const long = { created_at: '2000-01-01T00:00:00Z', updated_at: '2000-01-01T00:00:00Z' }
-    const { id } = await person(app, 'STUDENT', long)
-    await blog({ author_id: id, ...long })
-    for (const update of [
-      sql`UPDATE users SET first_name = first_name WHERE id = ${id} RETURNING *`,
-      sql`UPDATE blogs SET title = title WHERE author_id = ${id} RETURNING *`,
-    ]) {
-      const [row] = await update
-      t.equal(row!.created_at.toISOString(), '2000-01-01T00:00:00.000Z')
-      t.ok(row!.updated_at > row!.created_at)
-    }
   })
 
   t.test('a natural order of mentors, whatever the locale of the server', async t => {
