@@ -1,8 +1,8 @@
 import { createHmac, generateKeyPairSync, sign as signWithKey } from 'node:crypto'
 
 import { type Role, ROLES } from '#lib/auth/accounts.js'
-import { assertComplete } from '../assertions.ts'
-import { buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
+import { assertComplete, assertInvalid } from '../assertions.ts'
+import { bearerOfJson, buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
 import t from '../suite.ts'
 
 const ANY: readonly Role[] = []
@@ -98,6 +98,18 @@ const { app, routes } = await buildWithRoutes(t, MAIL)
 
 const [student, head, admin] = await Promise.all(ROLES.map(role => person(app, role))) as [Person, Person, Person]
 const people = { STUDENT: student, CLUB_HEAD: head, ADMIN: admin }
+
+for (const route of routes.filter(({ schema }) => schema?.body)) {
+  t.test(`${nameOf(route)} requires a body that is an object`, async t => {
+    const access = OPERATIONS[nameOf(route)]!
+    const { token } = access === 'anyone' || access === ANY ? student : people[access[0] as Role]
+    for (const payload of ['[]', '[{}]', 'null', '"text"', '5', 'true']) {
+      const method = route.method as 'POST' | 'PUT' | 'DELETE'
+      const url = route.url.replace(/:\w+/, 'unknown')
+      assertInvalid(t, await inject(app, method, url, payload, bearerOfJson(token)), [''], payload)
+    }
+  })
+}
 
 t.test('The service has exactly these operations', async t => {
   const entries = [...Object.keys(OPERATIONS), ...OTHERS]

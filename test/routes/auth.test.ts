@@ -21,14 +21,7 @@ const register = (payload?: unknown) => inject(app, 'POST', '/auth/register', pa
 const login = (payload?: unknown) => inject(app, 'POST', '/auth/login', payload)
 const me = (token: string) => inject(app, 'GET', '/auth/me', undefined, { authorization: `Bearer ${token}` })
 
-/** Sends a raw JSON body. */
-const sendJson = (url: string, payload: string) =>
-  inject(app, 'POST', url, payload, { 'content-type': 'application/json' })
-
 const stored = async (email: unknown) => (await app.sql`SELECT * FROM users WHERE email = ${String(email)}`)[0]!
-
-/** Bodies that no operation accepts. */
-const NO_OBJECTS = ['[]', '[{}]', '"text"', 'null', '7', 'true']
 
 t.test('POST /auth/register', async t => {
   t.test('returns 201 with the account and a token', async t => {
@@ -53,12 +46,6 @@ t.test('POST /auth/register', async t => {
     t.ok(await argon2.verify(password, PASSWORD))
   })
 
-  t.test('uses a random salt', async t => {
-    const [one, other] = [account(), account()]
-    await Promise.all([register(one), register(other)])
-    t.not((await stored(one.email)).password, (await stored(other.email)).password)
-  })
-
   t.test('creates a STUDENT without club, avatar and idpId', async t => {
     const body = account()
     const { user } = (await register(body)).json()
@@ -75,29 +62,6 @@ t.test('POST /auth/register', async t => {
       club_id: null,
     })
     t.strictSame(created, updated)
-  })
-
-  for (const role of ['ADMIN', 'CLUB_HEAD', 'nonsense', 7, null]) {
-    t.test(`ignores role ${JSON.stringify(role)}`, async t => {
-      const body = account({ role })
-      const response = await register(body)
-      t.equal(response.statusCode, 201)
-      t.equal(response.json().user.role, 'STUDENT')
-      t.match(app.jwt.verify(response.json().token), { role: 'STUDENT' })
-      t.equal((await stored(body.email)).role, 'STUDENT')
-    })
-  }
-
-  t.test('ignores unknown fields, whatever their names', async t => {
-    const email = newEmail()
-    const extra = '"__proto__": {"role": "ADMIN"}, "constructor": {"prototype": {"role": "ADMIN"}}, ' +
-      '"id": "00000000-0000-7000-8000-000000000000", "clubId": "x", "idpId": "x", "avatar": "x", "toString": 1'
-    const response = await sendJson('/auth/register', JSON.stringify(account({ email })).replace('{', `{${extra},`))
-    t.equal(response.statusCode, 201)
-    t.equal(response.json().user.role, 'STUDENT')
-    t.not(response.json().user.id, '00000000-0000-7000-8000-000000000000')
-    t.match(await stored(email), { role: 'STUDENT', idp_id: null, avatar: null, club_id: null })
-    t.equal(({} as { role?: string }).role, undefined, 'prototypes are unchanged')
   })
 
   t.test('is case-sensitive in the email', async t => {
@@ -130,10 +94,12 @@ t.test('POST /auth/register', async t => {
       { firstName: '😀' },
       { firstName: 'A'.repeat(10_000) },
       { email: `first.last+tag@${randomUUID()}.example.org` },
+      ...['ADMIN', 'nonsense', 7, null].map(role => ({ role })),
     ]
     for (const fields of valid) {
       const response = await register(account(fields))
-      t.equal(response.statusCode, 201, JSON.stringify(fields).slice(0, 60))
+      t.strictSame([response.statusCode, response.json().user?.role], [201, 'STUDENT'],
+        JSON.stringify(fields).slice(0, 60))
     }
     const wrong: Record<string, unknown>[] = [
       { password: '1234567' },
@@ -160,18 +126,6 @@ t.test('POST /auth/register', async t => {
     t.test(`rejects NUL in ${field}`, async t => {
       assertInvalid(t, await register(account({ [field]: 'nul\u0000@example.org' })), [field])
     })
-
-    t.test(`replaces or rejects lone surrogates in ${field}`, async t => {
-      for (const surrogate of ['\ud800', '\udc00', '\udc00\ud800']) {
-        const response = await register(account({ [field]: `${surrogate}${newEmail()}` }))
-        if (field === 'email') {
-          assertInvalid(t, response, ['email'])
-        } else {
-          t.equal(response.statusCode, 201)
-          t.notMatch(response.body, /[\ud800-\udfff]/, 'stored as U+FFFD')
-        }
-      }
-    })
   }
 
   t.test('stores a lone surrogate as U+FFFD', async t => {
@@ -182,22 +136,10 @@ t.test('POST /auth/register', async t => {
 
   t.test('reports every issue', async t => {
     assertInvalid(t, await register({}), ['email', 'firstName', 'lastName', 'password'])
+    assertInvalid(t, await register(), ['email', 'firstName', 'lastName', 'password'], 'no body')
     assertInvalid(t, await register({ email: 'x', password: '1', firstName: '' }),
       ['email', 'firstName', 'lastName', 'password'])
     assertInvalid(t, await register(account({ password: '\u0000' })), ['password', 'password'], 'too short, and NUL')
-  })
-
-  t.test('requires the body to be an object', async t => {
-    for (const body of NO_OBJECTS) assertInvalid(t, await sendJson('/auth/register', body), [''], body)
-    const required = ['email', 'firstName', 'lastName', 'password']
-    assertInvalid(t, await sendJson('/auth/register', ''), required, 'an empty body')
-    assertInvalid(t, await register(), required, 'no body')
-  })
-
-  t.test('stores nothing when it rejects', async t => {
-    const body = account({ password: '1234567' })
-    await register(body)
-    t.strictSame([...await app.sql`SELECT id FROM users WHERE email = ${String(body.email)}`], [])
   })
 
   t.test('returns 409 for an existing email, and leaves the account unchanged', async t => {
@@ -275,13 +217,6 @@ t.test('POST /auth/login', async t => {
     }
   })
 
-  t.test('compares all of a long password', async t => {
-    const long = account({ password: `${'x'.repeat(200)}1` })
-    await register(long)
-    t.equal((await login({ email: long.email, password: `${'x'.repeat(200)}1` })).statusCode, 200)
-    t.equal((await login({ email: long.email, password: `${'x'.repeat(200)}2` })).statusCode, 401)
-  })
-
   t.test('returns 400 for an empty password', async t => {
     for (const address of [email, newEmail()]) {
       const response = await login({ email: address, password: '' })
@@ -300,16 +235,7 @@ t.test('POST /auth/login', async t => {
     assertInvalid(t, await login({ email, password: `${PASSWORD}\u0000` }), ['password'], 'NUL in password')
     assertInvalid(t, await login({ email: `\u0000${email}`, password: PASSWORD }), ['email'], 'NUL in email')
     assertInvalid(t, await login({}), ['email', 'password'])
-    for (const text of NO_OBJECTS) assertInvalid(t, await sendJson('/auth/login', text), [''], text)
-    assertInvalid(t, await sendJson('/auth/login', ''), ['email', 'password'], 'an empty body')
     assertInvalid(t, await login(), ['email', 'password'], 'no body')
-  })
-
-  t.test('ignores unknown fields', async t => {
-    const response = await sendJson('/auth/login', JSON.stringify({ email, password: PASSWORD, role: 'ADMIN' })
-      .replace('{', '{"__proto__": {"role": "ADMIN"}, "constructor": {"prototype": {}},'))
-    t.equal(response.statusCode, 200)
-    t.equal(response.json().user.role, 'STUDENT')
   })
 })
 
@@ -352,13 +278,6 @@ t.test('GET /auth/me', async t => {
     })
   }
 
-  t.test('allows every role', async t => {
-    for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
-      const response = await (await person(app, role)).inject('GET', '/auth/me')
-      t.strictSame([response.statusCode, response.json().user.role], [200, role])
-    }
-  })
-
   t.test('reads the user from the database, not from the token', async t => {
     const ada = await person(app)
     const email = newEmail()
@@ -385,13 +304,6 @@ t.test('GET /auth/me', async t => {
       t.strictSame([response.statusCode, response.json()], [401, { message: 'Unauthorized' }],
         `sub: ${JSON.stringify(sub)?.slice(0, 20)}`)
     }
-  })
-
-  t.test('returns 401 without a valid token', async t => {
-    const none = await inject(app, 'GET', '/auth/me')
-    t.strictSame([none.statusCode, none.json()], [401, { message: 'Access token required' }])
-    const garbage = await me('garbage')
-    t.strictSame([garbage.statusCode, garbage.json()], [401, { message: 'Invalid or expired token' }])
   })
 
   t.test('must not be cached, and varies by credentials', async t => {

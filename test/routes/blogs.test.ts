@@ -2,7 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 
 import { ROLES } from '#lib/auth/accounts.js'
 import { assertInvalid, assertMessage, DATE_TIME, shown, unknownPaths } from '../assertions.ts'
-import { bearer, bearerOfJson, build, inject, person } from '../helper.ts'
+import { bearer, build, inject, person } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -143,14 +143,6 @@ for (const [url, failure, role] of CREATED) {
       ['content', 'imageUrl', 'title'])
   })
 
-  t.test(`POST ${url} requires an object`, async t => {
-    const headers = { ...bearer((await person(app, role)).token), 'content-type': 'application/json' }
-    for (const body of ['[]', '"text"', 'null', '5', 'true', `[${JSON.stringify(BODY)}]`]) {
-      assertInvalid(t, await inject(app, 'POST', url, body, headers), [''], body)
-    }
-    assertInvalid(t, await inject(app, 'POST', url, '', headers), ['content', 'title'], 'an empty body')
-  })
-
   t.test(`POST ${url} with a token of a deleted author is ${failure}`, async t => {
     const me = await person(app, role)
     await app.sql`DELETE FROM users WHERE id = ${me.id}`
@@ -178,21 +170,7 @@ for (const [url, failure, role] of CREATED) {
       }
     }
   })
-
-  t.test(`POST ${url} stores a lone surrogate as U+FFFD`, async t => {
-    const me = await person(app, role)
-    const response = await me.inject('POST', url, { title: '\ud800abc', content: `${BODY.content} \udc00` })
-    t.equal(response.statusCode, 201)
-    const { id } = response.json().blog
-    const { blog } = (await me.inject('GET', `/blogs/${id}`)).json()
-    t.strictSame([blog.title, blog.content], ['\ufffdabc', `${BODY.content} \ufffd`])
-  })
 }
-
-t.test('A value of the wrong type is one issue', async t => {
-  const { errors } = (await admin.inject('POST', '/blogs', { title: 5, content: [], imageUrl: {}, status: 5 })).json()
-  t.strictSame(errors.map(({ path }: Fields) => path).sort(), ['content', 'imageUrl', 'status', 'title'])
-})
 
 t.test('POST /blogs/submit with a token without a user id is Unauthorized', async t => {
   const response = await inject(app, 'POST', '/blogs/submit', BODY, bearer(sign({ role: 'STUDENT' })))
@@ -247,19 +225,6 @@ t.test('GET /blogs lists the published blogs in full, for anyone', async t => {
     t.equal(blog.status, 'PUBLISHED')
     t.match([blog.createdAt, blog.updatedAt], [DATE_TIME, DATE_TIME])
   }
-})
-
-t.test('GET /blogs ignores the token', async t => {
-  for (const authorization of ['Bearer garbage', 'Bearer', `Bearer ${admin.token}`]) {
-    t.equal((await inject(app, 'GET', '/blogs', undefined, { authorization })).statusCode, 200)
-  }
-})
-
-t.test('A trailing slash is ignored', async t => {
-  const response = await inject(app, 'GET', '/blogs/')
-  t.equal(response.statusCode, 200)
-  t.strictSame(Object.keys(response.json()), ['blogs'])
-  t.equal((await admin.inject('GET', '/blogs/admin/')).statusCode, 200)
 })
 
 for (const url of ['/blogs', '/blogs/me', '/blogs/admin']) {
@@ -382,18 +347,6 @@ for (const status of STATUSES) {
   })
 }
 
-t.test('The role in the token counts', async t => {
-  const stepped = await person(app, 'ADMIN')
-  const risen = await person(app, 'STUDENT')
-  const blog = await store(admin)
-  const asStudent = bearer(app.issueToken({ id: stepped.id, role: 'STUDENT' }))
-  const asAdmin = bearer(app.issueToken({ id: risen.id, role: 'ADMIN' }))
-  for (const url of ['/blogs/admin', `/blogs/${blog.id}`]) {
-    t.equal((await inject(app, 'GET', url, undefined, asStudent)).statusCode, 403)
-    t.equal((await inject(app, 'GET', url, undefined, asAdmin)).statusCode, 200)
-  }
-})
-
 t.test('GET /blogs/:id returns 404 for an unknown id, with and without a token', async t => {
   const { id } = await store(admin, { status: 'PUBLISHED' })
   t.equal((await inject(app, 'GET', `/blogs/${id}`)).statusCode, 200)
@@ -496,14 +449,10 @@ t.test('PUT /blogs/:id changes any status to any other', async t => {
   }
 })
 
-t.test('PUT /blogs/:id reports every issue, and requires an object', async t => {
+t.test('PUT /blogs/:id reports every issue', async t => {
   const { id } = await store(admin)
   const body = { title: '', content: '', imageUrl: '', status: '' }
   assertInvalid(t, await admin.inject('PUT', `/blogs/${id}`, body), ['content', 'imageUrl', 'status', 'title'])
-  const headers = bearerOfJson(admin.token)
-  for (const body of ['[]', '"text"', 'null']) {
-    assertInvalid(t, await inject(app, 'PUT', `/blogs/${id}`, body, headers), [''], body)
-  }
 })
 
 for (const [operation, status, failure] of [
@@ -523,14 +472,6 @@ for (const [operation, status, failure] of [
       t.ok(updatedAt > PAST)
       t.equal((await stored(blog.id))?.status, status)
     }
-  })
-
-  t.test(`POST /blogs/:id/${operation} accepts an empty JSON body`, async t => {
-    const { id } = await store(admin)
-    const headers = bearerOfJson(admin.token)
-    const response = await inject(app, 'POST', `/blogs/${id}/${operation}`, undefined, headers)
-    t.equal(response.statusCode, 200)
-    t.equal(response.json().blog.status, status)
   })
 
   t.test(`POST /blogs/:id/${operation} is ${failure} for an unknown id, and a 400 for an empty one`, async t => {
@@ -569,13 +510,6 @@ t.test('DELETE /blogs/:id deletes a blog of any status', async t => {
   t.strictSame((await author.inject('GET', '/blogs/me')).json(), { blogs: [kept] })
 })
 
-t.test('DELETE /blogs/:id accepts an empty JSON body', async t => {
-  const { id } = await store(admin)
-  const headers = bearerOfJson(admin.token)
-  const response = await inject(app, 'DELETE', `/blogs/${id}`, undefined, headers)
-  assertMessage(t, response, 200, 'Blog deleted successfully')
-})
-
 t.test('DELETE /blogs/:id returns 500 for an unknown id', async t => {
   const { id } = await store(admin)
   for (const unknown of unknownPaths(id)) {
@@ -584,15 +518,4 @@ t.test('DELETE /blogs/:id returns 500 for an unknown id', async t => {
   }
   assertInvalid(t, await admin.inject('DELETE', '/blogs//'), ['id'])
   t.ok(await stored(id))
-})
-
-t.test('Authors may neither update nor delete their blogs', async t => {
-  for (const role of ['STUDENT', 'CLUB_HEAD'] as const) {
-    const author = await person(app, role)
-    const blog = await store(author)
-    assertMessage(t, await author.inject('PUT', `/blogs/${blog.id}`, { title: 'Mine' }), 403, 'Forbidden')
-    assertMessage(t, await author.inject('DELETE', `/blogs/${blog.id}`), 403, 'Forbidden')
-    assertMessage(t, await author.inject('PATCH', `/blogs/${blog.id}`, { title: 'Mine' }), 404, 'Not found')
-    t.strictSame((await author.inject('GET', '/blogs/me')).json(), { blogs: [blog] })
-  }
 })

@@ -14,13 +14,6 @@ const app = await build(t)
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
 const FAR_TOO_LONG = 'x'.repeat(10_000)
 
-/** Twenty ids in ascending order, and shuffled, so that no list is sorted by coincidence. */
-function makeIds () {
-  const prefix = randomUUID().slice(0, -2)
-  const ordered = Array.from({ length: 20 }, (_, i) => prefix + String(i).padStart(2, '0'))
-  return { ordered, shuffled: ordered.map((_, i) => ordered[(i * 7 + 3) % 20]!) }
-}
-
 const body = {
   title: 'Chess night',
   description: 'Bring your own board',
@@ -102,10 +95,6 @@ async function contend (
   })
   return Promise.all(responses)
 }
-
-const send = (someone: Person, method: 'POST' | 'PUT' | 'DELETE', url: string, payload?: string) => inject(
-  app, method, url, payload, bearerOfJson(someone.token)
-)
 
 /** Dates in a request, and how a response has them. */
 const dates: [data: string, date: string][] = [
@@ -189,16 +178,6 @@ t.test('POST /events', async t => {
     t.strictSame([event.clubId, event.club], [plain.id, { name: plain.name, imageUrl: null }])
   })
 
-  t.test('ignores unknown fields, including id and date', async t => {
-    const extra = { id: UNKNOWN, date: '2000-01-01', createdAt: '2000-01-01T00:00:00.000Z', club: {}, x: null }
-    const { event } = (await head.inject('POST', '/events', { ...body, ...extra })).json()
-    t.strictSame(Object.keys(event).sort(),
-      ['club', 'clubId', 'createdAt', 'date', 'description', 'id', 'imageUrl', 'title'])
-    t.not(event.id, extra.id)
-    t.not(event.createdAt, extra.createdAt)
-    t.equal(event.date, body.data)
-  })
-
   t.test('accepts the shortest and the longest texts', async t => {
     const fields = [
       { title: 'abc' }, { title: '   ' }, { title: 'a😀' }, { title: FAR_TOO_LONG }, { description: '1234567890' },
@@ -208,16 +187,6 @@ t.test('POST /events', async t => {
     for (const each of fields) {
       const response = await head.inject('POST', '/events', { ...body, ...each })
       t.match([response.statusCode, response.json().event], [201, each])
-    }
-  })
-
-  t.test('stores the date in UTC', async t => {
-    for (const [data, date] of dates) {
-      const response = await head.inject('POST', '/events', { ...body, data })
-      t.strictSame([response.statusCode, response.json().event?.date], [201, date], data)
-      const { events } = (await head.inject('GET', '/events/mine')).json()
-      const { id } = response.json().event
-      t.equal(events.find((event: Event) => event.id === id).date, date, `${data}, read again`)
     }
   })
 
@@ -236,12 +205,6 @@ t.test('POST /events', async t => {
     assertInvalid(t, await head.inject('POST', '/events', { imageUrl: 'x' }),
       ['title', 'description', 'data', 'imageUrl'])
     assertInvalid(t, await head.inject('POST', '/events', { ...body, data: undefined, date: body.data }), ['data'])
-  })
-
-  t.test('requires an object', async t => {
-    for (const payload of ['[]', `[${JSON.stringify(body)}]`, '"text"', 'null', '1', 'true']) {
-      assertInvalid(t, await send(head, 'POST', '/events', payload), [''], payload)
-    }
   })
 
   t.test('requires imageUrl in effect', async t => {
@@ -266,21 +229,6 @@ t.test('POST /events', async t => {
     assertMessage(t, await clubless.inject('POST', '/events', { ...body, data: 'tomorrow' }), 400,
       'You must be a club head to create an event')
     assertMessage(t, await head.inject('POST', '/events', rest), 400, 'All fields are required')
-  })
-
-  t.test('stores nothing when it rejects', async t => {
-    const fresh = await makeHead(await makeClub())
-    const { imageUrl: _, ...rest } = body
-    for (const payload of [{}, rest, { ...body, title: 'ab' }, { ...body, data: 'tomorrow' }]) {
-      t.not((await fresh.inject('POST', '/events', payload)).statusCode, 201)
-    }
-    assertResponse(t, await fresh.inject('GET', '/events/mine'), 200, { events: [] })
-  })
-
-  t.test('accepts lone surrogates', async t => {
-    const response = await head.inject('POST', '/events', { ...body, title: 'half \ud83d of it' })
-    if (response.statusCode === 400) assertInvalid(t, response, ['title'])
-    else t.strictSame([response.statusCode, response.json().event.title], [201, 'half \ufffd of it'])
   })
 })
 
@@ -332,14 +280,6 @@ t.test('DELETE /events/:id', async t => {
       assertMessage(t, await someone.inject('DELETE', `/events/${id}`), 404, 'Event not found')
       assertMessage(t, await someone.inject('POST', `/events/${id}/register`), 500, 'Error registering for event')
     }
-  })
-
-  t.test('accepts an empty JSON body, and ignores any other', async t => {
-    for (const payload of [undefined, '', '{}', '[1]', 'null']) {
-      const { id } = await makeEvent(club.id)
-      assertMessage(t, await send(head, 'DELETE', `/events/${id}`, payload), 200, message, payload)
-    }
-    assertMessage(t, await head.inject('DELETE', `/events/${(await makeEvent(club.id)).id}/`), 200, message)
   })
 
   t.test('allows the head of the current club of the event, and admins', async t => {
@@ -446,7 +386,9 @@ t.test('GET /events', async t => {
   t.test('page, limit and sort', async t => {
     const app = await build(t)
     const club = await makeClub({}, app)
-    const { ordered, shuffled } = makeIds()
+    // In ascending order, and shuffled, so that no list is sorted by coincidence.
+    const ordered = Array.from({ length: 20 }, (): string => randomUUID()).sort()
+    const shuffled = ordered.map((_, i) => ordered[(i * 7 + 3) % 20]!)
     // Four events on each of five days.
     const day = (id: string) => Math.floor(ordered.indexOf(id) / 2) % 5
     for (const id of shuffled) await makeEvent(club.id, { id, date: `2030-01-0${day(id) + 1}T09:00:00Z` }, app)
@@ -545,7 +487,7 @@ t.test('GET /events/mine', async t => {
     await makeRegistration((await person(app)).id, elsewhere.id)
     for (const role of ['CLUB_HEAD', 'ADMIN'] as const) {
       const someone = await person(app, role, { club_id: club.id })
-      for (const url of ['/events/mine', '/events/mine/']) {
+      for (const url of ['/events/mine', '/events/mine/?page=2&limit=1&sort=asc']) {
         const response = await someone.inject('GET', url)
         const body = response.json()
         body.events[0].registrations.sort((a: Registration, b: Registration) => a.id < b.id ? -1 : 1)
@@ -564,16 +506,6 @@ t.test('GET /events/mine', async t => {
   t.test('is empty for a club without events', async t => {
     const head = await makeHead(await makeClub())
     assertResponse(t, await head.inject('GET', '/events/mine'), 200, { events: [] })
-  })
-
-  t.test('is sorted by date descending, then by id, and has no pages', async t => {
-    const club = await makeClub()
-    const head = await makeHead(club)
-    const { ordered, shuffled } = makeIds()
-    const day = (id: string) => ordered.indexOf(id) % 3
-    for (const id of shuffled) await makeEvent(club.id, { id, date: `2030-01-0${day(id) + 1}T00:00:00Z` })
-    const expected = [...ordered].sort((a, b) => day(b) - day(a) || (a < b ? -1 : 1))
-    t.strictSame(ids((await head.inject('GET', '/events/mine?page=2&limit=2&sort=asc')).json().events), expected)
   })
 
   t.test('rejects users without a club', async t => {
@@ -631,7 +563,7 @@ t.test('POST /events/:eventId/register', async t => {
     const forged = JSON.stringify({ userId: other.id, eventId: UNKNOWN })
     for (const payload of [undefined, '', '{}', '[]', 'null', '"x"', '1', forged]) {
       const someone = await person(app)
-      const response = await send(someone, 'POST', `/events/${id}/register`, payload)
+      const response = await inject(app, 'POST', `/events/${id}/register`, payload, bearerOfJson(someone.token))
       const { userId, eventId } = response.json().registration
       t.strictSame([response.statusCode, userId, eventId], [201, someone.id, id], payload ?? 'none')
     }
@@ -712,19 +644,6 @@ t.test('GET /events/registered', async t => {
     }
   })
 
-  t.test('is sorted by event date descending, then by id', async t => {
-    const club = await makeClub()
-    const someone = await person(app)
-    const { ordered, shuffled } = makeIds()
-    const day = (id: string) => ordered.indexOf(id) % 3
-    for (const id of shuffled) {
-      const event = await makeEvent(club.id, { date: `2030-01-0${day(id) + 1}T00:00:00Z` })
-      await makeRegistration(someone.id, event.id, { id })
-    }
-    const expected = [...ordered].sort((a, b) => day(b) - day(a) || (a < b ? -1 : 1))
-    t.strictSame(ids((await someone.inject('GET', '/events/registered')).json().registrations), expected)
-  })
-
   t.test('is empty for a deleted user', async t => {
     assertResponse(t, await (await ghost('STUDENT')).inject('GET', '/events/registered'), 200, { registrations: [] })
   })
@@ -756,18 +675,6 @@ t.test('GET /events/:id/registrations', async t => {
         assertResponse(t, await someone.inject('GET', url), 200, { event, registrations })
       }
     }
-  })
-
-  t.test('is sorted by id for equal times', async t => {
-    const { event } = (await head.inject('POST', '/events', body)).json()
-    const { ordered, shuffled } = makeIds()
-    const second = (id: string) => ordered.indexOf(id) % 3
-    for (const id of shuffled) {
-      const fields = { id, registered_at: `2026-01-01T00:00:0${second(id)}.000Z` }
-      await makeRegistration((await person(app)).id, event.id, fields)
-    }
-    const expected = [...ordered].sort((a, b) => second(b) - second(a) || (a < b ? -1 : 1))
-    t.strictSame(ids((await head.inject('GET', `/events/${event.id}/registrations`)).json().registrations), expected)
   })
 
   t.test('joins and trims the names', async t => {
@@ -819,8 +726,6 @@ t.test('GET /events/:id/registrations', async t => {
     for (const someone of [head, admin]) {
       assertMessage(t, await someone.inject('GET', '/events//registrations'), 400, 'Event ID is required')
     }
-    const student = await person(app)
-    assertMessage(t, await student.inject('GET', '/events//registrations'), 403, 'Forbidden')
   })
 })
 
@@ -893,14 +798,6 @@ t.test('PUT /events/:id', async t => {
     t.strictSame(await find(event.id), event)
   })
 
-  t.test('stores the date in UTC', async t => {
-    const { id } = await makeEvent(club.id)
-    for (const [data, date] of dates) {
-      const response = await head.inject('PUT', `/events/${id}`, { data })
-      t.strictSame([response.statusCode, response.json().event?.date], [200, date], data)
-    }
-  })
-
   t.test('returns 500 for a date that cannot be parsed or stored, and changes nothing', async t => {
     const event = await makeEvent(club.id)
     for (const data of badDates) {
@@ -918,9 +815,6 @@ t.test('PUT /events/:id', async t => {
     ]
     for (const [fields, ...paths] of cases) {
       assertInvalid(t, await head.inject('PUT', `/events/${event.id}`, fields), paths, JSON.stringify(fields))
-    }
-    for (const payload of ['[]', '"text"', 'null', '1', 'false']) {
-      assertInvalid(t, await send(head, 'PUT', `/events/${event.id}`, payload), [''], payload)
     }
     t.strictSame(await find(event.id), event)
   })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import { assertInvalid, assertResponse, DATE_TIME, shown, unknownPaths } from '../assertions.ts'
-import { bearerOfJson, build, inject, person } from '../helper.ts'
+import { build, inject, person } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -135,18 +135,6 @@ t.test('GET /testimonials pages through the list', async t => {
   }
 })
 
-t.test('GET /testimonials returns the total', async t => {
-  const fresh = await build(t)
-  const total = async () => (await inject(fresh, 'GET', '/testimonials?page=7&limit=1')).json().total
-  t.equal(await total(), 0)
-  const id = await add({}, fresh)
-  t.equal(await total(), 1)
-  await add({}, fresh)
-  t.equal(await total(), 2)
-  await fresh.sql`DELETE FROM testimonials WHERE id = ${id}`
-  t.equal(await total(), 1)
-})
-
 t.test('GET /testimonials returns 500 for a page or limit that is not a number, or too large', async t => {
   for (const value of [
     'abc', 'NaN', 'Infinity', 'null', 'undefined', 'e5', '-', '-abc', '.5', '%20', '%D9%A3', '%5B%5D',
@@ -269,35 +257,6 @@ t.test('POST /testimonials requires name, content and batchYear', async t => {
   assertInvalid(t, await admin.inject('POST', '/testimonials', {}), ['name', 'content', 'batchYear'])
 })
 
-t.test('POST and PUT accept any JSON notation of an integer', async t => {
-  const headers = bearerOfJson(admin.token)
-  const id = await add()
-  for (const year of ['2020.0', '2.02e3', '202000e-2']) {
-    const body = `{"name":"Ada","content":"It was fun.","batchYear":${year}}`
-    t.equal((await inject(app, 'POST', '/testimonials', body, headers)).json().testimonial.batchYear, 2020, year)
-    t.equal((await inject(app, 'PUT', `/testimonials/${id}`, body, headers)).json().testimonial.batchYear, 2020, year)
-  }
-  const body = '{"name":"Ada","content":"It was fun.","batchYear":1e400}'
-  assertInvalid(t, await inject(app, 'POST', '/testimonials', body, headers), ['batchYear'],
-    'not what is no number at all')
-})
-
-t.test('POST and PUT require an object', async t => {
-  const headers = bearerOfJson(admin.token)
-  for (const [method, url] of [['POST', '/testimonials'], ['PUT', `/testimonials/${await add()}`]] as const) {
-    for (const body of ['[]', 'null', '"Ada"', '5', 'true', `[${JSON.stringify(BODY)}]`]) {
-      assertInvalid(t, await inject(app, method, url, body, headers), [''], `${method} ${body}`)
-    }
-  }
-  assertInvalid(t, await admin.inject('POST', '/testimonials'), ['batchYear', 'content', 'name'], 'POST without a body')
-})
-
-t.test('A lone surrogate in text is replaced or rejected', async t => {
-  const response = await admin.inject('POST', '/testimonials', { ...BODY, content: 'fun \ud800' })
-  if (response.statusCode === 201) t.equal(response.json().testimonial.content, 'fun \ufffd')
-  else assertInvalid(t, response, ['content'])
-})
-
 t.test('PUT /testimonials/:id changes only the given fields', async t => {
   const [id, other] = [await add(), await add({ name: 'Other' })]
   let testimonial = { id, ...BODY, imageUrl: null as string | null, createdAt: '2026-01-31T09:30:00.123Z' }
@@ -340,12 +299,6 @@ t.test('DELETE /testimonials/:id deletes the testimonial, and returns no body', 
   t.ok(await stored(other))
   const message = 'Failed to delete testimonial'
   assertResponse(t, await admin.inject('DELETE', `/testimonials/${id}`), 500, { message }, 'once')
-})
-
-t.test('DELETE /testimonials/:id accepts an empty JSON body and a trailing slash', async t => {
-  const headers = bearerOfJson(admin.token)
-  const response = await inject(app, 'DELETE', `/testimonials/${await add()}/`, undefined, headers)
-  t.strictSame([response.statusCode, response.body], [204, ''])
 })
 
 t.test('DELETE /testimonials/:id returns 500 for an unknown id, and rejects an empty one', async t => {

@@ -74,13 +74,6 @@ t.test('DELETE /users/:id deletes a user, also a club head or a member', async t
   }
 })
 
-t.test('DELETE /users/:id accepts an empty JSON body', async t => {
-  const user = await person(app)
-  const headers = bearerOfJson(admin.token)
-  const response = await inject(app, 'DELETE', `/users/${user.id}`, undefined, headers)
-  assertMessage(t, response, 200, 'User deleted successfully')
-})
-
 t.test('DELETE /users/:id lets admins delete themselves', async t => {
   const me = await person(app, 'ADMIN')
   assertMessage(t, await me.inject('DELETE', `/users/${me.id}`), 200, 'User deleted successfully')
@@ -380,11 +373,6 @@ t.test('PUT /users/:userId/role validates newRole', async t => {
       assertInvalid(t, await admin.inject('PUT', `/users/${id}/role`, body), ['newRole'], JSON.stringify(body))
     }
   }
-  const headers = bearerOfJson(admin.token)
-  for (const body of ['[]', '"ADMIN"', 'null']) {
-    assertInvalid(t, await inject(app, 'PUT', `/users/${user.id}/role`, body, headers), [''], body)
-  }
-  assertInvalid(t, await inject(app, 'PUT', `/users/${user.id}/role`, '', headers), ['newRole'], 'no body')
   t.equal((await storedUser(user.id))?.role, 'STUDENT')
 })
 
@@ -465,11 +453,6 @@ t.test('PUT /users/:userId/club validates clubId', async t => {
       assertInvalid(t, await admin.inject('PUT', `/users/${id}/club`, body), ['clubId'], JSON.stringify(body))
     }
   }
-  const headers = bearerOfJson(admin.token)
-  for (const body of ['[]', JSON.stringify(clubId), 'null']) {
-    assertInvalid(t, await inject(app, 'PUT', `/users/${user.id}/club`, body, headers), [''], body)
-  }
-  assertInvalid(t, await inject(app, 'PUT', `/users/${user.id}/club`, '', headers), ['clubId'], 'no body')
   t.equal((await storedUser(user.id))?.club_id, clubId)
 })
 
@@ -587,21 +570,10 @@ for (const [field, good, bad] of RULES) {
   })
 }
 
-t.test('PUT /users/:id stores a lone surrogate as U+FFFD', async t => {
-  const { id } = await person(app)
-  const response = await admin.inject('PUT', `/users/${id}`, { firstName: '\ud800', lastName: 'a\udc00b' })
-  const { user: { firstName, lastName } } = response.json()
-  t.strictSame([response.statusCode, firstName, lastName], [200, '\ufffd', 'a\ufffdb'])
-})
-
-t.test('PUT /users/:id reports every issue, and requires an object', async t => {
+t.test('PUT /users/:id reports every issue', async t => {
   const { id } = await person(app)
   const body = { firstName: '', lastName: '', email: '', clubId: 5 }
   assertInvalid(t, await admin.inject('PUT', `/users/${id}`, body), ['clubId', 'email', 'firstName', 'lastName'])
-  const headers = bearerOfJson(admin.token)
-  for (const body of ['[]', '"text"', 'null']) {
-    assertInvalid(t, await inject(app, 'PUT', `/users/${id}`, body, headers), [''], body)
-  }
 })
 
 t.test('PUT /users/:id sets the club, keeps it when omitted, and clears it with null', async t => {
@@ -659,28 +631,4 @@ t.test('PUT /users/:id returns 404 for an unknown id, after validation', async t
     assertInvalid(t, await admin.inject('PUT', `/users/${unknown}`, { firstName: '' }), ['firstName'], about)
   }
   t.strictSame(await storedUser(id), before)
-})
-
-t.test('A value of the wrong type is one issue', async t => {
-  const { id } = await person(app)
-  for (const [url, body] of [['', { clubId: 5 }], ['/role', { newRole: 5 }], ['/club', { clubId: 5 }]] as const) {
-    const { errors } = (await admin.inject('PUT', `/users/${id}${url}`, body)).json()
-    t.strictSame(errors.map(({ path }: Fields) => path), Object.keys(body))
-  }
-})
-
-t.test('Only the two updates return a password', async t => {
-  const user = await person(app, 'STUDENT', { password: 'the hash' })
-  const clubId = await storeClub({ club_head_id: user.id })
-  await register(user, await storeEvent(clubId))
-  const responses = [
-    await admin.inject('GET', '/users'),
-    await admin.inject('GET', '/users/analytics'),
-    await admin.inject('PUT', `/users/${user.id}/role`, { newRole: 'ADMIN' }),
-    await admin.inject('PUT', `/users/${user.id}`, { clubId: 'none' }),
-    await admin.inject('PUT', `/users/${user.id}`, { email: 'none' }),
-    await admin.inject('PUT', `/users/${user.id}/club`, { clubId: 'none' }),
-    await admin.inject('DELETE', `/users/${user.id}`),
-  ]
-  for (const { body } of responses) t.notMatch(body, /the hash|password/i)
 })
