@@ -16,16 +16,15 @@ export const CLIENT = {
   IDP_REDIRECT_URI: 'http://localhost:3000/auth/google/callback',
 }
 
-/** Listens on a free port of loopback until the test ends, or until `close` is called. */
+/** Listens on a free port of loopback until the test ends. */
 export async function serve (t: Teardown, listener: RequestListener, host = '127.0.0.1') {
   const server = createServer(listener).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const close = async () => {
+  t.teardown(() => {
     server.closeAllConnections()
-    if (server.listening) await new Promise(resolve => server.close(resolve))
-  }
-  t.teardown(close)
-  return { origin: `http://${host}:${(server.address() as AddressInfo).port}`, close }
+    return new Promise(resolve => server.close(resolve))
+  })
+  return { origin: `http://${host}:${(server.address() as AddressInfo).port}` }
 }
 
 /** A person with an account at the provider. */
@@ -154,7 +153,7 @@ let signingKey: ReturnType<typeof newKey> | undefined
 export async function startFakeProvider (t: Teardown) {
   const requests: string[] = []
   const received: { path: string, authorization: string | undefined, body: string }[] = []
-  const { origin, close } = await serve(t, async (request, response) => {
+  const { origin } = await serve(t, async (request, response) => {
     const path = request.url!
     requests.push(path)
     received.push({ path, authorization: request.headers.authorization, body: await text(request) })
@@ -185,7 +184,7 @@ export async function startFakeProvider (t: Teardown) {
       .sign(key as CryptoKey)
   }
 
-  return { issuer: origin, requests, received, responses, metadata, claims, rsa, idToken, close }
+  return { issuer: origin, requests, received, responses, metadata, claims, rsa, idToken }
 }
 
 type SigningKey = Parameters<SignJWT['sign']>[0] | Uint8Array

@@ -37,7 +37,10 @@ t.test('Discovery', async t => {
     t.strictSame(fake.requests, [])
     const urls = await Promise.all([idp.authorizationUrl('one', 'nonce'), idp.authorizationUrl('two', 'nonce')])
     t.strictSame(fake.requests, [DISCOVERY])
-    for (const url of urls) t.ok(url.startsWith(`${fake.issuer}/authorize?`))
+    for (const url of urls) {
+      t.ok(url.startsWith(`${fake.issuer}/authorize?`))
+      t.notMatch(url, 'code_challenge', 'a provider without PKCE')
+    }
     await idp.verifyIdToken(await fake.idToken())
     await idp.fetchIdentity((await idp.exchangeCode('code', 'nonce'))!)
     t.strictSame(fake.requests, [DISCOVERY, '/keys', '/token', '/userinfo'])
@@ -115,15 +118,6 @@ t.test('Discovery', async t => {
     fake.responses[DISCOVERY] = fake.metadata
     t.ok(await idp.authorizationUrl('state', 'nonce'))
   })
-
-  t.test('fails while the provider is down', async t => {
-    const { fake, idp } = await start(t)
-    await fake.close()
-    await t.rejects(idp.authorizationUrl('state', 'nonce'))
-    await t.rejects(idp.exchangeCode('code', 'nonce'))
-    await t.rejects(idp.fetchIdentity('token'))
-    await t.rejects(idp.verifyIdToken(await fake.idToken()))
-  })
 })
 
 t.test('A provider that stalls is a timeout', async t => {
@@ -148,23 +142,6 @@ t.test('A provider that stalls is a timeout', async t => {
   }))
 })
 
-t.test('The authorization URL has the parameters of the request', async t => {
-  const { fake, idp } = await start(t)
-  const { origin, pathname, searchParams } = new URL(await idp.authorizationUrl('the state', 'nonce'))
-  t.strictSame([origin, pathname], [fake.issuer, '/authorize'])
-  t.strictSame(Object.fromEntries(searchParams), {
-    response_type: 'code',
-    client_id: CLIENT.IDP_CLIENT_ID,
-    redirect_uri: CLIENT.IDP_REDIRECT_URI,
-    scope: 'openid email profile',
-    state: 'the state',
-    nonce: 'nonce',
-    access_type: 'offline',
-    prompt: 'consent',
-    include_granted_scopes: 'true',
-  })
-})
-
 t.test('The code is exchanged with the client credentials', async t => {
   const { fake, idp } = await start(t)
   fake.responses['/token'] = { access_token: 'the token', token_type: 'Bearer' }
@@ -176,14 +153,6 @@ t.test('The code is exchanged with the client credentials', async t => {
   t.strictSame(Object.fromEntries(new URLSearchParams(body)), {
     grant_type: 'authorization_code', code: 'the code', redirect_uri: CLIENT.IDP_REDIRECT_URI,
   })
-})
-
-t.test('A token response without an access token yields none', async t => {
-  const { fake, idp } = await start(t)
-  for (const response of [{}, { token_type: 'Bearer' }, { error: 'server_error' }, []]) {
-    fake.responses['/token'] = response
-    t.equal(await idp.exchangeCode('code', 'nonce'), undefined, JSON.stringify(response))
-  }
 })
 
 t.test('A failed exchange is an error that discloses neither the code, the secret nor the response', async t => {

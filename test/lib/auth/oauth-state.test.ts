@@ -1,30 +1,5 @@
-import { chooseFrontend, decodeState, encodeState } from '#lib/auth/oauth-state.js'
+import { chooseFrontend } from '#lib/auth/oauth-state.js'
 import t from '../../suite.ts'
-
-t.test('A state is base64url JSON, and decodes to what was encoded', async t => {
-  const state = { n: 'nonce', r: '/événements?q=ÿÿÿ>>>???&to=😀#x', o: 'https://app.example.org' }
-  const text = encodeState(state)
-  t.match(text, /^[\w-]+$/)
-  t.strictSame(JSON.parse(Buffer.from(text, 'base64url').toString()), state)
-  t.strictSame(decodeState(text), state)
-})
-
-t.test('Without a frontend the state has no origin', async t => {
-  t.strictSame(decodeState(encodeState({ n: 'nonce', r: '/' })), { n: 'nonce', r: '/' })
-})
-
-t.test('Invalid JSON is a SyntaxError', async t => {
-  for (const text of ['x', '', '%%%', encodeState({ n: 'n', r: '/' }).slice(0, -3)]) {
-    t.throws(() => decodeState(text), SyntaxError, text)
-  }
-})
-
-t.test('JSON that is not an object is an empty state', async t => {
-  for (const json of ['null', '7', '"text"', '[]', 'true']) {
-    const { n, r, o } = decodeState(Buffer.from(json).toString('base64url'))
-    t.strictSame([n, r, o], [undefined, undefined, undefined], json)
-  }
-})
 
 t.test('The frontend is chosen by the host name of Origin, then of Referer; the first one is the default', async t => {
   const [first, second, third] = ['https://app.example.org', 'http://127.0.0.1:5173', 'https://old.example.org:8443']

@@ -21,9 +21,6 @@ export function plain (
   t.equal(response.headers['set-cookie'], undefined)
 }
 
-/** Values of `email_verified` that do not verify: all but `true` and `"true"`. */
-export const UNVERIFIED = [undefined, null, false, 'false', 'False', 0, '0', 'no', '', [], {}]
-
 /** Starts a provider and one that can be told its responses, each with a service of the same database. */
 export async function setUp (t: Test) {
   /** The log of all services in this file, and the secrets that must not be in it. */

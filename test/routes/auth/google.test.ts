@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 
-import { exportSPKI, UnsecuredJWT } from 'jose'
-
-import { inject, person } from '../../helper.ts'
-import { type Account, html, newKey, startFakeProvider } from '../../provider.ts'
+import { inject, person, untilBlocked } from '../../helper.ts'
+import { type Account, html, startFakeProvider } from '../../provider.ts'
 import t from '../../suite.ts'
-import { plain, setUp, UNVERIFIED } from './google-fixtures.ts'
+import { setUp } from './google-fixtures.ts'
 
 const {
-  add, respondWith, app, count, fake, fakeApp, forged, me, postToken, provider, service, signIn, stored, testLog,
+  add, app, count, fake, fakeApp, me, postToken, provider, service, signIn, stored, testLog,
 } = await setUp(t)
 
 /** Both ways to sign in with the provider. They resolve to an application token. */
@@ -110,16 +107,13 @@ for (const [way, signIn] of Object.entries(WAYS)) {
 
   t.test(`${way} finds the account that a concurrent sign-in creates`, async t => {
     const account = add()
-    const waits = async () => (await app.sql`
-      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-    `).length > 0
     const { token, id } = await app.sql.begin(async sql => {
       const [row] = await sql`
         INSERT INTO users (email, password, first_name, last_name, idp_id, role)
         VALUES (${account.email!}, '!', 'Ada', 'Lovelace', 'another', 'ADMIN') RETURNING id
       `
       const token = signIn(account)
-      while (!await waits()) await sleep(10)
+      await untilBlocked(app.sql)
       return { token: [token], id: row!.id }
     })
     t.match(app.jwt.verify(await token[0]!), { sub: id, role: 'ADMIN' })
@@ -176,48 +170,10 @@ t.test('POST /auth/google returns 401 for a token without a verified email', asy
   t.match(await stored(account.email), { idp_id: null }, 'an unverified email takes over no account')
 })
 
-t.test('An unverified email takes over no account, whatever the value of the claim', async t => {
-  const { id, email } = await person(fakeApp, 'ADMIN')
-  for (const claim of UNVERIFIED) {
-    const what = `email_verified: ${JSON.stringify(claim)}`
-    const claims = { sub: 'a stranger', email, email_verified: claim }
-    const response = await postToken(await fake.idToken(claims), fakeApp)
-    t.strictSame([response.statusCode, response.json()], [401, { message: 'Invalid IdP token' }], what)
-    respondWith(t, { '/userinfo': claims })
-    plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'No email in profile', what)
-  }
-  t.match(await stored(email, fakeApp), { id, idp_id: null })
-})
-
-t.test('IDP_EMAIL_VERIFIED=assume accepts a missing claim, but no false one', async t => {
-  const assuming = await service(t, { IDP_ISSUER: fake.issuer, IDP_EMAIL_VERIFIED: 'assume' })
-  const { id, email } = await person(assuming, 'CLUB_HEAD')
-  for (const claim of UNVERIFIED.slice(1)) {
-    const response = await postToken(await fake.idToken({ sub: 'a stranger', email, email_verified: claim }), assuming)
-    t.equal(response.statusCode, 401, `email_verified: ${JSON.stringify(claim)}`)
-  }
-  const response = await postToken(await fake.idToken({ sub: 'the owner', email, email_verified: undefined }), assuming)
-  t.equal(response.statusCode, 200)
-  t.match(response.json(), { user: { userId: id, role: 'CLUB_HEAD' } })
-  t.match(await stored(email), { idp_id: 'the owner' })
-})
-
 t.test('POST /auth/google returns 401 for a token that does not verify', async t => {
-  const now = Math.floor(Date.now() / 1000)
-  const other = await newKey('RS256', 'one')
-  const publicKey = new TextEncoder().encode(await exportSPKI(fake.rsa.publicKey))
-  const good = await fake.idToken()
   const tokens: Record<string, string> = {
     'no token': 'text',
     'another audience': await fake.idToken({ aud: 'another' }),
-    'another issuer': await fake.idToken({ iss: 'https://accounts.google.com' }),
-    'another key': await fake.idToken({}, {}, other.key),
-    'an unknown key': await fake.idToken({}, { kid: 'two' }, other.key),
-    expired: await fake.idToken({ exp: now - 90 }),
-    'not valid yet': await fake.idToken({ nbf: now + 90 }),
-    none: new UnsecuredJWT({ ...fake.claims }).encode(),
-    'HS256 by the public key': await fake.idToken({}, { alg: 'HS256' }, publicKey),
-    'a changed signature': good.replace(/\.[^.]{8}([^.]*)$/, '.AAAAAAAA$1'),
     'an application token': (await person(fakeApp, 'ADMIN')).token,
     'a token of another provider': await provider.idToken(add()),
   }
@@ -226,7 +182,7 @@ t.test('POST /auth/google returns 401 for a token that does not verify', async t
     t.strictSame([response.statusCode, response.json()], [401, { message: 'IdP login failed' }], what)
   }
   t.equal(await count(fake.claims.email, fakeApp), 0)
-  t.equal((await postToken(good, fakeApp)).statusCode, 200, 'a valid token passes')
+  t.equal((await postToken(await fake.idToken(), fakeApp)).statusCode, 200, 'a valid token passes')
 })
 
 t.test('POST /auth/google returns 401 when the provider, the database or signing fails', async t => {
