@@ -8,7 +8,7 @@ import type { TransactionSql } from 'postgres'
 import { hashingStats, hashPassword } from '#lib/auth/passwords.js'
 import type { Sql } from '#lib/database/client.js'
 import { assertResponse } from '../assertions.ts'
-import { build, createDatabase, person } from '../helper.ts'
+import { build, createDatabase, person, untilBlocked } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 
 const PASSWORD = 'correct horse'
@@ -155,18 +155,6 @@ t.test('Other addresses and other accounts are not throttled', async t => {
   t.equal((await guess(ada.toUpperCase())).statusCode, 401, 'emails are case-sensitive')
 })
 
-t.test('Addresses of an IPv6 /64 count as one, and so do both spellings of an IPv4 address', async t => {
-  const [ada, eve] = [await account(), await account()]
-  for (const address of ['2001:db8:1:2::1', '2001:db8:1:2::2', '2001:db8:1:2:3:4:5:6']) {
-    t.strictSame(await guesses(1, ada, { address }), [401])
-  }
-  t.strictSame(await guesses(1, ada, { address: '2001:db8:1:2:ffff::' }), [429])
-  t.strictSame(await guesses(1, ada, { address: '2001:db8:1:3::1' }), [401])
-
-  await guesses(3, eve)
-  t.strictSame(await guesses(1, eve, { address: `::ffff:${ADDRESS}` }), [429])
-})
-
 t.test('Instances share the count', async t => {
   const email = await account()
   t.strictSame(await guesses(2, email), [401, 401])
@@ -184,13 +172,10 @@ t.test('Of many concurrent attempts on several instances, no more than the limit
 
 t.test('An attempt that waits for concurrent failures is throttled when they reach the limit', async t => {
   const email = await account()
-  const blocked = async () => (await sql`
-    SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-  `).length > 0
   const { response } = await sql.begin(async sql => {
     await addFailures(email, 3, sql)
     const response = [guess(email)]
-    while (!await blocked()) await sleep(10)
+    await untilBlocked(app.sql)
     return { response }
   })
   assertResponse(t, await response[0]!, 429, { message: WAIT })
@@ -262,15 +247,6 @@ t.test('A sign-in that cannot be counted fails, whatever the password', async t 
   await sql`ALTER TABLE elsewhere RENAME TO rate_limits`
 })
 
-t.test('SIGN_IN_ATTEMPTS=0 turns it off', async t => {
-  const via = await build(t, { ...limit, SIGN_IN_ATTEMPTS: '0' })
-  const email = await account()
-  t.strictSame(await guesses(4, email, { via }), [401, 401, 401, 401])
-  t.strictSame(await rows(email), [])
-  await guesses(3, email)
-  t.equal((await signIn(email, PASSWORD, { via })).statusCode, 200, 'failures on other instances do not matter')
-})
-
 t.test('An instance with another limit uses the existing count', async t => {
   const email = await account()
   await guesses(2, email)
@@ -280,28 +256,11 @@ t.test('An instance with another limit uses the existing count', async t => {
   t.strictSame(await guesses(1, email, { via: byDefault }), [401])
 })
 
-t.test('Without TRUST_PROXY, X-Forwarded-For is ignored', async t => {
-  const [ada, eve] = [await account(), await account()]
-  t.strictSame(await guesses(3, ada, { forwarded: '198.51.100.1' }), [401, 401, 401])
-  t.strictSame(await guesses(1, ada, { forwarded: '198.51.100.2' }), [429], 'it does not change the address')
-  await guesses(3, eve, { address: '192.0.2.2', forwarded: ADDRESS })
-  t.equal((await signIn(eve, PASSWORD)).statusCode, 200, 'it throttles nobody else')
-})
-
 t.test('TRUST_PROXY tells clients behind a proxy apart', async t => {
   const from = (forwarded: string) => ({ via: behindProxy, address: '10.0.0.1', forwarded })
   const email = await account()
   t.strictSame(await guesses(4, email, from('198.51.100.1')), [401, 401, 401, 429])
-  t.strictSame(await guesses(1, email, from('198.51.100.9, 198.51.100.1')), [429], 'earlier addresses are ignored')
   t.equal((await signIn(email, PASSWORD, from('198.51.100.2'))).statusCode, 200)
-  t.strictSame(await guesses(3, email, from('made up')), [401, 401, 401])
-  t.strictSame(await guesses(1, email, from('made up, too')), [429], 'invalid addresses are ignored')
-})
-
-t.test('TRUST_PROXY ignores the header of clients that bypass the proxy', async t => {
-  const email = await account()
-  await guesses(3, email, { via: behindProxy, forwarded: '198.51.100.1' })
-  t.strictSame(await guesses(1, email, { via: behindProxy, forwarded: '198.51.100.2' }), [429])
 })
 
 t.test('Failures from many /64 of a /56 count together, four times as many', async t => {
@@ -313,31 +272,4 @@ t.test('Failures from many /64 of a /56 count together, four times as many', asy
   }
   t.strictSame(await guesses(1, stranger(), from('1ff')), [429])
   t.strictSame(await guesses(1, stranger(), from('200')), [401])
-})
-
-t.test('Each failure deletes ten expired rows, without waiting for locks', async t => {
-  await sql`TRUNCATE rate_limits`
-  await sql`
-    INSERT INTO rate_limits
-    SELECT ${NAME}, 'past' || n || ${` ${ADDRESS}`},
-      ARRAY[now() - (60 + n) * interval '1 second', now() - interval '1 day']
-    FROM generate_series(1, 25) AS n
-  `
-  await sql`
-    INSERT INTO rate_limits
-    VALUES (${NAME}, ${`present ${ADDRESS}`}, ARRAY[now() - interval '30 seconds', now() - interval '1 day'])
-  `
-  const left = async () => (await sql`SELECT FROM rate_limits WHERE key LIKE 'past%'`).length
-  const email = await account()
-  await guesses(1, email)
-  t.equal(await left(), 15)
-  await sql.begin(async sql => {
-    await sql`SELECT FROM rate_limits WHERE ${ofEmail('past1')} FOR UPDATE`
-    await guesses(2, email)
-    t.equal(await left(), 1, 'except the locked one')
-  })
-  await guesses(1, stranger())
-  t.equal(await left(), 0)
-  t.equal((await rows('present')).length, 1)
-  t.equal((await rows(email)).length, 1)
 })
