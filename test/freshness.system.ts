@@ -239,15 +239,6 @@ t.test('requests with different headers do not share a response', async t => {
   t.equal(headers.get('access-control-allow-origin'), APP)
 })
 
-t.test('pages do not share a response', async t => {
-  for (const service of services) {
-    for (const limit of [1, 2, 1, 3, 2]) {
-      t.equal((await read(service, `/testimonials?limit=${limit}`)).limit, limit)
-      t.equal((await read(service, `/events?limit=${limit}`)).pagination.limit, limit)
-    }
-  }
-})
-
 t.test('no response is older than a commit before the request, for any writer', async t => {
   const ways: { [way: string]: (name: Name, service: FastifyInstance, pause: number) => Promise<unknown> } = {
     beside: name => add(name, () => lists[name].insert(sql)),

@@ -1,12 +1,11 @@
 import { createHmac } from 'node:crypto'
-import { chmodSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import type { FastifyInstance } from 'fastify'
 
 import { ROLES } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
-import { StartupError } from '#lib/errors.js'
 import { build, createDatabase, inject, testConfig } from '../helper.ts'
 import t from '../suite.ts'
 
@@ -65,13 +64,6 @@ t.test('JWT_EXPIRES_IN sets the lifetime of a token', async t => {
   }
 })
 
-t.test('A token that was signed with another JWT_SECRET is invalid', async t => {
-  const other = await build(t, { DATABASE_URL, JWT_SECRET: 'another secret, just as long as ours' })
-  t.equal(await me(app, other.issueToken(USER)), 'Invalid or expired token')
-  t.equal(await me(other, app.issueToken(USER)), 'Invalid or expired token')
-  t.equal(await me(app, app.issueToken(USER)), 'Unauthorized', 'valid, for an unknown user')
-})
-
 t.test('Without JWT_SECRET the secret is stored in DATA_DIR, so that tokens survive a restart', async t => {
   const DATA_DIR = t.testdir()
   const app = await build(t, { DATABASE_URL, JWT_SECRET: '', DATA_DIR })
@@ -79,17 +71,11 @@ t.test('Without JWT_SECRET the secret is stored in DATA_DIR, so that tokens surv
   const file = join(DATA_DIR, 'jwt-secret')
   const secret = readFileSync(file, 'utf8')
   t.ok(secret.length >= 32)
-  t.equal(statSync(file).mode & 0o777, 0o600, 'readable by its owner only')
   t.equal(token.split('.')[2], signature(token, secret))
   await app.close()
 
   const restarted = await build(t, { DATABASE_URL, JWT_SECRET: '', DATA_DIR })
   t.equal(await me(restarted, token), 'Unauthorized', 'valid, for an unknown user')
-  await restarted.close()
-
-  chmodSync(file, 0o644)
-  await t.rejects(build(t, { DATABASE_URL, JWT_SECRET: '', DATA_DIR }),
-    new StartupError(`${file} can be read by others: run chmod 600 ${file}, or set JWT_SECRET`))
 })
 
 t.test('Guards set request.user from the claims', async t => {
@@ -116,8 +102,5 @@ t.test('Guards set request.user from the claims', async t => {
     t.strictSame(await send('/some', token), role === 'STUDENT' ? [403, { message: 'Forbidden' }] : [200, user])
     t.strictSame((await send('/none', token))[0], 200)
   }
-  t.strictSame(await send('/any'), [401, { message: 'Access token required' }])
-  t.strictSame(await send('/some'), [401, { message: 'Access token required' }])
-  t.strictSame(await send('/some', 'x'), [401, { message: 'Invalid or expired token' }])
   t.strictSame(await send('/none'), [200, { user: null }], 'no guard, no user')
 })

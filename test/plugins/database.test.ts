@@ -120,8 +120,3 @@ t.test('An existing account becomes an admin, and keeps its password', async t =
   t.equal(await signIn('her own password'), 200)
   t.equal(await signIn(ADMIN.ADMIN_PASSWORD), 401)
 })
-
-t.test('Without them no account is created', async t => {
-  const { sql } = await build(t)
-  t.strictSame([...await sql`SELECT FROM users`], [])
-})

@@ -1,9 +1,5 @@
-import { EventEmitter, once } from 'node:events'
-
 import { createLogger } from '#lib/http/logger.js'
-import { buildApp } from '#lib/app.js'
-import { recordResponses } from '../responses.ts'
-import { build, createDatabase, inject, testConfig } from '../helper.ts'
+import { build, inject } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -59,31 +55,4 @@ t.test('GET /readyz returns 503 without a database', async t => {
   await app.database.probe.end({ timeout: 0 })
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
-})
-
-t.test('While the service stops, GET /readyz returns 503 and GET /livez 200', async t => {
-  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), PORT: '0' }))
-  recordResponses(app)
-  const stop = new EventEmitter()
-  app.register(async last => {
-    // Registered after the routes: keeps the service stopping.
-    last.addHook('preClose', async () => {
-      stop.emit('begun')
-      await once(stop, 'asked')
-    })
-  })
-  const address = await app.listen({ host: app.config.HOST, port: app.config.PORT })
-  t.equal((await fetch(`${address}/readyz`)).status, 200)
-
-  const begun = once(stop, 'begun')
-  const closed = app.close()
-  try {
-    await begun
-    const response = await fetch(`${address}/readyz`)
-    t.strictSame([response.status, await response.json()], [503, { message: 'Stopping' }])
-    t.equal((await fetch(`${address}/livez`)).status, 200)
-  } finally {
-    stop.emit('asked')
-    await closed
-  }
 })

@@ -1,13 +1,10 @@
 import { randomUUID } from 'node:crypto'
 
-import type { RouteOptions } from 'fastify'
-
-import { buildApp } from '#lib/app.js'
 import { encodeState } from '#lib/auth/oauth-state.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { createLogger } from '#lib/http/logger.js'
-import { bearer, build, createDatabase, inject, MAIL, type Person, person } from '../helper.ts'
+import { bearer, build, buildWithRoutes, createDatabase, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 import t, { type Test } from '../suite.ts'
 
@@ -291,12 +288,8 @@ for (const [operation, run] of Object.entries(OPERATIONS)) {
 }
 
 t.test('All operations that delete are covered', async t => {
-  const routes: RouteOptions[] = []
-  const walked = buildApp(app.config)
-  walked.addHook('onRoute', route => { routes.push(route) })
-  t.teardown(() => walked.close())
-  await walked.ready()
-  const deleting = routes.filter(({ method }) => method === 'DELETE').map(({ url }) => `DELETE ${url}`)
+  const { routes } = await buildWithRoutes(t)
+  const deleting = routes.filter(({ method }) => method === 'DELETE').map(nameOf)
   t.ok(deleting.length > 4)
   for (const operation of deleting) t.ok(OPERATIONS[operation], operation)
 })

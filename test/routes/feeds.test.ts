@@ -1,6 +1,5 @@
 // Parses calendars and feeds as subscribers do: with two iCalendar parsers, and a strict XML parser.
 import { randomUUID } from 'node:crypto'
-import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 
 import fc from 'fast-check'
 import ICAL from 'ical.js'
@@ -375,37 +374,13 @@ t.test('Feeds preserve any text', async t => {
   }), { numRuns: RUNS })
 })
 
-t.test('Feeds have an entity tag, are compressed, and must be revalidated', async t => {
-  await empty()
+t.test('Feeds have an entity tag, and must be revalidated', async t => {
   const club = await addClub()
-  await addEvents(Array.from({ length: 20 }, () => ({ club_id: club })))
-  const ada = await person(app)
-  await addBlogs(Array.from({ length: 20 }, () => ({ author_id: ada.id })))
   for (const path of ['/feeds/events.ics', `/feeds/clubs/${club}.ics`, '/feeds/blogs.atom']) {
     const whole = await inject(app, 'GET', path)
     t.equal(whole.headers['cache-control'], 'public, no-cache')
     const etag = String(whole.headers.etag)
     const poll = await inject(app, 'GET', path, undefined, { 'if-none-match': etag })
     t.strictSame([poll.statusCode, poll.body, poll.headers['content-type']], [304, '', undefined])
-    for (const [coding, decode] of [['gzip', gunzipSync], ['br', brotliDecompressSync]] as const) {
-      const packed = await inject(app, 'GET', path, undefined, { 'accept-encoding': coding })
-      t.equal(packed.headers['content-encoding'], coding)
-      t.equal(packed.headers['content-type'], whole.headers['content-type'])
-      t.equal(decode(packed.rawPayload).toString(), whole.body)
-    }
-    const head = await inject(app, 'HEAD', path)
-    t.strictSame([head.statusCode, head.headers.etag], [200, etag])
-  }
-})
-
-t.test('Concurrent requests share one read of a feed, and see every change', async t => {
-  await empty()
-  const club = await addClub()
-  for (let count = 1; count <= 3; count++) {
-    await addEvents([{ club_id: club }])
-    const before = app.cache.counts.misses
-    const found = await Promise.all(Array.from({ length: 20 }, () => readCalendar(t, '/feeds/events.ics')))
-    t.strictSame(new Set(found.map(({ events }) => events.length)), new Set([count]))
-    t.ok(app.cache.counts.misses - before <= 2, 'one read for all')
   }
 })

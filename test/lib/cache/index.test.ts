@@ -80,15 +80,6 @@ t.test('Routes with the same arguments, and queries of one route, have entries o
   t.match(app.cache.counts, { misses: 5, hits: 5 })
 })
 
-t.test('HEAD has the headers and the entry of GET', async t => {
-  const app = await start(t)
-  const { headers } = await app.inject('/notes?author=ada')
-  const head = await app.inject({ method: 'HEAD', url: '/notes?author=ada' })
-  t.strictSame({ ...head.headers, date: '' }, { ...headers, date: '' })
-  t.strictSame([head.body, headers.vary], ['', 'Accept-Encoding'])
-  t.match(app.cache.counts, { misses: 1, hits: 1 })
-})
-
 t.test('A private entry belongs to its owner', async t => {
   const app = await start(t)
   app.get('/mine', { config: { cache: 'private' } }, async (_request, reply) => {
@@ -110,12 +101,6 @@ t.test('A query without a row sends nothing, so that the handler responds', asyn
   })
   for (let time = 0; time < 2; time++) t.match(await app.inject('/none'), { statusCode: 404, body: 'None' })
   t.match(app.cache.counts, { misses: 1, hits: 1 })
-})
-
-t.test('A route must declare who shares its responses', async t => {
-  const app = await start(t)
-  app.get('/silent', async (_request, reply) => { await reply.cached(countQuery, 'ada') })
-  t.match((await app.inject('/silent')).json().message, 'config.cache')
 })
 
 t.test('The read of a list waits for its turn, which may be refused, while hits are served', async t => {
@@ -189,23 +174,6 @@ t.test('What was sent before the body is there is the response', async t => {
   })
   t.equal((await app.inject('/slow')).body, 'early')
   t.strictSame(await Promise.all(calls), [true])
-})
-
-t.test('A public response has an entity tag and the content coding that the client prefers', async t => {
-  const app = await start(t)
-  await sql`INSERT INTO notes SELECT 'ada', repeat('long ', 20) || n FROM generate_series(1, 100) AS n`
-  const tags = new Set<unknown>()
-  const preferences = [['br, gzip', 'br'], ['gzip', 'gzip'], ['deflate', undefined], ['', undefined]] as const
-  for (const [accepted, coding] of preferences) {
-    const headers = { 'accept-encoding': accepted }
-    const response = await app.inject({ url: '/notes?author=ada', headers })
-    const { etag } = response.headers
-    t.strictSame([response.statusCode, response.headers['content-encoding']], [200, coding], accepted)
-    const poll = await app.inject({ url: '/notes?author=ada', headers: { ...headers, 'if-none-match': etag } })
-    t.strictSame([poll.statusCode, poll.body], [304, ''], accepted)
-    tags.add(etag)
-  }
-  t.equal(tags.size, 3, 'each coding has its own tag')
 })
 
 t.test('The chunks of a body are sent in several turns of the event loop', async t => {

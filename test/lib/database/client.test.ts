@@ -1,5 +1,4 @@
 import dns from 'node:dns'
-import { createServer, type AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
@@ -8,6 +7,7 @@ import { openDatabase } from '#lib/database/client.js'
 import { StartupError } from '#lib/errors.js'
 import { makeProxy } from '../../cluster.ts'
 import { createDatabase, testConfig } from '../../helper.ts'
+import { freePort } from '../../process.ts'
 import t from '../../suite.ts'
 
 const log = { info () {}, warn () {} }
@@ -15,15 +15,6 @@ const log = { info () {}, warn () {} }
 /** The message of the StartupError. */
 async function refusal (variables: NodeJS.Dict<string>) {
   return openDatabase(testConfig(variables), log).catch(error => error instanceof StartupError ? error.message : error)
-}
-
-/** A free port. */
-async function closedPort () {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise(resolve => server.close(resolve))
-  return port
 }
 
 t.test('openDatabase connects to DATABASE_URL, and closes its connections', async t => {
@@ -223,7 +214,7 @@ t.test('A notice of the database is logged', async t => {
 })
 
 t.test('An unreachable database is a StartupError with its address, without user, password and options', async t => {
-  const port = await closedPort()
+  const port = await freePort()
   const refused = `Cannot reach the database at 127.0.0.1:${port}/x: connect ECONNREFUSED 127.0.0.1:${port}`
   for (const secret of ['hunter2', 'hunter2@hunter3', 'hunter2%2Fhunter3%3F']) {
     const DATABASE_URL = `postgres://ada:${secret}@127.0.0.1:${port}/x?application_name=hunter4`
@@ -233,7 +224,7 @@ t.test('An unreachable database is a StartupError with its address, without user
 })
 
 t.test('A host name whose addresses all refuse connections is unreachable', async t => {
-  const port = await closedPort()
+  const port = await freePort()
   t.capture(dns, 'lookup', ((_host: string, _options: object, done: (error: null, addresses: object) => void) => {
     done(null, [{ address: '127.0.0.1', family: 4 }, { address: '::1', family: 6 }])
   }) as typeof dns.lookup)

@@ -15,7 +15,6 @@ let stream: PassThrough
 app.register(async app => {
   app.get('/stream', (_request, reply) => reply.send(stream))
 })
-Object.assign(app.server, { connectionsCheckingInterval: 20 })
 await app.listen({ host: '127.0.0.1', port: 0 })
 const { port } = app.server.address() as AddressInfo
 
@@ -43,14 +42,8 @@ t.test('Malformed HTTP gets a JSON response, and the connection is closed', asyn
       'Bad Request'],
     ['too many headers', `GET /livez HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431,
       'Request Header Fields Too Large'],
-    ['too long a path', `GET /blogs/${'x'.repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`, 431,
-      'Request Header Fields Too Large'],
-    ['headers that never end', 'GET /livez HTTP/1.1\r\nHost: a\r\n', 408, 'Request Timeout'],
   ]
-  const { headersTimeout } = app.server
   for (const [what, bytes, status, text] of cases) {
-    // Short for this case only: on a busy machine, complete headers may take as long.
-    app.server.headersTimeout = status === 408 ? 50 : headersTimeout
     const response = await send(bytes)
     t.equal(response.statusLine, `HTTP/1.1 ${status} ${text}`, what)
     t.strictSame(JSON.parse(response.body), { message: text }, what)
@@ -60,7 +53,6 @@ t.test('Malformed HTTP gets a JSON response, and the connection is closed', asyn
       connection: 'close',
     }, what)
   }
-  app.server.headersTimeout = headersTimeout
 })
 
 t.test('A malformed HEAD gets a response without a body', async t => {
@@ -169,12 +161,6 @@ t.test('Garbage after a response gets a 400', async t => {
   await once(socket, 'data')
   socket.write(NONSENSE)
   t.match(await text(socket), /^HTTP\/1\.1 400 Bad Request\r\n/)
-})
-
-t.test('A declared failure has its status and {message}', async t => {
-  const response = await inject(app, 'GET', '/auth/me')
-  t.equal(response.statusCode, 401)
-  t.strictSame(response.json(), { message: 'Access token required' })
 })
 
 t.test('A client that resets the connection gets no response, and the service goes on', async t => {

@@ -29,26 +29,6 @@ function logged (fields: object) {
   return line
 }
 
-t.test('A line is a JSON object', async t => {
-  const output = fakeOutput()
-  const log = createLogger('info', output.stream)
-  log.info({ step: 1 }, 'first')
-  log.warn('second\nline')
-  const [first, second, ...others] = output.lines()
-  t.strictSame(Object.keys(first), ['level', 'time', 'pid', 'hostname', 'step', 'msg'])
-  t.match(first, { level: 30, step: 1, msg: 'first' })
-  t.match(second, { level: 40, msg: 'second\nline' })
-  t.equal(others.length, 0)
-})
-
-t.test('Lines below the level are not written', async t => {
-  const output = fakeOutput()
-  const log = createLogger('warn', output.stream)
-  log.info('no')
-  log.warn('yes')
-  t.strictSame(output.lines().map(({ msg }) => msg), ['yes'])
-})
-
 t.test('On a terminal, lines are coloured and readable', async t => {
   const output = fakeOutput({ isTTY: true })
   const log = createLogger('info', logStream(output.stream))
