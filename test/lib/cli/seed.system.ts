@@ -7,18 +7,6 @@ import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from '#lib/cli/se
 import { isEmail, isUrl } from '#lib/formats.js'
 import { call, dataDir, postgresOf, run } from '../../process.ts'
 
-const USAGE = `Usage: npm run seed [-- [--KIND NUMBER …] [--force] [--json]]
-
-Adds a small demo community to look around in or, where numbers are given, that many rows to measure with: KIND is
-users, clubs, events, registrations, blogs, mentors, likes or testimonials, and of a kind without a number there are
-none. Either all of it is added or nothing. It prints the accounts to sign in with; --json prints them for programs.
-
---force   add to a database that is not empty, beside the rows that are there (the demo accounts, and clubs of the
-          same names, only once); and in production, where anyone could sign in with the password that is shown here
-
-The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.
-`
-
 const PASSWORD = 'demo-password'
 const NOTHING = {
   clubs: 0, users: 0, events: 0, registrations: 0, blogs: 0, mentors: 0, likes: 0, testimonials: 0,
@@ -383,9 +371,9 @@ t.test('reports an outdated schema in one line', async t => {
 })
 
 t.test('--help prints the usage, whatever the other arguments', async t => {
-  const expected = { code: 0, signal: null, stdout: USAGE, stderr: '' }
-  t.strictSame(await call(seedCommand, {}, { args: ['--help'] }), expected)
-  t.strictSame(await call(seedCommand, {}, { args: ['now', '--users', 'many', '--help'] }), expected)
+  for (const args of [['--help'], ['now', '--users', 'many', '--help']]) {
+    t.match(await call(seedCommand, {}, { args }), { code: 0, stdout: /^Usage: npm run seed /, stderr: '' })
+  }
 })
 
 t.test('creates the embedded database if there is none, and stops it again', async t => {
