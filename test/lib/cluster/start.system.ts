@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import t from 'tap'
 
 import { createDatabase } from '../../helper.ts'
-import { freePort, redirectImport, run } from '../../process.ts'
+import { redirectImport, run } from '../../process.ts'
 
 const FIRST_ENDED = 'Worker 1 of 2 ended by exit code 1 before it served'
 
@@ -14,19 +14,14 @@ t.test('A failed start is a line of the process that failed, and no loop', async
   await once(taken, 'listening')
   t.teardown(() => taken.close())
   const { port: PORT } = taken.address() as AddressInfo
-  const port = await freePort()
   const inWorker = (code: string) => `import cluster from 'node:cluster'; if (cluster.isWorker) ${code}`
   const starts: [what: string, variables: NodeJS.Dict<string>, prelude: string | undefined, lines: unknown[]][] = [
-    ['a wrong variable', { WORKERS: 'all' }, undefined,
-      ['WORKERS must be a number of processes from 1 to 99, or auto for one on each core']],
     ['a variable that is wrong by now', {}, inWorker("process.env.LOG_LEVEL = 'loud'"),
       [/^LOG_LEVEL must be fatal, error, /, FIRST_ENDED]],
     ['a taken port', { PORT: String(PORT) }, undefined,
       [`127.0.0.1:${PORT} is taken: stop what listens there, or set PORT`, FIRST_ENDED]],
     ['a host that is nowhere', { HOST: 'nowhere.invalid' }, undefined,
       [/^Cannot listen on nowhere\.invalid:0: /, FIRST_ENDED]],
-    ['an unreachable database', { DATABASE_URL: `postgres://127.0.0.1:${port}/name` }, undefined,
-      [`Cannot reach the database at 127.0.0.1:${port}/name: connect ECONNREFUSED 127.0.0.1:${port}`]],
     ['a database without the schema', { DATABASE_URL: await createDatabase(t, { migrated: false }) }, undefined,
       [/^The database lacks \d+ migrations: /]],
     ['a worker that is killed', {}, inWorker("process.kill(process.pid, 'SIGKILL')"),

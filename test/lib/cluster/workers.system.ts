@@ -1,12 +1,10 @@
 import { readdir } from 'node:fs/promises'
 import { Agent } from 'node:http'
 
-import postgres from 'postgres'
 import t from 'tap'
 
 import { nextBackoff } from '#lib/cluster/supervisor.js'
 import { VERSION } from '#lib/config.js'
-import { createDatabase } from '../../helper.ts'
 import { dataDir, isListening, postgresOf, remaining } from '../../process.ts'
 import { agentOfEach, linesOf, METRICS_TOKEN, ready, sample, send, startWorkers, until } from '../../workers.ts'
 
@@ -163,31 +161,4 @@ t.test('The embedded database is started once, serves all, and is stopped with t
   service.child.kill('SIGTERM')
   t.equal((await service.ended).code, 0)
   t.strictSame(await remaining(processes), [])
-})
-
-t.test('What one worker has written, all show', async t => {
-  const DATABASE_URL = await createDatabase(t)
-  const service = await startWorkers(t, { DATABASE_URL })
-  const sql = postgres(DATABASE_URL, { max: 1 })
-  t.teardown(() => sql.end())
-  const account = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
-  await send(service, '/auth/register', { method: 'POST', body: account })
-  await sql`UPDATE users SET role = 'ADMIN'`
-  const { body: { token } } = await send(service, '/auth/login', { method: 'POST', body: account })
-  const agents = await agentOfEach(t, service)
-  for (let count = 1; count <= 60; count++) {
-    const { status } = await send(service, '/testimonials', {
-      method: 'POST',
-      agent: agents[count % agents.length],
-      headers: { authorization: `Bearer ${token}` },
-      body: { name: 'Ada', batchYear: 2020, content: 'It was fun.' },
-    })
-    t.equal(status, 201)
-    const lists = await Promise.all(agents.map(agent => send(service, '/testimonials?limit=1', { agent })))
-    t.strictSame(lists.map(({ body }) => body.total), agents.map(() => count))
-  }
-  service.child.kill('SIGTERM')
-  await service.ended
-  const served = linesOf(service).filter(({ msg }) => msg === 'request completed').map(({ pid }) => pid)
-  t.equal(new Set(served).size, 2)
 })
