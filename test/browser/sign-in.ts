@@ -68,18 +68,6 @@ for (const [which, frontend] of Object.entries({ first, second })) {
   })
 }
 
-t.test('A wrong password can be corrected, and two people have two accounts', async t => {
-  const { page } = await open(t)
-  await leave(page, first.origin)
-  await fillIn(page, { ...grace, password: 'wrong' })
-  await page.waitForURL(`${provider.issuer}/login/*`)
-  await fillIn(page, grace)
-  await page.waitForURL(`${first.origin}/auth/callback?*`)
-  await page.waitForSelector('h1:not(:empty)')
-  t.equal(await page.textContent('h1'), 'Hello Grace Hopper')
-  t.match(await app.sql`SELECT role FROM users WHERE email = ${grace.email!}`, [{ role: 'STUDENT' }])
-})
-
 t.test('A callback with another cookie is rejected', async t => {
   const { context, page } = await open(t)
   const newcomer = newAccount()

@@ -7,12 +7,11 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 
 import { PLANNING } from '#lib/database/client.js'
-import { hashPassword } from '#lib/auth/passwords.js'
 import { Cluster } from '../cluster.ts'
 import { freePort } from '../process.ts'
 import { type Fault, lazy, type Setting } from './database.ts'
 import { createFixture, type Fixture } from './fixture.ts'
-import { type Outcome, send } from './http.ts'
+import { send } from './http.ts'
 import { findContradictions } from './ledger.ts'
 import { Load } from './load.ts'
 import { fillExample, missingPrograms, NOBODY, ROOT, startProgram, writeFor } from './programs.ts'
@@ -73,9 +72,6 @@ export function instanceFaults (setting: Setting): Fault[] {
       if (load.failed > 0) problems.push(`${load.failed} requests failed`)
       problems.push(...await compareSettings(poolerUrl))
       return { loads: [load], problems }
-    }),
-    named('two instances: they share the count of failed sign-ins', async group => {
-      return { loads: [], problems: await shareFailures(group) }
     }),
     named('two instances: rolling restart under load', async ({ fixture, url, restart }) => {
       const load = new Load(fixture, url, { wait: WAIT, readers: 10, writers: 10 })
@@ -182,25 +178,6 @@ async function compareSettings (poolerUrl: string) {
   await sql.end()
   return rows.filter(({ name, setting }) => setting !== expected[name])
     .map(({ name, setting }) => `behind PgBouncer ${name} is ${setting}`)
-}
-
-/** Sends wrong passwords through HAProxy, then through each instance. */
-async function shareFailures ({ fixture, url, instances }: Group) {
-  const email = 'guessed@example.org'
-  const password = await hashPassword('correct horse')
-  await fixture.look(sql => sql`
-    INSERT INTO users (email, password, first_name, last_name) VALUES (${email}, ${password}, 'Ada', 'Lovelace')
-  `)
-  const guess = (url: string, password: string) =>
-    send(url, { method: 'POST', path: '/auth/login', body: { email, password } })
-  const outcomes: Outcome[] = []
-  for (let n = 0; n < 20; n++) outcomes.push(await guess(url, `wrong ${n}`))
-  const problems = outcomes.filter(({ status }) => status !== 401).map(({ status }) => `a sign-in returned ${status}`)
-  for (const { url } of instances) {
-    const { status, headers } = await guess(url, 'correct horse')
-    if (status !== 429 || !headers['retry-after']) problems.push(`an instance returned ${status} after 20 failures`)
-  }
-  return problems
 }
 
 /** Runs the tests of the routes behind the pooler, except those of plans, which need a superuser. */

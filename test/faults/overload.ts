@@ -1,11 +1,9 @@
 // Overload, and clients that keep connections open.
-import { execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 import { hashPassword } from '#lib/auth/passwords.js'
@@ -29,9 +27,6 @@ const REFUSAL = { times: 5, least: 1000 }
 
 /** For how long a password may wait for its hash, in milliseconds. */
 const HASH_WAIT = 4000
-
-/** A script that signs in constantly from one address. */
-const FLOOD = fileURLToPath(new URL('test/flood.js', import.meta.resolve('#package.json')))
 
 /** Timeout of the wait for connections, in milliseconds. */
 const TIMEOUT = 20_000
@@ -118,87 +113,12 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
       },
     },
     {
-      name: 'flood of sign-ins from one address',
-      async run () {
-        const { fixture, DATABASE_URL } = await server()
-        const own = new Scope()
-        try {
-          const { url } = await startService(own, directory, { DATABASE_URL })
-          const [honest, flooding] = await addAccounts(fixture, 2)
-          const client = openClient(url, 1, 2 * WAIT, '127.0.0.2')
-          own.teardown(client.end)
-          /** Signs in ten times from another address, one after the other. */
-          async function signIns () {
-            const outcomes: Outcome[] = []
-            for (let n = 0; n < 10; n++) {
-              const body = { email: honest, password: PASSWORD }
-              outcomes.push(await client.send({ method: 'POST', path: '/auth/login', body }))
-            }
-            return outcomes
-          }
-          await signIns()
-          const alone = await signIns()
-          const body = JSON.stringify({ email: flooding, password: PASSWORD })
-          const child = spawn(process.execPath, [FLOOD, url, '127.0.0.3', '120', body])
-          own.teardown(() => child.kill('SIGKILL'))
-          while (!String(await once(child.stdout, 'data')).includes('503'));
-          child.stdout.resume()
-          await sleep(seconds * 250)
-          const beside = await signIns()
-
-          const [usual, worst] = [percentile(timesOf(alone), 50), percentile(timesOf(beside), 100)]
-          const row = rowOf(this.name, [], [])
-          row.note = `ten sign-ins from another address took ${timesOf(beside).map(Math.round).join(', ')} ms, and ` +
-            `${timesOf(alone).map(Math.round).join(', ')} ms without it`
-          const refused = beside.filter(({ status }) => status !== 200).length
-          if (refused > 0) row.problems.push(`${refused} of ten sign-ins from another address were rejected`)
-          if (worst > Math.max(4 * usual, 300)) row.problems.push(`a sign-in took ${Math.round(worst)} ms`)
-          return row
-        } finally {
-          await own.end()
-        }
-      },
-    },
-    {
       name: 'flood of requests past MAX_REQUESTS',
       run () {
         return beside(this.name, { MAX_REQUESTS: '40' }, async (service, { students }, load) => {
           return flood(service, load, seconds, 300, 0, n => ({
             method: 'GET', path: '/events/registered', token: students[n % students.length]!.token,
           }))
-        })
-      },
-    },
-    {
-      name: 'clients that send slowly or do not read',
-      run () {
-        const limit = short ? 2 : 5
-        const variables = { REQUEST_TIMEOUT: String(limit), IDLE_TIMEOUT: String(limit) }
-        return beside(this.name, variables, async (service, fixture, { usual }) => {
-          await addBigBlogs(fixture)
-          const bigRequest = 'GET /blogs/admin HTTP/1.1\r\nHost: a\r\n' +
-            `Authorization: Bearer ${fixture.admin.token}\r\n\r\n`
-          // Added to each limit: the interval of the service's checks, the time that it lingers, and noise.
-          const moment = 2 + allowance(usual, RESPONSE_TIME) / 1000
-          const kinds: [what: string, limit: number, hold: (socket: Socket, turn: number) => void][] = [
-            ['slow headers', limit + moment, (socket, turn) => {
-              socket.write(turn === 0 ? 'GET /blogs HTTP/1.1\r\nHost: a\r\n' : `X-${turn}: slow\r\n`)
-            }],
-            ['slow bodies', limit + moment, (socket, turn) => {
-              socket.write(turn === 0 ? `${POST}Content-Length: 1000\r\n\r\n` : ' ')
-            }],
-            // Node.js counts from the last byte that it could send.
-            ['responses not read', 2 * limit + moment, (socket, turn) => {
-              if (turn === 0) socket.write(bigRequest)
-            }],
-          ]
-          const problems: string[] = []
-          const notes = await Promise.all(kinds.map(async ([what, limit, hold]) => {
-            const longest = await holdOn(service.url, 50, hold)
-            if (longest > limit) problems.push(`${what} held a connection for ${longest.toFixed(1)} s`)
-            return `${what} ${longest.toFixed(1)} s`
-          }))
-          return { note: `the last of 50 connections was closed after: ${notes.join(', ')}`, problems }
         })
       },
     },
@@ -239,14 +159,10 @@ interface Found {
   problems: string[]
 }
 
-const POST = 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
-
 /** A 503 with Retry-After. */
 function isRefusal ({ status, headers }: Outcome) {
   return status === 503 && Number(headers['retry-after']) > 0
 }
-
-const timesOf = (outcomes: Outcome[]) => outcomes.map(({ took }) => took)
 
 /** How long the clients are measured without an overload, in seconds. */
 const MEASURED = 1
@@ -314,42 +230,6 @@ async function flood (
   }
 }
 
-/** Opens connections, and sends on each twice a second. Returns how long the last one stayed open, in seconds. */
-async function holdOn (url: string, connections: number, hold: (socket: Socket, turn: number) => void) {
-  const { hostname, port } = new URL(url)
-  // They never read, so they do not notice when they are closed.
-  const sockets = Array.from({ length: connections }, () => connect(Number(port), hostname).on('error', () => {}))
-  await Promise.all(sockets.map(socket => once(socket, 'connect')))
-  const ports = new Set(sockets.map(({ localPort }) => localPort!))
-  const start = performance.now()
-  let turn = 0
-  const goOn = () => {
-    for (const socket of sockets) hold(socket, turn)
-    turn++
-  }
-  goOn()
-  const timer = setInterval(goOn, 500)
-  const inTime = () => performance.now() - start < TIMEOUT
-  // Until the service accepts them, they belong to no process.
-  while (inTime() && !await isHeld(Number(port), ports)) await sleep(50)
-  while (inTime() && await isHeld(Number(port), ports)) await sleep(100)
-  const seconds = (performance.now() - start) / 1000
-  clearInterval(timer)
-  for (const socket of sockets) socket.destroy()
-  return seconds
-}
-
-/** Whether the service, on its port, has a connection from any of these ports. */
-async function isHeld (port: number, ports: Set<number>) {
-  const portOf = (address = '') => Number.parseInt(address.split(':')[1] ?? '', 16)
-  const table = await readFile('/proc/net/tcp', 'utf8')
-  return table.split('\n').some(line => {
-    const [, local, remote, , , , , , , inode] = line.trim().split(/\s+/)
-    // Closed connections with unsent data belong to no process, and have no inode.
-    return portOf(local) === port && ports.has(portOf(remote)) && inode !== '0'
-  })
-}
-
 /** Opens connections that send one request and stay idle. */
 async function openIdle (url: string, count: number) {
   const { port } = new URL(url)
@@ -392,12 +272,4 @@ async function addAccounts ({ look }: Fixture, count: number) {
     RETURNING email
   `)
   return rows.map(({ email }) => email)
-}
-
-/** Inserts drafts that make a response exceed the buffers of a connection. */
-async function addBigBlogs ({ look, admin }: Fixture) {
-  await look(sql => sql`
-    INSERT INTO blogs (title, content, author_id)
-    SELECT 'Big', repeat('Something to be read by nobody. ', 1000), ${admin.id} FROM generate_series(1, 500)
-  `)
 }

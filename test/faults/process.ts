@@ -1,6 +1,5 @@
 // Signals to the service itself.
 import { randomUUID } from 'node:crypto'
-import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { shutdownTimeouts } from '#lib/shutdown.js'
@@ -52,30 +51,6 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
         row.note = `${note}, ${load.answered - beforehand} responses later, ${load.refused} connections were refused`
         const logged = (await service.log()).match(/"request completed"/g)?.length ?? 0
         if (logged !== load.answered + load.failed) row.problems.push(`${logged} requests were logged`)
-        return row
-      },
-    },
-    {
-      name: 'SIGTERM with clients that stay connected',
-      async run () {
-        const { fixture, variables } = await server()
-        const service = await startService(scope, directory, variables)
-        const load = new Load(fixture, service.url, { wait: WAIT, allows: isTurnedAway })
-        await load.start()
-        const { hostname, port } = new URL(service.url)
-        const request = `GET /livez HTTP/1.1\r\nHost: ${hostname}\r\n`
-        const holders = ['', request, `${request}\r\n`].map(bytes => {
-          const socket = connect(Number(port), hostname, () => socket.write(bytes))
-          return socket.on('error', () => {})
-        })
-        await sleep(500)
-        const { note, problems } = await stopService(service, total)
-        await load.stop()
-        for (const socket of holders) socket.destroy()
-
-        const row = rowOf(this.name, [load], await load.ledger.findLost(fixture))
-        row.note = note
-        row.problems.push(...problems)
         return row
       },
     },
