@@ -655,7 +655,7 @@ t.test('GET /events/:id/registrations', async t => {
   const head = await makeHead(club)
   const admin = await person(app, 'ADMIN')
 
-  t.test('returns the registrations, newest first', async t => {
+  t.test('returns the registrations, newest first, then by id', async t => {
     const { id, title, date } = await makeEvent(club.id)
     const event = { id, title, date }
     for (const someone of [head, admin]) {
@@ -664,10 +664,14 @@ t.test('GET /events/:id/registrations', async t => {
     const ada = await person(app, 'STUDENT', { first_name: 'Ada', last_name: 'Lovelace' })
     const grace = await person(app, 'ADMIN', { first_name: 'Grace', last_name: 'Hopper' })
     const one = await makeRegistration(ada.id, id, { registered_at: '2026-01-01T00:00:00.001Z' })
-    const two = await makeRegistration(grace.id, id, { registered_at: '2026-01-01T00:00:00.002Z' })
+    const [first, second] = [randomUUID(), randomUUID()].sort()
+    const at = '2026-01-01T00:00:00.002Z'
+    const three = await makeRegistration(head.id, id, { registered_at: at, id: second })
+    const two = await makeRegistration(grace.id, id, { registered_at: at, id: first })
     await makeRegistration(ada.id, (await makeEvent(club.id)).id)
     const registrations = [
       { ...two, userId: grace.id, name: 'Grace Hopper', email: grace.email },
+      { ...three, userId: head.id, name: 'Ada Lovelace', email: head.email },
       { ...one, userId: ada.id, name: 'Ada Lovelace', email: ada.email },
     ]
     for (const someone of [head, admin, await person(app, 'ADMIN', { club_id: other.id })]) {
