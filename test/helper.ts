@@ -116,6 +116,22 @@ export async function person (
   }
 }
 
+/** What rows of these tables need beside references, unless a test says otherwise. */
+const NEEDED: Record<string, () => object> = {
+  clubs: () => ({ name: randomUUID(), description: 'A club' }),
+  events: () => ({ title: 'Open day', description: 'Come and see', date: new Date() }),
+  blogs: () => ({ title: 'A title', content: 'As long as a blog must be' }),
+  mentors: () => ({ name: 'Ada', expertise: 'Mathematics', image_url: 'https://example.org/ada.png' }),
+  testimonials: () => ({ name: 'Ada', batch_year: 2020, content: 'It was fun.' }),
+}
+
+/** Inserts a row with these fields. Returns its id. */
+export async function insert ({ sql }: { sql: Sql }, table: string, fields: Record<string, unknown> = {}) {
+  const row = { ...NEEDED[table]?.(), ...fields }
+  const [inserted] = await sql<{ id: string }[]>`INSERT INTO ${sql(table)} ${sql(row)} RETURNING id`
+  return inserted!.id
+}
+
 /** Sends a request. */
 export async function inject (
   app: FastifyInstance, method: Method, url: string, payload?: unknown, headers: Record<string, string> = {}

@@ -4,13 +4,14 @@ import { encodeState } from '#lib/auth/oauth-state.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { createLogger } from '#lib/http/logger.js'
-import { bearer, build, buildWithRoutes, createDatabase, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
+import {
+  bearer, build, buildWithRoutes, createDatabase, inject, insert, MAIL, nameOf, type Person, person,
+} from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 import t, { type Test } from '../suite.ts'
 
 const PASSWORD = 'correct horse'
 const NAMES = { firstName: 'Ada', lastName: 'Lovelace' }
-const IMAGE = 'https://example.org/image.png'
 const EMAIL = /[\w-]+@[\w-]+\.\w+/
 const TOKEN = /eyJ[\w-]+/
 
@@ -53,17 +54,11 @@ async function withPassword (fields: object = {}) {
   return person(app, 'STUDENT', { password: await hashPassword(PASSWORD), ...fields })
 }
 
-const insert = async (table: string, fields: Record<string, unknown>) =>
-  (await sql<{ id: string }[]>`INSERT INTO ${sql(table)} ${sql(fields)} RETURNING id`)[0]!.id
-
-const makeClub = () => insert('clubs', { name: randomUUID(), description: 'A club' })
-const makeEvent = async (club?: string) =>
-  insert('events', { title: 'Chess', description: 'They play', date: new Date(), club_id: club ?? await makeClub() })
-const makeMentor = async () =>
-  insert('mentors', { name: 'Grace', expertise: 'Code', image_url: IMAGE, club_id: await makeClub() })
-const makeTestimonial = () => insert('testimonials', { name: 'Mary', batch_year: 2020, content: 'It was good' })
-const makeBlog = (status = 'DRAFT') =>
-  insert('blogs', { title: 'A title', content: 'twenty characters or more', status, author_id: admin.id })
+const makeClub = () => insert(app, 'clubs')
+const makeEvent = async (club?: string) => insert(app, 'events', { club_id: club ?? await makeClub() })
+const makeMentor = async () => insert(app, 'mentors', { club_id: await makeClub() })
+const makeTestimonial = () => insert(app, 'testimonials')
+const makeBlog = (status = 'DRAFT') => insert(app, 'blogs', { status, author_id: admin.id })
 
 t.test('A registration is logged', async t => {
   const email = newEmail()
@@ -261,7 +256,7 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
   async 'POST /account/unsubscribe/:token' (_send, t) {
     const { id: user } = await person(app)
     const [token, kind] = [createSecretToken(), 'event-reminder']
-    await insert('mails', {
+    await insert(app, 'mails', {
       kind, bulk: true, user_id: user, data: {}, status: 'sent', token_hash: hashSecretToken(token),
     })
     const send = (token: string) => auditOf(() => inject(app, 'POST', `/account/unsubscribe/${token}`))

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 
 import { assertResponse, shown } from '../assertions.ts'
-import { build, inject, person } from '../helper.ts'
+import { build, inject, insert, person } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -19,12 +19,6 @@ async function addClub (fields: Record<string, unknown> = {}, { sql } = app) {
   const club = { name: randomUUID(), description: 'A club', ...fields }
   const [row] = await sql<{ id: string, name: string }[]>`INSERT INTO clubs ${sql(club)} RETURNING id, name`
   return row!
-}
-
-async function addEvent (fields: Record<string, unknown>, { sql } = app) {
-  const event = { title: 'Open day', description: 'Come and see', ...fields }
-  const [row] = await sql<{ id: string }[]>`INSERT INTO events ${sql(event)} RETURNING id`
-  return row!.id
 }
 
 /** Finds the clubs of this name in the database. */
@@ -67,9 +61,11 @@ t.test('GET /clubs returns every club with its members and events to anyone', as
     await person(fresh, 'ADMIN', { club_id: plain.id, first_name: 'Eve', last_name: 'Ee' }),
   ]
   await person(fresh, 'CLUB_HEAD', { id: headId })
-  const openDay = await addEvent({ club_id: chess.id, date: new Date('2026-01-31T09:30:00.120Z') }, fresh)
-  const party = await addEvent({ club_id: chess.id, title: 'Party', date: new Date('0099-12-31T23:59:59Z') }, fresh)
-  const gala = await addEvent({ club_id: plain.id, title: 'Gala', date: new Date('9999-12-31T23:59:59.999Z') }, fresh)
+  const addEvent = (club: string, date: string, title = 'Open day') =>
+    insert(fresh, 'events', { club_id: club, date: new Date(date), title })
+  const openDay = await addEvent(chess.id, '2026-01-31T09:30:00.120Z')
+  const party = await addEvent(chess.id, '0099-12-31T23:59:59Z', 'Party')
+  const gala = await addEvent(plain.id, '9999-12-31T23:59:59.999Z', 'Gala')
   await fresh.sql`INSERT INTO event_registrations (user_id, event_id) VALUES (${eve.id}, ${gala})`
   await fresh.sql`
     INSERT INTO mentors (name, expertise, image_url, club_id) VALUES ('Max', 'Openings', 'data:,', ${chess.id})

@@ -8,7 +8,7 @@ import type { LightMyRequestResponse } from 'fastify'
 
 import { buildApp } from '#lib/app.js'
 import { assertResponse } from '../assertions.ts'
-import { bearer, build, createDatabase, inject, person, type Person, testConfig } from '../helper.ts'
+import { bearer, build, createDatabase, inject, insert, person, type Person, testConfig } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 
 const app = await build(t)
@@ -17,26 +17,16 @@ const admin = await person(app, 'ADMIN')
 const UNKNOWN = { message: 'Event not found' }
 const FORBIDDEN = { message: 'Not allowed to view registrations for this event' }
 
-async function addClub (name: string = randomUUID()) {
-  const [row] = await app.sql<{ id: string }[]>`
-    INSERT INTO clubs (name, description) VALUES (${name}, 'A club') RETURNING id
-  `
-  return row!.id
-}
+const addClub = () => insert(app, 'clubs')
 
-async function addEvent (club: string, title = 'Chess Night') {
-  const [row] = await app.sql<{ id: string }[]>`
-    INSERT INTO events (title, description, date, club_id)
-    VALUES (${title}, 'Ten games', '2030-01-31T23:30:00Z', ${club}) RETURNING id
-  `
-  return row!.id
-}
+const addEvent = (club: string, title = 'Chess Night') =>
+  insert(app, 'events', { title, date: new Date('2030-01-31T23:30:00Z'), club_id: club })
 
 /** Registers users for an event, a minute apart. */
 async function register (event: string, people: Pick<Person, 'id'>[]) {
   for (const [n, { id }] of people.entries()) {
     const time = new Date(Date.UTC(2026, 0, 31, 9, n))
-    await app.sql`INSERT INTO event_registrations (user_id, event_id, registered_at) VALUES (${id}, ${event}, ${time})`
+    await insert(app, 'event_registrations', { user_id: id, event_id: event, registered_at: time })
   }
 }
 
@@ -96,11 +86,9 @@ t.test('GET /exports/events/:id/registrations.csv has the permissions of the lis
 
 t.test('GET /exports/users.csv lists every user, newest first', async t => {
   const app = await build(t)
-  const [club] = await app.sql<{ id: string }[]>`
-    INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id
-  `
+  const club = await insert(app, 'clubs', { name: 'Chess' })
   const time = (n: number) => new Date(Date.UTC(2026, 0, 31, 9, n))
-  const head = await person(app, 'CLUB_HEAD', { club_id: club!.id, created_at: time(0) })
+  const head = await person(app, 'CLUB_HEAD', { club_id: club, created_at: time(0) })
   const admin = await person(app, 'ADMIN', { created_at: time(1), password: '$argon2id$secret', idp_id: 'subject' })
   const response = await admin.inject('GET', '/exports/users.csv')
   t.strictSame(rowsOf(t, response), [

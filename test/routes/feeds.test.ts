@@ -7,7 +7,7 @@ import nodeIcal from 'node-ical'
 import { SaxesParser } from 'saxes'
 
 import { assertResponse } from '../assertions.ts'
-import { build, inject, person } from '../helper.ts'
+import { build, inject, insert, person } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 
 const FRONTEND_URL = 'https://app.example.org,https://other.example.org'
@@ -15,14 +15,9 @@ const FRONTEND_URL = 'https://app.example.org,https://other.example.org'
 const app = await build(t, { FRONTEND_URL })
 const bare = await build(t)
 
-/** Inserts rows into the database of a service. */
-async function addClub (fields: Record<string, unknown> = {}, { sql } = app) {
-  const [row] = await sql<{ id: string }[]>`
-    INSERT INTO clubs ${sql({ name: randomUUID(), description: 'A club', ...fields })} RETURNING id
-  `
-  return row!.id
-}
+const addClub = (fields: Record<string, unknown> = {}, on = app) => insert(on, 'clubs', fields)
 
+/** Inserts rows into the database of a service. */
 async function addEvents (events: Record<string, unknown>[], { sql } = app) {
   const rows = events.map(event => ({ title: 'Open day', description: 'Come and see', date: new Date(), ...event }))
   const added = rows.length > 0 ? await sql<{ id: string }[]>`INSERT INTO events ${sql(rows)} RETURNING id` : []

@@ -3,12 +3,12 @@ import type { Role } from '#lib/auth/accounts.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { assertComplete } from '../assertions.ts'
-import { buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
+import { buildWithRoutes, inject, insert, MAIL, nameOf, type Person, person } from '../helper.ts'
 import t from '../suite.ts'
 
 const { app, routes } = await buildWithRoutes(t, MAIL)
 
-const [club, strangeClub] = await Promise.all(['Chess', 'Go'].map(insertClub))
+const [club, strangeClub] = [await insert(app, 'clubs'), await insert(app, 'clubs')]
 const [student, head, admin, stranger] = await Promise.all([
   person(app), person(app, 'CLUB_HEAD', { club_id: club }), person(app, 'ADMIN'), person(app),
 ]) as [Person, Person, Person, Person]
@@ -186,17 +186,8 @@ async function allRows () {
   return new Set(rows.flat().map(({ text }) => text))
 }
 
-async function insert (table: string, row: object): Promise<string> {
-  const [inserted] = await app.sql<{ id: string }[]>`INSERT INTO ${app.sql(table)} ${app.sql(row)} RETURNING id`
-  return inserted!.id
-}
-
-function insertClub (name: string) {
-  return insert('clubs', { name, description: 'A club' })
-}
-
 function insertBlog () {
-  return insert('blogs', { title: BLOG.title, content: BLOG.content, author_id: student.id })
+  return insert(app, 'blogs', { author_id: student.id })
 }
 
 async function insertUser () {
@@ -204,11 +195,11 @@ async function insertUser () {
 }
 
 function insertMentor () {
-  return insert('mentors', { name: 'Ada', expertise: 'Ada', image_url: MENTOR.imageUrl, club_id: club })
+  return insert(app, 'mentors', { club_id: club })
 }
 
 function insertTestimonial () {
-  return insert('testimonials', { name: 'Ada', content: 'Words', batch_year: 2000 })
+  return insert(app, 'testimonials')
 }
 
 async function insertCalendar () {
@@ -219,7 +210,7 @@ async function insertCalendar () {
 /** Inserts a mail to a new user; returns the token in it. */
 async function insertMail () {
   const token = createSecretToken()
-  await insert('mails', {
+  await insert(app, 'mails', {
     kind: 'event-reminder', bulk: true, user_id: await insertUser(), data: {}, token_hash: hashSecretToken(token),
   })
   return token
@@ -235,7 +226,5 @@ async function insertToken (purpose: string) {
 }
 
 function insertEvent () {
-  return insert('events', {
-    title: EVENT.title, description: EVENT.description, date: new Date('2030-01-01'), club_id: club,
-  })
+  return insert(app, 'events', { date: new Date('2030-01-01'), club_id: club })
 }

@@ -1,12 +1,10 @@
-import { randomUUID } from 'node:crypto'
-
 import type { FastifyInstance } from 'fastify'
 import ICAL from 'ical.js'
 
 import { ROLES } from '#lib/auth/accounts.js'
 import { createLogger } from '#lib/http/logger.js'
 import { assertResponse } from '../assertions.ts'
-import { bearer, build, inject, person, type Person } from '../helper.ts'
+import { bearer, build, inject, insert, person, type Person } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 
 const lines: string[] = []
@@ -26,17 +24,10 @@ const GONE = { message: 'Calendar not found' }
 
 /** Registers a person for new events. Returns the ids of the events. */
 async function addRegistrations ({ id }: Person, titles: string[]) {
-  const [club] = await app.sql<{ id: string }[]>`
-    INSERT INTO clubs (name, description) VALUES (${randomUUID()}, 'A club') RETURNING id
-  `
+  const club = await insert(app, 'clubs')
   for (const title of titles) {
-    await app.sql`
-      WITH event AS (
-        INSERT INTO events (title, description, date, club_id)
-        VALUES (${title}, 'A description', '2030-01-31T09:30:00Z', ${club!.id}) RETURNING id
-      )
-      INSERT INTO event_registrations (user_id, event_id) SELECT ${id}, id FROM event
-    `
+    const event = await insert(app, 'events', { title, date: new Date('2030-01-31T09:30:00Z'), club_id: club })
+    await insert(app, 'event_registrations', { user_id: id, event_id: event })
   }
 }
 
@@ -162,20 +153,16 @@ t.test('A user who is gone has no notifications', async t => {
 })
 
 t.test('GET /me/export has all data of the user, and of nobody else', async t => {
-  const [club] = await app.sql`INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id`
-  const [mentor] = await app.sql`
-    INSERT INTO mentors (name, expertise, image_url, club_id) VALUES ('Max', 'Openings', '', ${club!.id}) RETURNING id
-  `
+  const club = await insert(app, 'clubs', { name: 'Chess' })
+  const mentor = await insert(app, 'mentors', { name: 'Max', club_id: club })
   for (const role of ROLES) {
-    const ada = await person(app, role, { club_id: club!.id, idp_id: 'subject', avatar: 'https://example.org/a.png' })
+    const ada = await person(app, role, { club_id: club, idp_id: 'subject', avatar: 'https://example.org/a.png' })
     const bob = await person(app, role, { first_name: 'Bob', password: '$argon2id$secret' })
     for (const { id } of [ada, bob]) {
       for (const status of ['DRAFT', 'PUBLISHED', 'ARCHIVED']) {
-        await app.sql`
-          INSERT INTO blogs (title, content, status, author_id) VALUES (${`By ${id}`}, 'Content', ${status}, ${id})
-        `
+        await insert(app, 'blogs', { title: `By ${id}`, content: 'Content', status, author_id: id })
       }
-      await app.sql`INSERT INTO mentor_likes VALUES (${id}, ${mentor!.id})`
+      await app.sql`INSERT INTO mentor_likes VALUES (${id}, ${mentor})`
     }
     await addRegistrations(ada, ['Chess', 'Go'])
     await createCalendar(t, ada)
@@ -209,13 +196,13 @@ t.test('GET /me/export has all data of the user, and of nobody else', async t =>
       avatar: 'https://example.org/a.png',
       providerId: 'subject',
       role,
-      club: { id: club!.id, name: 'Chess' },
+      club: { id: club, name: 'Chess' },
       emailVerifiedAt: null,
     })
     t.strictSame(blogs.map(({ title, status }: Record<string, string>) => [title, status]).sort(),
       ['ARCHIVED', 'DRAFT', 'PUBLISHED'].map(status => [`By ${ada.id}`, status]))
     t.strictSame(registrations.map(({ event }: { event: { title: string } }) => event.title).sort(), ['Chess', 'Go'])
-    t.strictSame(likes.map(({ mentor }: { mentor: object }) => mentor), [{ id: mentor!.id, name: 'Max' }])
+    t.strictSame(likes.map(({ mentor }: { mentor: object }) => mentor), [{ id: mentor, name: 'Max' }])
     t.strictSame(networks, [{ lastSignIn: '2026-02-01' }, { lastSignIn: '2026-01-31' }])
     t.match(mails, [{ kind: 'test', status: 'failed', sentAt: null }, { status: 'sent', sentAt: String }])
     t.strictSame(mails.map(Object.keys), Array(2).fill(['kind', 'createdAt', 'status', 'sentAt']))

@@ -1,30 +1,20 @@
 import { randomUUID } from 'node:crypto'
 
-import type { Sql } from '#lib/database/client.js'
 import { assertInvalid, assertResponse, shown, unknownPaths } from '../assertions.ts'
-import { build, inject, person, untilBlocked } from '../helper.ts'
+import { build, inject, insert, person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
 const admin = await person(app, 'ADMIN')
 
-async function addClub (fields: Record<string, unknown> = {}, { sql }: { sql: Sql } = app) {
+async function addClub (fields: Record<string, unknown> = {}, { sql } = app) {
   const club = { name: randomUUID(), description: 'A club', ...fields }
   const [row] = await sql<{ id: string, name: string }[]>`INSERT INTO clubs ${sql(club)} RETURNING id, name`
   return row!
 }
 
-async function addMentor (fields: Record<string, unknown> = {}, { sql }: { sql: Sql } = app) {
-  const mentor = {
-    name: 'Ada',
-    expertise: 'Mathematics',
-    image_url: 'https://example.org/ada.png',
-    club_id: (await addClub({}, { sql })).id,
-    ...fields,
-  }
-  const [row] = await sql<{ id: string }[]>`INSERT INTO mentors ${sql(mentor)} RETURNING id`
-  return row!.id
-}
+const addMentor = async (fields: Record<string, unknown> = {}, on = app) =>
+  insert(on, 'mentors', { club_id: (await addClub({}, on)).id, ...fields })
 
 async function like (mentorId: string, ...people: { id: string }[]) {
   for (const { id } of people) {

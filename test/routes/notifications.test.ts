@@ -1,15 +1,12 @@
 import { buildApp } from '#lib/app.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { NOTIFICATIONS } from '#lib/mail/notifications.js'
-import { build, createDatabase, inject, MAIL, type Person, person, testConfig } from '../helper.ts'
+import { build, createDatabase, inject, insert, MAIL, type Person, person, testConfig } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t, MAIL)
 const { sql } = app
-const clubs = await sql<{ id: string }[]>`
-  INSERT INTO clubs (name, description) VALUES ('Chess Club', 'It plays'), ('Go Club', 'It plays, too') RETURNING id
-`
-const [chess, go] = clubs.map(({ id }) => id) as [string, string]
+const [chess, go] = [await insert(app, 'clubs'), await insert(app, 'clubs')]
 const MESSAGE = { subject: 'Boards', text: 'Bring a board, please.' }
 
 /** Writes a mail of a kind to a user that was sent; returns its token. */
@@ -100,16 +97,9 @@ t.test('An unknown token is a 404', async t => {
 /** An event of a club, with someone who is registered. */
 async function makeEvent (club: string) {
   const ada = await person(app, 'STUDENT', { email_verified_at: new Date() })
-  const [event] = await sql<{ id: string }[]>`
-    WITH event AS (
-      INSERT INTO events (title, description, date, club_id)
-      VALUES ('Chess Night', 'Ten games at once', '2999-01-31', ${club}) RETURNING id
-    ), registration AS (
-      INSERT INTO event_registrations (user_id, event_id) SELECT ${ada.id}, id FROM event
-    )
-    SELECT id FROM event
-  `
-  return event!.id
+  const event = await insert(app, 'events', { date: new Date('2999-01-31'), club_id: club })
+  await insert(app, 'event_registrations', { user_id: ada.id, event_id: event })
+  return event
 }
 
 t.test('POST /me/events/:id/message is for those who may see the registrations, with the same texts', async t => {
@@ -180,12 +170,8 @@ t.test('Without mail there is no message', async t => {
 t.test('Without mail nothing is written', async t => {
   const bare = await build(t)
   const [admin, ada] = [await person(bare, 'ADMIN'), await person(bare, 'STUDENT', { email_verified_at: new Date() })]
-  const [event] = await bare.sql<{ id: string }[]>`
-    WITH club AS (INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id)
-    INSERT INTO events (title, description, date, club_id) SELECT 'Night', 'It is late', '2999-01-31', id FROM club
-    RETURNING id
-  `
-  const path = `/events/${event!.id}`
+  const club = await insert(bare, 'clubs')
+  const path = `/events/${await insert(bare, 'events', { date: new Date('2999-01-31'), club_id: club })}`
   t.equal((await ada.inject('POST', `${path}/register`)).statusCode, 201)
   t.equal((await admin.inject('PUT', path, { title: 'Morning' })).statusCode, 200)
   t.equal((await admin.inject('DELETE', path)).statusCode, 200)

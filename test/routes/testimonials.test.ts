@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import { assertInvalid, assertResponse, DATE_TIME, shown, unknownPaths } from '../assertions.ts'
-import { build, inject, person } from '../helper.ts'
+import { build, inject, insert, person } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -9,13 +9,8 @@ const admin = await person(app, 'ADMIN')
 
 const BODY = { name: 'Ada', content: 'It was fun.', batchYear: 2020 }
 
-async function add (fields: Record<string, unknown> = {}, { sql } = app) {
-  const testimonial = {
-    name: 'Ada', content: 'It was fun.', batch_year: 2020, created_at: new Date('2026-01-31T09:30:00.123Z'), ...fields,
-  }
-  const [row] = await sql<{ id: string }[]>`INSERT INTO testimonials ${sql(testimonial)} RETURNING id`
-  return row!.id
-}
+const add = (fields: Record<string, unknown> = {}, on = app) =>
+  insert(on, 'testimonials', { created_at: new Date('2026-01-31T09:30:00.123Z'), ...fields })
 
 async function stored (id: string) {
   const [testimonial] = await app.sql`SELECT * FROM testimonials WHERE id = ${id}`

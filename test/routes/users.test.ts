@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
-import type { FastifyInstance } from 'fastify'
-
 import { ROLES } from '#lib/auth/accounts.js'
 import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } from '../assertions.ts'
-import { bearer, bearerOfJson, build, inject, person, type Person } from '../helper.ts'
+import { bearer, bearerOfJson, build, inject, insert, person, type Person } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -15,26 +13,18 @@ const PAST = '2020-02-03T04:05:06.780Z'
 
 const admin = await person(app, 'ADMIN')
 
-/** Inserts a row. Returns its id. */
-async function store (table: string, fields: Fields, { sql } = app) {
-  const [row] = await sql`INSERT INTO ${sql(table)} ${sql(fields)} RETURNING id`
-  return row!.id as string
-}
+const storeClub = (fields: Fields = {}, on = app) => insert(on, 'clubs', fields)
 
-const storeClub = (fields: Fields = {}, on?: FastifyInstance) =>
-  store('clubs', { name: `Club ${randomUUID()}`, description: 'A club', ...fields }, on)
+const storeEvent = (clubId: string, fields: Fields = {}, on = app) =>
+  insert(on, 'events', { club_id: clubId, ...fields })
 
-const storeEvent = (clubId: string, fields: Fields = {}, on?: FastifyInstance) =>
-  store('events', { title: 'Open day', description: 'All come', date: PAST, club_id: clubId, ...fields }, on)
+const storeBlog = (author: { id: string }, fields: Fields = {}, on = app) =>
+  insert(on, 'blogs', { author_id: author.id, ...fields })
 
-const storeBlog = (author: { id: string }, fields: Fields = {}, on?: FastifyInstance) =>
-  store('blogs', { title: 'On testing', content: 'As long as a blog must be', author_id: author.id, ...fields }, on)
+const storeMentor = (clubId: string, on = app) => insert(on, 'mentors', { club_id: clubId })
 
-const storeMentor = (clubId: string, on?: FastifyInstance) =>
-  store('mentors', { name: 'Grace', expertise: 'Compilers', image_url: 'https://x.org/1', club_id: clubId }, on)
-
-const register = (user: { id: string }, eventId: string, fields: Fields = {}, on?: FastifyInstance) =>
-  store('event_registrations', { user_id: user.id, event_id: eventId, ...fields }, on)
+const register = (user: { id: string }, eventId: string, fields: Fields = {}, on = app) =>
+  insert(on, 'event_registrations', { user_id: user.id, event_id: eventId, ...fields })
 
 async function storedUser (id: string) {
   const [row] = await app.sql`SELECT * FROM users WHERE id = ${id}`
@@ -239,8 +229,7 @@ t.test('GET /users/analytics counts rows, and omits roles without users', async 
     await storeBlog(bob, { status }, app)
   }
   for (let i = 0; i < 2; i++) await storeMentor(clubId!, app)
-  const fields = { name: 'Tim', batch_year: 2020, content: 'Good' }
-  await store('testimonials', fields, app)
+  await insert(app, 'testimonials')
   const older = await register(bob, events[0]!, { registered_at: PAST }, app)
   const newer = await register(eve, events[1]!, { registered_at: '2021-01-31T09:30:00Z' }, app)
 

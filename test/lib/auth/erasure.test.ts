@@ -5,7 +5,7 @@ import { rememberNetwork } from '#lib/auth/known-networks.js'
 import { createLogger } from '#lib/http/logger.js'
 import userCommand from '#lib/cli/user.js'
 import { enqueueMails } from '#lib/mail/outbox.js'
-import { build, inject, person } from '../../helper.ts'
+import { build, inject, insert, person } from '../../helper.ts'
 import { call } from '../../process.ts'
 import t, { type Test } from '../../suite.ts'
 
@@ -16,9 +16,7 @@ const { sql } = app
 
 const user = (...args: string[]) => call(userCommand, { DATABASE_URL }, { args })
 
-const [club] = await sql<{ id: string }[]>`
-  INSERT INTO clubs (name, description) VALUES ('Chess', 'A club') RETURNING id
-`
+const club = await insert(app, 'clubs')
 
 /** All rows of all tables, as text. */
 async function dump () {
@@ -36,7 +34,7 @@ t.test('The neutral author goes only with what it has published', async t => {
     INSERT INTO users (email, password, first_name, last_name) VALUES ('former-member', '!', 'Former', 'member')
     RETURNING id
   `
-  await sql`INSERT INTO blogs (title, content, status, author_id) VALUES ('Title', 'Content', 'PUBLISHED', ${id})`
+  await insert(app, 'blogs', { status: 'PUBLISHED', author_id: id })
   const { code, stderr } = await user('erase', '--email', 'former-member')
   t.strictSame([code, stderr],
     [1, 'former-member is the author of what erased people have published: it goes only with that\n'])
@@ -60,24 +58,17 @@ async function counts () {
 async function addActivePerson (role: typeof ROLES[number] = 'STUDENT') {
   const [firstName, lastName] = ['F', 'L'].map(letter => `${letter}${randomUUID().replaceAll('-', '')}`)
   const ada = await person(app, role, {
-    email: `${randomUUID()}@erase.example.org`, first_name: firstName, last_name: lastName, club_id: club!.id,
+    email: `${randomUUID()}@erase.example.org`, first_name: firstName, last_name: lastName, club_id: club,
   })
   await sql`UPDATE clubs SET club_head_id = ${ada.id}`
   for (const status of ['DRAFT', 'PUBLISHED', 'ARCHIVED']) {
-    await sql`INSERT INTO blogs (title, content, status, author_id) VALUES (${status}, 'Content', ${status}, ${ada.id})`
+    await insert(app, 'blogs', { status, author_id: ada.id })
   }
   for (let n = 0; n < 3; n++) {
-    const [event] = await sql`
-      INSERT INTO events (title, description, date, club_id) VALUES ('Open', 'Come', now(), ${club!.id}) RETURNING id
-    `
-    const [mentor] = await sql`
-      INSERT INTO mentors (name, expertise, image_url, club_id) VALUES ('Max', 'Go', '', ${club!.id}) RETURNING id
-    `
-    await ada.inject('POST', `/events/${event!.id}/register`)
-    await sql`
-      INSERT INTO event_messages (event_id, sender_id, subject, text) VALUES (${event!.id}, ${ada.id}, ${lastName!}, '')
-    `
-    await ada.inject('POST', `/mentors/${mentor!.id}/like`)
+    const event = await insert(app, 'events', { club_id: club })
+    await ada.inject('POST', `/events/${event}/register`)
+    await insert(app, 'event_messages', { event_id: event, sender_id: ada.id, subject: lastName, text: '' })
+    await ada.inject('POST', `/mentors/${await insert(app, 'mentors', { club_id: club })}/like`)
   }
   await ada.inject('POST', '/me/calendar')
   await ada.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })

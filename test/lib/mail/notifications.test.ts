@@ -10,7 +10,7 @@ import { enqueueMailing, findMailings, writeMails, writeReminders } from '#lib/m
 import { listMails } from '#lib/mail/outbox.js'
 import { Sender } from '#lib/mail/sender.js'
 import { SmtpTransport } from '#lib/mail/smtp.js'
-import { build, MAIL, type Person, person, testConfig } from '../../helper.ts'
+import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
 import { startMailServer } from '../../smtp.ts'
 import t, { type Test } from '../../suite.ts'
 
@@ -20,10 +20,9 @@ const PUBLIC_URL = 'https://api.example.org/community/'
 const app = await build(t, { ...MAIL, PUBLIC_URL, REMINDER_HOURS: '0' })
 const { sql } = app
 const admin = await person(app, 'ADMIN')
-const clubs = await sql<{ id: string }[]>`
-  INSERT INTO clubs (name, description) VALUES ('Chess Club', 'It plays'), ('Go Club', 'It plays, too') RETURNING id
-`
-const [chess, go] = clubs.map(({ id }) => id) as [string, string]
+const [chess, go] = [
+  await insert(app, 'clubs', { name: 'Chess Club' }), await insert(app, 'clubs', { name: 'Go Club' }),
+]
 t.beforeEach(() => sql`TRUNCATE mails, mailings, event_reminders, event_registrations, events CASCADE`)
 
 /** A user whose email is proven. */
@@ -31,11 +30,9 @@ const member = (fields = {}) => person(app, 'STUDENT', { email_verified_at: new 
 
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
 
-async function makeEvent (fields = {}) {
-  const event = { title: 'Chess Night', description: 'Ten games at once', date: inDays(10), club_id: chess, ...fields }
-  const [row] = await sql<{ id: string }[]>`INSERT INTO events ${sql(event)} RETURNING id`
-  return row!.id
-}
+const makeEvent = (fields = {}) => insert(app, 'events', {
+  title: 'Chess Night', description: 'Ten games at once', date: inDays(10), club_id: chess, ...fields,
+})
 
 /** Registers people for an event by SQL, which sends no mail. */
 async function register (event: string, people: Person[], at = new Date()) {
