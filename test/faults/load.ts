@@ -26,6 +26,8 @@ export interface LoadOptions {
   pause?: number
   /** Allows outcomes besides success and the declared failure. */
   allows?: (outcome: Outcome) => boolean
+  /** Whether operations are refused meanwhile. */
+  isOverload?: boolean
   /** Returns what is wrong with an allowed outcome, if anything. */
   inspect?: (outcome: Outcome) => string | undefined
 }
@@ -78,7 +80,14 @@ export class Load {
   constructor (fixture: Fixture, url: string, options: LoadOptions) {
     this.#fixture = fixture
     this.#options = {
-      readers: 6, writers: 6, onlyAccounts: false, pause: 5, allows: () => false, inspect: () => undefined, ...options,
+      readers: 6,
+      writers: 6,
+      onlyAccounts: false,
+      pause: 5,
+      allows: () => false,
+      isOverload: false,
+      inspect: () => undefined,
+      ...options,
     }
     const { readers, writers, wait } = this.#options
     this.#client = openClient(url, readers + writers, 4 * (wait + RESPONSE_TIME.least))
@@ -122,10 +131,11 @@ export class Load {
   async #read (turn: number) {
     const [path, failure] = LISTS[turn % LISTS.length]!
     const body = await this.#ask({ method: 'GET', path, status: 200, failure })
-    // This list hides its failure behind an empty list.
+    // This list hides its failure, and that it was refused, behind an empty list.
     if (body?.mentors?.length === 0) {
       this.answered--
-      this.failed++
+      if (this.#options.isOverload) this.refused++
+      else this.failed++
       this.latencies.pop()
     }
   }

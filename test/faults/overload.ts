@@ -47,7 +47,9 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
     const own = new Scope()
     try {
       const service = await startService(own, directory, { DATABASE_URL, ...variables })
-      const load = new Load(fixture, service.url, { wait: WAIT, readers: 4, writers: 4, allows: isRefusal })
+      const load = new Load(fixture, service.url, {
+        wait: WAIT, readers: 4, writers: 4, allows: isRefusal, isOverload: true,
+      })
       await load.start()
       const { note, problems } = await work(service, fixture, load)
       const p99 = percentile(load.latencies, 99)
