@@ -7,13 +7,15 @@ import { enqueueMails } from './outbox.ts'
 /**
  * The statement that writes a mailing, mails of a kind to many, for the WITH of the statement that causes it. `mailing`
  * is a query with the columns `key` (text), `data` (jsonb) and `user_ids` (uuid[]). One of this kind and key that waits
- * stays as it is, for these users. `delay` is in seconds.
+ * keeps its data and time, and goes to these users. `delay` is in seconds.
  */
 export const enqueueMailing = (sql: Sql, kind: KindName, mailing: PendingQuery<Row[]>, delay = 0) => sql`
   INSERT INTO mailings (kind, key, data, user_ids, due_at)
   SELECT ${kind}, key, data, user_ids, statement_timestamp() + make_interval(secs => ${delay})
   FROM (${mailing}) AS caused WHERE cardinality(user_ids) > 0
-  ON CONFLICT (kind, key) DO UPDATE SET user_ids = excluded.user_ids, caused_at = excluded.caused_at
+  -- The id is part of the keys of mails: with a new one, those of a part that is written do not stand for this cause.
+  ON CONFLICT (kind, key) DO UPDATE
+    SET id = excluded.id, user_ids = excluded.user_ids, caused_at = excluded.caused_at
   RETURNING id
 `
 

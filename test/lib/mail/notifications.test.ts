@@ -585,6 +585,28 @@ t.test('A mailing to many is written in parts, and one without users not at all'
   t.equal((await sql`SELECT DISTINCT user_id FROM mails`).length, 7000)
 })
 
+t.test('A change between two parts of a mailing is told to those whose mail was sent', async t => {
+  const { sql } = await build(t)
+  const enqueue = () => enqueueMailing(sql, 'event-changed', sql`
+    SELECT 'a key' AS key, '{"event": {}}'::jsonb AS data, ARRAY(SELECT id FROM users) AS user_ids
+  `)
+  const writeAll = async () => { while ((await sql`SELECT FROM mailings`).length > 0) await writeMails(sql) }
+  await sql`
+    INSERT INTO users (email, password, first_name, last_name, email_verified_at)
+    SELECT n || '@many.example.org', '!', 'Ada', 'Lovelace', now() FROM generate_series(1, 6000) AS n
+  `
+  await enqueue()
+  await writeMails(sql)
+  const [sent] = await sql`
+    UPDATE mails SET status = 'sent', claimed_at = now(), settled_at = now()
+    WHERE id = (SELECT id FROM mails LIMIT 1) RETURNING user_id
+  `
+  await enqueue()
+  await writeAll()
+  t.equal((await sql`SELECT FROM mails WHERE user_id = ${sent!.user_id}`).length, 2)
+  t.equal((await sql`SELECT FROM mails`).length, 6001)
+})
+
 t.test('Times in mails follow the summer time of MAIL_TIME_ZONE', async t => {
   const times = (zone: string, ...dates: string[]) =>
     dates.map(date => formatTime(new Date(date), testConfig({ MAIL_TIME_ZONE: zone })).replace(',', ''))
