@@ -48,7 +48,8 @@ declare module 'fastify' {
   }
 }
 
-const INVALID = 'Invalid or expired token'
+/** The message of the 401 for a token that is not valid, or was ended. */
+export const INVALID = 'Invalid or expired token'
 
 /** How many verified tokens are cached. */
 const CACHED_TOKENS = 10_000

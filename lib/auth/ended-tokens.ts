@@ -1,4 +1,4 @@
-import type { PendingQuery, Row } from 'postgres'
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 
@@ -12,6 +12,14 @@ export const endTokens = (sql: Sql, users: PendingQuery<Row[]>) => sql`
   ON CONFLICT (user_id) DO UPDATE SET epoch = excluded.epoch, ended_at = excluded.ended_at
   RETURNING user_id, epoch
 `
+
+/**
+ * Ends the address of the user's calendar, in the transaction that has ended their tokens. Not in the same statement,
+ * which would not see the calendar of a request that it waited for to lock the user.
+ */
+export async function endCalendar (sql: TransactionSql, userId: string) {
+  await sql`DELETE FROM calendar_tokens WHERE user_id = ${userId}`
+}
 
 /** The column with the epoch of the tokens of the user at hand, to be read with what the user is recognized by. */
 export const epochOf = (sql: Sql) => sql`(SELECT epoch FROM ended_tokens WHERE user_id = users.id)`

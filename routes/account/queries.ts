@@ -1,5 +1,5 @@
 import { redeemToken } from '../../lib/auth/secret-tokens.ts'
-import { endTokens } from '../../lib/auth/ended-tokens.ts'
+import { endCalendar, endTokens } from '../../lib/auth/ended-tokens.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { columnOf, type NotificationKind } from '../../lib/mail/notifications.ts'
 import type { Mail } from '../../plugins/mail.ts'
@@ -30,28 +30,28 @@ export async function findEmailOfToken (sql: Sql, hash: string) {
  * Failed sign-ins from this network are forgotten, and a mail says what happened. Returns the id of the account;
  * `undefined` when the token does not work any more.
  */
-export async function resetPassword (
+export function resetPassword (
   sql: Sql, mail: Pick<Mail, 'enqueue'>, hash: string, { password, network }: { password: string, network: string }
 ) {
-  const [account] = await sql<{ id: string }[]>`
-    WITH ${redeemToken(sql, 'password', hash)}, changed AS (
-      UPDATE users SET password = ${password}, email_verified_at = coalesce(email_verified_at, now())
-      FROM redeemed WHERE users.id = redeemed.id
-      RETURNING users.id, email
-    ), ended AS (
-      ${endTokens(sql, sql`SELECT id FROM changed`)}
-    ), ended_calendars AS (
-      DELETE FROM calendar_tokens USING account JOIN redeemed USING (id)
-      WHERE user_id = account.id AND email_verified_at IS NULL
-    ), forgotten AS (
-      DELETE FROM rate_limits
-      WHERE name = 'failed-sign-ins-for-account' AND key = (SELECT concat(email, ' ', ${network}::text) FROM changed)
-    ), mailed AS (${mail.enqueue('password-changed', sql`
-      SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM changed
-    `)})
-    SELECT id FROM changed
-  `
-  return account?.id
+  return sql.begin(async transaction => {
+    const [account] = await transaction<{ id: string, wasProven: boolean }[]>`
+      WITH ${redeemToken(sql, 'password', hash)}, changed AS (
+        UPDATE users SET password = ${password}, email_verified_at = coalesce(email_verified_at, now())
+        FROM redeemed WHERE users.id = redeemed.id
+        RETURNING users.id, email
+      ), ended AS (
+        ${endTokens(sql, sql`SELECT id FROM changed`)}
+      ), forgotten AS (
+        DELETE FROM rate_limits
+        WHERE name = 'failed-sign-ins-for-account' AND key = (SELECT concat(email, ' ', ${network}::text) FROM changed)
+      ), mailed AS (${mail.enqueue('password-changed', sql`
+        SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM changed
+      `)})
+      SELECT id, email_verified_at IS NOT NULL AS "wasProven" FROM account JOIN redeemed USING (id)
+    `
+    if (account && !account.wasProven) await endCalendar(transaction, account.id)
+    return account?.id
+  })
 }
 
 /** Takes the email as proven by this token. Returns the id of the account; `undefined` when it does not work. */

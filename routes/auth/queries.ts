@@ -1,7 +1,7 @@
 import type { Role } from '../../lib/auth/accounts.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { endTokens, epochOf } from '../../lib/auth/ended-tokens.ts'
+import { endCalendar, endTokens, epochOf } from '../../lib/auth/ended-tokens.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { knownNetwork } from '../../lib/auth/known-networks.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
@@ -94,42 +94,44 @@ export async function signInWithIdentity (
   sql: Sql, identity: Identity & { email: string }, reclaim = false
 ): Promise<ProviderAccount> {
   const { email, id, avatar, firstName, lastName } = identity
-  const [account] = await sql<ProviderAccount[]>`
-    WITH known AS (
-      SELECT id, email, role, idp_id, ${epochOf(sql)} AS epoch FROM users WHERE email = ${email}
-    ), unlinked AS (
-      SELECT id, ${reclaim} AND email_verified_at IS NULL AND password <> ${PLACEHOLDER} AS reclaimed
-      FROM users WHERE email = ${email} AND idp_id IS NULL
-      FOR NO KEY UPDATE
-    ), linked AS (
-      UPDATE users SET
-        idp_id = ${id},
-        avatar = coalesce(avatar, ${avatar}),
-        password = CASE WHEN reclaimed THEN ${PLACEHOLDER} ELSE password END,
-        email_verified_at = coalesce(email_verified_at, now())
-      FROM unlinked WHERE users.id = unlinked.id
-      RETURNING users.id, email, role, reclaimed, ${epochOf(sql)} AS epoch
-    ), ended AS (
-      ${endTokens(sql, sql`SELECT id FROM linked WHERE reclaimed`)}
-    ), ended_calendars AS (
-      DELETE FROM calendar_tokens USING linked WHERE user_id = linked.id AND reclaimed
-    ), mailed AS (${enqueueMails(sql, 'account-linked', sql`
-      SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM linked WHERE reclaimed
-    `)}), created AS (
-      INSERT INTO users (email, password, idp_id, avatar, first_name, last_name, email_verified_at)
-      SELECT ${email}, ${PLACEHOLDER}, ${id}, ${avatar}, ${firstName}, ${lastName}, now()
-      WHERE NOT EXISTS (SELECT FROM known)
-      ON CONFLICT (email) DO NOTHING
-      RETURNING id, email, role
-    )
-    SELECT id AS "userId", email, role, NULL AS epoch, 'created' AS account FROM created
-    UNION ALL
-    SELECT id, email, role, coalesce((SELECT epoch FROM ended), epoch),
-      CASE WHEN reclaimed THEN 'reclaimed' ELSE 'linked' END
-    FROM linked
-    UNION ALL
-    SELECT id, email, role, epoch, NULL FROM known WHERE idp_id IS NOT NULL
-  `
+  const account = await sql.begin(async transaction => {
+    const [account] = await transaction<ProviderAccount[]>`
+      WITH known AS (
+        SELECT id, email, role, idp_id, ${epochOf(sql)} AS epoch FROM users WHERE email = ${email}
+      ), unlinked AS (
+        SELECT id, ${reclaim} AND email_verified_at IS NULL AND password <> ${PLACEHOLDER} AS reclaimed
+        FROM users WHERE email = ${email} AND idp_id IS NULL
+        FOR NO KEY UPDATE
+      ), linked AS (
+        UPDATE users SET
+          idp_id = ${id},
+          avatar = coalesce(avatar, ${avatar}),
+          password = CASE WHEN reclaimed THEN ${PLACEHOLDER} ELSE password END,
+          email_verified_at = coalesce(email_verified_at, now())
+        FROM unlinked WHERE users.id = unlinked.id
+        RETURNING users.id, email, role, reclaimed, ${epochOf(sql)} AS epoch
+      ), ended AS (
+        ${endTokens(sql, sql`SELECT id FROM linked WHERE reclaimed`)}
+      ), mailed AS (${enqueueMails(sql, 'account-linked', sql`
+        SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM linked WHERE reclaimed
+      `)}), created AS (
+        INSERT INTO users (email, password, idp_id, avatar, first_name, last_name, email_verified_at)
+        SELECT ${email}, ${PLACEHOLDER}, ${id}, ${avatar}, ${firstName}, ${lastName}, now()
+        WHERE NOT EXISTS (SELECT FROM known)
+        ON CONFLICT (email) DO NOTHING
+        RETURNING id, email, role
+      )
+      SELECT id AS "userId", email, role, NULL AS epoch, 'created' AS account FROM created
+      UNION ALL
+      SELECT id, email, role, coalesce((SELECT epoch FROM ended), epoch),
+        CASE WHEN reclaimed THEN 'reclaimed' ELSE 'linked' END
+      FROM linked
+      UNION ALL
+      SELECT id, email, role, epoch, NULL FROM known WHERE idp_id IS NOT NULL
+    `
+    if (account?.account === 'reclaimed') await endCalendar(transaction, account.userId)
+    return account
+  })
   // Another request at the same time has created or linked the account, which is there to be found now.
   return account ?? signInWithIdentity(sql, identity, reclaim)
 }

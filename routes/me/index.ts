@@ -90,8 +90,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error creating calendar' },
   }, async (request, reply) => {
     const token = createSecretToken()
-    const calendar = await replaceCalendar(app.sql, request.user.id, hashSecretToken(token))
-    if (!calendar) throw new HttpError(401, 'Unauthorized')
+    const calendar = await replaceCalendar(app.sql, request.user, hashSecretToken(token))
     audit(request, 'calendar-created')
     reply.code(201)
     return { calendar: { path: `/feeds/me/${token}.ics`, ...calendar } }

@@ -6,21 +6,34 @@ import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { registeredFor } from '../../lib/database/columns.ts'
+import { HttpError } from '../../lib/errors.ts'
 import { isNotified } from '../../lib/mail/notifications.ts'
+import { INVALID } from '../../plugins/auth.ts'
 import type { Mail } from '../../plugins/mail.ts'
 import type { createCalendar, EventMessage, listNotifications, Notifications } from './schemas.ts'
 
 type Calendar = Static<typeof createCalendar.response[201]>['calendar']
 
-/** Gives the user a calendar, in place of the one they had; `undefined` when there is no such user. */
-export async function replaceCalendar (sql: Sql, userId: string, tokenHash: string) {
-  const [calendar] = await sql<Pick<Calendar, 'createdAt'>[]>`
-    INSERT INTO calendar_tokens (user_id, token_hash)
-    SELECT id, ${tokenHash} FROM users WHERE id = ${userId}
-    ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, created_at = excluded.created_at
-    RETURNING iso8601(created_at) AS "createdAt"
-  `
-  return calendar
+/**
+ * Gives the user a calendar, in place of the one they had. Throws 401 when there is no such user, or the token was
+ * ended since the request arrived: unlike what else such a request may finish, the address lasts longer than the token.
+ */
+export function replaceCalendar (sql: Sql, { id, epoch }: { id: string, epoch?: string }, tokenHash: string) {
+  return sql.begin(async transaction => {
+    // A password that is being set is waited for, so that the next statement sees the end of the token; one that is set
+    // later waits for the calendar, and ends it.
+    const { count } = await transaction`SELECT FROM users WHERE id = ${id} FOR SHARE`
+    if (count === 0) throw new HttpError(401, 'Unauthorized')
+    const [calendar] = await transaction<Pick<Calendar, 'createdAt'>[]>`
+      INSERT INTO calendar_tokens (user_id, token_hash)
+      SELECT ${id}, ${tokenHash}
+      WHERE NOT EXISTS (SELECT FROM ended_tokens WHERE user_id = ${id} AND epoch IS DISTINCT FROM ${epoch ?? null})
+      ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, created_at = excluded.created_at
+      RETURNING iso8601(created_at) AS "createdAt"
+    `
+    if (!calendar) throw new HttpError(401, INVALID)
+    return calendar
+  })
 }
 
 /** Takes the user's calendar away; returns whether there was one. */

@@ -434,6 +434,65 @@ t.test('A password by a mail ends the calendar of an email that was not proven b
   }
 })
 
+/** Two ways in which the owner of an address takes over an account, each with the status of the request. */
+const takeovers: [name: string, prepare: (t: Test, email: string) => Promise<() => Promise<number>>][] = [
+  ['a password by a mail', async (t, email) => {
+    await forget(email)
+    const token = await tokenTo(t, email, 'reset-password')
+    return async () => (await reset(token)).statusCode
+  }],
+  ['the provider', async (_t, email) => {
+    const idToken = await provider.idToken({ sub: randomUUID(), email })
+    return async () => (await post('/auth/google', { idToken })).statusCode
+  }],
+]
+
+for (const [name, prepare] of takeovers) {
+  const makeCalendar = (token: string) => inject(app, 'POST', '/me/calendar', undefined, bearer(token))
+  const calendarsOf = (id: string) => count(sql`SELECT FROM calendar_tokens WHERE user_id = ${id}`)
+
+  /** Resolves when so many statements wait for a lock. */
+  async function waiting (statements: number) {
+    const waits = () => count(sql`
+      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    `)
+    while (await waits() < statements) await sleep(10)
+  }
+
+  t.test(`A calendar that is being made when ${name} takes over the account ends`, async t => {
+    const { id, email, token } = await newPerson()
+    const takeOver = await prepare(t, email)
+    const responses = await sql.begin(async sql => {
+      await sql`SELECT FROM users WHERE id = ${id} FOR UPDATE`
+      const calendar = makeCalendar(token)
+      await waiting(1)
+      const takenOver = takeOver()
+      await waiting(2)
+      return { calendar, takenOver }
+    })
+    t.equal(await responses.takenOver, 200)
+    await responses.calendar
+    t.equal(await calendarsOf(id), 0)
+  })
+
+  t.test(`No calendar is made once ${name} takes over the account`, async t => {
+    const { id, email, token } = await newPerson()
+    t.equal((await makeCalendar(token)).statusCode, 201)
+    const takeOver = await prepare(t, email)
+    const responses = await sql.begin(async sql => {
+      await sql`SELECT FROM calendar_tokens WHERE user_id = ${id} FOR UPDATE`
+      const takenOver = takeOver()
+      await waiting(1)
+      const calendar = makeCalendar(token)
+      await waiting(2)
+      return { calendar, takenOver }
+    })
+    t.equal(await responses.takenOver, 200)
+    assertMessage(t, await responses.calendar, 401, 'Invalid or expired token')
+    t.equal(await calendarsOf(id), 0)
+  })
+}
+
 t.test('A password of a proven email stays when the account is linked', async t => {
   const { email, token } = await newPerson({ email_verified_at: new Date() })
   await signInByToken({ sub: randomUUID(), email })

@@ -188,7 +188,8 @@ const operations: Record<string, () => Promise<unknown>> = {
   allUsers: async () => exports.allUsers(sql, { time: 'now', id: id.user }),
   clubCalendarQuery: () => read(feeds.clubCalendarQuery(sql, undefined, id.club)),
   ownCalendarQuery: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),
-  replaceCalendar: () => me.replaceCalendar(sql, id.user, 'x'),
+  // The tokens of all users were ended.
+  replaceCalendar: () => me.replaceCalendar(sql, { id: id.user }, 'x').catch(() => {}),
   readPersonalData: async () => text((await readPersonalData(work => work(sql), id.user))!),
   endTokensOf: () => me.endTokensOf(sql, id.user),
   signOut: () => accounts.signOut(sql, email),
@@ -234,7 +235,7 @@ for (const [operation, run] of Object.entries(operations)) {
   t.test(`${operation} reads only the rows that it needs`, async t => {
     sent.length = 0
     await run()
-    const statements = sent.filter(({ query }) => !/^(begin|commit)/.test(query))
+    const statements = sent.filter(({ query }) => !/^(begin|commit|rollback)/.test(query))
     t.not(statements.length, 0)
     for (const { query, parameters } of statements) {
       // As in the service: a generic plan.
