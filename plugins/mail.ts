@@ -68,6 +68,8 @@ export default fp(async app => {
   }
   if (!sender) return
   app.addHook('onReady', async () => sender.start())
+  // It stops while requests finish, which may take longer: a stop gives it no time of its own.
+  app.addHook('preClose', async () => { sender.stop() })
   // The pools are closed after it.
   app.addHook('onClose', () => sender.stop())
 }, { name: 'mail', dependencies: ['database'] })

@@ -88,7 +88,7 @@ export class Sender {
     this.#running = this.#run()
   }
 
-  /** Finishes the mail that is being sent, records what was done, and releases the rest. */
+  /** Finishes the mail that is being sent, records what was done, and releases the rest; also when called again. */
   async stop () {
     this.#stopping.abort()
     const timer = setTimeout(() => this.#transport.close(), this.#times.stop)

@@ -1,4 +1,6 @@
+import { EventEmitter, once } from 'node:events'
 import { rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -62,6 +64,31 @@ t.test('With SMTP_URL a mail is sent that a route has written', async t => {
   t.strictSame(mails[0]!.to, [ada.email])
   await app.close()
   t.equal(app.mail.sent(), 1)
+})
+
+t.test('A stop finishes mails while requests finish', { timeout: 30_000 }, async t => {
+  const smtp = new EventEmitter()
+  const { url } = await startMailServer(t, {
+    onData (stream, _session, done) { stream.resume().on('end', () => smtp.emit('mail', done)) },
+  })
+  const { app, ada } = await buildWithRoute(t, { SMTP_URL: url, MAIL_FROM: 'community@example.org', STOP_DELAY: '0' })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const received = once(app.server, 'request')
+  const client = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
+  t.teardown(() => client.destroy())
+  client.write('POST /auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n')
+  await received
+  await app.sql`
+    INSERT INTO mails (kind, bulk, user_id, data) SELECT 'test', false, ${ada.id}, '{}' FROM generate_series(1, 2)
+  `
+  const [finish] = await once(smtp, 'mail')
+  const stopped = app.stop()
+  const states = async () => (await app.sql`SELECT status FROM mails ORDER BY status`).map(({ status }) => status)
+  await sleep(100)
+  finish(null)
+  while (String(await states()) !== 'pending,sent') await sleep(10)
+  client.destroy()
+  await stopped
 })
 
 t.test('A mail that cannot be written to its folder stays pending', async t => {
