@@ -167,6 +167,10 @@ export class IdentityProvider {
     // Loaded with the first sign-in: it takes as long as a third of everything else that a start loads.
     provider.client ??= import('./oauth2-client.ts')
       .then(({ createOAuth2Client }) => createOAuth2Client(provider.metadata, this.#config, TIMEOUT_MS))
+      .catch(error => {
+        provider.client = undefined
+        throw error
+      })
     return provider.client
   }
 

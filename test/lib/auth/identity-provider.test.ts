@@ -142,6 +142,18 @@ t.test('A provider that stalls is a timeout', async t => {
   }))
 })
 
+t.test('A client that cannot be made is made again', async t => {
+  const fake = await startFakeProvider(t)
+  const config = testConfig({ IDP_ISSUER: fake.issuer, ...CLIENT })
+  const { IDP_REDIRECT_URI } = config
+  const idp = new IdentityProvider(config, log, KEY)
+  config.IDP_REDIRECT_URI = undefined
+  await t.rejects(idp.authorizationUrl('state', 'nonce'))
+  config.IDP_REDIRECT_URI = IDP_REDIRECT_URI
+  t.ok((await idp.authorizationUrl('state', 'nonce')).startsWith(`${fake.issuer}/authorize?`))
+  t.strictSame(fake.requests, [DISCOVERY])
+})
+
 t.test('The code is exchanged with the client credentials', async t => {
   const { fake, idp } = await start(t)
   fake.responses['/token'] = { access_token: 'the token', token_type: 'Bearer' }
