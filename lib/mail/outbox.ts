@@ -85,9 +85,10 @@ const secretTokenHash = (sql: Sql) =>
 
 /**
  * Records outcomes and claims the next mails, all in one commit, since every commit empties the snapshot cache. An
- * outcome counts while its claim is the latest. `lostClaims` are those of statements that failed, whose mails were
- * never seen: they are released. Claims of others that have expired become unknown, since their mails may have been
- * sent. Past mails are removed. A notification has a new token each time that it is claimed, and the one before ends.
+ * outcome counts once, while its claim is the latest. `lostClaims` are those of statements that failed, whose mails
+ * were never seen: they are released. Claims of others that have expired become unknown, since their mails may have
+ * been sent. Past mails are removed. A notification has a new token each time that it is claimed, and the one before
+ * ends.
  */
 export async function settle (
   sql: Sql, outcomes: Outcome[], lostClaims: string[], claim: string, { account, bulk }: Batch
@@ -122,6 +123,8 @@ export async function settle (
       UPDATE mails SET
         status = finished.status,
         error = finished.error,
+        -- Recorded: if the response is lost, the sender records it once more.
+        claim = NULL,
         data = CASE WHEN told IS NULL THEN data ELSE data || jsonb_build_object('told', told) END,
         attempts = mails.attempts + finished.attempts,
         -- One that was not tried keeps its place.

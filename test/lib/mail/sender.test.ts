@@ -318,6 +318,22 @@ t.test('Mails whose claim was lost with its connection are released', async t =>
   t.match(await listMails(sql, 'sent'), [{ attempts: 1 }])
 })
 
+t.test('An outcome whose record was lost with its connection counts once', async t => {
+  const { id } = await person(app)
+  await enqueue(id)
+  const claim = '00000000-0000-4000-8000-000000000004'
+  const [mail] = await settle(sql, [], [], claim, { account: 1, bulk: 0 })
+  const outcome = { id: mail!.id, claim, status: 'pending', attempts: 1, delay: 60 } as const
+  const record = () => settle(sql, [outcome], [], claim, { account: 0, bulk: 0 })
+  const stored = () => sql`SELECT attempts, due_at FROM mails`
+  await record()
+  const once = await stored()
+  await sleep(10)
+  await record()
+  t.strictSame(await stored(), once)
+  t.match(once, [{ attempts: 1 }])
+})
+
 t.test('Outcomes that cannot be recorded at the end are in the log', async t => {
   const server = await startMailServer(t)
   const { id } = await person(app)
