@@ -10,7 +10,7 @@ import { createLogger, logStream } from './http/logger.ts'
 import { run, shutdownTimeouts } from './shutdown.ts'
 
 await runMain(cluster.isWorker ? work : main)
-// The channel to the supervisor would keep a worker alive whose start has failed.
+// Without it, the channel to the supervisor keeps a failed worker alive.
 if (cluster.isWorker && process.exitCode) process.exit()
 
 async function main () {

@@ -60,7 +60,7 @@ export async function run (service: Service, logger: Logger, seconds: number) {
     await start
     isServing = true
   } catch (error) {
-    // Told to stop it refuses to listen; and Ctrl-C ends what makes the database, too.
+    // A service that was told to stop refuses to listen, and Ctrl-C also ends initdb: neither is a failed start.
     if (stopsSince !== undefined) return
     stopsSince = performance.now()
     await service.close()

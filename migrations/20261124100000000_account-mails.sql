@@ -13,7 +13,7 @@ CREATE TABLE account_tokens (
 -- Finding the rows that are past
 CREATE INDEX account_tokens_expires_at ON account_tokens (expires_at);
 
--- When the owner of the address was last seen to have the account; null as long as nobody has proven it.
+-- When the owner of the address was last seen to have the account; null until it is proven.
 ALTER TABLE users ADD email_verified_at timestamptz(3);
 
 -- By a trigger, since an operation, a command and SQL of an operator all change them: another email is not proven, and

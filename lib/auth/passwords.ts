@@ -27,7 +27,7 @@ const DECOY = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${b
 /** How many hashes are made at once: one on each core, as far as the thread pool has threads (4 by default). */
 const AT_ONCE = Math.min(availableParallelism(), Number(process.env.UV_THREADPOOL_SIZE) || 4)
 
-/** How many hashes may wait for their turn: at some 25 ms each on two cores, the last one waits as long as it may. */
+/** Hashes that may wait for their turn: on two cores, at some 25 ms each, the last one waits for MAX_WAIT_MS. */
 const QUEUE_LENGTH = 300
 
 /** How long a hash may wait for its turn where they take longer than that. */
@@ -44,7 +44,7 @@ let atOnce: number
 let queue: FairQueue
 limitHashing(ALL)
 
-/** Limits this process to its share of the hashes that are made at once, and of those that wait. Before the first. */
+/** Limits this process to its share of the hashes made at once, and of those that wait. Call before the first hash. */
 export function limitHashing (share: Share) {
   atOnce = shareOf(AT_ONCE, share)
   queue = new FairQueue({

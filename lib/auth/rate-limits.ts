@@ -13,8 +13,8 @@ export interface RateLimit {
 
 /**
  * Counts one more use against each of these limits, for all instances together, however many are counted at once.
- * Returns 0, or the seconds to wait when one of them is reached: then nothing is counted, nor written. When a use at
- * the same time reaches one of them, only the others are counted.
+ * Returns 0, or the seconds to wait when one of them is reached: then nothing is counted, nor written. If another use
+ * reaches one of them at the same moment, this one counts against the others only.
  */
 export async function takeUse (sql: Sql, limits: RateLimit[], windowSeconds: number): Promise<number> {
   const counted = limits.filter(({ max }) => max > 0)

@@ -43,7 +43,7 @@ function removeBatch (sql: Sql, age: string) {
     await sql`
       SELECT FROM events WHERE id IN ${sql(batch.map(({ eventId }) => eventId))} ORDER BY id FOR KEY SHARE
     `
-    // In the order of other retentions, and of an erasure. Those of an event that was deleted meanwhile are gone.
+    // In the order of other retentions, and of an erasure. Fewer are left if an event was deleted meanwhile.
     const ids = sql(batch.map(({ id }) => id))
     await sql`SELECT FROM event_registrations WHERE id IN ${ids} ORDER BY id FOR UPDATE`
     const { count } = await sql`DELETE FROM event_registrations WHERE id IN ${ids}`

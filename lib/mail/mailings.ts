@@ -31,8 +31,8 @@ const dueMailings = (sql: Sql | TransactionSql) => sql`
 `
 
 /**
- * Users whose mail of this kind and key includes the cause of the mailing. One scan for all: a generic plan from when
- * the outbox was empty would scan it for each user.
+ * Users whose mail of this kind and key includes the cause of the mailing. A subquery without the user, so that it is
+ * scanned once: with the user in it, a generic plan made for an empty outbox scans it for each.
  */
 const told = (sql: Sql, kind: KindName, key: string) => sql`
   SELECT user_id FROM mails
@@ -41,9 +41,8 @@ const told = (sql: Sql, kind: KindName, key: string) => sql`
 `
 
 /**
- * Writes mails of a mailing that is due, unless another sender does. A user gets one reminder of a key. Of other kinds
- * with a key, users whose mail of that kind and key is not claimed yet get no other, nor do those whose mail was
- * claimed when the cause was there to be told.
+ * Writes mails of a mailing that is due, unless another sender does. Each user gets one reminder per key. Of another
+ * kind with a key, users are skipped whose mail is not claimed yet, or was claimed late enough to tell of the cause.
  */
 export function writeMails (sql: Sql) {
   return sql.begin(async transaction => {

@@ -13,7 +13,7 @@ import type { Delivery, Transport } from './transport.ts'
 
 /** Times in milliseconds. */
 const TIMES = {
-  /** From one look at the outbox to the next, and for how long a batch goes on: a sender commits once in that time. */
+  /** From one look at the outbox to the next. A batch takes no longer, so a sender commits once in that time. */
   turn: 1000,
   /** Until a server is connected to again that could not be reached: doubled from the first to the longest. */
   reconnect: { first: 1000, longest: 60_000 },
@@ -23,7 +23,7 @@ const TIMES = {
 
 /**
  * How many mails about an account are claimed at once. Each takes four round trips, which are 100 ms with a server that
- * is 25 ms away: so many fill a turn. A claim becomes unknown when its sender is killed.
+ * is 25 ms away: ten fill a turn. No more, since all that are claimed become unknown when the sender is killed.
  */
 const ACCOUNT_MAILS = 10
 

@@ -159,7 +159,7 @@ export function deleteEvent (sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user:
   })
 }
 
-/** Has registrations that are being made finish first, so that the next statement sees them; no more begin. */
+/** Waits for registrations in progress, which the next statement then sees, and holds up new ones. */
 const lockEvent = (sql: TransactionSql, id: string) => sql`SELECT FROM events WHERE id = ${id} FOR UPDATE`
 
 /** Registers the user for the event; `undefined` when they are registered already. A mail confirms it. */

@@ -14,10 +14,10 @@ export interface FeedBlog {
   updatedAt: string
 }
 
-/** Of a feed without blogs, which must have some date. */
+/** `updated` of a feed without blogs: Atom requires a date. */
 const NEVER = '1970-01-01T00:00:00Z'
 
-/** Of a feed whose service does not know where people read it. */
+/** `id` of the feed where FRONTEND_URL is not set. */
 const NOWHERE = 'urn:uuid:0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'
 
 const ATTRIBUTE = '@'

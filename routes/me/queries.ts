@@ -142,7 +142,7 @@ export async function setNotifications (sql: Sql, userId: string, wanted: Partia
 
 /**
  * Writes a message to all who are registered for the event, in mails. Returns whether there are still the event and a
- * user who may manage it. Past messages are removed: their mails are gone.
+ * user who may manage it. Removes some messages that are older than 60 days: their mails are gone.
  */
 export async function insertMessage (
   sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user: { id: string, role: Role }, eventId: string,

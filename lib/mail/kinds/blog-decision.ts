@@ -22,7 +22,7 @@ export const blogDecision = notification<{ blog: string, status: 'PUBLISHED' | '
     return {
       subject: `Your blog is published: ${blog.title}`,
       paragraphs: [
-        `Your blog “${blog.title}” is published: everybody can read it.`,
+        `Your blog “${blog.title}” is published: anyone can read it.`,
         ...frontend ? [{ text: 'Read it', href: `${frontend}/blogs/${id}` }] : [],
       ],
     }
