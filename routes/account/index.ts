@@ -11,6 +11,7 @@ import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
+import { TOO_MANY_MAILS } from '../../lib/schemas.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 import {
   findEmailOfToken, findNotification, insertResetMail, resetPassword, turnOff, verifyEmail,
@@ -32,7 +33,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
     if (!app.mail.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const { email } = request.body
     const limits = accountMailLimits(email, request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
-    throwIfReached(schemas.TOO_MANY_MAILS, await takeUse(app.sql, limits, windowSeconds))
+    throwIfReached(TOO_MANY_MAILS, await takeUse(app.sql, limits, windowSeconds))
     // Only an account gets a mail, and a commit takes its time.
     const [user] = await Promise.all([insertResetMail(app.sql, app.mail, email), sleep(FORGOTTEN_TIME)])
     audit(request, 'password-forgotten', { user, network: clientNetwork(request.ip) })

@@ -4,7 +4,6 @@ import { BUSY } from '../../lib/auth/passwords.ts'
 import { EmailInput, IdParam, Message, NewPassword, RetryAfter, TextInput, TOO_MANY_MAILS } from '../../lib/schemas.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 
-export { TOO_MANY_MAILS }
 export const TOO_MANY_LINKS = 'Too many invalid links, please try again later'
 
 const LinkToken = () => TextInput({

@@ -13,6 +13,7 @@ import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-s
 import { hashNetwork, rememberNetwork } from '../../lib/auth/known-networks.ts'
 import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/auth/passwords.ts'
 import { networkLimits, type RateLimit, takeUse, throwIfReached, waitFor } from '../../lib/auth/rate-limits.ts'
+import { TOO_MANY_FAILURES } from '../../lib/schemas.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { findCredentials, forgetFailures, profileQuery, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -64,11 +65,11 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const { waitSeconds, account: user } =
       await findCredentials(app.sql, { email, networkHash }, [ofAccount, ...ofNetwork], windowSeconds)
     attempt.user = user?.userId
-    throwIfReached(schemas.TOO_MANY_FAILURES, waitSeconds)
+    throwIfReached(TOO_MANY_FAILURES, waitSeconds)
     const verified = await verifyPassword(user?.password, password, subscriber)
     const limits = user?.known ? [ofAccount] : [ofAccount, ...ofNetwork]
     // Past a limit, which others may have reached meanwhile, the response does not tell whether the password was right.
-    throwIfReached(schemas.TOO_MANY_FAILURES, verified
+    throwIfReached(TOO_MANY_FAILURES, verified
       ? await forgetFailures(app.sql, ofAccount, limits, windowSeconds)
       : await takeUse(app.sql, limits, windowSeconds))
     if (!user || !verified) {
@@ -155,7 +156,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
     const network = clientNetwork(request.ip)
     const failures = networkLimits('failed-callbacks', request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
-    throwIfReached(schemas.TOO_MANY_FAILURES, await waitFor(app.sql, failures, windowSeconds))
+    throwIfReached(TOO_MANY_FAILURES, await waitFor(app.sql, failures, windowSeconds))
     const identity = await identify(code, n).catch(async error => {
       await takeUse(app.sql, failures, windowSeconds)
       throw error

@@ -11,7 +11,6 @@ const SignedIn = ResponseObject({
   token: Token,
 }, { title: 'SignedIn' })
 
-export { TOO_MANY_FAILURES }
 export const TOO_MANY_REGISTRATIONS = 'Too many registrations, please try again later'
 
 export const register = {

@@ -15,6 +15,7 @@ import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
+import { TOO_MANY_FAILURES, TOO_MANY_MAILS } from '../../lib/schemas.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 import {
   changePassword, deleteCalendar, endTokensOf, findAccount, insertMessage, insertVerificationMail,
@@ -50,10 +51,10 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const failures: RateLimit = {
       name: 'failed-sign-ins-for-account', key: `${account.email} ${network}`, max: SIGN_IN_ATTEMPTS,
     }
-    throwIfReached(schemas.TOO_MANY_FAILURES, await waitFor(app.sql, [failures], windowSeconds))
+    throwIfReached(TOO_MANY_FAILURES, await waitFor(app.sql, [failures], windowSeconds))
     const verified = await verifyPassword(account.password, currentPassword, subscriber)
     // Past the limit, which others may have reached meanwhile, the response does not tell whether it was right.
-    throwIfReached(schemas.TOO_MANY_FAILURES, verified
+    throwIfReached(TOO_MANY_FAILURES, verified
       ? await waitFor(app.sql, [failures], windowSeconds)
       : await takeUse(app.sql, [failures], windowSeconds))
     if (verified) await removePastEnds(app.sql, app.config.JWT_EXPIRES_IN)
@@ -78,7 +79,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (!account) throw new HttpError(401, 'Unauthorized')
     if (account.isProven) throw new HttpError(409, 'Email is already verified')
     const limits = accountMailLimits(account.email, request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
-    throwIfReached(schemas.TOO_MANY_MAILS, await takeUse(app.sql, limits, windowSeconds))
+    throwIfReached(TOO_MANY_MAILS, await takeUse(app.sql, limits, windowSeconds))
     await insertVerificationMail(app.sql, app.mail, request.user.id)
     reply.code(202)
     return { message: 'A mail is on its way' }

@@ -7,8 +7,6 @@ import {
 } from '../../lib/schemas.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 
-export { TOO_MANY_FAILURES, TOO_MANY_MAILS }
-
 export const changePassword = {
   operationId: 'changeMyPassword',
   summary: 'Change your password',
