@@ -5,10 +5,10 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { createAccount } from '../../lib/auth/accounts.ts'
-import { auditSignIn } from '../../lib/http/audit.ts'
+import { auditSignIn, type SignInAttempt } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
 import { HttpError } from '../../lib/errors.ts'
-import { IdentityProvider, PROVIDER_TIME } from '../../lib/auth/identity-provider.ts'
+import { type Identity, IdentityProvider, PROVIDER_TIME } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { hashNetwork, rememberNetwork } from '../../lib/auth/known-networks.ts'
 import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/auth/passwords.ts'
@@ -107,10 +107,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     }
     const { email, ...identity } = await idp.verifyIdToken(String(idToken))
     if (!email) throw new HttpError(401, 'Invalid IdP token')
-    const user = await signInWithIdentity(app.sql, { ...identity, email }, app.mail.canLink)
-    Object.assign(attempt, { user: user.userId, account: user.account })
-    await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, clientNetwork(request.ip)))
-    return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
+    return signIn(request, attempt, { ...identity, email })
   }))
 
   app.get<{ Querystring: { redirect?: unknown } }>('/google/start', {
@@ -154,21 +151,25 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const frontend = app.config.FRONTEND_URL.find(origin => origin === o) ?? app.config.FRONTEND_URL[0]
     if (!frontend) throw new HttpError(500, 'Frontend URL not configured')
 
-    const network = clientNetwork(request.ip)
     const failures = networkLimits('failed-callbacks', request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
     throwIfReached(TOO_MANY_FAILURES, await waitFor(app.sql, failures, windowSeconds))
     const identity = await identify(code, n).catch(async error => {
       await takeUse(app.sql, failures, windowSeconds)
       throw error
     })
-    const user = await signInWithIdentity(app.sql, identity, app.mail.canLink)
-    Object.assign(attempt, { user: user.userId, account: user.account })
-    await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, network))
-    const token = app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch })
+    const { token } = await signIn(request, attempt, identity)
     return reply.redirect(
       `${frontend}/auth/callback?token=${encodeURIComponent(token)}&to=${encodeURIComponent(r)}`
     )
   }))
+
+  /** Signs in the account of a person whom the provider knows. */
+  async function signIn ({ ip }: FastifyRequest, attempt: SignInAttempt, identity: Identity & { email: string }) {
+    const user = await signInWithIdentity(app.sql, identity, app.mail.canLink)
+    Object.assign(attempt, { user: user.userId, account: user.account })
+    await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, clientNetwork(ip)))
+    return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
+  }
 
   /** The identity that the provider returns for this code, to the sign-in that began with this nonce. */
   async function identify (code: string, nonce: string) {
