@@ -10,7 +10,7 @@ import { hashPassword } from '#lib/auth/passwords.js'
 import { createLogger } from '#lib/http/logger.js'
 import { kinds } from '#lib/mail/kinds.js'
 import { assertInvalid, assertMessage, assertResponse } from '../assertions.ts'
-import { bearer, build, createDatabase, inject, type Person, person } from '../helper.ts'
+import { bearer, build, createDatabase, inject, type Person, person, untilBlocked } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 import { startMailServer } from '../smtp.ts'
 import t, { type Test } from '../suite.ts'
@@ -451,23 +451,15 @@ for (const [name, prepare] of takeovers) {
   const makeCalendar = (token: string) => inject(app, 'POST', '/me/calendar', undefined, bearer(token))
   const calendarsOf = (id: string) => count(sql`SELECT FROM calendar_tokens WHERE user_id = ${id}`)
 
-  /** Resolves when so many statements wait for a lock. */
-  async function waiting (statements: number) {
-    const waits = () => count(sql`
-      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-    `)
-    while (await waits() < statements) await sleep(10)
-  }
-
   t.test(`A calendar that is being made when ${name} takes over the account ends`, async t => {
     const { id, email, token } = await newPerson()
     const takeOver = await prepare(t, email)
     const responses = await sql.begin(async sql => {
       await sql`SELECT FROM users WHERE id = ${id} FOR UPDATE`
       const calendar = makeCalendar(token)
-      await waiting(1)
+      await untilBlocked(app.sql)
       const takenOver = takeOver()
-      await waiting(2)
+      await untilBlocked(app.sql, 2)
       return { calendar, takenOver }
     })
     t.equal(await responses.takenOver, 200)
@@ -482,9 +474,9 @@ for (const [name, prepare] of takeovers) {
     const responses = await sql.begin(async sql => {
       await sql`SELECT FROM calendar_tokens WHERE user_id = ${id} FOR UPDATE`
       const takenOver = takeOver()
-      await waiting(1)
+      await untilBlocked(app.sql)
       const calendar = makeCalendar(token)
-      await waiting(2)
+      await untilBlocked(app.sql, 2)
       return { calendar, takenOver }
     })
     t.equal(await responses.takenOver, 200)

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { ROLES } from '#lib/auth/accounts.js'
 import { settle } from '#lib/mail/outbox.js'
 import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } from '../assertions.ts'
-import { bearer, bearerOfJson, build, inject, insert, person, type Person } from '../helper.ts'
+import { bearer, bearerOfJson, build, inject, insert, person, type Person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -124,25 +124,19 @@ t.test('DELETE /users/:id does not deadlock with a sender', async t => {
   const { id } = await person(app)
   const claim = randomUUID()
   const add = (kind: string) =>
-    store('mails', { kind, bulk: false, user_id: id, data: app.sql.json({}), status: 'processing', claim })
+    insert(app, 'mails', { kind, bulk: false, user_id: id, data: app.sql.json({}), status: 'processing', claim })
   const first = await add('password-reset')
   await sleep(2)
   const second = await add('email-verification')
   // Behind the second one on the disk, as it is in the index.
   await app.sql`UPDATE mails SET due_at = now() + interval '5 minutes' WHERE id = ${first}`
-  const waiting = async (statements: number) => {
-    const waits = async () => (await app.sql`
-      SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-    `).length
-    while (await waits() < statements) await sleep(10)
-  }
   const { settled, deleted } = await app.sql.begin(async sql => {
     await sql`SELECT FROM mails WHERE id = ${first} FOR UPDATE`
     const outcomes = [first, second].map(id => ({ id, claim, status: 'sent', attempts: 1, delay: 0 } as const))
     const settled = settle(app.sql, outcomes, [], randomUUID(), { account: 0, bulk: 0 }).catch(error => error)
-    await waiting(1)
+    await untilBlocked(app.sql)
     const deleted = admin.inject('DELETE', `/users/${id}`)
-    await waiting(2)
+    await untilBlocked(app.sql, 2)
     return { settled, deleted }
   })
   t.same(await settled, [])
