@@ -1,10 +1,8 @@
 // The attacks on the memory of the service, in a control group of 512 MB, beside a client of another network.
-import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { mkdir, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
 
 import { hashPassword } from '#lib/auth/passwords.js'
 import { type Fault, lazy, type Setting, startCluster } from './database.ts'
@@ -16,8 +14,8 @@ import { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
 import { percentile } from '../statistics.ts'
 
-/** An allocator that returns memory, as docs/operations.md has it. */
-const JEMALLOC = { LD_PRELOAD: 'libjemalloc.so.2' }
+/** Has glibc return memory, as docs/operations.md has it. */
+const RETURNED = { GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=65536:glibc.malloc.hugetlb=1' }
 
 /** The limit of a pod in examples/kubernetes, in MB. */
 const MEMORY = 512
@@ -63,7 +61,6 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     name: string, attacks: string[], { variables, megabytes = MEMORY, seconds = short ? 8 : 20 }: Options
   ) {
     const row: Row = rowOf(name, [], [])
-    if (variables === JEMALLOC && !await canPreload()) return { ...row, missing: 'libjemalloc2 must be installed' }
     const own = new Scope()
     const group = await createGroup(own, megabytes)
     if (!group) return { ...row, missing: 'no control group of memory can be made here' }
@@ -129,7 +126,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
   const all = Object.keys(ATTACKS)
   return [
     ...all.map(name => fault(`memory: ${name}`, [name])),
-    fault('memory: with jemalloc it comes back', ['everything of an author of 300 MB'], { variables: JEMALLOC }),
+    fault('memory: returned by glibc', ['everything of an author of 300 MB'], { variables: RETURNED }),
     fault('memory: all at once', all),
     fault('memory: all at once, two workers', all, { variables: { WORKERS: '2' }, megabytes: 4 * MEMORY }),
     ...short ? [] : [fault('memory: all at once, ten minutes', all, { seconds: SOAK })],
@@ -201,12 +198,6 @@ async function fill ({ look }: Fixture): Promise<Person> {
     `
   })
   return { id: draft!.id, token: await signToken(draft!.author, 'STUDENT') }
-}
-
-/** Whether jemalloc is installed: the dynamic linker says so where it is not, and goes on. */
-async function canPreload () {
-  const { stderr } = await promisify(execFile)(process.execPath, ['--version'], { env: JEMALLOC })
-  return stderr === ''
 }
 
 /** The processes of a service: itself, or its supervisor with its workers. */
