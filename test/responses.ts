@@ -64,8 +64,12 @@ async function * copy (stream: Readable, note: (body: Buffer) => void) {
 }
 
 function record (
-  { method, routeOptions }: FastifyRequest, statusCode: number, headers: { [name: string]: unknown }, payload: unknown
+  { method, routeOptions, socket }: FastifyRequest, statusCode: number, headers: { [name: string]: unknown },
+  payload: unknown
 ) {
+  // It reaches no client.
+  if (socket.destroyed) return
+
   if (!routeOptions.url || routeOptions.schema?.hide || method === 'HEAD' || method === 'OPTIONS') return
   // No body to validate: a 304 has none, and an encoded one was seen unencoded elsewhere.
   if (statusCode === 304 || headers['content-encoding']) return
