@@ -66,9 +66,13 @@ export function writeMails (sql: Sql) {
     // They would not be sent, but the cancellation would wait for them.
     if (kind === 'event-cancelled') {
       await transaction`
-        DELETE FROM mails
-        WHERE status = 'pending' AND bulk AND kind IN ('event-changed', 'event-reminder')
-          AND data ->> 'event' = ${data.event.id}
+        DELETE FROM mails WHERE id IN (
+          SELECT id FROM mails
+          WHERE status = 'pending' AND bulk AND kind IN ('event-changed', 'event-reminder')
+            AND data ->> 'event' = ${data.event.id}
+          -- In the order of an erasure
+          ORDER BY id FOR UPDATE
+        )
       `
     }
   })
