@@ -98,15 +98,13 @@ export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) =
     const body = await get(key, sql => query(sql, ...args), request.primaryState, this).catch(error => {
       if (isWaiting(this)) throw error
     })
+    const encoding = body && scope === 'public' ? await encodingFor(request, body) : undefined
     if (!isWaiting(this)) {
       // It reaches no client, but hooks that count what runs hear of its end.
       if (!this.sent) this.send()
       return true
     }
     if (!body) return false
-    const encoding = scope === 'public' ? await encodingFor(request, body) : undefined
-    // Timed out, or its connection is gone.
-    if (this.sent) return true
     this.header('cache-control', cacheControl)
     if (scope === 'private') sendChunks(this, body, body.chunks)
     else sendPublic(this, body, encoding)
