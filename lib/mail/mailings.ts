@@ -84,7 +84,7 @@ const BATCH_EVENTS = 20
 const interval = (sql: Sql, hours: number) => sql`make_interval(hours => ${hours})`
 
 /** Events that begin in less than so many hours, and whose reminders are not written yet; none for 0. */
-export const dueReminders = (sql: Sql, hours: number) => sql`
+const dueReminders = (sql: Sql, hours: number) => sql`
   FROM events
   WHERE date > now() AND date <= now() + ${interval(sql, hours)}
     AND NOT EXISTS (SELECT FROM event_reminders WHERE event_id = events.id AND event_reminders.date = events.date)
