@@ -27,6 +27,12 @@ interface Connection {
   readonly holdings: Holding[]
 }
 
+/** The connections of a network, and the bytes that they hold. */
+interface Network {
+  bytes: number
+  connections: { connection: Connection, bytes: number, moved: number }[]
+}
+
 /** The part of the limit that may be in use after connections were closed: so they are looked through less often. */
 const ROOM = 0.9
 
@@ -148,7 +154,7 @@ export class ByteAccount {
   #makeRoom () {
     if (this.#bytes - this.#leaving <= this.#limit) return
     for (let going = this.#heaviestNetwork(); going.length > 0; going = this.#heaviestNetwork()) {
-      for (const connection of going) {
+      for (const { connection } of going) {
         if (this.#bytes - this.#leaving <= ROOM * this.#limit) return
         this.#closed++
         connection.socket.destroy()
@@ -159,8 +165,8 @@ export class ByteAccount {
 
   /** The connections of the network that holds the most, in the order in which they go. */
   #heaviestNetwork () {
-    const networks = new Map<string, { bytes: number, connections: Connection[] }>()
-    let heaviest = { bytes: 0, connections: [] as Connection[] }
+    const networks = new Map<string, Network>()
+    let heaviest: Network = { bytes: 0, connections: [] }
     for (const connection of this.#connections.values()) {
       const bytes = bytesOf(connection)
       if (bytes === 0) continue
@@ -169,10 +175,10 @@ export class ByteAccount {
       const network = networks.get(name) ?? { bytes: 0, connections: [] }
       networks.set(name, network)
       network.bytes += bytes
-      network.connections.push(connection)
+      network.connections.push({ connection, bytes, moved: movedBy(connection) })
       if (network.bytes > heaviest.bytes) heaviest = network
     }
-    return heaviest.connections.sort((one, other) => bytesOf(other) - bytesOf(one) || movedBy(one) - movedBy(other))
+    return heaviest.connections.sort((one, other) => other.bytes - one.bytes || one.moved - other.moved)
   }
 }
 
