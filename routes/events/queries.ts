@@ -19,6 +19,7 @@ type Registration = Static<typeof register.response[201]>['registration']
 const WHITESPACE = '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a' +
   '\u2028\u2029\u202f\u205f\u3000\ufeff'
 
+/** Sort by `events.date`: `date` alone is the text that this selects, which no index has. */
 const columns = (sql: Sql) => sql`
   events.id, title, events.description, events.image_url AS "imageUrl", iso8601(date) AS date, club_id AS "clubId",
   iso8601(created_at) AS "createdAt", ${clubCard(sql)}
@@ -36,7 +37,7 @@ export const eventsQuery = (
       ${pageOf(sql, page, limit)}
     `,
   },
-  // The total is numeric: as bigint the pages would be rounded down.
+  // The total, a sum, is numeric. As bigint, such as count(*), the pages would be rounded down.
   fields: sql`
     SELECT pagination
     FROM (

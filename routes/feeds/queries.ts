@@ -23,7 +23,7 @@ export const eventsCalendarQuery = (sql: Sql, link: string | undefined): Calenda
       SELECT ${calendarColumns(sql)}
       FROM events JOIN clubs ON clubs.id = club_id
       WHERE ${sinceLongAgo(sql)}
-      ORDER BY date, events.id
+      ORDER BY events.date, events.id
     `,
   },
   fields: sql`SELECT 'Events' AS name`,
@@ -38,7 +38,7 @@ export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: st
       SELECT ${calendarColumns(sql)}
       FROM events JOIN clubs ON clubs.id = club_id
       WHERE club_id = ${clubId} AND ${sinceLongAgo(sql)}
-      ORDER BY date, events.id
+      ORDER BY events.date, events.id
     `,
   },
   fields: sql`SELECT name FROM clubs WHERE id = ${clubId}`,
@@ -56,7 +56,7 @@ export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: 
         JOIN events ON events.id = event_id
         JOIN clubs ON clubs.id = club_id
       WHERE token_hash = ${tokenHash} AND ${sinceLongAgo(sql)}
-      ORDER BY date, events.id
+      ORDER BY events.date, events.id
     `,
   },
   fields: sql`SELECT 'My events' AS name FROM calendar_tokens WHERE token_hash = ${tokenHash}`,
