@@ -1697,7 +1697,7 @@ export interface components {
              */
             clubHeadEmail: string;
             /** @example https://images.example.org/chess.png */
-            imageUrl?: string;
+            imageUrl?: string | null;
         };
         NewEvent: {
             /** @example Chess Night */

@@ -47,7 +47,7 @@ export const create = {
       clubHeadEmail: Type.String({
         description: 'The email of the account that leads the club.', examples: EmailAddress.examples,
       }),
-      imageUrl: Type.Optional(Type.String({ examples: ClubImage.examples })),
+      imageUrl: Type.Optional(ClubImage),
     }, { title: 'NewClub' }),
   },
   response: {

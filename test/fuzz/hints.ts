@@ -1,8 +1,8 @@
 // Values that the schemas do not describe, so that more requests succeed.
-import { Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import fc, { type Arbitrary } from 'fast-check'
 
-import { TextInput } from '#lib/schemas.js'
+import { NullableTextInput, TextInput } from '#lib/schemas.js'
 import type { Operation, Schema } from './operations.ts'
 import type { Known } from './values.ts'
 import { CALENDAR_TOKEN, LINK_TOKENS, PASSWORD, type Fixture } from './fixture.ts'
@@ -11,12 +11,12 @@ import { CALENDAR_TOKEN, LINK_TOKENS, PASSWORD, type Fixture } from './fixture.t
 const UncommonPassword = () => TextInput({ minLength: 21 })
 
 /** Bodies that the schema of an operation does not describe, or not completely. */
-const BODIES: Record<string, Schema> = {
+const BODIES: Record<string, TSchema> = {
   'POST /clubs': Type.Object({
     name: TextInput({ minLength: 1 }),
     description: TextInput({ minLength: 1 }),
     clubHeadEmail: TextInput(),
-    imageUrl: Type.Optional(TextInput()),
+    imageUrl: Type.Optional(NullableTextInput()),
   }),
   'POST /auth/google': Type.Object({ idToken: TextInput() }),
   'POST /account/password/reset': Type.Object({ token: TextInput(), password: UncommonPassword() }),
@@ -52,8 +52,8 @@ export class Hints {
     return SLOW.includes(name)
   }
 
-  body ({ name, body }: Operation) {
-    return BODIES[name] ?? body
+  body ({ name, body }: Operation): Schema | undefined {
+    return BODIES[name] as Schema | undefined ?? body
   }
 
   /** Known values for fields of bodies and query strings. */

@@ -44,7 +44,7 @@ async function foundClub () {
     verb: 'Save',
     cancel: close,
     async send ({ name = '', description = '', clubHeadEmail = '', imageUrl }) {
-      await call(client.POST('/clubs', { body: { name, description, clubHeadEmail, ...imageUrl && { imageUrl } } }))
+      await call(client.POST('/clubs', { body: { name, description, clubHeadEmail, imageUrl: imageUrl || null } }))
       close(name)
     },
   })])
