@@ -93,6 +93,13 @@ function sourceOf (script: string) {
   return [...code].flatMap(([path, text]) => dirname(path) === dirname(main) ? [text] : []).join('\n')
 }
 
+t.test('docs/operations.md says what each migration locks', async t => {
+  const names = [...paths].filter(path => path.startsWith('migrations/')).sort()
+  const rows = documents.get('docs/operations.md')!
+  const first = names.findIndex(name => name.endsWith('_events.sql'))
+  for (const name of names.slice(first).map(path => path.replace(/^.*_|\.sql$/g, ''))) t.match(rows, `\`…_${name}\``)
+})
+
 t.test('The code names existing documents', async t => {
   for (const [path, text] of code) {
     for (const name of matches(text, /\b(docs\/[\w-]+\.md|[A-Z]+\.md)\b/g)) t.ok(paths.has(name), `${path}: ${name}`)
