@@ -8,7 +8,7 @@ import { compareResponses } from './responses.ts'
 import { currentRun, RUN_DIR, withDatabase } from './run.ts'
 
 const { url, template } = currentRun()
-const discrepancies = await compareResponses(withDatabase(url, template))
+const responses = await compareResponses(withDatabase(url, template))
 const sql = postgres(url)
 const leftovers = await sql`SELECT datname FROM pg_database WHERE datname LIKE ${`${template}_%`}`
 await sql`DROP DATABASE ${sql(template)} WITH (FORCE)`
@@ -16,8 +16,11 @@ await sql.end()
 if (!process.env.DATABASE_URL) await (await startEmbeddedPostgres(RUN_DIR, console)).release()
 await rm(RUN_DIR, { recursive: true })
 
-for (const { datname } of leftovers) discrepancies.push(`a test left the database ${datname} behind`)
-if (discrepancies.length > 0) {
-  console.error(['After the tests:', ...discrepancies].join('\n  '))
+fail('Correct the schemas.ts of a route, or its responses:', responses)
+fail('A test left a database behind:', leftovers.map(({ datname }) => datname))
+
+function fail (heading: string, lines: string[]) {
+  if (lines.length === 0) return
+  console.error([heading, ...lines].join('\n  '))
   process.exitCode = 1
 }
