@@ -93,6 +93,8 @@ const secretTokenHash = (sql: Sql) =>
 export async function settle (
   sql: Sql, outcomes: Outcome[], lostClaims: string[], claim: string, { account, bulk }: Batch
 ): Promise<ClaimedMail[]> {
+  // Always true, when the mails of the outcomes are locked
+  const isRecorded = sql`(SELECT count(*) FROM finished) >= 0`
   return await sql<ClaimedMail[]>`
     WITH outcomes AS (
       SELECT *
@@ -103,7 +105,7 @@ export async function settle (
       SELECT value::uuid AS id
       FROM jsonb_array_elements_text(${JSON.stringify(lostClaims)}::text::jsonb) AS lost (value)
     ), finished AS (
-      -- In the order of an erasure
+      -- In the order of an erasure, and before the next ones are claimed: it may hold one of these and wait for those
       SELECT mails.id, outcomes.status, outcomes.error, outcomes.told, outcomes.attempts, outcomes.delay
       FROM mails JOIN outcomes ON outcomes.id = mails.id AND outcomes.claim = mails.claim
       ORDER BY mails.id FOR UPDATE OF mails
@@ -151,9 +153,11 @@ export async function settle (
         ORDER BY settled_at LIMIT 100 FOR UPDATE SKIP LOCKED
       )
     ), account AS (
-      SELECT id FROM mails WHERE ${due(sql, false)} ORDER BY due_at LIMIT ${account} FOR UPDATE SKIP LOCKED
+      SELECT id FROM mails WHERE ${due(sql, false)} AND ${isRecorded}
+      ORDER BY due_at LIMIT ${account} FOR UPDATE SKIP LOCKED
     ), bulk AS (
-      SELECT id FROM mails WHERE ${due(sql, true)} ORDER BY due_at LIMIT ${bulk} FOR UPDATE SKIP LOCKED
+      SELECT id FROM mails WHERE ${due(sql, true)} AND ${isRecorded}
+      ORDER BY due_at LIMIT ${bulk} FOR UPDATE SKIP LOCKED
     ), next AS (
       -- 244 random bits
       SELECT id, replace(concat(gen_random_uuid(), gen_random_uuid()), '-', '') AS token

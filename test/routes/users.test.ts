@@ -144,6 +144,26 @@ t.test('DELETE /users/:id does not deadlock with a sender', async t => {
   t.equal((await app.sql`SELECT FROM mails WHERE user_id = ${id}`).length, 0)
 })
 
+t.test('DELETE /users/:id does not deadlock with a sender that claims the next mail', async t => {
+  const { id } = await person(app)
+  const claim = randomUUID()
+  const mail = { bulk: false, user_id: id, data: app.sql.json({}) }
+  const sent = await insert(app, 'mails', { ...mail, kind: 'password-reset', status: 'processing', claim })
+  await sleep(2)
+  await insert(app, 'mails', { ...mail, kind: 'email-verification', status: 'pending' })
+  const { settled, deleted } = await app.sql.begin(async sql => {
+    await sql`SELECT FROM mails WHERE id = ${sent} FOR UPDATE`
+    const deleted = admin.inject('DELETE', `/users/${id}`)
+    await untilBlocked(app.sql)
+    const outcomes = [{ id: sent, claim, status: 'sent', attempts: 1, delay: 0 } as const]
+    const settled = settle(app.sql, outcomes, [], randomUUID(), { account: 10, bulk: 10 }).catch(error => error)
+    await untilBlocked(app.sql, 2)
+    return { settled, deleted }
+  })
+  t.same(await settled, [])
+  assertMessage(t, await deleted, 200, 'User deleted successfully')
+})
+
 t.test('DELETE /users/:id returns 404 for an unknown id', async t => {
   const { id } = await person(app)
   for (const unknown of unknownPaths(id)) {
