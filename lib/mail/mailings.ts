@@ -46,11 +46,22 @@ const told = (sql: Sql, kind: KindName, key: string) => sql`
  */
 export function writeMails (sql: Sql) {
   return sql.begin(async transaction => {
-    const [mailing] = await transaction<{ id: string, kind: KindName, key: string | null, data: any }[]>`
-      SELECT id, kind, key, data ${dueMailings(transaction)} ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED
+    const [due] = await transaction<{ id: string }[]>`SELECT id ${dueMailings(transaction)} ORDER BY due_at LIMIT 1`
+    if (!due) return
+    const { id } = due
+    // Before the mailing: an erasure may hold one of them and wait for the event, whose change waits for the mailing.
+    await transaction`
+      WITH recipients AS (
+        SELECT FROM users WHERE id IN (SELECT unnest(user_ids[:${MAILING_MAILS}]) FROM mailings WHERE id = ${id})
+        ORDER BY id FOR KEY SHARE
+      )
+      SELECT count(*) FROM recipients
+    `
+    const [mailing] = await transaction<{ kind: KindName, key: string | null, data: any }[]>`
+      SELECT kind, key, data FROM mailings WHERE id = ${id} FOR UPDATE SKIP LOCKED
     `
     if (!mailing) return
-    const { id, kind, key, data } = mailing
+    const { kind, key, data } = mailing
     const isOnce = kind === 'event-reminder'
     await transaction`
       WITH mailing AS (SELECT * FROM mailings WHERE id = ${id}), mailed AS (${enqueueMails(sql, kind, sql`

@@ -5,12 +5,13 @@ import nodeIcal from 'node-ical'
 import type { Email } from 'postal-mime'
 
 import { eraseUser } from '#lib/auth/erasure.js'
+import type { Sql } from '#lib/database/client.js'
 import { formatTime } from '#lib/mail/message.js'
 import { enqueueMailing, findMailings, writeMails, writeReminders } from '#lib/mail/mailings.js'
 import { listMails } from '#lib/mail/outbox.js'
 import { Sender } from '#lib/mail/sender.js'
 import { SmtpTransport } from '#lib/mail/smtp.js'
-import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
+import { build, insert, MAIL, type Person, person, testConfig, untilBlocked } from '../../helper.ts'
 import { startMailServer } from '../../smtp.ts'
 import t, { type Test } from '../../suite.ts'
 
@@ -605,6 +606,30 @@ t.test('A change between two parts of a mailing is told to those whose mail was 
   await writeAll()
   t.equal((await sql`SELECT FROM mails WHERE user_id = ${sent!.user_id}`).length, 2)
   t.equal((await sql`SELECT FROM mails`).length, 6001)
+})
+
+t.test('A change does not wait for a sender that waits for an erasure', async t => {
+  const app = await build(t)
+  const { sql } = app
+  const ada = await person(app, 'STUDENT', { email_verified_at: new Date() })
+  const enqueue = (sql: Sql) => enqueueMailing(sql, 'event-message', sql`
+    SELECT 'a key' AS key, '{}'::jsonb AS data, ARRAY[${ada.id}::uuid] AS user_ids
+  `)
+  await enqueue(sql)
+  const { written } = await sql.begin(async erasure => {
+    await erasure`SELECT FROM users WHERE id = ${ada.id} FOR UPDATE`
+    const written = writeMails(sql)
+    await untilBlocked(sql)
+    await sql.begin(async change => {
+      await change`SET LOCAL lock_timeout = 1000`
+      await enqueue(change as unknown as Sql)
+    })
+    return { written }
+  })
+  await written
+  t.equal((await sql`SELECT FROM mails`).length, 0, 'the mailing that it had seen is another now')
+  await writeMails(sql)
+  t.equal((await sql`SELECT FROM mails`).length, 1)
 })
 
 t.test('Times in mails follow the summer time of MAIL_TIME_ZONE', async t => {
