@@ -34,7 +34,7 @@ export interface BodyFormat {
   createWriter (): BodyWriter
 }
 
-/** Writes a body while its rows are read: the strings that its methods return, in the order of the calls. */
+/** Writes a body when its rows are read: the strings that its methods return, in the order of the calls. */
 export interface BodyWriter<Fields = any, Item = any> {
   /** Called first, with the other fields. */
   begin (fields: Fields): string
@@ -56,6 +56,11 @@ interface BodyRow {
 /** For how long items are written in a format before other requests are served, in milliseconds. */
 const WRITE_TIME = 5
 
+/** No client waits for a body any more: its read is given up, through no fault of the server that it runs on. */
+class AbortError extends Error {
+  override name = 'AbortError'
+}
+
 /** Watches a body grow while it is read: by so many bytes more. Returns whether a client waits for it. */
 export type OnProgress = (bytes: number) => boolean
 
@@ -64,13 +69,13 @@ const LIST_END = Buffer.from(']')
 
 /**
  * Reads a body and the id of its snapshot in one statement; no chunks when the query has no row. The rows of a list are
- * written as they arrive, so that no more is in memory than the body, however long a row is. Rejects when no client
- * waits for the body any more.
+ * written as they arrive, so that no more is in memory than the body, however long a row is; a format is written when
+ * all have arrived. Rejects with an AbortError when no client waits for the body any more.
  */
 export async function readBody (
   sql: Sql, query: CachedQuery<any>, snapshotId: PendingQuery<Row[]>, onProgress: OnProgress
 ): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
-  const abandoned = new Error('No client waits for this body')
+  const abandoned = new AbortError('No client waits for this body')
   const grow = (bytes: number) => {
     // It fails the statement; the driver reads the remaining rows and drops them. The statement is not cancelled:
     // PostgreSQL cancels what the connection runs, which by then may be the statement of another request.

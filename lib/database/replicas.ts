@@ -198,8 +198,10 @@ class Replica {
     } catch (error) {
       const { stage } = progress
       const isBusy = stage === 'waits' && this.#running >= this.#options.config.DATABASE_POOL_SIZE
-      // Such as a conflict with what was replayed meanwhile, or the timeout of a statement.
-      const isOfRead = stage === 'reads' && error instanceof postgres.PostgresError && !error.code.startsWith('57P')
+      // Such as a conflict with what was replayed meanwhile, the timeout of a statement, or a client that has gone.
+      const isOfRead = stage === 'reads' && (error instanceof postgres.PostgresError
+        ? !error.code.startsWith('57P')
+        : (error as Error).name === 'AbortError')
       if (!isBusy && !isOfRead) this.#leaveOut(error)
       throw error
     }

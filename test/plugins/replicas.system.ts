@@ -1,5 +1,6 @@
 // The service with a standby that keeps up, lags, dies, and becomes a primary: every response is right, and none fails.
 import { randomUUID } from 'node:crypto'
+import { type AddressInfo, connect as netConnect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
@@ -9,7 +10,7 @@ import t, { type Test } from 'tap'
 import { createLogger } from '#lib/http/logger.js'
 import { migrate } from '#lib/database/migrations.js'
 import { Cluster } from '../cluster.ts'
-import { build, inject, person, type Person } from '../helper.ts'
+import { build, inject, person, type Person, untilBlocked } from '../helper.ts'
 
 const TOKEN = 'a-token-of-the-tests'
 
@@ -179,6 +180,30 @@ t.test('a standby that does not keep up fails no request', async t => {
     await until(t, app, 1)
     await until(t, late.app, 1)
   })
+})
+
+t.test('a client that hangs up takes no standby out of use', async t => {
+  const { app, lines } = await start(t)
+  await until(t, app, 1)
+  await onPrimary`
+    INSERT INTO testimonials (name, batch_year, content)
+    SELECT 'Ada', 2020, repeat('x', 2000) FROM generate_series(1, 100)
+  `
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  await onPrimary.begin(async sql => {
+    await sql`LOCK TABLE testimonials`
+    const isLocked = () => onStandby`SELECT FROM pg_locks WHERE relation = 'testimonials'::regclass AND granted`
+    while ((await isLocked()).length === 0) await sleep(10)
+    const socket = netConnect(port, '127.0.0.1')
+    socket.write('GET /testimonials?limit=100 HTTP/1.1\r\nHost: a\r\n\r\n')
+    await untilBlocked(onStandby)
+    socket.destroy()
+    await sleep(100)
+  })
+  for (let polls = 0; app.cache.counts.misses === 0 && polls < 100; polls++) await sleep(50)
+  t.equal((await inject(app, 'GET', '/testimonials')).statusCode, 200)
+  t.match(lines.join('\n'), IN_USE)
 })
 
 t.test('a standby that is promoted, while its primary goes on, is no longer asked', async t => {
