@@ -64,7 +64,7 @@ export function buildApp (
     clientErrorHandler: sendClientError,
     // While the service closes, open connections get their response and are then closed.
     return503OnClosing: false,
-    // What a start waits for has timeouts of its own: a migration waits for its locks for up to an hour.
+    // A migration waits for its locks for up to an hour. What else a start waits for has a timeout of its own.
     pluginTimeout: 0,
   })
   app.decorate('config', config)

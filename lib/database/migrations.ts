@@ -65,8 +65,9 @@ export async function migrate (
   }))
   try {
     const names: string[] = []
-    for (const { name } of await run({ count, dryRun: true })) {
-      await retry(client, name, options, async () => {
+    const pending = await retry(client, 'The list of migrations', options, () => run({ count, dryRun: true }))
+    for (const { name } of pending) {
+      await retry(client, `Migration ${name}`, options, async () => {
         if (direction === 'up') await backfill(client, name)
         const steps = await run({ file: name })
         names.push(...steps.map(({ name }) => name))
@@ -84,8 +85,8 @@ export async function migrate (
  */
 async function inTransaction<T> (client: Client, work: () => Promise<T>) {
   await client.query('BEGIN')
-  await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`)
   await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`)
+  await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`)
   const result = await work()
   await client.query('COMMIT')
   return result
@@ -101,22 +102,23 @@ async function backfill (client: Client, name: string) {
   while (changed)
 }
 
-/** Attempts a migration until it gets its locks, for `patience` milliseconds. */
-async function retry (
-  client: Client, name: string, { log = console, patience = 3_600_000 }: Options, attempt: () => Promise<void>
-) {
+/** Attempts something until it gets its locks, for `patience` milliseconds. */
+async function retry<T> (
+  client: Client, what: string, { log = console, patience = 3_600_000 }: Options, attempt: () => Promise<T>
+): Promise<T> {
   const deadline = Date.now() + patience
-  const failure = () => attempt().then(() => undefined, (error: DatabaseError) => error)
-  let pause = PAUSES.first
-  let error
-  while ((error = await failure())) {
-    if (!LOCKED.includes(error.code ?? '') || Date.now() + pause > deadline) {
-      throw new Error(`Migration ${name} failed: ${error.message}`, { cause: error })
+  for (let pause = PAUSES.first; ; pause = Math.min(pause * 2, PAUSES.longest)) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const { code = '', message } = error as DatabaseError
+      if (!LOCKED.includes(code) || Date.now() + pause > deadline) {
+        throw new Error(`${what} failed: ${message}`, { cause: error })
+      }
     }
     await client.query('ROLLBACK')
-    log.warn(`Migration ${name} waits for ${await longTransactions(client)}: next attempt in ${pause / 1000} s`)
+    log.warn(`${what} waits for ${await longTransactions(client)}: next attempt in ${pause / 1000} s`)
     await sleep(pause)
-    pause = Math.min(pause * 2, PAUSES.longest)
   }
 }
 
@@ -135,7 +137,7 @@ async function connectToPrimary (databaseUrl: string) {
   const { default: pg } = await import('pg')
   let failure: unknown
   for (const connectionString of hostUrls(databaseUrl)) {
-    const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT })
+    const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT, keepAlive: true })
     // A connection that is lost fails the next statement.
     client.on('error', () => {})
     try {

@@ -153,6 +153,19 @@ t.test('a migration that gets no lock', async t => {
     })
   }))
 
+  await t.test('waits for another that hangs, and says so', async t => {
+    const lines: string[] = []
+    const log = { warn (line: string) { lines.push(line) } }
+    await sql.begin(async sql => {
+      await sql`SELECT pg_advisory_xact_lock(7241865325)`
+      await t.rejects(migrate(url, 'up', 1, { patience: 1600, log }), {
+        message: 'The list of migrations failed: canceling statement due to lock timeout',
+      })
+    })
+    t.strictSame(lines.length, 1)
+    t.match(lines[0], /^The list of migrations waits for .*\(pid \d+\): next attempt in 1 s$/)
+  })
+
   await t.test('fails when its connection is lost', t => sql.begin(async sql => {
     await sql`SELECT FROM events`
     let migration: Promise<unknown>
