@@ -26,8 +26,11 @@ declare module 'fastify' {
 export default fp(async app => {
   const { MAX_HELD_BYTES, MAX_BODY_BYTES } = app.config
   const account = new ByteAccount(MAX_HELD_BYTES)
-  /** Bytes that a streamed response holds: a batch that ends with a long row, as text and in the buffers of streams. */
-  const stream = 4 * MAX_BODY_BYTES
+  /**
+   * Bytes that a streamed response holds: a batch that ends with a long row, as text and in the buffers of streams. At
+   * most an eighth of all, so that some are sent however the two variables are set.
+   */
+  const stream = Math.min(4 * MAX_BODY_BYTES, MAX_HELD_BYTES / 8)
   app.decorate('heldBytes', account)
   app.decorateRequest('holding', null)
 
