@@ -60,7 +60,7 @@ export async function setPassword (sql: Sql, email: string, password: string): P
 /** Ends all tokens of the account of this email; `undefined` when there is none. */
 export async function signOut (sql: Sql, email: string): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
-    WITH account AS (SELECT * FROM users WHERE email = ${email}),
+    WITH account AS (SELECT * FROM users WHERE email = ${email} FOR NO KEY UPDATE),
       ended AS (${endTokens(sql, sql`SELECT id FROM account`)})
     SELECT ${columns(sql)} FROM account
   `

@@ -3,9 +3,9 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 import type { Sql } from '../database/client.ts'
 
 /**
- * The statement that ends all tokens of the users whose `id` a query finds. It returns a row for each, with the `epoch`
- * of the tokens that are issued from now on. As a CTE of the statement that sets a password, both are committed or
- * neither.
+ * The statement that ends all tokens of the users whose `id` a query finds, and locks, so that a calendar that is being
+ * made waits. It returns a row for each, with the `epoch` of the tokens that are issued from now on. As a CTE of the
+ * statement that sets a password, both are committed or neither.
  */
 export const endTokens = (sql: Sql, users: PendingQuery<Row[]>) => sql`
   INSERT INTO ended_tokens (user_id) SELECT id FROM (${users}) AS users

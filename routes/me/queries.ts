@@ -20,8 +20,8 @@ type Calendar = Static<typeof createCalendar.response[201]>['calendar']
  */
 export function replaceCalendar (sql: Sql, { id, epoch }: { id: string, epoch?: string }, tokenHash: string) {
   return sql.begin(async transaction => {
-    // A password that is being set is waited for, so that the next statement sees the end of the token; one that is set
-    // later waits for the calendar, and ends it.
+    // An end of tokens that is under way is waited for, so that the next statement sees it. One that comes later waits
+    // for the calendar; that of a takeover ends it.
     const { count } = await transaction`SELECT FROM users WHERE id = ${id} FOR SHARE`
     if (count === 0) throw new HttpError(401, 'Unauthorized')
     const [calendar] = await transaction<Pick<Calendar, 'createdAt'>[]>`
@@ -44,7 +44,7 @@ export async function deleteCalendar (sql: Sql, userId: string) {
 
 /** Ends all tokens of the user; returns whether there is such a user. */
 export async function endTokensOf (sql: Sql, userId: string) {
-  const { count } = await endTokens(sql, sql`SELECT id FROM users WHERE id = ${userId}`)
+  const { count } = await endTokens(sql, sql`SELECT id FROM users WHERE id = ${userId} FOR NO KEY UPDATE`)
   return count > 0
 }
 

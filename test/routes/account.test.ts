@@ -485,6 +485,20 @@ for (const [name, prepare] of takeovers) {
   })
 }
 
+t.test('No calendar is made once all tokens are ended', async t => {
+  const { id, token } = await newPerson()
+  const responses = await sql.begin(async sql => {
+    await sql`SELECT FROM users WHERE id = ${id} FOR UPDATE`
+    const ended = inject(app, 'DELETE', '/me/tokens', undefined, bearer(token))
+    await untilBlocked(app.sql)
+    const calendar = inject(app, 'POST', '/me/calendar', undefined, bearer(token))
+    await untilBlocked(app.sql, 2)
+    return { ended, calendar }
+  })
+  t.equal((await responses.ended).statusCode, 200)
+  assertMessage(t, await responses.calendar, 401, 'Invalid or expired token')
+})
+
 t.test('A password of a proven email stays when the account is linked', async t => {
   const { email, token } = await newPerson({ email_verified_at: new Date() })
   await signInByToken({ sub: randomUUID(), email })
