@@ -630,6 +630,8 @@ t.test('A change does not wait for a sender that waits for an erasure', async t 
   t.equal((await sql`SELECT FROM mails`).length, 0, 'the mailing that it had seen is another now')
   await writeMails(sql)
   t.equal((await sql`SELECT FROM mails`).length, 1)
+  await writeMails(sql)
+  t.equal((await sql`SELECT FROM mails`).length, 1, 'nothing is due any more')
 })
 
 t.test('Times in mails follow the summer time of MAIL_TIME_ZONE', async t => {
