@@ -23,7 +23,7 @@ export const UrlInput = (options: SchemaOptions = {}) => Type.String({ format: '
 /** Such an address or the empty string. */
 export const UrlOrEmptyInput = (options: SchemaOptions = {}) => Type.String({ format: 'url-or-empty', ...options })
 
-/** A path parameter that must not be empty; any other text is the id of something or of nothing. */
+/** A path parameter that must not be empty; any other text, also with NUL, is the id of something or of nothing. */
 export const IdParam = (options: StringOptions = {}) => Type.String({ minLength: 1, ...OPAQUE, ...options })
 
 /** The parameters of a list in pages. Each route parses them by its own rules of the contract. */

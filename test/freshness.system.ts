@@ -103,7 +103,7 @@ type Name = keyof typeof lists
 
 const NAMES = Object.keys(lists) as Name[]
 
-/** Public reads with a parameter in their path, and of the newest only. */
+/** Public reads that are not counted here: with a parameter in their path, or of the newest rows only. */
 const ELSEWHERE = ['/blogs/:id', '/feeds/clubs/:id.ics', '/feeds/me/:token.ics', '/feeds/blogs.atom']
 
 t.test('All public reads are tested here, or are no list', async t => {
