@@ -98,7 +98,7 @@ export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) =
     const body = await get(key, sql => query(sql, ...args), request.primaryState, this).catch(error => {
       if (isWaiting(this)) throw error
     })
-    const encoding = body && scope === 'public' ? await encodingFor(request, body) : undefined
+    const encoding = body && scope === 'public' && isWaiting(this) ? await encodingFor(request, body) : undefined
     if (!isWaiting(this)) {
       // It reaches no client, but hooks that count what runs hear of its end.
       if (!this.sent) this.send()
