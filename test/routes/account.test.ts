@@ -447,8 +447,9 @@ const takeovers: [name: string, prepare: (t: Test, email: string) => Promise<() 
   }],
 ]
 
+const makeCalendar = (token: string) => inject(app, 'POST', '/me/calendar', undefined, bearer(token))
+
 for (const [name, prepare] of takeovers) {
-  const makeCalendar = (token: string) => inject(app, 'POST', '/me/calendar', undefined, bearer(token))
   const calendarsOf = (id: string) => count(sql`SELECT FROM calendar_tokens WHERE user_id = ${id}`)
 
   t.test(`A calendar that is being made when ${name} takes over the account ends`, async t => {
@@ -491,7 +492,7 @@ t.test('No calendar is made once all tokens are ended', async t => {
     await sql`SELECT FROM users WHERE id = ${id} FOR UPDATE`
     const ended = inject(app, 'DELETE', '/me/tokens', undefined, bearer(token))
     await untilBlocked(app.sql)
-    const calendar = inject(app, 'POST', '/me/calendar', undefined, bearer(token))
+    const calendar = makeCalendar(token)
     await untilBlocked(app.sql, 2)
     return { ended, calendar }
   })
