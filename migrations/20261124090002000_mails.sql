@@ -3,7 +3,7 @@
 -- The outbox: mails are written by the statement that causes them, and sent by any instance. See docs/mail.md.
 CREATE TABLE mails (
   id uuid PRIMARY KEY DEFAULT new_id(),
-  -- The name of a file in lib/mail/kinds
+  -- A name in lib/mail/kinds.ts
   kind text NOT NULL,
   -- Mails to one person about their account overtake those to many.
   bulk boolean NOT NULL,

@@ -29,13 +29,13 @@ export interface Content {
   replyTo?: { name: string, address: string }
   /** An event that the mail adds to the reader's calendar, changes or removes there: iCalendar. */
   calendar?: { method: CalendarMethod, text: string }
-  /** What the reader knows then. It is kept with the mail once that is sent, as `told` of its data. */
+  /** The facts that the mail tells. Once it is sent, they are stored with it, as `told` of its data. */
   told?: object
   /** The list of all mails of this kind (RFC 2919), and the address that turns them off with one request (RFC 8058). */
   list?: { name: string, unsubscribe: string }
 }
 
-/** A kind of mail: a file in lib/mail/kinds, and a line in lib/mail/kinds.ts. */
+/** A kind of mail: a constant in lib/mail/kinds/, and a line in lib/mail/kinds.ts. */
 export interface MailKind<Data = any> {
   /** Whether many get it at once. Such mails wait for MAIL_RATE, and others overtake them. */
   bulk: boolean
