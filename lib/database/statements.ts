@@ -1,7 +1,7 @@
 import type { Options } from 'postgres'
 
 /** Ends the span of a statement: its text with placeholders, unless it was never sent, and its error if it failed. */
-export type EndStatement = (text: string | undefined, error?: unknown) => void
+export type EndStatement = (text: string | null, error?: unknown) => void
 
 /** Starts the span of a statement that is run now, if it gets one. Set by lib/opentelemetry.ts while tracing is on. */
 export const statementTracing: { start?: () => EndStatement | undefined } = {}
@@ -15,14 +15,14 @@ export interface PoolStats {
 
 /** Returns an `onquery` of the driver, which counts and traces statements. */
 export function observeStatements (stats: PoolStats): Options<{}>['onquery'] {
-  return query => {
+  return () => {
     const endSpan = statementTracing.start?.()
     stats.pending++
-    return error => {
+    return (text, error) => {
       stats.pending--
       stats.done++
       if ((error as NodeJS.ErrnoException | undefined)?.code === 'QUERY_TIMEOUT') stats.late++
-      endSpan?.(query.statement?.string, error)
+      endSpan?.(text, error)
     }
   }
 }
