@@ -22,52 +22,41 @@ interface NewUser {
   clubId: string | null
 }
 
-/** Rows of a statement. */
-const BATCH_ROWS = 5000
-
-/** Rows between two lines of progress. */
-const PROGRESS_ROWS = 20_000
-
 /**
  * Adds an account for every row of a CSV file (RFC 4180, UTF-8) with the columns email, firstName and lastName, and, if
- * wanted, role and club (its name). The accounts have no password. All rows are checked before any is written, in one
- * transaction. Returns the number of rows. Throws a StartupError that lists every invalid row.
+ * wanted, role and club (its name). The accounts have no password. All rows are checked before any is written, by one
+ * statement. Returns the number of rows. Throws a StartupError that lists every invalid row.
  */
-export async function importUsers (
-  sql: Sql, file: string, { dryRun = false, report }: { dryRun?: boolean, report (line: string): void }
-): Promise<number> {
+export async function importUsers (sql: Sql, file: string, { dryRun = false } = {}): Promise<number> {
   const wrong: [line: number, what: string][] = []
   const users = await readUsers(sql, file, wrong)
-  for (const batch of batchesOf(users)) {
-    const taken = await sql<{ email: string }[]>`
-      SELECT email FROM users WHERE email IN ${sql(batch.map(({ email }) => email))}
-    `
-    const emails = new Set(taken.map(({ email }) => email))
-    for (const { line, email } of batch) if (emails.has(email)) wrong.push([line, `${email} has an account already`])
-  }
+  const taken = await sql<{ line: number, email: string }[]>`
+    SELECT line, email FROM ${toRows(sql, users)} JOIN users USING (email)
+  `
+  for (const { line, email } of taken) wrong.push([line, `${email} has an account already`])
   if (wrong.length > 0) {
     const lines = wrong.sort(([one], [other]) => one - other)
       .map(([line, what]) => `Line ${line}: ${printableLine(what)}`)
     throw new StartupError([...lines, 'Nothing was imported'].join('\n'))
   }
   if (dryRun) return users.length
-
-  let done = 0
   try {
-    await sql.begin(async sql => {
-      for (const batch of batchesOf(users)) {
-        const rows = batch.map(({ email, firstName, lastName, role, clubId }) =>
-          ({ email, password: PLACEHOLDER, first_name: firstName, last_name: lastName, role, club_id: clubId }))
-        await sql`INSERT INTO users ${sql(rows)}`
-        done += batch.length
-        if (done % PROGRESS_ROWS === 0) report(`${done} of ${users.length}`)
-      }
-    })
+    await sql`
+      INSERT INTO users (email, password, first_name, last_name, role, club_id)
+      SELECT email, ${PLACEHOLDER}, "firstName", "lastName", role, "clubId" FROM ${toRows(sql, users)}
+    `
   } catch (error) {
     throw new StartupError(`Nothing was imported: ${(error as Error).message}`)
   }
   return users.length
 }
+
+/** The users as a table, in one parameter however many they are. */
+const toRows = (sql: Sql, users: NewUser[]) => sql`
+  jsonb_to_recordset(${JSON.stringify(users)}::text::jsonb) AS added (
+    line integer, email text, "firstName" text, "lastName" text, role text, "clubId" uuid
+  )
+`
 
 /** Reads the rows that are right, and notes what is wrong with the others. */
 async function readUsers (sql: Sql, file: string, wrong: [line: number, what: string][]) {
@@ -131,8 +120,4 @@ function issuesOf (cells: Cells, clubs: Map<string, string>) {
   if (!ROLES.includes(role as Role)) issues.push(`"${role}" is no role: ${ROLES.join(', ')}`)
   if (club && !clubs.has(club)) issues.push(`there is no club "${club}"`)
   return issues
-}
-
-function * batchesOf<T> (rows: T[]) {
-  for (let start = 0; start < rows.length; start += BATCH_ROWS) yield rows.slice(start, start + BATCH_ROWS)
 }

@@ -88,7 +88,7 @@ export default async function userCommand (args: string[]) {
     case 'import': {
       if (!operand) throw new UsageError('import needs a FILE')
       const dryRun = values['dry-run']
-      const count = await onAccounts(sql => importUsers(sql, operand, { dryRun, report: console.error }), NO_TIMEOUT)
+      const count = await onAccounts(sql => importUsers(sql, operand, { dryRun }), NO_TIMEOUT)
       const accounts = `${count} ${count === 1 ? 'account' : 'accounts'}`
       return console.log(dryRun ? `${accounts} would be imported` : `${accounts} imported`)
     }

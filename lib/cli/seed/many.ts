@@ -2,9 +2,6 @@ import type { Fragment, TransactionSql } from 'postgres'
 
 import { type Amounts, DOMAIN } from './seeding.ts'
 
-/** Rows of one statement: few enough that progress shows every few seconds. */
-const BATCH = 100_000
-
 const FIRST_NAMES = [
   'Amara', 'Bilal', 'Chiara', 'Dmitri', 'Elif', 'Farid', 'Grace', 'Hana', 'Ivo', 'Jaya', 'Kofi', 'Leila', 'Mateo',
   'Nia', 'Omar', 'Priya', 'Quynh', 'Rosa', 'Sven',
@@ -28,8 +25,8 @@ const SENTENCES = [
 /**
  * Adds as many rows as asked for, the same every time but for ids and times. Rows are numbered from 0, and everything
  * in a row follows from its number: nothing is random or sorted. Users 0, 1 and 2 are the admin, the head and the
- * student to sign in as, in club 0; users from 3 on are in clubs 1, 2, …, the first in each is its head. Prints its
- * progress on standard error.
+ * student to sign in as, in club 0; users from 3 on are in clubs 1, 2, …, the first in each is its head. Prints each
+ * kind that is done on standard error.
  *
  * An event's registrations have consecutive numbers. Of R registrations of U users for E events, number n is that of
  * user n % U for event n * E / R: as long as R <= U * E, an event has at most U of them, so that no pair occurs twice.
@@ -39,13 +36,11 @@ const SENTENCES = [
 export async function seedMany (sql: TransactionSql, amounts: Amounts, password: string): Promise<Amounts> {
   const { users, clubs, events, registrations, blogs, mentors, likes, testimonials } = amounts
 
-  async function add (kind: keyof Amounts, insert: (from: number, to: number) => Promise<unknown>) {
+  async function add (kind: keyof Amounts, insert: (numbers: Fragment) => Promise<unknown>) {
     const total = amounts[kind]
-    for (let from = 0; from < total; from += BATCH) {
-      const end = Math.min(from + BATCH, total)
-      await insert(from, end - 1)
-      console.error(`${kind}: ${end.toLocaleString('en')} of ${total.toLocaleString('en')}`)
-    }
+    if (total === 0) return
+    await insert(sql`generate_series(0, ${total}::bigint - 1) AS n`)
+    console.error(`${kind}: ${total.toLocaleString('en')}`)
   }
 
   /** The text whose turn it is. */
@@ -70,18 +65,16 @@ export async function seedMany (sql: TransactionSql, amounts: Amounts, password:
     await sql`INSERT INTO ${table} (number) SELECT generate_series(0, ${amounts[kind]}::bigint - 1)`
     await sql`ANALYZE ${table}`
   }
-  /** The rows of a batch: their numbers n. */
-  const numbers = (from: number, to: number) => sql`generate_series(${from}::bigint, ${to}::bigint) AS n`
 
-  await add('clubs', (from, to) => sql`
+  await add('clubs', numbers => sql`
     INSERT INTO clubs (id, name, description, image_url, club_head_id)
     SELECT seed_clubs.id, 'Club ' || n + 1, ${sentence}, ${imageUrl('clubs')}, seed_users.id
-    FROM ${numbers(from, to)}
+    FROM ${numbers}
       JOIN seed_clubs ON seed_clubs.number = n
       LEFT JOIN seed_users ON seed_users.number = CASE n WHEN 0 THEN 1 ELSE n + 2 END
   `)
 
-  await add('users', (from, to) => sql`
+  await add('users', numbers => sql`
     INSERT INTO users (id, email, password, first_name, last_name, role, club_id, created_at)
     SELECT
       seed_users.id,
@@ -94,63 +87,63 @@ export async function seedMany (sql: TransactionSql, amounts: Amounts, password:
       END,
       seed_clubs.id,
       now() - interval '1 year' - interval '2 years' * (n / ${users}::float)
-    FROM ${numbers(from, to)}
+    FROM ${numbers}
       JOIN seed_users ON seed_users.number = n
       LEFT JOIN seed_clubs ON seed_clubs.number = greatest(n - 2, 0) % nullif(${clubs}::bigint, 0)
   `)
 
-  await add('events', (from, to) => sql`
+  await add('events', numbers => sql`
     INSERT INTO events (id, title, description, image_url, date, club_id, created_at)
     SELECT
       seed_events.id, 'Event ' || n + 1, ${paragraph}, ${imageUrl('events')}, time + interval '60 days', seed_clubs.id,
       time - interval '30 days'
-    FROM ${numbers(from, to)}
+    FROM ${numbers}
       JOIN seed_events ON seed_events.number = n
       JOIN seed_clubs ON seed_clubs.number = n % ${clubs}
       CROSS JOIN LATERAL (SELECT now() - interval '1 year' * (n / ${events}::float) AS time) AS times
   `)
 
-  await add('registrations', (from, to) => sql`
+  await add('registrations', numbers => sql`
     INSERT INTO event_registrations (user_id, event_id, registered_at)
     SELECT seed_users.id, seed_events.id, now() - interval '1 year' * (n / ${registrations}::float)
-    FROM ${numbers(from, to)}
+    FROM ${numbers}
       JOIN seed_users ON seed_users.number = n % ${users}
       JOIN seed_events ON seed_events.number = n * ${events} / ${registrations}
   `)
 
-  await add('blogs', (from, to) => sql`
+  await add('blogs', numbers => sql`
     INSERT INTO blogs (title, content, image_url, status, author_id, created_at)
     SELECT
       'Blog ' || n + 1, ${paragraph}, ${imageUrl('blogs')},
       CASE n % 10 WHEN 8 THEN 'DRAFT' WHEN 9 THEN 'ARCHIVED' ELSE 'PUBLISHED' END,
       seed_users.id, now() - interval '1 year' * (n / ${blogs}::float)
-    FROM ${numbers(from, to)} JOIN seed_users ON seed_users.number = n % ${users}
+    FROM ${numbers} JOIN seed_users ON seed_users.number = n % ${users}
   `)
 
-  await add('mentors', (from, to) => sql`
+  await add('mentors', numbers => sql`
     INSERT INTO mentors (id, name, expertise, image_url, network_url, club_id)
     SELECT
       seed_mentors.id, ${firstName} || ' ' || ${lastName}, 'Subject ' || n + 1, ${imageUrl('mentors')},
       'https://network.example.org/mentor' || n + 1, seed_clubs.id
-    FROM ${numbers(from, to)}
+    FROM ${numbers}
       JOIN seed_mentors ON seed_mentors.number = n
       JOIN seed_clubs ON seed_clubs.number = n % ${clubs}
   `)
 
-  await add('likes', (from, to) => sql`
+  await add('likes', numbers => sql`
     INSERT INTO mentor_likes (user_id, mentor_id, created_at)
     SELECT seed_users.id, seed_mentors.id, now() - interval '1 year' * (n / ${likes}::float)
-    FROM ${numbers(from, to)}
+    FROM ${numbers}
       JOIN seed_users ON seed_users.number = n % ${users}
       JOIN seed_mentors ON seed_mentors.number = n * ${mentors} / ${likes}
   `)
 
-  await add('testimonials', (from, to) => sql`
+  await add('testimonials', numbers => sql`
     INSERT INTO testimonials (name, image_url, batch_year, content, created_at)
     SELECT
       ${firstName} || ' ' || ${lastName}, ${imageUrl('testimonials')}, extract(year FROM now()) - 1 - n % 20,
       ${paragraph}, now() - interval '1 year' * (n / ${testimonials}::float)
-    FROM ${numbers(from, to)}
+    FROM ${numbers}
   `)
 
   return amounts

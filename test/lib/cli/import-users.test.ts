@@ -97,15 +97,15 @@ t.test('import --dry-run validates, and creates nothing', async t => {
   t.equal(await count(), before)
 })
 
-t.test('import reports its progress, and creates all accounts or none', async t => {
+t.test('import creates all accounts or none', async t => {
   const before = await count()
   const rows = Array.from({ length: 25_000 }, (_, n) => `${n}@many.example.org,Ada,Lovelace`)
   await app.sql`ALTER TABLE users ADD CONSTRAINT few CHECK (email <> '24999@many.example.org')`
   const refused = await importFile(t, ['email,firstName,lastName', ...rows])
-  t.match(refused, { code: 1, stderr: /^20000 of 25000\nNothing was imported: .*few/ })
+  t.match(refused, { code: 1, stderr: /^Nothing was imported: .*few/ })
   t.equal(await count(), before)
   await app.sql`ALTER TABLE users DROP CONSTRAINT few`
   const outcome = await importFile(t, ['email,firstName,lastName', ...rows])
-  t.strictSame(outcome, succeeded('25000 accounts imported\n', '20000 of 25000\n'))
+  t.strictSame(outcome, succeeded('25000 accounts imported\n'))
   t.equal(await count(), before + 25_000)
 })

@@ -194,7 +194,7 @@ t.test('adds as many rows as requested', async t => {
   const { code, stdout, stderr } = await seed(app, `${options} --json`, { DATABASE_TIMEOUT: '1' })
   t.equal(code, 0, stderr)
   t.strictSame(JSON.parse(stdout), { added: amounts, password: PASSWORD, signIns: SIGN_INS })
-  t.equal(stderr, Object.entries(amounts).map(([kind, number]) => `${kind}: ${number} of ${number}\n`).join(''))
+  t.equal(stderr, Object.entries(amounts).map(([kind, number]) => `${kind}: ${number}\n`).join(''))
   t.strictSame(await count(app), amounts)
   await countsAreReal(t, app)
   await timesMakeSense(t, app)
@@ -238,11 +238,11 @@ t.test('generates distinct pairs, up to all of them', async t => {
   }
 })
 
-t.test('adds many rows in steps, and reports each', async t => {
+t.test('adds many rows, and reports each kind that is done', async t => {
   const app = await build(t)
   const { code, stdout, stderr } = await seed(app, '--testimonials 100001')
   t.equal(code, 0)
-  t.equal(stderr, 'testimonials: 100,000 of 100,001\ntestimonials: 100,001 of 100,001\n')
+  t.equal(stderr, 'testimonials: 100,001\n')
   t.equal(stdout, 'Added 0 clubs, 0 users, 0 events, 0 registrations, 0 blogs, 0 mentors, 0 likes, ' +
     '100,001 testimonials\n', 'no one to sign in as')
   t.strictSame(await count(app), { ...NOTHING, testimonials: 100_001 })
@@ -358,7 +358,7 @@ t.test('reports a failure in one line, and adds nothing', async t => {
   t.strictSame(await seed(app), failed(line.trim()))
   const outcome = await seed(app, '--users 5 --clubs 2 --events 3 --registrations 15 --testimonials 1')
   t.match(outcome, { code: 1, stdout: '' })
-  t.ok(outcome.stderr.endsWith(`registrations: 15 of 15\n${line}`), outcome.stderr)
+  t.ok(outcome.stderr.endsWith(`registrations: 15\n${line}`), outcome.stderr)
   t.strictSame(await count(app), NOTHING)
   await countsAreReal(t, app)
 })
