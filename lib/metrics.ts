@@ -1,31 +1,19 @@
+import type { FastifyInstance } from 'fastify'
 import type { CounterConfiguration, MetricObjectWithValues, MetricValue } from 'prom-client'
 
-import type { CacheCounts } from './cache/index.ts'
-import type { Replicas } from './database/replicas.ts'
-import type { PoolStats } from './database/statements.ts'
+import { hashingStats } from './auth/passwords.ts'
+import { VERSION } from './config.ts'
+import { standardOutput } from './http/log-output.ts'
 import type { MailCounts } from './mail/outbox.ts'
-
-/** Counters that exist anyway. */
-export interface Sources {
-  version: string
-  poolSize: number
-  poolStats: PoolStats
-  hashing (): { running: number, waiting: number, refused: number }
-  cache: { counts: CacheCounts, bytes (): number }
-  replicas: Replicas | undefined
-  mail: { isConfigured: boolean, sent (): number, count (): Promise<MailCounts> }
-  heldBytes: { bytes: number, closed: number }
-  log: { dropped: number }
-}
 
 const DROPPED_LINES = ['log_lines_dropped_total', 'Lines of the log dropped because it could not be written'] as const
 
 /** Upper bounds of the histogram's buckets, in seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** Metrics for Prometheus: of the process, of requests, and of the sources. */
-export async function createMetrics ({ version, poolSize, poolStats, hashing, cache, replicas, ...others }: Sources) {
-  const { mail, heldBytes, log } = others
+/** Metrics for Prometheus: of the process, of requests, and of what the plugins count. */
+export async function createMetrics (app: FastifyInstance) {
+  const { cache, database: { stats, replicas }, mail, heldBytes, config: { DATABASE_POOL_SIZE: poolSize } } = app
   // Loaded only when needed: the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -40,11 +28,11 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
     registers,
   })
   gauge('database_pool_connections', 'Size of the connection pool', () => poolSize)
-  gauge('database_pool_used', 'Connections in use', () => Math.min(poolStats.pending, poolSize))
+  gauge('database_pool_used', 'Connections in use', () => Math.min(stats.pending, poolSize))
   gauge('database_pool_waiting', 'Statements that wait for a connection',
-    () => Math.max(poolStats.pending - poolSize, 0))
-  counter('database_queries_total', 'Statements that have ended', () => poolStats.done)
-  counter('database_queries_late_total', 'Statements past DATABASE_TIMEOUT', () => poolStats.late)
+    () => Math.max(stats.pending - poolSize, 0))
+  counter('database_queries_total', 'Statements that have ended', () => stats.done)
+  counter('database_queries_late_total', 'Statements past DATABASE_TIMEOUT', () => stats.late)
 
   if (replicas) {
     gauge('database_replicas_available', 'Replicas that are in use', replicas.available, 'min')
@@ -53,9 +41,9 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
       () => replicas.counts.fallbacks)
   }
 
-  gauge('password_hashes_running', 'Passwords that are being hashed or verified', () => hashing().running)
-  gauge('password_hashes_waiting', 'Passwords that wait to be hashed or verified', () => hashing().waiting)
-  counter('password_hashes_refused_total', 'Passwords refused because the queue was full', () => hashing().refused)
+  gauge('password_hashes_running', 'Passwords that are being hashed or verified', () => hashingStats().running)
+  gauge('password_hashes_waiting', 'Passwords that wait to be hashed or verified', () => hashingStats().waiting)
+  counter('password_hashes_refused_total', 'Passwords refused because the queue was full', () => hashingStats().refused)
 
   counter('response_cache_hits_total', 'Cache hits', () => cache.counts.hits)
   counter('response_cache_misses_total', 'Cache misses: reads from the database, shared by concurrent requests',
@@ -78,7 +66,7 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
   gauge('held_bytes', 'Bytes that requests make the service hold', () => heldBytes.bytes)
   counter('held_bytes_connections_closed_total', 'Connections closed past MAX_HELD_BYTES', () => heldBytes.closed)
 
-  counter(...DROPPED_LINES, () => log.dropped)
+  counter(...DROPPED_LINES, () => standardOutput.dropped)
 
   new Gauge({
     name: 'build_info',
@@ -86,13 +74,13 @@ export async function createMetrics ({ version, poolSize, poolStats, hashing, ca
     labelNames: ['version', 'node'],
     registers,
     aggregator: 'first',
-  }).set({ version, node: process.version }, 1)
+  }).set({ version: VERSION, node: process.version }, 1)
 
   return {
     contentType: registry.contentType,
     /** All metrics in the text format of Prometheus. */
     read: () => registry.metrics(),
-    /** The same for `addUp`. */
+    /** The same as JSON, for `createTotals`. */
     values: () => registry.getMetricsAsJSON(),
     /** Records a request by the pattern of its route, with the seconds that it took. */
     observe: (method: string, route: string, status: number, seconds: number) =>

@@ -3,11 +3,8 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { hashingStats } from '../lib/auth/passwords.ts'
-import { VERSION } from '../lib/config.ts'
 import { HttpError } from '../lib/errors.ts'
 import { onAborted } from '../lib/http/aborted.ts'
-import { standardOutput } from '../lib/http/log-output.ts'
 import { createMetrics } from '../lib/metrics.ts'
 
 const digest = (text: string) => createHash('sha256').update(text).digest()
@@ -17,21 +14,10 @@ const digest = (text: string) => createHash('sha256').update(text).digest()
  * METRICS_TOKEN collect the metrics at `/metrics`; without one nothing is measured.
  */
 export default fp(async app => {
-  const { METRICS_TOKEN, DATABASE_POOL_SIZE: poolSize } = app.config
+  const { METRICS_TOKEN } = app.config
   if (!METRICS_TOKEN) return
 
-  const { cache, database: { stats, replicas }, mail } = app
-  const metrics = await createMetrics({
-    version: VERSION,
-    poolSize,
-    poolStats: stats,
-    hashing: hashingStats,
-    cache,
-    replicas,
-    mail,
-    heldBytes: app.heldBytes,
-    log: standardOutput,
-  })
+  const metrics = await createMetrics(app)
   app.supervisor?.handle('metrics', metrics.values)
 
   app.addHook('onResponse', (request, reply, done) => {
