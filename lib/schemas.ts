@@ -51,6 +51,14 @@ export const OpaqueId = Type.String(OPAQUE)
 /** A count in a response. */
 export const Count = Type.Integer({ examples: [12] })
 
+/** The place of a page in its list. */
+export const Pagination = ResponseObject({
+  page: Type.Integer({ examples: [1] }),
+  pages: Type.Integer({ examples: [1] }),
+  total: Count,
+  limit: Type.Integer({ examples: [12] }),
+}, { title: 'Pagination' })
+
 /** A token in a response. */
 export const Token = Type.String({
   description: 'Goes into the header `Authorization: Bearer <token>` of further requests.',
@@ -64,7 +72,8 @@ export const NewPassword = () => TextInput({ minLength: 8, examples: ['battery s
 export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'
 export const TOO_MANY_MAILS = 'Too many mails, please try again later'
 
-/** Fields of a person in a response. */
+/** Fields of a person in a response. `FullName` is that of `fullName` in lib/database/columns.ts. */
+export const FullName = Type.String({ examples: ['Ada Lovelace'] })
 export const FirstName = Type.String({ examples: ['Ada'] })
 export const LastName = Type.String({ examples: ['Lovelace'] })
 export const EmailAddress = Type.String({ examples: ['ada@example.org'] })

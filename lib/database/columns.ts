@@ -37,6 +37,13 @@ export const registrationDetails = (sql: Sql) => sql`
   json_build_object('title', title) AS event, json_build_object('firstName', first_name, 'lastName', last_name) AS user
 `
 
+/** The characters that `trim` removes in JavaScript. */
+const WHITESPACE = '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a' +
+  '\u2028\u2029\u202f\u205f\u3000\ufeff'
+
+/** The first and the last name of a user. */
+export const fullName = (sql: Sql) => sql`btrim(concat(first_name, ' ', last_name), ${WHITESPACE})`
+
 /** The ids of the users who are registered for an event, as an array. */
 export const registeredFor = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
   ARRAY(SELECT user_id FROM event_registrations WHERE event_id = ${eventId})
@@ -63,3 +70,17 @@ export const rowCount = (sql: Sql, table: 'events' | 'testimonials') => sql`
 
 /** The rows of a page, from 1. PostgreSQL refuses NaN and negative numbers. */
 export const pageOf = (sql: Sql, page: number, limit: number) => sql`LIMIT ${limit} OFFSET ${(page - 1) * limit}`
+
+/**
+ * The `pagination` of a list; no row when `counted` has none. That is a query of the total, which must be numeric, as a
+ * sum is: with a bigint, such as `count(*)`, the pages would be rounded down.
+ */
+export const paginationOf = (
+  sql: Sql, { page, limit }: { page: number, limit: number }, counted: PendingQuery<Row[]>
+) => sql`
+  SELECT pagination
+  FROM (
+    SELECT ${page}::bigint AS page, ceil(total / ${limit}::bigint) AS pages, total, ${limit}::bigint AS limit
+    FROM ${counted} AS counted (total)
+  ) AS pagination
+`

@@ -6,7 +6,8 @@ import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import {
-  clubCard, eventSummary, pageOf, registeredFor, registrationColumns, registrationCount, registrationDetails, rowCount,
+  clubCard, eventSummary, fullName, pageOf, paginationOf, registeredFor, registrationColumns, registrationCount,
+  registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
 import type { Mail } from '../../plugins/mail.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
@@ -14,10 +15,6 @@ import type { create, list, listMine, listRegistered, listRegistrations, registe
 type User = FastifyJWT['user']
 type Event = Static<typeof create.response[201]>['event']
 type Registration = Static<typeof register.response[201]>['registration']
-
-/** The characters that `trim` removes in JavaScript. */
-const WHITESPACE = '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a' +
-  '\u2028\u2029\u202f\u205f\u3000\ufeff'
 
 /** Sort by `events.date`: `date` alone is the text that this selects, which no index has. */
 const columns = (sql: Sql) => sql`
@@ -37,14 +34,7 @@ export const eventsQuery = (
       ${pageOf(sql, page, limit)}
     `,
   },
-  // The total, a sum, is numeric. As bigint, such as count(*), the pages would be rounded down.
-  fields: sql`
-    SELECT pagination
-    FROM (
-      SELECT ${page}::bigint AS page, ceil(total / ${limit}::bigint) AS pages, total, ${limit}::bigint AS limit
-      FROM ${rowCount(sql, 'events')} AS counted (total)
-    ) AS pagination
-  `,
+  fields: paginationOf(sql, { page, limit }, rowCount(sql, 'events')),
 })
 
 /** The events of the user's current club; no row when they are in none. */
@@ -207,7 +197,7 @@ export const registrationsOfEventQuery = (
     field: 'registrations',
     rows: sql`
       SELECT
-        registrations.id, user_id AS "userId", btrim(concat(first_name, ' ', last_name), ${WHITESPACE}) AS name, email,
+        registrations.id, user_id AS "userId", ${fullName(sql)} AS name, email,
         iso8601(registered_at) AS "registeredAt"
       FROM event_registrations AS registrations
         JOIN events ON events.id = event_id

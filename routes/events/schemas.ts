@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  ClubCard, Count, DateTime, EmailAddress, Enum, FirstName, IdParam, LastName, Message, NullableString, OpaqueId,
-  PageParams, ResponseObject, TextInput, UrlInput,
+  ClubCard, Count, DateTime, EmailAddress, Enum, FirstName, FullName, IdParam, LastName, Message, NullableString,
+  OpaqueId, PageParams, Pagination, ResponseObject, TextInput, UrlInput,
 } from '../../lib/schemas.ts'
 
 const TITLE = { examples: ['Chess Night'] }
@@ -26,7 +26,7 @@ const Title = TextInput({ minLength: 3, ...TITLE })
 const Description = TextInput({ minLength: 10, ...DESCRIPTION })
 const Data = TextInput({
   minLength: 1,
-  description: 'When it takes place: any date that JavaScript parses, ISO 8601 at best. Responses name it `date`.',
+  description: 'When it takes place: any date that JavaScript can parse; prefer ISO 8601. Responses name it `date`.',
   examples: DateTime.examples,
 })
 const Image = UrlInput(IMAGE)
@@ -45,12 +45,7 @@ export const list = {
       events: Type.Array(ResponseObject({
         ...fields, club: ClubCard, registrationCount: Count,
       }, { title: 'EventWithCount' })),
-      pagination: ResponseObject({
-        page: Type.Integer({ examples: [1] }),
-        pages: Type.Integer({ examples: [1] }),
-        total: Count,
-        limit: Type.Integer({ examples: [12] }),
-      }, { title: 'Pagination' }),
+      pagination: Pagination,
     }),
   },
 }
@@ -148,7 +143,7 @@ export const listRegistered = {
 export const listRegistrations = {
   operationId: 'listEventRegistrations',
   summary: 'List who registered for an event',
-  description: 'Latest first. Club heads may see those for events of their own club, admins any.',
+  description: 'Latest first. Club heads see those of events of their own club, admins all.',
   docsOnly: { params },
   response: {
     200: ResponseObject({
@@ -156,7 +151,7 @@ export const listRegistrations = {
       registrations: Type.Array(ResponseObject({
         id: OpaqueId,
         userId: OpaqueId,
-        name: Type.String({ examples: ['Ada Lovelace'] }),
+        name: FullName,
         email: EmailAddress,
         registeredAt: DateTime,
       }, { title: 'Attendee' })),
