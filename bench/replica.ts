@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { Cluster } from '../test/cluster.ts'
+import { PostgresServer } from '../test/postgres-server.ts'
 import { postgresOf } from '../test/process.ts'
 import { amountsOf, createFixture, type Fixture, prepareCommits, SERVICE, startService } from './fixture.ts'
 import { get } from './http.ts'
@@ -22,7 +22,7 @@ const MISSES = 1000
 export async function measureReplica ({ results, postgres: { version }, directory, quick, only }: Context) {
   if (!only.test(CASE)) return
   const scope = { teardown: atEnd }
-  const primary = await Cluster.create(scope, directory)
+  const primary = await PostgresServer.create(scope, directory)
   await primary.start()
   const fixture = await createFixture({ url: primary.url(), version }, 'replica', amountsOf(quick).main, directory)
   // A copy of the data of a server that was stopped is a standby at the same place.
@@ -50,7 +50,7 @@ export async function measureReplica ({ results, postgres: { version }, director
 }
 
 /** The rate, and the seconds of processor time of the primary for 1,000 commits, each followed by a read. */
-async function runMisses (fixture: Fixture, { home }: Cluster, service: Server | undefined) {
+async function runMisses (fixture: Fixture, { home }: PostgresServer, service: Server | undefined) {
   const commit = await prepareCommits(fixture)
   const run = async (times: number) => {
     for (let time = 0; time < times; time++) {

@@ -16,7 +16,7 @@ import { JWT_SECRET_LENGTH } from './secret-file.ts'
 export const VERSION: string = createRequire(import.meta.url)('#package.json').version
 
 interface Bounds {
-  default: number
+  default?: number
   minimum: number
   maximum: number
 }
@@ -26,9 +26,9 @@ function integer (what: string, bounds: Bounds) {
   return Type.Integer({ ...bounds, description: `${what} from ${bounds.minimum} to ${bounds.maximum}` })
 }
 
-/** The same for a limit, which 0 turns off. */
-function limit (what: string, bounds: Omit<Bounds, 'minimum'>) {
-  return Type.Integer({ ...bounds, minimum: 0, description: `${what} from 1 to ${bounds.maximum}, or 0 for no limit` })
+/** The same where 0 turns something off. */
+function limit (what: string, bounds: Omit<Bounds, 'minimum'>, off = 'limit') {
+  return Type.Integer({ ...bounds, minimum: 0, description: `${what} from 1 to ${bounds.maximum}, or 0 for no ${off}` })
 }
 
 /** Every variable that the service reads. `description` completes the sentence "NAME must be …". */
@@ -75,9 +75,7 @@ export const variables = Type.Object({
   REQUEST_TIMEOUT: integer('a number of seconds', { default: 30, minimum: 1, maximum: 3600 }),
   IDLE_TIMEOUT: integer('a number of seconds', { default: 72, minimum: 1, maximum: 3600 }),
 
-  MAX_HELD_BYTES: Type.Optional(Type.Integer({
-    minimum: 1_048_576, maximum: 68_719_476_736, description: 'a number of bytes from 1048576 to 68719476736',
-  })),
+  MAX_HELD_BYTES: Type.Optional(integer('a number of bytes', { minimum: 1_048_576, maximum: 68_719_476_736 })),
 
   STOP_DELAY: integer('a number of seconds', { default: 1, minimum: 0, maximum: 3600 }),
 
@@ -136,9 +134,7 @@ export const variables = Type.Object({
     default: 'UTC', format: 'time-zone', description: 'an IANA time zone such as Europe/Berlin',
   }),
   MAIL_RATE: integer('a number of mails', { default: 600, minimum: 1, maximum: 6000 }),
-  REMINDER_HOURS: Type.Integer({
-    default: 24, minimum: 0, maximum: 720, description: 'a number of hours from 1 to 720, or 0 for no reminders',
-  }),
+  REMINDER_HOURS: limit('a number of hours', { default: 24, maximum: 720 }, 'reminders'),
   PUBLIC_URL: Type.Optional(Type.String({
     format: 'base', description: 'the public http or https address of this service, such as https://api.example.org',
   })),
@@ -198,7 +194,7 @@ export function defaultHeldBytes (limit = process.constrainedMemory()) {
   return Math.floor((limit > 0 && limit < totalmem() ? limit : 2 ** 29) / 4)
 }
 
-/** Kept with the checks that it has compiled: to make one takes longer than all else here. */
+/** Reused: compiling its checks takes longer than all else here. */
 let compiler: Ajv | undefined
 
 function validate (given: NodeJS.Dict<string>) {
@@ -260,7 +256,7 @@ function areProxies (value: string) {
   return /^(false|[1-9]\d?)$/.test(value) || value.split(',').every(entry => isNetwork(entry.trim()))
 }
 
-/** Whether this is an address, or a network in CIDR notation. The one of all addresses is refused: anyone is in it. */
+/** Whether this is an address, or a network in CIDR notation. `/0` is refused: it would trust every client. */
 function isNetwork (value: string) {
   const [, address = '', length] = /^([\da-f:.]+)(?:\/([1-9]\d*))?$/i.exec(value) ?? []
   const version = isIP(address)

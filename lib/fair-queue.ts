@@ -13,7 +13,7 @@ interface Options {
   /** How many may wait for their turn. */
   places: number
   /** For how long one may wait, in milliseconds. */
-  maxWait: number
+  maxWaitMs: number
   /** Makes the error of work that is refused. */
   refusal: () => Error
 }
@@ -84,7 +84,7 @@ export class FairQueue {
   /** Resolves when it is the turn of this work, and it counts as running. */
   #turn (key: string) {
     return new Promise<void>((resolve, reject) => {
-      // Of the key that holds the most, the newest has waited least.
+      // The newest of the key with the most places is refused: it has waited least.
       if (this.#length === this.#options.places) this.#longest().pop()!.refuse()
       else this.#length++
       const list = this.#waiting.get(key) ?? []
@@ -96,7 +96,7 @@ export class FairQueue {
   #beginNext () {
     while (this.#length > 0 && this.#running < this.#options.concurrency) {
       const { since, begin, refuse } = this.#shift()
-      if (performance.now() - since > this.#options.maxWait) {
+      if (performance.now() - since > this.#options.maxWaitMs) {
         refuse()
       } else {
         this.#running++

@@ -1,35 +1,35 @@
 import type { Config } from './config.ts'
-import { PROVIDER_TIME } from './auth/identity-provider.ts'
-import { HASHING_TIME } from './auth/passwords.ts'
-import { RELEASE_TIME } from './database/embedded-postgres.ts'
-import { LOG_FLUSH_TIME } from './http/log-output.ts'
+import { PROVIDER_SECONDS } from './auth/identity-provider.ts'
+import { HASHING_SECONDS } from './auth/passwords.ts'
+import { RELEASE_SECONDS } from './database/embedded-postgres.ts'
+import { LOG_FLUSH_SECONDS } from './http/log-output.ts'
 import { flushLog, type Logger } from './http/logger.ts'
 
 type Timeouts = Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT' | 'OTEL_EXPORTER_OTLP_ENDPOINT'>
 
 /** Seconds that a client has to take its response. */
-const MARGIN = 5
+const MARGIN_SECONDS = 5
 
 /** Seconds in which the last spans are sent, with tracing on. */
-const FLUSH = 2
+const FLUSH_SECONDS = 2
 
 /** The timeouts of a shutdown, in seconds. compose.yaml, Dockerfile and docs/operations.md have the default total. */
 export function shutdownTimeouts (config: Timeouts) {
   const { STOP_DELAY, DATABASE_TIMEOUT, OTEL_EXPORTER_OTLP_ENDPOINT } = config
   /** The longest operation: its token is looked up, then it runs, and a sign-in with a provider runs longest. */
-  const operation = DATABASE_TIMEOUT + Math.max(HASHING_TIME, PROVIDER_TIME, DATABASE_TIMEOUT)
+  const operation = DATABASE_TIMEOUT + Math.max(HASHING_SECONDS, PROVIDER_SECONDS, DATABASE_TIMEOUT)
   /** From the end of STOP_DELAY until connections that are still open are closed. */
-  const connections = operation + MARGIN
-  const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? FLUSH : 0
+  const connections = operation + MARGIN_SECONDS
+  const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? FLUSH_SECONDS : 0
   /** Until a worker gives up. After the connections it sends its spans, closes its pools, and writes its log. */
-  const worker = STOP_DELAY + connections + flush + DATABASE_TIMEOUT + LOG_FLUSH_TIME
-  /** Until the process gives up that releases the embedded database: the only one, or the supervisor of the workers. */
-  const total = worker + RELEASE_TIME + LOG_FLUSH_TIME
+  const worker = STOP_DELAY + connections + flush + DATABASE_TIMEOUT + LOG_FLUSH_SECONDS
+  /** Until the process that owns the embedded database gives up: the single process, or the supervisor. */
+  const total = worker + RELEASE_SECONDS + LOG_FLUSH_SECONDS
   return { operation, connections, flush, worker, total }
 }
 
 /** Milliseconds within which a second SIGINT is the same Ctrl-C: npm and the service get it, and npm passes it on. */
-const SAME_CTRL_C = 500
+const SAME_CTRL_C_MS = 500
 
 /** A service that a process runs until it is told to stop. */
 export interface Service {
@@ -72,7 +72,7 @@ export async function run (service: Service, logger: Logger, seconds: number) {
       logger.info(`Stopping on ${signal}`)
       // The start finishes first, so that all it opens is closed.
       end(() => isServing ? service.stop() : Promise.allSettled([service.close(), start]), 0)
-    } else if (signal === 'SIGINT' && performance.now() - stopsSince >= SAME_CTRL_C) {
+    } else if (signal === 'SIGINT' && performance.now() - stopsSince >= SAME_CTRL_C_MS) {
       // Only a second Ctrl-C ends the process at once. npm repeats a SIGTERM that all processes get, file watchers send
       // one after a Ctrl-C, and a terminal that closes sends SIGHUP.
       logger.warn('Ending at once on SIGINT')

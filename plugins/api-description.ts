@@ -28,13 +28,13 @@ const GROUPS: Record<string, { name: string, description: string }> = {
   blogs: { name: 'Blogs', description: 'Submitted by members, moderated by admins, published for all to read.' },
   clubs: { name: 'Clubs', description: 'With their members and events.' },
   events: { name: 'Events', description: 'Of the clubs, and the registrations for them.' },
-  feeds: { name: 'Feeds', description: 'For calendars and feed readers, which poll it.' },
+  feeds: { name: 'Feeds', description: 'Addresses that calendars and feed readers poll.' },
   exports: { name: 'Exports', description: 'Lists as files for spreadsheets.' },
   account: ACCOUNT,
   me: ACCOUNT,
   mentors: { name: 'Mentors', description: 'Mentors of the clubs; users like them.' },
   testimonials: { name: 'Testimonials', description: 'What former students say.' },
-  users: { name: 'Users', description: 'As admins see and change them, and figures about the platform.' },
+  users: { name: 'Users', description: 'Accounts, for admins, and figures about the platform.' },
   livez: OPERATIONS,
   readyz: OPERATIONS,
 }
@@ -42,25 +42,25 @@ const GROUPS: Record<string, { name: string, description: string }> = {
 const DESCRIPTION = `The service behind a student community: accounts with roles, clubs, events with registrations,
 blogs that are submitted and moderated, mentors to like, testimonials, and the numbers behind it all.
 
-Register or sign in for a token, and send it along as \`Authorization: Bearer <token>\`. It keeps its role until it
-expires or is ended, also when the role was changed.
+Register or sign in for a token, and send it along as \`Authorization: Bearer <token>\`. A token keeps its role
+until it expires or is ended, even if the role of the account changes.
 
-Every error is a \`{message}\` for people to read; a request that breaks its schema gets \`errors\` with it, one for
-every field that is wrong. Ids are opaque, and date-times ISO 8601 in UTC.`
+Every error is a \`{message}\` for people to read; a request that breaks its schema also gets \`errors\`, one for each
+wrong field. Ids are opaque, and date-times ISO 8601 in UTC.`
 
 /** The address of the service, and its audience. */
 const SERVER = {
   url: '/',
-  description: 'The service that this description comes from: local, staging or production',
+  description: 'The service that serves this document: local, staging or production',
   'x-internal': false,
 }
 
 /** The error of any request that is refused before its operation runs. */
 const Refused = ResponseObject({ message: Type.String({ examples: ['Request body is too large'] }) }, {
   title: 'Error',
-  description: 'What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a ' +
-    'blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is ' +
-    'not JSON, 431 too large headers.',
+  description: 'The request cannot be read: malformed (400), too slow (408), body too large (413; by default over ' +
+    '1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not ' +
+    'JSON (415), headers too large (431).',
 })
 
 const ETag = { ETag: Type.String({ description: 'Identifies this version of the response, for `If-None-Match`.' }) }
@@ -144,7 +144,7 @@ function responsesOf (route: RouteOptions) {
   if (isPublic(route)) {
     const headers = { ...ETag, ...cacheControl && { 'Cache-Control': Type.String({ examples: [cacheControl] }) } }
     responses[200] = { ...responses[200]!, headers }
-    responses[304] = Type.Null({ description: 'The response that the client has is up to date.', headers: ETag })
+    responses[304] = Type.Null({ description: 'The response that the client has stored is up to date.', headers: ETag })
   }
   const described = Object.entries(responses).map(([status, schema]) => [status, describeResponse(status, schema)])
   return Object.fromEntries(described)

@@ -9,7 +9,7 @@ import fp from 'fastify-plugin'
 export default fp(async app => {
   if (!app.config.API_DOCS) return
   await app.register(async docs => {
-    // Of paths such as `..` and `%00`, @fastify/static makes errors of the status 403 or 400.
+    // @fastify/static throws errors of the status 403 or 400 for paths such as `..` and `%00`.
     docs.setErrorHandler<FastifyError>((error, _request, reply) => {
       if (error.statusCode === undefined || error.statusCode >= 500) throw error
       reply.callNotFound()

@@ -43,7 +43,7 @@ export default fp(async app => {
     done()
   })
 
-  // Not `onRequest`, since that of CORS runs after this one: an app could not read the response.
+  // Not in `onRequest`, which runs before that of CORS: an app could not read the response.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     done(account.isFull && request.routeOptions.config.failure ? overloaded() : null)
   })

@@ -22,7 +22,7 @@ export default fp(async app => {
   const queue = new FairQueue({
     concurrency: Math.ceil(DATABASE_POOL_SIZE / 4),
     places: MAX_REQUESTS,
-    maxWait: DATABASE_TIMEOUT * 1000,
+    maxWaitMs: DATABASE_TIMEOUT * 1000,
     refusal: overloaded,
   })
   app.decorate('inTurn', (request, read) => queue.run(request.holding!.network(), read))

@@ -23,7 +23,7 @@ declare module 'fastify' {
 }
 
 /** How often the pending operations are looked at, in milliseconds: a timeout may be late by so much. */
-const CHECK_INTERVAL = 100
+const CHECK_INTERVAL_MS = 100
 
 interface Operation {
   reply: FastifyReply
@@ -61,7 +61,7 @@ export default fp(async app => {
     for (const { reply, seconds } of pending.filter(({ deadline }) => deadline <= now)) {
       fail(reply, new TimeoutError(seconds))
     }
-  }, CHECK_INTERVAL).unref()
+  }, CHECK_INTERVAL_MS).unref()
 
   app.addHook('preHandler', (request, reply, done) => {
     const { failure, extraTime = 0 } = request.routeOptions.config
@@ -98,7 +98,7 @@ export default fp(async app => {
   function fail (reply: FastifyReply, error: Error) {
     endOperation(reply.request)
     reply.send(error)
-    // Whatever its handler still sends or throws comes too late, and Fastify would log that as an error.
+    // Fastify would log it as an error that the handler sends or throws too late.
     reply.log = reply.log.child({}, { level: 'silent' })
   }
 

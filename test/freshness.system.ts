@@ -13,12 +13,12 @@ import { signOut } from '#lib/auth/accounts.js'
 import type { Sql } from '#lib/database/client.js'
 import { migrate } from '#lib/database/migrations.js'
 import { recordResponses } from './responses.ts'
-import { Cluster, makeProxy } from './cluster.ts'
+import { PostgresServer, makeProxy } from './postgres-server.ts'
 import { Bounds, holds, turns } from './freshness.ts'
 import { assertComplete } from './assertions.ts'
 import { bearer, bearerOfJson, buildWithRoutes, type Person, person, testConfig } from './helper.ts'
 
-const server = await Cluster.create(t)
+const server = await PostgresServer.create(t)
 await server.start()
 const proxy = await makeProxy(t, server.port)
 

@@ -46,7 +46,7 @@ export function eraseUser (
       throw new StartupError(`${email} is the author of what erased people have published: it goes only with that`)
     }
 
-    // In the order of the operations that delete an event or a mentor: another one deadlocks with them.
+    // Locked in the order of the operations that delete an event or a mentor: in another one they would deadlock.
     await sql`
       SELECT FROM events WHERE id IN (SELECT event_id FROM event_registrations WHERE user_id = ${id})
       ORDER BY id FOR KEY SHARE
@@ -55,10 +55,10 @@ export function eraseUser (
       SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
       ORDER BY id FOR KEY SHARE
     `
-    // In the order of a retention.
+    // Locked in the order of a retention.
     await sql`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
-    // In the order of a sender.
+    // Locked in the order of a sender.
     await sql`SELECT FROM mails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`
     if (!withBlogs && erasure.publishedBlogs > 0) {

@@ -12,7 +12,7 @@ import type { Endpoints, OAuth2Client } from './oauth2-client.ts'
 const TIMEOUT_MS = 5_000
 
 /** How long the provider may take for one sign-in, in seconds: it is asked for three things at most. */
-export const PROVIDER_TIME = 3 * TIMEOUT_MS / 1000
+export const PROVIDER_SECONDS = 3 * TIMEOUT_MS / 1000
 
 /** How long its discovery document is used before it is fetched again. */
 const DISCOVERY_LIFETIME_MS = 24 * 60 * 60 * 1000

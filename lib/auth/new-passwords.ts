@@ -2,7 +2,7 @@ import type { ZxcvbnFactory } from '@zxcvbn-ts/core'
 
 import { HttpError } from '../errors.ts'
 
-/** Guesses within which a password is found: those that it takes for each of 49,000 common ones. */
+/** Passwords that are found within so many guesses are refused: they include each of 49,000 common ones. */
 const COMMON = 50_000
 
 /** The length of the longest common password. To look at one of 256 characters would take up to a second. */

@@ -34,7 +34,7 @@ const QUEUE_LENGTH = 300
 const MAX_WAIT_MS = 4000
 
 /** How many seconds a hash may take with its wait, on a machine that is not the fastest. */
-export const HASHING_TIME = 5
+export const HASHING_SECONDS = 5
 
 /** The message of a sign-in or registration that is refused because too many are waiting. */
 export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
@@ -48,11 +48,10 @@ limitHashing(ALL)
 export function limitHashing (share: Share) {
   atOnce = shareOf(AT_ONCE, share)
   queue = new FairQueue({
-    // The pool is given one more, which waits there for the first thread that is free: without it, a core would be idle
-    // until the main thread called for the next hash.
+    // One more than threads, so that a core is not idle until the main thread starts the next hash.
     concurrency: atOnce + 1,
     places: shareOf(QUEUE_LENGTH - 1, share),
-    maxWait: MAX_WAIT_MS,
+    maxWaitMs: MAX_WAIT_MS,
     refusal () {
       refused++
       return new HttpError(503, BUSY, { headers: { 'retry-after': 5 } })

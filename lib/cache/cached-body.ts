@@ -23,9 +23,9 @@ const ENCODERS = {
 }
 
 /** How long a response waits for its body to be encoded, in milliseconds; after that it is sent as it is. */
-const ENCODE_TIMEOUT = 1000
+const ENCODE_TIMEOUT_MS = 1000
 
-/** How many bodies are encoded at once: the threads of the pool but one a core, which hash passwords; at least one. */
+/** How many bodies are encoded at once: the threads of the pool that passwords leave (one a core); at least one. */
 const AT_ONCE = Math.max(1, (Number(process.env.UV_THREADPOOL_SIZE) || 4) - availableParallelism())
 
 /** How many are being encoded at this moment. */
@@ -97,7 +97,7 @@ export class CachedBody {
   readonly #encoded: { [encoding in Encoding]?: Promise<Chunks | undefined> } = {}
   readonly #timeout: number
 
-  constructor (chunks: Chunks, { hash, contentType, timeout = ENCODE_TIMEOUT }: BodyOptions) {
+  constructor (chunks: Chunks, { hash, contentType, timeout = ENCODE_TIMEOUT_MS }: BodyOptions) {
     this.chunks = chunks
     this.length = lengthOf(chunks)
     this.hash = hash

@@ -54,7 +54,7 @@ interface BodyRow {
 }
 
 /** For how long items are written in a format before other requests are served, in milliseconds. */
-const WRITE_TIME = 5
+const WRITE_TIME_MS = 5
 
 /** No client waits for a body any more: its read is given up, through no fault of the server that it runs on. */
 class AbortError extends Error {
@@ -179,12 +179,12 @@ function formatWriter (format: BodyFormat, collector: ChunkCollector, grow: (byt
       items.push(item)
     },
     async end () {
-      let pause = performance.now() + WRITE_TIME
+      let pause = performance.now() + WRITE_TIME_MS
       for (const item of items) {
         write(writer.add(parse(item)))
         if (performance.now() < pause) continue
         await setImmediate()
-        pause = performance.now() + WRITE_TIME
+        pause = performance.now() + WRITE_TIME_MS
       }
       write(writer.end())
     },

@@ -91,6 +91,7 @@ export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) =
     const { request } = this
     const { method, url, config: { cache: scope, cacheControl = 'no-store' } } = request.routeOptions
     if (!scope) throw new Error('A route that sends cached responses says for whom: config.cache')
+    if (!query.name) throw new Error('A cached query needs a name, which is part of its key')
     const key = JSON.stringify([
       // The response to HEAD is that to GET.
       method === 'HEAD' ? 'GET' : method, url, query.name, scope === 'private' ? owner(request) : null, ...args,
@@ -100,7 +101,7 @@ export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) =
     })
     const encoding = body && scope === 'public' && isWaiting(this) ? await encodingFor(request, body) : undefined
     if (!isWaiting(this)) {
-      // It reaches no client, but hooks that count what runs hear of its end.
+      // It reaches no client, but hooks that count requests must see its end.
       if (!this.sent) this.send()
       return true
     }

@@ -39,7 +39,7 @@ interface Options<Caller> {
 }
 
 /** How long a flight is GATHERING at most, in milliseconds. */
-const BATCH_WINDOW = 1
+const BATCH_WINDOW_MS = 1
 
 /**
  * Returns a function by which concurrent callers of a key share reads. A read always begins after the calls that it
@@ -120,7 +120,7 @@ export function singleFlight<T, Caller = undefined> () {
 /** Resolves when the read begins: a turn of the event loop has brought no further caller, or the window has closed. */
 async function gather (flight: Flight<unknown, unknown>) {
   flight.state = 'GATHERING'
-  const end = performance.now() + BATCH_WINDOW
+  const end = performance.now() + BATCH_WINDOW_MS
   let callers = 0
   while (flight.callers.length > callers && performance.now() < end) {
     callers = flight.callers.length

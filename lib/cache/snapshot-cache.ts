@@ -154,7 +154,7 @@ export function createSnapshotCache<Caller = undefined> ({
       counts.hits++
       return entry.body
     }
-    // Made for one of the callers that share the read, mostly.
+    // Built once, by the first caller of a read that needs it.
     let made: CachedQuery<any> | undefined
     const make = () => {
       made ??= query(sql)
@@ -184,7 +184,7 @@ export function createSnapshotCache<Caller = undefined> ({
   async function readAnywhere (query: CachedQuery<any>, onProgress: OnProgress) {
     const onPrimary = () => readBody(sql, query, currentId, onProgress)
     if (!replicas) return onPrimary()
-    // Not the state that the first caller of this read was told: others may have asked later.
+    // The latest state, since callers that joined later must see what they were told, too.
     const { snapshot, position } = latest
     const known = sql`${snapshot}::text`
     return replicas.read(position, replica => readBody(replica, query, known, onProgress), onPrimary)

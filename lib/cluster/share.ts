@@ -2,7 +2,7 @@ import type { Config } from '../config.ts'
 
 /** The place of a worker among all of them. */
 export interface Share {
-  /** From 0. */
+  /** Counted from 0. */
   index: number
   count: number
 }

@@ -22,25 +22,25 @@ interface Running {
   isServing: boolean
   /** Resolves when it serves; rejects with a StartupError when it ends before. */
   started: Promise<void>
-  /** Resolves when it has ended: by what, and for how many milliseconds it has served. */
+  /** Resolves at its end, with the reason, and the milliseconds for which it has served. */
   ended: Promise<{ by: string, served: number }>
   /** Its metrics when it was last asked. */
   metrics: Values
 }
 
 /** How long a worker has to serve, in milliseconds, for the next one to start without a pause. */
-const PROVEN = 60_000
+const PROVEN_MS = 60_000
 
 /** The first backoff, and the longest, in milliseconds. */
-const BACKOFF = { first: 500, longest: 30_000 }
+const BACKOFF_MS = { first: 500, longest: 30_000 }
 
 /** Seconds that a worker may take to say what it has counted. */
-const METRICS_TIMEOUT = 2
+const METRICS_SECONDS = 2
 
 /** Backoff before a worker is restarted, in milliseconds: none after a minute of service, else doubled. */
 export function nextBackoff (backoff: number, served: number) {
-  if (served >= PROVEN) return 0
-  return backoff === 0 ? BACKOFF.first : Math.min(backoff * 2, BACKOFF.longest)
+  if (served >= PROVEN_MS) return 0
+  return backoff === 0 ? BACKOFF_MS.first : Math.min(backoff * 2, BACKOFF_MS.longest)
 }
 
 /**
@@ -80,7 +80,7 @@ export class Supervisor implements Service {
     return this.#started
   }
 
-  /** Has the workers finish what they do. Rejects when one that served did not. */
+  /** Drains the workers. Rejects if one that served failed to stop cleanly. */
   async stop () {
     const serving = this.#running.filter(({ isServing }) => isServing)
     await this.close()
@@ -204,7 +204,7 @@ export class Supervisor implements Service {
     const serving = this.#running.filter(({ isServing }) => isServing)
     // A worker that is too busy keeps its last metrics.
     await Promise.allSettled(serving.map(async running => {
-      running.metrics = await running.channel.request<Values>('metrics', undefined, METRICS_TIMEOUT)
+      running.metrics = await running.channel.request<Values>('metrics', undefined, METRICS_SECONDS)
     }))
     const totals = await this.#totals!
     return totals.read(serving.filter(({ isServing }) => isServing).map(({ metrics }) => metrics))

@@ -12,7 +12,7 @@ export interface Position {
   id: string
 }
 
-/** Before the newest row. */
+/** The position before the newest row. */
 const START: Position = { time: 'infinity', id: '00000000-0000-0000-0000-000000000000' }
 
 /** Runs statements that only read. */
@@ -22,8 +22,8 @@ export type Read = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>
 export type Batch<Row> = (sql: Sql, after: Position) => PromiseLike<readonly (Row & Position)[]>
 
 /**
- * Reads all rows, the newest first. Resolves with the first of them at hand, so that what fails at once fails before
- * anything is sent.
+ * Reads all rows, the newest first. Resolves after the first batch, so that early failures come before anything is
+ * sent.
  */
 export async function readInBatches<Row> (read: Read, batch: Batch<Row>): Promise<AsyncIterable<Row>> {
   const first = await readAfter(START)

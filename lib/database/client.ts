@@ -68,7 +68,7 @@ export async function openDatabase (
     return { ...database, close }
   } catch (error) {
     await close()
-    // So the driver says that it closed the connection to the last host itself.
+    // The driver's code when it has closed the connection to the last host, which takes no writes.
     const isNoPrimary = (error as NodeJS.ErrnoException).code === 'CONNECTION_DESTROYED'
     const reason = isNoPrimary ? 'it takes no writes' : describe(error)
     throw new StartupError(`Cannot reach the database at ${address(server.url)}: ${reason}`)
@@ -141,7 +141,7 @@ function primaryOf (hosts: URL[]) {
   } as const
 }
 
-/** The message of an error, else its code: an error of several addresses has no message. */
+/** The message of an error, else its code: an AggregateError of several addresses has no message. */
 export function describe (error: unknown) {
   const { message, code } = error as NodeJS.ErrnoException
   return message || code

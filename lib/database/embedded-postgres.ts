@@ -17,19 +17,19 @@ const run = promisify(execFile)
 
 const DATABASE = 'community'
 
-/** An advisory lock that each process holds, shared, while it uses the server. Who gets it alone stops the server. */
+/** An advisory lock that each process shares while it uses the server. The last one, which gets it alone, stops it. */
 const IN_USE = 3_107_420_269
 
 /** How long a server that is starting or stopping is waited for, in milliseconds. */
-const PATIENCE = 30_000
+const PATIENCE_MS = 30_000
 
 /** How many seconds a server has to stop when it is released. */
-export const RELEASE_TIME = 5
+export const RELEASE_SECONDS = 5
 
 /** How long after a failed attempt a server that died is started again, in milliseconds. */
-const RETRY = 500
+const RETRY_MS = 500
 
-/** How often a start is tried: another process may take the free port, or start the server, a moment later. */
+/** Attempts to start: another process may win the free port, or start the server first. */
 const ATTEMPTS = 3
 
 /** Written into the server's configuration when it is made: it listens on loopback only and logs little. */
@@ -200,7 +200,7 @@ class DataDirectory {
 
   /** Joins the server that runs on these data; `undefined` when none does. */
   async join (): Promise<EmbeddedPostgres | undefined> {
-    const deadline = Date.now() + PATIENCE
+    const deadline = Date.now() + PATIENCE_MS
     for (let port = await this.#port(); port; port = await this.#port()) {
       try {
         return await this.#connect(port)
@@ -245,7 +245,7 @@ class DataDirectory {
           log.info('The embedded PostgreSQL is there again')
         } catch (error) {
           log.warn((error as Error).message)
-          await sleep(RETRY)
+          await sleep(RETRY_MS)
         }
       }
     }
@@ -263,10 +263,10 @@ class DataDirectory {
       release: async () => {
         lock.isReleased = true
         try {
-          await withTimeout(lock.restored.then(() => this.#release(sql)), RELEASE_TIME)
+          await withTimeout(lock.restored.then(() => this.#release(sql)), RELEASE_SECONDS)
         } catch (error) {
           if (!(error instanceof TimeoutError)) throw error
-          log.warn(`The embedded PostgreSQL has not stopped within ${RELEASE_TIME} s, and is left as it is`)
+          log.warn(`The embedded PostgreSQL has not stopped within ${RELEASE_SECONDS} s, and is left as it is`)
           await sql.end({ timeout: 0 })
         }
       },

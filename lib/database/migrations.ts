@@ -19,16 +19,16 @@ const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#pack
 const LOCK = 7_241_865_325
 
 /** How long a host may take to answer, in milliseconds. */
-const CONNECT_TIMEOUT = 5000
+const CONNECT_TIMEOUT_MS = 5000
 
 /**
- * How long a migration waits for a lock, in milliseconds, and all operations on that table behind it. Half of
- * deadlock_timeout: of a migration and an operation that wait for each other, the migration gives way.
+ * How long a migration waits for a lock, in milliseconds. Operations on that table queue behind it for as long. Half
+ * of deadlock_timeout: of a migration and an operation that wait for each other, the migration gives way.
  */
-const LOCK_TIMEOUT = 500
+const LOCK_TIMEOUT_MS = 500
 
 /** The pause after the first attempt that got no lock, and the longest: each is twice the one before; milliseconds. */
-const PAUSES = { first: 1000, longest: 30_000 }
+const PAUSES_MS = { first: 1000, longest: 30_000 }
 
 /** SQLSTATEs of an attempt that is repeated: lock_not_available and deadlock_detected. */
 const LOCKED = ['55P03', '40P01']
@@ -85,7 +85,7 @@ export async function migrate (
  */
 async function inTransaction<T> (client: Client, work: () => Promise<T>) {
   await client.query('BEGIN')
-  await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}`)
+  await client.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`)
   await client.query(`SELECT pg_advisory_xact_lock(${LOCK})`)
   const result = await work()
   await client.query('COMMIT')
@@ -108,7 +108,7 @@ async function retry<T> (
 ): Promise<T> {
   const deadline = Date.now() + patience
   const settled = () => attempt().then(value => ({ value }), (error: DatabaseError) => ({ error }))
-  let pause = PAUSES.first
+  let pause = PAUSES_MS.first
   let result = await settled()
   while ('error' in result) {
     const { error } = result
@@ -118,7 +118,7 @@ async function retry<T> (
     await client.query('ROLLBACK')
     log.warn(`${what} waits for ${await longTransactions(client)}: next attempt in ${pause / 1000} s`)
     await sleep(pause)
-    pause = Math.min(pause * 2, PAUSES.longest)
+    pause = Math.min(pause * 2, PAUSES_MS.longest)
     result = await settled()
   }
   return result.value
@@ -129,7 +129,7 @@ async function longTransactions (client: Client): Promise<string> {
   const { rows: [row] } = await client.query(`
     SELECT coalesce(string_agg(format('%s (pid %s)', name, pid), ', '), 'a lock') AS names
     FROM pg_stat_activity, coalesce(nullif(application_name, ''), backend_type) AS name
-    WHERE datname = current_database() AND xact_start < now() - interval '${LOCK_TIMEOUT} ms'
+    WHERE datname = current_database() AND xact_start < now() - interval '${LOCK_TIMEOUT_MS} ms'
   `)
   return row.names
 }
@@ -139,7 +139,7 @@ async function connectToPrimary (databaseUrl: string) {
   const { default: pg } = await import('pg')
   let failure: unknown
   for (const connectionString of hostUrls(databaseUrl)) {
-    const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT, keepAlive: true })
+    const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true })
     // A connection that is lost fails the next statement.
     client.on('error', () => {})
     try {

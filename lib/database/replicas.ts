@@ -46,10 +46,10 @@ export interface Backoff {
   longest: number
 }
 
-const BACKOFF: Backoff = { shortest: 1000, longest: 30_000 }
+const BACKOFF_MS: Backoff = { shortest: 1000, longest: 30_000 }
 
-/** How long a replica that lags is left alone before it is looked at again, in milliseconds: it is back soon after. */
-const CATCH_UP_INTERVAL = 50
+/** The interval at which a replica that lags is checked, in milliseconds: it is back as soon as it has caught up. */
+const CATCH_UP_INTERVAL_MS = 50
 
 /** A replica is too far behind the primary for a read. */
 class LagError extends Error {
@@ -57,7 +57,7 @@ class LagError extends Error {
 }
 
 /** How often a replica is asked how far it is, in milliseconds; at first sooner. */
-const POLL_INTERVAL = 8
+const POLL_INTERVAL_MS = 8
 
 /** Each statement has a snapshot of its own: that of a read is newer than the check before it. */
 const TRANSACTION = 'ISOLATION LEVEL READ COMMITTED READ ONLY'
@@ -92,7 +92,7 @@ interface ReplicaOptions {
  * log. Throws nothing: without replicas, the primary is read.
  */
 export function createReplicas (
-  url: string, { backoff = BACKOFF, ...options }: ReplicaOptions
+  url: string, { backoff = BACKOFF_MS, ...options }: ReplicaOptions
 ): Replicas {
   const { probe } = options
   const replicas = hostUrls(url).map(url => new Replica(url, { backoff, ...options }))
@@ -198,7 +198,7 @@ class Replica {
     } catch (error) {
       const { stage } = progress
       const isBusy = stage === 'waits' && this.#running >= this.#options.config.DATABASE_POOL_SIZE
-      // Such as a conflict with what was replayed meanwhile, the timeout of a statement, or a client that has gone.
+      // The read failed, not the replica: a conflict with the replay, a statement timeout, or a client that has gone.
       const isOfRead = stage === 'reads' && (error instanceof postgres.PostgresError
         ? !error.code.startsWith('57P')
         : (error as Error).name === 'AbortError')
@@ -245,7 +245,7 @@ class Replica {
     if (!this.available) return
     this.available = false
     this.#warn(reason)
-    this.#restoring = this.#restore(reason instanceof LagError ? CATCH_UP_INTERVAL : this.#nextBackoff())
+    this.#restoring = this.#restore(reason instanceof LagError ? CATCH_UP_INTERVAL_MS : this.#nextBackoff())
   }
 
   #nextBackoff () {
@@ -277,7 +277,7 @@ class Replica {
         await this.#admit()
       } catch (error) {
         this.#options.log.debug({ err: error }, `${this.#name} is still left out`)
-        pause = error instanceof LagError ? CATCH_UP_INTERVAL : this.#options.backoff.shortest
+        pause = error instanceof LagError ? CATCH_UP_INTERVAL_MS : this.#options.backoff.shortest
       }
     }
   }
@@ -307,7 +307,7 @@ class Replica {
  * or of what it receives, which only roles with `pg_read_all_stats` may see. The first two follow after a while.
  */
 async function awaitReplay (sql: Sql, { timeline, lsn }: WalPosition, deadline: number, progress: Progress) {
-  for (let pause = 1; performance.now() < deadline; pause = Math.min(2 * pause, POLL_INTERVAL)) {
+  for (let pause = 1; performance.now() < deadline; pause = Math.min(2 * pause, POLL_INTERVAL_MS)) {
     const row = expectOne(await sql<{ isStandby: boolean, timeline: number, isReplayed: boolean | null }[]>`
       SELECT
         pg_is_in_recovery() AS "isStandby",
@@ -323,7 +323,7 @@ async function awaitReplay (sql: Sql, { timeline, lsn }: WalPosition, deadline: 
     progress.stage = 'lags'
     await sleep(pause)
   }
-  // Its read has fallen back to the primary.
+  // The caller has already fallen back to the primary.
   throw new Error('late')
 }
 

@@ -17,7 +17,7 @@ export interface Holding {
   shared: SharedBytes | undefined
   /** Whether its handler still runs, which holds the body when the connection is gone, too. */
   running: boolean
-  /** Whether its response is taken, or its connection is gone: what its handler holds is freed when that ends. */
+  /** Whether its response is taken, or its connection is gone. What its handler holds is freed when that ends. */
   leaving: boolean
 }
 
@@ -36,7 +36,7 @@ interface Network {
 /** The part of the limit that may be in use after connections were closed: so they are looked through less often. */
 const ROOM = 0.9
 
-/** Past this part of the limit operations are refused: to close connections frees nothing, since handlers hold it. */
+/** Past this part of the limit operations are refused: handlers hold the bytes, so closing connections frees none. */
 const LAST_RESORT = 1.25
 
 /**

@@ -20,8 +20,8 @@ export function trackResponse ({ socket }: IncomingMessage, response: ServerResp
 }
 
 /**
- * Whether a client takes the next bytes for the response to what could not be read: a request after the last one, whose
- * response must be finished, or the rest of the last one, whose response must not have begun.
+ * Whether a client would take an error written now for the response to the broken request. That is one after the last,
+ * whose response must be finished, or the rest of the last one, whose response must not have begun.
  */
 function awaitsResponse (connection: Socket) {
   const response = lastResponses.get(connection)
@@ -49,7 +49,7 @@ export function sendClientError (error: ClientError, socket: Socket) {
     `Content-Length: ${body.length}`,
     'Connection: close',
     '',
-    // As far as one can tell from what could not be read.
+    // Only the raw bytes tell the method of a request that cannot be parsed.
     String(error.rawPacket).startsWith('HEAD ') ? '' : body,
   ].join('\r\n'))
   // Closing at once could destroy the response on its way (RFC 9112, § 9.6); without a timer, a client that keeps

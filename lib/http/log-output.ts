@@ -11,7 +11,7 @@ const MAX_WAITING_BYTES = 16 * 1024 * 1024
 const RETRY_DELAY = 1000
 
 /** Seconds that a flush waits at most, for example at the stop for a reader that takes nothing. */
-export const LOG_FLUSH_TIME = 1
+export const LOG_FLUSH_SECONDS = 1
 
 /** Writes some bytes, like `fs.write`. */
 type Write = (bytes: Buffer, done: (error: Error | null | undefined, written?: number) => void) => void
@@ -62,7 +62,7 @@ export class LogOutput {
 
   /** Calls back when everything is written, or when that takes too long. */
   flush (done: () => void) {
-    const end = performance.now() + LOG_FLUSH_TIME * 1000
+    const end = performance.now() + LOG_FLUSH_SECONDS * 1000
     const poll = () => {
       if (this.#waitingBytes === 0 || performance.now() > end) done()
       else setTimeout(poll, 10)

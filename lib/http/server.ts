@@ -6,7 +6,7 @@ import { trackResponse } from './framework-errors.ts'
 import { limitPipelining } from './pipelining.ts'
 
 /** How often connections are checked for their timeouts, in milliseconds: they may exceed them by so much. */
-const CHECK_INTERVAL = 1000
+const CHECK_INTERVAL_MS = 1000
 
 /** The bytes that a connection has taken of its responses, and when that last changed. */
 interface Taken {
@@ -22,7 +22,7 @@ export function createHttpServer (config: Config, listener: RequestListener) {
     headersTimeout: REQUEST_TIMEOUT * 1000,
     requestTimeout: REQUEST_TIMEOUT * 1000,
     keepAliveTimeout: IDLE_TIMEOUT * 1000,
-    connectionsCheckingInterval: CHECK_INTERVAL,
+    connectionsCheckingInterval: CHECK_INTERVAL_MS,
     // plugins/host-header.ts requires it: Node's own response would have no body.
     requireHostHeader: false,
   }, limitPipelining(listener))
@@ -38,14 +38,14 @@ export function createHttpServer (config: Config, listener: RequestListener) {
   const timer = setInterval(() => {
     closeStalled(connections, IDLE_TIMEOUT * 1000)
     if (!server.listening) closeUnused(connections)
-  }, CHECK_INTERVAL).unref()
+  }, CHECK_INTERVAL_MS).unref()
   server.once('close', () => clearInterval(timer))
   return server
 }
 
 /**
- * Closes connections that take no whole chunk of a response within `timeout` milliseconds. To take a few bytes now and
- * then, which is enough for the `timeout` of Node's server, is not enough here; nor does it need a timer a request.
+ * Closes connections that take no whole chunk of a response within `timeout` milliseconds. A trickle of bytes is no
+ * progress, unlike for the `timeout` of Node's server. One timer serves all connections.
  */
 function closeStalled (connections: Map<Socket, Taken>, timeout: number) {
   const now = performance.now()

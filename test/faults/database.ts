@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 
 import { migrate } from '#lib/database/migrations.js'
-import { Cluster, makeProxy } from '../cluster.ts'
+import { PostgresServer, makeProxy } from '../postgres-server.ts'
 import { postgresOf, remaining } from '../process.ts'
 import { createFixture, type Fixture } from './fixture.ts'
 import { findContradictions } from './ledger.ts'
@@ -102,12 +102,12 @@ export function databaseFaults (setting: Setting): Fault[] {
   })
 
   return [
-    onOutside('PostgreSQL killed, and started again', true, async ({ cluster }) => {
-      await cluster.signal('SIGKILL')
+    onOutside('PostgreSQL killed, and started again', true, async ({ primary }) => {
+      await primary.signal('SIGKILL')
       // The server refuses to start until the kernel has removed the killed process.
-      for (let tries = 0; !await cluster.start().then(() => true, () => tries > 20); tries++) await sleep(500)
+      for (let tries = 0; !await primary.start().then(() => true, () => tries > 20); tries++) await sleep(500)
     }),
-    onOutside('PostgreSQL restarted', false, ({ cluster }) => cluster.restart('fast')),
+    onOutside('PostgreSQL restarted', false, ({ primary }) => primary.restart('fast')),
     onOutside('all connections terminated', false, ({ fixture }) => fixture.look(sql => sql`
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
@@ -123,10 +123,10 @@ export function databaseFaults (setting: Setting): Fault[] {
       await sleep(seconds * 1000)
       end()
     }),
-    onOutside(`PostgreSQL paused for ${seconds} s`, true, async ({ cluster }) => {
-      await cluster.signal('SIGSTOP')
+    onOutside(`PostgreSQL paused for ${seconds} s`, true, async ({ primary }) => {
+      await primary.signal('SIGSTOP')
       await sleep(seconds * 1000)
-      await cluster.signal('SIGCONT')
+      await primary.signal('SIGCONT')
     }),
     {
       name: 'embedded PostgreSQL killed',
@@ -154,31 +154,31 @@ export function lazy<T> (make: () => Promise<T>) {
 }
 
 interface Outside extends Target {
-  cluster: Cluster
+  primary: PostgresServer
   proxy: Awaited<ReturnType<typeof makeProxy>>
 }
 
 /** The service on a server of its own, behind a proxy. */
 async function openOutside ({ scope, directory }: Setting, timeout: number): Promise<Outside> {
-  const { cluster, databaseUrl } = await startCluster(scope, directory)
+  const { primary, databaseUrl } = await startPrimary(scope, directory)
   const fixture = await createFixture(databaseUrl)
-  const proxy = await makeProxy(scope, cluster.port)
+  const proxy = await makeProxy(scope, primary.port)
   const service = await startService(scope, directory, {
-    DATABASE_URL: cluster.url('community', proxy.port), DATABASE_TIMEOUT: String(timeout),
+    DATABASE_URL: primary.url('community', proxy.port), DATABASE_TIMEOUT: String(timeout),
   })
-  return { cluster, proxy, fixture, service, timeout }
+  return { primary, proxy, fixture, service, timeout }
 }
 
 /** A server with a migrated database. */
-export async function startCluster (scope: Scope, directory: string, bin?: string) {
-  const cluster = await Cluster.create(scope, directory, bin)
-  await cluster.start()
-  const sql = postgres(cluster.url(), { max: 1 })
+export async function startPrimary (scope: Scope, directory: string, bin?: string) {
+  const primary = await PostgresServer.create(scope, directory, bin)
+  await primary.start()
+  const sql = postgres(primary.url(), { max: 1 })
   await sql`CREATE DATABASE community`
   await sql.end()
-  const databaseUrl = cluster.url('community')
+  const databaseUrl = primary.url('community')
   await migrate(databaseUrl)
-  return { cluster, databaseUrl }
+  return { primary, databaseUrl }
 }
 
 interface Embedded extends Target {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import { type Fault, type Setting, startCluster, strike } from './database.ts'
+import { type Fault, type Setting, startPrimary, strike } from './database.ts'
 import { createFixture } from './fixture.ts'
 import { newestBin } from './programs.ts'
 import { type Row, rowOf } from './report.ts'
@@ -27,7 +27,7 @@ async function failOver (
   const { scope, directory, short } = setting
   const bin = await newestBin()
   if (!bin) return { ...rowOf(name, [], []), missing: 'postgresql must be installed' }
-  const { cluster: primary, databaseUrl } = await startCluster(scope, directory, bin)
+  const { primary, databaseUrl } = await startPrimary(scope, directory, bin)
   await primary.stop('fast')
   const standby = await primary.standby(scope, directory)
   await Promise.all([primary.start(), standby.start()])

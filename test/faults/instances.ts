@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 
 import { PLANNING } from '#lib/database/client.js'
-import { Cluster } from '../cluster.ts'
+import { PostgresServer } from '../postgres-server.ts'
 import { freePort } from '../process.ts'
 import { type Fault, lazy, type Setting } from './database.ts'
 import { createFixture, type Fixture } from './fixture.ts'
@@ -98,9 +98,9 @@ export function instanceFaults (setting: Setting): Fault[] {
 }
 
 async function openGroup ({ scope, directory }: Setting): Promise<Group> {
-  const cluster = await Cluster.create(scope, directory)
-  await cluster.start()
-  const sql = postgres(cluster.url(), { max: 1 })
+  const primary = await PostgresServer.create(scope, directory)
+  await primary.start()
+  const sql = postgres(primary.url(), { max: 1 })
   await sql.unsafe(`CREATE ROLE ${ROLE.user} LOGIN CREATEDB PASSWORD '${ROLE.password}'`)
   await sql.unsafe(`CREATE DATABASE community OWNER ${ROLE.user}`)
   await sql.end()
@@ -109,7 +109,7 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   const users = await writeFor(NOBODY, directory, 'userlist.txt', `"${ROLE.user}" "${ROLE.password}"\n`)
   const settings = await fillExample(directory, 'several-instances/pgbouncer.ini', {
     '10.0.0.20': '127.0.0.1',
-    5432: String(cluster.port),
+    5432: String(primary.port),
     '10.0.0.15': '127.0.0.1',
     6432: String(pooler),
     '/etc/pgbouncer/userlist.txt': users,
@@ -130,7 +130,7 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   const start = (port: number) => startService(scope, directory, { ...variables, PORT: String(port) })
   const ports = [await freePort(), await freePort()]
   const instances = await Promise.all(ports.map(start))
-  const fixture = await createFixture(cluster.url('community'))
+  const fixture = await createFixture(primary.url('community'))
   const front = await freePort()
   const proxy = await fillExample(directory, 'several-instances/haproxy.cfg', {
     '0.0.0.0:80': `127.0.0.1:${front}`,

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { MailState } from '#lib/mail/outbox.js'
-import { Cluster } from '../cluster.ts'
+import { PostgresServer } from '../postgres-server.ts'
 import { childrenOf } from '../process.ts'
 import { type Stage, startMailServer, STAGES } from '../smtp.ts'
 import type { Teardown } from '../scope.ts'
@@ -33,15 +33,15 @@ export function mailFaults (setting: Setting): Fault[] {
 
 async function killSenders ({ scope, directory, short }: Setting, areWorkers: boolean, maxKills: number) {
   const mails = short ? 200 : 1000
-  const cluster = await Cluster.create(scope, directory)
-  await cluster.start()
+  const primary = await PostgresServer.create(scope, directory)
+  await primary.start()
   const server = await startMailServer(scope)
   server.fault = () => {
     const stage: Stage | undefined = STAGES[server.connections % TURN]
     return stage && { stage, silent: false }
   }
   const environment = {
-    DATABASE_URL: cluster.url(),
+    DATABASE_URL: primary.url(),
     MIGRATE_ON_START: 'true',
     SMTP_URL: server.url,
     MAIL_FROM: 'community@example.org',
@@ -55,7 +55,7 @@ async function killSenders ({ scope, directory, short }: Setting, areWorkers: bo
     return { ...service, reader: startReader(scope, service.url, reads) }
   }
   const instances = [await start(), ...areWorkers ? [] : [await start()]]
-  const fixture = await createFixture(cluster.url())
+  const fixture = await createFixture(primary.url())
   await fixture.look(sql => sql`
     INSERT INTO mails (kind, bulk, user_id, data)
     SELECT 'test', false, id, '{}' FROM users, generate_series(1, 10) LIMIT ${mails}

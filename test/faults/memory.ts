@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { hashPassword } from '#lib/auth/passwords.js'
-import { type Fault, lazy, type Setting, startCluster } from './database.ts'
+import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, PASSWORD, type Person, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
 import { ATTACKS, startAttacks } from './memory-attacks.ts'
@@ -49,7 +49,7 @@ interface Options {
 
 export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
   const server = lazy(async () => {
-    const { databaseUrl } = await startCluster(scope, directory)
+    const { databaseUrl } = await startPrimary(scope, directory)
     const fixture = await createFixture(databaseUrl)
     return { fixture, DATABASE_URL: databaseUrl, author: await fill(fixture) }
   })

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
 import { hashPassword } from '#lib/auth/passwords.js'
-import { type Fault, lazy, type Setting, startCluster } from './database.ts'
+import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, PASSWORD } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
 import { RESPONSE_TIME, Load } from './load.ts'
@@ -34,7 +34,7 @@ const TIMEOUT = 20_000
 export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
   const seconds = short ? 4 : 15
   const server = lazy(async () => {
-    const { databaseUrl } = await startCluster(scope, directory)
+    const { databaseUrl } = await startPrimary(scope, directory)
     return { fixture: await createFixture(databaseUrl), DATABASE_URL: databaseUrl }
   })
 

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import type { Cluster } from '../cluster.ts'
-import { type Fault, type Setting, startCluster } from './database.ts'
+import type { PostgresServer } from '../postgres-server.ts'
+import { type Fault, type Setting, startPrimary } from './database.ts'
 import { createFixture, shareOf } from './fixture.ts'
 import { findContradictions } from './ledger.ts'
 import { Load } from './load.ts'
@@ -30,8 +30,8 @@ async function restoreToSecond ({ scope, directory, short }: Setting): Promise<R
   const bin = await newestBin()
   const missing = bin ? await missingPrograms('pgbackrest') : 'postgresql'
   if (missing) return { ...rowOf(NAME, [], []), missing: 'apt-get install pgbackrest postgresql installs it' }
-  const { cluster, databaseUrl } = await startCluster(scope, directory, bin)
-  const pgbackrest = await configure(cluster)
+  const { primary, databaseUrl } = await startPrimary(scope, directory, bin)
+  const pgbackrest = await configure(primary)
   await pgbackrest('stanza-create')
   await pgbackrest('check')
 
@@ -53,12 +53,12 @@ async function restoreToSecond ({ scope, directory, short }: Setting): Promise<R
   await Promise.all([load.stop(), later.stop()])
   await fixture.look(archiveAll)
 
-  await cluster.signal('SIGKILL')
-  for (const name of await readdir(cluster.data)) await rm(join(cluster.data, name), { recursive: true })
+  await primary.signal('SIGKILL')
+  for (const name of await readdir(primary.data)) await rm(join(primary.data, name), { recursive: true })
   const restore = await measure(() => pgbackrest('restore', '--type=time', `--target=${target}`,
     '--target-action=promote'))
   const replay = await measure(async () => {
-    await cluster.start()
+    await primary.start()
     await waitUntil('a primary', () => fixture.look(async sql => {
       const [row] = await sql`SELECT pg_is_in_recovery() AS "isStandby"`
       return !row!.isStandby
@@ -84,8 +84,8 @@ async function restoreToSecond ({ scope, directory, short }: Setting): Promise<R
 }
 
 /** Configures PostgreSQL and pgBackRest as in examples/pgbackrest. Returns what runs a command of pgBackRest. */
-async function configure (cluster: Cluster) {
-  const { home, data, port } = cluster
+async function configure (primary: PostgresServer) {
+  const { home, data, port } = primary
   const folder = join(home, 'pgbackrest')
   const file = join(home, 'pgbackrest.conf')
   const { uid, gid } = await stat(data)
@@ -99,10 +99,10 @@ async function configure (cluster: Cluster) {
     5432: String(port),
   }))
   const settings = await readExample('pgbackrest/postgresql.conf', { 'pgbackrest -': `pgbackrest --config=${file} -` })
-  await cluster.configure(`${settings}\nunix_socket_directories = '${home}'\n`)
-  await cluster.restart('fast')
+  await primary.configure(`${settings}\nunix_socket_directories = '${home}'\n`)
+  await primary.restart('fast')
   return (command: string, ...args: string[]) =>
-    cluster.run('pgbackrest', `--config=${file}`, '--stanza=community', ...args, command)
+    primary.run('pgbackrest', `--config=${file}`, '--stanza=community', ...args, command)
 }
 
 /** Has everything archived that was written so far. */

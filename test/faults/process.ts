@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { shutdownTimeouts } from '#lib/shutdown.js'
-import { type Fault, lazy, type Setting, startCluster } from './database.ts'
+import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture } from './fixture.ts'
 import { openClient, type Outcome } from './http.ts'
 import { findContradictions } from './ledger.ts'
@@ -22,8 +22,8 @@ export function processFaults ({ scope, directory, short }: Setting): Fault[] {
   /** How long the service may take to end after SIGTERM, in seconds, whatever its clients do. */
   const { total } = shutdownTimeouts({ STOP_DELAY, DATABASE_TIMEOUT: timeout })
   const server = lazy(async () => {
-    const { cluster, databaseUrl } = await startCluster(scope, directory)
-    const variables = { DATABASE_URL: cluster.url('community'), DATABASE_TIMEOUT: String(timeout) }
+    const { primary, databaseUrl } = await startPrimary(scope, directory)
+    const variables = { DATABASE_URL: primary.url('community'), DATABASE_TIMEOUT: String(timeout) }
     return { fixture: await createFixture(databaseUrl), variables }
   })
 

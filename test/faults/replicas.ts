@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import type { Cluster } from '../cluster.ts'
-import { type Fault, lazy, type Setting, startCluster, strike, type Target } from './database.ts'
+import type { PostgresServer } from '../postgres-server.ts'
+import { type Fault, lazy, type Setting, startPrimary, strike, type Target } from './database.ts'
 import { createFixture } from './fixture.ts'
 import { newestBin } from './programs.ts'
 import { rowOf } from './report.ts'
@@ -15,8 +15,8 @@ import { startService } from './service.ts'
 const PATIENCE = 60_000
 
 interface Pair extends Target {
-  primary: Cluster
-  standby: Cluster
+  primary: PostgresServer
+  standby: PostgresServer
 }
 
 export function replicaFaults (setting: Setting): Fault[] {
@@ -99,7 +99,7 @@ async function linesSince ({ service }: Pair, length: number) {
 
 /** How many lists and profiles each server was asked for. */
 async function countReads ({ primary, standby }: Pair) {
-  const count = (server: Cluster) => look(server, async sql => {
+  const count = (server: PostgresServer) => look(server, async sql => {
     const [row] = await sql<[{ calls: number }]>`
       SELECT coalesce(sum(calls), 0)::int AS calls FROM pg_stat_statements WHERE query LIKE '%row_to_json(fields)%'
     `
@@ -108,7 +108,7 @@ async function countReads ({ primary, standby }: Pair) {
   return { primary: await count(primary), standby: await count(standby) }
 }
 
-async function look<T> (server: Cluster, work: (sql: postgres.Sql) => Promise<T>) {
+async function look<T> (server: PostgresServer, work: (sql: postgres.Sql) => Promise<T>) {
   const sql = postgres(server.url('community'), { max: 1, onnotice () {} })
   try {
     return await work(sql)
@@ -121,7 +121,7 @@ async function look<T> (server: Cluster, work: (sql: postgres.Sql) => Promise<T>
 async function openPair ({ scope, directory, short }: Setting): Promise<Pair | undefined> {
   const bin = await newestBin()
   if (!bin) return
-  const { cluster: primary, databaseUrl } = await startCluster(scope, directory, bin)
+  const { primary, databaseUrl } = await startPrimary(scope, directory, bin)
   await look(primary, async sql => {
     await sql`ALTER SYSTEM SET shared_preload_libraries = pg_stat_statements`
     await sql`CREATE EXTENSION pg_stat_statements`

@@ -5,7 +5,7 @@ import t, { type Test } from '../suite.ts'
 
 /** A queue with a concurrency of one and six places. */
 function start () {
-  const queue = new FairQueue({ concurrency: 1, places: 6, maxWait: 1000, refusal: () => new Error('refused') })
+  const queue = new FairQueue({ concurrency: 1, places: 6, maxWaitMs: 1000, refusal: () => new Error('refused') })
   const begun: string[] = []
   const outcomes: Record<string, string> = {}
   const ends: (() => void)[] = []

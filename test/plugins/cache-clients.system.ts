@@ -12,13 +12,13 @@ import t from 'tap'
 
 import { createLogger } from '#lib/http/logger.js'
 import { migrate } from '#lib/database/migrations.js'
-import { Cluster } from '../cluster.ts'
+import { PostgresServer } from '../postgres-server.ts'
 import { bearerOfJson, build, person } from '../helper.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-const server = await Cluster.create(t)
+const server = await PostgresServer.create(t)
 await server.start()
 const sql = postgres(server.url('postgres'), { max: 1, onnotice () {} })
 t.teardown(() => sql.end())

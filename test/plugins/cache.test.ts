@@ -13,12 +13,12 @@ import { buildApp } from '#lib/app.js'
 import type { Sql } from '#lib/database/client.js'
 import { createLogger, type Logger } from '#lib/http/logger.js'
 import { migrate } from '#lib/database/migrations.js'
-import { Cluster } from '../cluster.ts'
+import { PostgresServer } from '../postgres-server.ts'
 import { build, person, testConfig } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 
 // Uses its own server: commits of other tests would invalidate entries.
-const server = await Cluster.create(t)
+const server = await PostgresServer.create(t)
 await server.start()
 const administration = postgres(server.url(), { max: 1, onnotice () {} })
 t.teardown(() => administration.end())

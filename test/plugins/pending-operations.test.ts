@@ -9,7 +9,7 @@ import postgres from 'postgres'
 import { buildApp } from '#lib/app.js'
 import type { Sql } from '#lib/database/client.js'
 import { createLogger } from '#lib/http/logger.js'
-import { makeProxy } from '../cluster.ts'
+import { makeProxy } from '../postgres-server.ts'
 import { build as buildService, createDatabase, inject, person, testConfig } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 

@@ -9,12 +9,12 @@ import t, { type Test } from 'tap'
 
 import { createLogger } from '#lib/http/logger.js'
 import { migrate } from '#lib/database/migrations.js'
-import { Cluster } from '../cluster.ts'
+import { PostgresServer } from '../postgres-server.ts'
 import { build, inject, person, type Person, untilBlocked } from '../helper.ts'
 
 const TOKEN = 'a-token-of-the-tests'
 
-const server = await Cluster.create(t)
+const server = await PostgresServer.create(t)
 await server.start()
 const administration = postgres(server.url(), { max: 1 })
 await administration`CREATE DATABASE community`
@@ -23,7 +23,7 @@ await migrate(server.url('community'))
 await server.stop('fast')
 const standbys = [await server.standby(t), await server.standby(t)]
 await Promise.all([server, ...standbys].map(server => server.start()))
-const [standby, other] = standbys as [Cluster, Cluster]
+const [standby, other] = standbys as [PostgresServer, PostgresServer]
 
 function connect (url: string) {
   const sql = postgres(url, { max: 1, onnotice () {} })
@@ -59,7 +59,7 @@ async function until (t: Test, app: FastifyInstance, count: number) {
 }
 
 /** The lines that the server logged while this ran. */
-async function logged (of: Cluster, run: () => Promise<unknown>) {
+async function logged (of: PostgresServer, run: () => Promise<unknown>) {
   const { length } = await of.log()
   await run()
   return (await of.log()).slice(length)

@@ -6,10 +6,10 @@ import Fastify from 'fastify'
 import postgres, { type Sql } from 'postgres'
 
 import snapshotCache, { type CacheOptions, type CachedQuery } from '#lib/cache/index.js'
-import { Cluster } from '../../cluster.ts'
+import { PostgresServer } from '../../postgres-server.ts'
 import t, { type Test } from '../../suite.ts'
 
-const server = await Cluster.create(t)
+const server = await PostgresServer.create(t)
 await server.start()
 const [sql, probe] = [4, 1].map(max => postgres(server.url(), { max, fetch_types: false })) as [Sql, Sql]
 t.teardown(() => Promise.all([sql, probe].map(sql => sql.end({ timeout: 0 }))))

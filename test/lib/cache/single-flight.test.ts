@@ -177,7 +177,7 @@ t.test('A read that throws synchronously does not block the key', async t => {
 
 /** Shares reads that take turns by network, one at a time. They end, one after the other, when `finish` is called. */
 function startTurns (places: number) {
-  const queue = new FairQueue({ concurrency: 1, places, maxWait: 60_000, refusal: () => new Error('refused') })
+  const queue = new FairQueue({ concurrency: 1, places, maxWaitMs: 60_000, refusal: () => new Error('refused') })
   const share = singleFlight<string>()
   const begun: string[] = []
   let finish = () => {}

@@ -6,11 +6,11 @@ import postgres from 'postgres'
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import type { Sql } from '#lib/database/client.js'
-import { Cluster, makeProxy } from '../../cluster.ts'
+import { PostgresServer, makeProxy } from '../../postgres-server.ts'
 import { Bounds, holds, turns } from '../../freshness.ts'
 import t, { type Test } from '../../suite.ts'
 
-const server = await Cluster.create(t)
+const server = await PostgresServer.create(t)
 await server.start()
 
 const ROOMY = 1_000_000

@@ -5,7 +5,7 @@ import postgres from 'postgres'
 
 import { openDatabase } from '#lib/database/client.js'
 import { StartupError } from '#lib/errors.js'
-import { makeProxy } from '../../cluster.ts'
+import { makeProxy } from '../../postgres-server.ts'
 import { createDatabase, testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'
 import t from '../../suite.ts'

@@ -9,13 +9,13 @@ import { openDatabase } from '#lib/database/client.js'
 import { migrate } from '#lib/database/migrations.js'
 import { StartupError } from '#lib/errors.js'
 import { hostUrls } from '#lib/formats.js'
-import { Cluster } from '../../cluster.ts'
+import { PostgresServer } from '../../postgres-server.ts'
 import { testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'
 
 const log = { info () {}, warn () {} }
 
-const primary = await Cluster.create(t)
+const primary = await PostgresServer.create(t)
 const standby = await primary.standby(t)
 await Promise.all([primary.start(), standby.start()])
 const closed = await freePort()

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import { makeProxy } from '../../cluster.ts'
+import { makeProxy } from '../../postgres-server.ts'
 import { createDatabase } from '../../helper.ts'
 import t, { type Test } from '../../suite.ts'
 

@@ -9,13 +9,13 @@ import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import { connect, type Sql } from '#lib/database/client.js'
 import { createReplicas, type WalPosition } from '#lib/database/replicas.js'
-import { Cluster, makeProxy } from '../../cluster.ts'
+import { PostgresServer, makeProxy } from '../../postgres-server.ts'
 import { Bounds, holds, turns } from '../../freshness.ts'
 import { testConfig } from '../../helper.ts'
 
 const log = { info () {}, warn () {}, debug () {} }
 
-const server = await Cluster.create(t)
+const server = await PostgresServer.create(t)
 await server.start()
 const preparing = postgres(server.url(), { max: 1 })
 await preparing`CREATE TABLE writes (name text, value int)`

@@ -6,13 +6,13 @@ import t, { type Test } from 'tap'
 
 import { connect, type Sql } from '#lib/database/client.js'
 import { createReplicas, type WalPosition, walPosition } from '#lib/database/replicas.js'
-import { Cluster, makeProxy } from '../../cluster.ts'
+import { PostgresServer, makeProxy } from '../../postgres-server.ts'
 import { testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'
 
 const BACKOFF = { shortest: 50, longest: 5000 }
 
-const primary = await Cluster.create(t)
+const primary = await PostgresServer.create(t)
 await primary.start()
 const sql = open(t, primary.url())
 await sql`CREATE TABLE notes (id int)`
@@ -368,7 +368,7 @@ t.test('a standby that is promoted is not read any more', async t => {
 })
 
 t.test('a standby that went past the place where its new primary branched off is not read any more', async t => {
-  const old = await Cluster.create(t)
+  const old = await PostgresServer.create(t)
   await old.start()
   const onOld = open(t, old.url())
   await onOld`CREATE TABLE notes (id int)`

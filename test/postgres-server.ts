@@ -14,7 +14,7 @@ import type { Teardown } from './scope.ts'
 const run = promisify(execFile)
 
 /** The server's programs: POSTGRES_BIN, or those of the embedded server. */
-const BIN = process.env.POSTGRES_BIN ?? dirname((await findBinaries()).initdb)
+const findBin = async () => process.env.POSTGRES_BIN ?? dirname((await findBinaries()).initdb)
 
 /** Only the test commits, so that ids of snapshots are predictable. The data need not survive a power failure. */
 const SETTINGS = `
@@ -28,7 +28,7 @@ const SETTINGS = `
 `
 
 /** A PostgreSQL server with its own data; created stopped. */
-export class Cluster {
+export class PostgresServer {
   readonly port: number
   readonly home: string
   readonly #account: Account
@@ -42,12 +42,12 @@ export class Cluster {
   }
 
   /** Creates a server from the programs in `bin`, removed when the test ends. */
-  static async create (t: Teardown, parent?: string, bin = BIN) {
-    const cluster = await Cluster.#make(t, parent, bin)
-    await cluster.#run('initdb', '--pgdata', cluster.data, '--username', 'postgres', '--auth', 'trust',
+  static async create (t: Teardown, parent?: string, bin?: string) {
+    const server = await PostgresServer.#make(t, parent, bin ?? await findBin())
+    await server.#run('initdb', '--pgdata', server.data, '--username', 'postgres', '--auth', 'trust',
       '--encoding', 'UTF8', '--locale', 'C', '--wal-segsize', '1', '--no-sync')
-    await cluster.configure(SETTINGS)
-    return cluster
+    await server.configure(SETTINGS)
+    return server
   }
 
   static async #make (t: Teardown, parent: string | undefined, bin: string) {
@@ -55,7 +55,7 @@ export class Cluster {
     await mkdir(home)
     const account = await findAccount(home, join(bin, 'initdb'))
     await chown(home, account.owner.uid, account.owner.gid)
-    return new Cluster(home, await freePort(), account, bin)
+    return new PostgresServer(home, await freePort(), account, bin)
   }
 
   /** The folder of its data. */
@@ -117,7 +117,7 @@ export class Cluster {
 
   /** Creates a standby that follows this server, which must be stopped. */
   async standby (t: Teardown, parent?: string) {
-    const standby = await Cluster.#make(t, parent, this.#bin)
+    const standby = await PostgresServer.#make(t, parent, this.#bin)
     await run('cp', ['-a', this.data, standby.data])
     await standby.configure(`
       primary_conninfo = 'host=127.0.0.1 port=${this.port} user=postgres'
