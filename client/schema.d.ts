@@ -55,7 +55,7 @@ export interface paths {
         put?: never;
         /**
          * Set a password by the token of a mail
-         * @description The token works once, for an hour, and until the account gets a newer one. Ends all tokens of the account, and proves its email. Common passwords and those with the email in them are refused.
+         * @description The token works once, within an hour, unless a newer one replaces it. Ends all tokens of the account, and proves its email. Common passwords and those with the email in them are refused.
          */
         post: operations["resetPassword"];
         delete?: never;
@@ -74,8 +74,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Turn off mails of a kind by the token of one
-         * @description For the link in a mail, and for mail programs (RFC 8058); the body, of any type, is not read. `PUT /me/notifications` turns them on again. The token works for 30 days after the mail was sent.
+         * Turn off one kind of mail
+         * @description For the link in a mail, and for mail programs (RFC 8058); the body is ignored, whatever its type. `PUT /me/notifications` turns them on again. The token works for 30 days after the mail was sent.
          */
         post: operations["unsubscribe"];
         delete?: never;
@@ -95,7 +95,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with an ID token
-         * @description For apps that get an ID token by themselves, for instance from a button of the provider. The first sign-in creates the account of a student, or links the account with the same verified email.
+         * @description For apps that already have an ID token, for instance from a button of the provider. The first sign-in creates the account of a student, or links the account with the same verified email.
          */
         post: operations["loginWithIdToken"];
         delete?: never;
@@ -113,7 +113,7 @@ export interface paths {
         };
         /**
          * Come back from the identity provider
-         * @description The redirect URI for the identity provider, not for apps. Errors are plain text; 429 after too many callbacks from a network that did not sign in, with `Retry-After` in seconds.
+         * @description The redirect URI for the identity provider, not for apps. Errors are plain text; 429 after too many failed callbacks from one network, with `Retry-After` in seconds.
          */
         get: operations["finishProviderSignIn"];
         put?: never;
@@ -173,7 +173,7 @@ export interface paths {
         };
         /**
          * Who is signed in
-         * @description What is stored now. The token may carry an older role.
+         * @description The stored account. Its role may be newer than that of the token.
          */
         get: operations["getCurrentUser"];
         put?: never;
@@ -523,7 +523,7 @@ export interface paths {
         };
         /**
          * List who registered for an event
-         * @description Latest first. Club heads may see those for events of their own club, admins any.
+         * @description Latest first. Club heads see those of events of their own club, admins all.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -649,7 +649,7 @@ export interface paths {
         };
         /**
          * Subscribe to your own events
-         * @description A calendar of the events since 1900 that a user is registered for. The address, with the token in it, is the response of `POST /me/calendar`; no other token is needed.
+         * @description A calendar of the events since 1900 that a user is registered for. The address, with the token in it, comes from `POST /me/calendar`; no other token is needed.
          */
         get: operations["getOwnCalendar"];
         put?: never;
@@ -729,7 +729,7 @@ export interface paths {
         put?: never;
         /**
          * Write to all who are registered for an event
-         * @description By mail; responses go to your email if it is proven. Club heads may write to those of events of their own club, admins to any. Returns 429 after five messages within 15 minutes, by default.
+         * @description By mail; responses go to your email if it is proven. Club heads may do so for events of their own club, admins for any. Returns 429 after five messages within 15 minutes, by default.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -769,7 +769,7 @@ export interface paths {
         };
         /**
          * See which mails you get
-         * @description All of them by default. Mails about your account are not among them: you always get those. An email that is not proven gets none.
+         * @description All of them by default. Mails about your account are not among them: you always get those. None of them goes to an email that is not proven.
          */
         get: operations["getMyNotifications"];
         /**
@@ -833,7 +833,7 @@ export interface paths {
         };
         /**
          * List the mentors
-         * @description By name. The list is also empty when the service cannot read it.
+         * @description By name. The list is empty when the service fails to read it, too.
          */
         get: operations["listMentors"];
         put?: never;
@@ -1074,7 +1074,7 @@ export interface paths {
         put: operations["assignUserToClub"];
         post?: never;
         /**
-         * Refused: see the change of a user
+         * Always refused: use the change of a user
          * @deprecated
          * @description Always returns 400. Use `PUT /users/{id}` with `clubId: null`.
          *
@@ -1448,7 +1448,7 @@ export interface components {
             /** @example Ten games at once, against anyone who comes. */
             description?: string;
             /**
-             * @description When it takes place: any date that JavaScript parses, ISO 8601 at best. Responses name it `date`.
+             * @description When it takes place: any date that JavaScript can parse; prefer ISO 8601. Responses name it `date`.
              * @example 2026-01-31T09:30:00.000Z
              */
             data?: string;
@@ -1705,7 +1705,7 @@ export interface components {
             /** @example Ten games at once, against anyone who comes. */
             description: string;
             /**
-             * @description When it takes place: any date that JavaScript parses, ISO 8601 at best. Responses name it `date`.
+             * @description When it takes place: any date that JavaScript can parse; prefer ISO 8601. Responses name it `date`.
              * @example 2026-01-31T09:30:00.000Z
              */
             data: string;
@@ -1762,17 +1762,17 @@ export interface components {
                  */
                 eventChanged?: boolean;
                 /**
-                 * @description It is deleted.
+                 * @description An event that you are registered for is cancelled.
                  * @example true
                  */
                 eventCancelled?: boolean;
                 /**
-                 * @description It begins soon.
+                 * @description An event that you are registered for begins soon.
                  * @example true
                  */
                 eventReminder?: boolean;
                 /**
-                 * @description Those who hold it write to all who are registered.
+                 * @description The organizers write to all who are registered for an event.
                  * @example true
                  */
                 eventMessage?: boolean;
@@ -1795,17 +1795,17 @@ export interface components {
              */
             eventChanged: boolean;
             /**
-             * @description It is deleted.
+             * @description An event that you are registered for is cancelled.
              * @example true
              */
             eventCancelled: boolean;
             /**
-             * @description It begins soon.
+             * @description An event that you are registered for begins soon.
              * @example true
              */
             eventReminder: boolean;
             /**
-             * @description Those who hold it write to all who are registered.
+             * @description The organizers write to all who are registered for an event.
              * @example true
              */
             eventMessage: boolean;
@@ -1894,7 +1894,7 @@ export interface components {
                 /** @example https://images.example.org/ada.png */
                 avatar: string | null;
                 /**
-                 * @description Who you are to the identity provider.
+                 * @description Your id at the identity provider.
                  * @example 248289761001
                  */
                 providerId: string | null;
@@ -2296,7 +2296,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2397,7 +2397,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2486,7 +2486,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2562,7 +2562,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2648,7 +2648,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2731,7 +2731,7 @@ export interface operations {
                     "text/plain": "The service has too much to do at this moment, please try again in a few seconds";
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2803,7 +2803,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2901,7 +2901,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2970,7 +2970,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3068,7 +3068,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3105,7 +3105,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has is up to date. */
+            /** @description The response that the client has stored is up to date. */
             304: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -3140,7 +3140,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3238,7 +3238,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3319,7 +3319,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3400,7 +3400,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3512,7 +3512,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3555,7 +3555,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has is up to date. */
+            /** @description The response that the client has stored is up to date. */
             304: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -3614,7 +3614,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3718,7 +3718,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3819,7 +3819,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3919,7 +3919,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4019,7 +4019,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4055,7 +4055,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has is up to date. */
+            /** @description The response that the client has stored is up to date. */
             304: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -4090,7 +4090,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4198,7 +4198,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4249,7 +4249,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has is up to date. */
+            /** @description The response that the client has stored is up to date. */
             304: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -4297,7 +4297,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4395,7 +4395,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4487,7 +4487,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4556,7 +4556,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4642,7 +4642,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4760,7 +4760,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4873,7 +4873,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4994,7 +4994,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5102,7 +5102,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5181,7 +5181,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5204,7 +5204,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Atom (RFC 4287). The content of a blog is plain text, also where it looks like HTML; of a long one there are 4,000 characters. */
+            /** @description Atom (RFC 4287). The content of a blog is plain text, even if it looks like HTML; it is cut at 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5216,7 +5216,7 @@ export interface operations {
                     "application/atom+xml": string;
                 };
             };
-            /** @description The response that the client has is up to date. */
+            /** @description The response that the client has stored is up to date. */
             304: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5251,7 +5251,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5280,7 +5280,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. Of a long description there are 4,000 characters. */
+            /** @description iCalendar (RFC 5545). Events have no end, so each lasts two hours. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5292,7 +5292,7 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            /** @description The response that the client has is up to date. */
+            /** @description The response that the client has stored is up to date. */
             304: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5339,7 +5339,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5362,7 +5362,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. Of a long description there are 4,000 characters. */
+            /** @description iCalendar (RFC 5545). Events have no end, so each lasts two hours. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5374,7 +5374,7 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            /** @description The response that the client has is up to date. */
+            /** @description The response that the client has stored is up to date. */
             304: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5409,7 +5409,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5438,7 +5438,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. Of a long description there are 4,000 characters. */
+            /** @description iCalendar (RFC 5545). Events have no end, so each lasts two hours. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5450,7 +5450,7 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            /** @description The response that the client has is up to date. */
+            /** @description The response that the client has stored is up to date. */
             304: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -5497,7 +5497,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5529,7 +5529,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5598,7 +5598,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5680,7 +5680,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5788,7 +5788,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5931,7 +5931,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5998,7 +5998,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6027,7 +6027,7 @@ export interface operations {
                     "application/json": {
                         notifications: components["schemas"]["Notifications"];
                         /**
-                         * @description How many hours before an event you are reminded of it, if you have registered by then; `null` if you are not.
+                         * @description Hours before an event at which those who are registered by then are reminded; `null` if reminders are off.
                          * @example 24
                          */
                         reminderHours: number | null;
@@ -6072,7 +6072,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6158,7 +6158,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6256,7 +6256,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6326,7 +6326,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6363,7 +6363,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has is up to date. */
+            /** @description The response that the client has stored is up to date. */
             304: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -6372,7 +6372,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6470,7 +6470,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6539,7 +6539,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6643,7 +6643,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6744,7 +6744,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6829,7 +6829,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6873,7 +6873,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6936,7 +6936,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has is up to date. */
+            /** @description The response that the client has stored is up to date. */
             304: {
                 headers: {
                     /** @description Identifies this version of the response, for `If-None-Match`. */
@@ -6984,7 +6984,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7082,7 +7082,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7186,7 +7186,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7282,7 +7282,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7363,7 +7363,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7444,7 +7444,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7562,7 +7562,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7675,7 +7675,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7781,7 +7781,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7844,7 +7844,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7950,7 +7950,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description What cannot be read: 400 malformed, 408 too slow, 413 too large a body (by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), 415 a body that is not JSON, 431 too large headers. */
+            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

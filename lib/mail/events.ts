@@ -10,7 +10,7 @@ export interface MailedEvent extends CalendarEvent {
   isOver: boolean
 }
 
-/** What people know of an event: a mail tells them when it changes. */
+/** An event as a user last saw it in a mail. */
 export interface KnownEvent {
   title: string
   date: string
@@ -21,7 +21,7 @@ export interface KnownEvent {
 /** The fields of an event that people know once a mail has told them. */
 export const toldOf = ({ title, date, clubId, club }: MailedEvent): KnownEvent => ({ title, date, clubId, club })
 
-/** What the last mail before this one has told the user of an event; nothing if there is none, or it may be lost. */
+/** The event as the last mail before this one told it; nothing if there is none, or it may be lost. */
 export async function findTold (
   { sql }: Pick<Context, 'sql'>, { id, userId }: Pick<ClaimedMail, 'id' | 'userId'>, eventId: string
 ) {

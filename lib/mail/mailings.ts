@@ -13,7 +13,7 @@ export const enqueueMailing = (sql: Sql, kind: KindName, mailing: PendingQuery<R
   INSERT INTO mailings (kind, key, data, user_ids, due_at)
   SELECT ${kind}, key, data, user_ids, statement_timestamp() + make_interval(secs => ${delay})
   FROM (${mailing}) AS caused WHERE cardinality(user_ids) > 0
-  -- The id is part of the keys of mails: with a new one, those of a part that is written do not stand for this cause.
+  -- The id is part of the keys of mails: a new one keeps those already written from counting as told of this cause.
   ON CONFLICT (kind, key) DO UPDATE
     SET id = excluded.id, user_ids = excluded.user_ids, caused_at = excluded.caused_at
   RETURNING id
@@ -41,8 +41,8 @@ const told = (sql: Sql, kind: KindName, key: string) => sql`
 `
 
 /**
- * Writes mails of a mailing that is due, unless another sender does. Each user gets one reminder per key. Of another
- * kind with a key, users are skipped whose mail is not claimed yet, or was claimed late enough to tell of the cause.
+ * Writes mails of a mailing that is due, unless another sender does. Each user gets one reminder per key. For
+ * other kinds with a key, users are skipped whose mail is unclaimed, or was claimed late enough to tell of the cause.
  */
 export function writeMails (sql: Sql) {
   return sql.begin(async transaction => {

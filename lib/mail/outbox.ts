@@ -28,12 +28,12 @@ const RETENTION_DAYS = 30
 export interface Outcome {
   id: string
   claim: string
-  /** Obsolete: not true any more. */
+  /** Obsolete: its facts have changed, so it was not sent. */
   status: Exclude<MailState, 'processing'> | 'obsolete'
   error?: string
-  /** What the mail has told. */
+  /** The facts that the mail told. */
   told?: object
-  /** 1 unless it was not tried. */
+  /** 0 if it was not tried. */
   attempts: 0 | 1
   /** Seconds until the next attempt. */
   delay: number
@@ -47,9 +47,9 @@ export interface Batch {
 
 /**
  * The statement that writes mails of a kind, for the WITH of the statement that causes them. `mails` is a query with
- * the columns `user_id`, `data` (jsonb) and `key` (text): a user who has a mail of this kind and key gets no other.
- * Null is like no other. `delay` is in seconds. Notifications are written for those who want them: an erasure that runs
- * is waited for, and a change of the email, too.
+ * the columns `user_id`, `data` (jsonb) and `key` (text): a user who has a mail of this kind and key gets no other. A
+ * null key equals no other. `delay` is in seconds. Notifications are written for those who want them: an erasure that
+ * runs is waited for, and a change of the email, too.
  */
 export const enqueueMails = (sql: Sql, kind: KindName, mails: PendingQuery<Row[]>, delay = 0) => sql`
   INSERT INTO mails (kind, bulk, due_at, user_id, data, key)

@@ -13,9 +13,9 @@ import type { Delivery, Transport } from './transport.ts'
 
 /** Times in milliseconds. */
 const TIMES = {
-  /** From one look at the outbox to the next. A batch takes no longer, so a sender commits once in that time. */
+  /** The interval of polls. A batch takes no longer, so a sender commits once in that time. */
   turn: 1000,
-  /** Until a server is connected to again that could not be reached: doubled from the first to the longest. */
+  /** The backoff of connecting to a server that cannot be reached: doubled from the first to the longest. */
   reconnect: { first: 1000, longest: 60_000 },
   /** For the mail that is being sent when the service stops. */
   stop: 5000,
@@ -63,7 +63,7 @@ export class Sender {
   readonly #allowance: Allowance
   readonly #stopping = new AbortController()
   #running: Promise<void> | undefined
-  /** Not recorded yet. */
+  /** Outcomes still to be recorded. */
   #outcomes: Outcome[] = []
   /** Claims by statements that failed: if they were made after all, their mails are released. */
   #lostClaims: string[] = []

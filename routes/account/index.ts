@@ -5,7 +5,7 @@ import type { FastifyRequest } from 'fastify'
 
 import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
 import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
-import { assertNotBusy, HASHING_TIME, hashPassword } from '../../lib/auth/passwords.ts'
+import { assertNotBusy, HASHING_SECONDS, hashPassword } from '../../lib/auth/passwords.ts'
 import { accountMailLimits, networkLimits, takeUse, throwIfReached } from '../../lib/auth/rate-limits.ts'
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
@@ -43,7 +43,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/password/reset', {
     schema: schemas.resetPassword,
-    config: { failure: 'Error setting the password', extraTime: HASHING_TIME },
+    config: { failure: 'Error setting the password', extraTime: HASHING_SECONDS },
   }, async request => {
     const hash = hashSecretToken(request.body.token)
     const network = clientNetwork(request.ip)

@@ -26,7 +26,7 @@ export const forgotPassword = {
 export const resetPassword = {
   operationId: 'resetPassword',
   summary: 'Set a password by the token of a mail',
-  description: 'The token works once, for an hour, and until the account gets a newer one. Ends all tokens of the ' +
+  description: 'The token works once, within an hour, unless a newer one replaces it. Ends all tokens of the ' +
     'account, and proves its email. Common passwords and those with the email in them are refused.',
   body: Type.Object({ token: LinkToken(), password: NewPassword() }, { title: 'PasswordReset' }),
   response: {
@@ -51,8 +51,8 @@ export const verifyEmail = {
 
 export const unsubscribe = {
   operationId: 'unsubscribe',
-  summary: 'Turn off mails of a kind by the token of one',
-  description: 'For the link in a mail, and for mail programs (RFC 8058); the body, of any type, is not read. ' +
+  summary: 'Turn off one kind of mail',
+  description: 'For the link in a mail, and for mail programs (RFC 8058); the body is ignored, whatever its type. ' +
     '`PUT /me/notifications` turns them on again. The token works for 30 days after the mail was sent.',
   docsOnly: {
     params: Type.Object({

@@ -8,10 +8,10 @@ import { createAccount } from '../../lib/auth/accounts.ts'
 import { auditSignIn, type SignInAttempt } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
 import { HttpError } from '../../lib/errors.ts'
-import { type Identity, IdentityProvider, PROVIDER_TIME } from '../../lib/auth/identity-provider.ts'
+import { type Identity, IdentityProvider, PROVIDER_SECONDS } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { hashNetwork, rememberNetwork } from '../../lib/auth/known-networks.ts'
-import { assertNotBusy, HASHING_TIME, verifyPassword } from '../../lib/auth/passwords.ts'
+import { assertNotBusy, HASHING_SECONDS, verifyPassword } from '../../lib/auth/passwords.ts'
 import { networkLimits, type RateLimit, takeUse, throwIfReached, waitFor } from '../../lib/auth/rate-limits.ts'
 import { TOO_MANY_FAILURES } from '../../lib/schemas.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
@@ -30,7 +30,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/register', {
     schema: schemas.register,
-    config: { failure: 'Registration failed', extraTime: HASHING_TIME },
+    config: { failure: 'Registration failed', extraTime: HASHING_SECONDS },
   }, async (request, reply) => auditSignIn(request, 'registration', async attempt => {
     const network = clientNetwork(request.ip)
     const subscriber = clientNetwork(request.ip, 48)
@@ -50,7 +50,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/login', {
     schema: schemas.login,
-    config: { failure: 'Login failed', extraTime: HASHING_TIME },
+    config: { failure: 'Login failed', extraTime: HASHING_SECONDS },
   }, async request => auditSignIn(request, 'password', async attempt => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
@@ -93,7 +93,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/google', {
     schema: schemas.google,
-    config: { failure: { status: 401, body: { message: 'IdP login failed' } }, extraTime: PROVIDER_TIME },
+    config: { failure: { status: 401, body: { message: 'IdP login failed' } }, extraTime: PROVIDER_SECONDS },
   }, async request => auditSignIn(request, 'provider', async attempt => {
     const { idToken } = Object(request.body) as { idToken?: unknown }
     if (!idToken) throw new HttpError(400, 'idToken is required')
@@ -112,7 +112,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.get<{ Querystring: { redirect?: unknown } }>('/google/start', {
     schema: schemas.googleStart,
-    config: { failure: 'Failed to start IdP OAuth', extraTime: PROVIDER_TIME },
+    config: { failure: 'Failed to start IdP OAuth', extraTime: PROVIDER_SECONDS },
   }, async ({ query, headers }, reply) => {
     const required = ['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET', 'IDP_REDIRECT_URI'] as const
     const missingVariables = required.filter(name => !app.config[name])
@@ -140,7 +140,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.get<{ Querystring: { code?: unknown, state?: unknown } }>('/google/callback', {
     schema: schemas.googleCallback,
-    config: { failure: 'OAuth callback failed', plainTextErrors: true, extraTime: PROVIDER_TIME },
+    config: { failure: 'OAuth callback failed', plainTextErrors: true, extraTime: PROVIDER_SECONDS },
   }, async (request, reply) => auditSignIn(request, 'provider', async attempt => {
     const { query: { code, state }, cookies } = request
     if (!code || typeof code !== 'string' || !state || typeof state !== 'string') {
@@ -183,7 +183,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }
 }
 
-/** Has neither a cache of HTTP/1.0 nor any other store the response. Its `Cache-Control` is that of the route. */
+/** Forbids caches of HTTP/1.0 to store the response, too. Its `Cache-Control` is that of the route. */
 async function forbidStoring (_request: FastifyRequest, reply: FastifyReply) {
   reply.headers({ pragma: 'no-cache', expires: '0' })
 }

@@ -55,7 +55,7 @@ export const login = {
 export const me = {
   operationId: 'getCurrentUser',
   summary: 'Who is signed in',
-  description: 'What is stored now. The token may carry an older role.',
+  description: 'The stored account. Its role may be newer than that of the token.',
   response: {
     200: ResponseObject({
       user: ResponseObject({
@@ -77,7 +77,7 @@ export const me = {
 export const google = {
   operationId: 'loginWithIdToken',
   summary: 'Sign in with an ID token',
-  description: 'For apps that get an ID token by themselves, for instance from a button of the provider. The first ' +
+  description: 'For apps that already have an ID token, for instance from a button of the provider. The first ' +
     'sign-in creates the account of a student, or links the account with the same verified email.',
   docsOnly: {
     body: Type.Object({
@@ -133,7 +133,7 @@ export const googleCallback = {
   operationId: 'finishProviderSignIn',
   summary: 'Come back from the identity provider',
   description: 'The redirect URI for the identity provider, not for apps. Errors are plain text; 429 after too many ' +
-    'callbacks from a network that did not sign in, with `Retry-After` in seconds.',
+    'failed callbacks from one network, with `Retry-After` in seconds.',
   docsOnly: {
     querystring: Type.Object({
       code: Type.String({ description: 'The authorization code.' }),

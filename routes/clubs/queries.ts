@@ -40,8 +40,7 @@ export const clubsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
 export async function insertClub (
   sql: Sql, { name, description, imageUrl, clubHeadEmail }: Record<string, unknown>
 ) {
-  // An image that is neither a text nor absent has to fail, but its column may be null: so the name becomes null, which
-  // its column refuses.
+  // An image that is no text must fail, but its column may be null. A null name fails instead.
   const hasImage = typeof imageUrl === 'string' || imageUrl == null
   const [created] = await sql<NewClub[]>`
     WITH head AS (

@@ -4,8 +4,8 @@ import { stringify } from 'csv-stringify'
 
 /**
  * Places where a spreadsheet finds a formula (OWASP, CSV Injection): at the start of a cell, and after a semicolon or a
- * tab in it, since one that separates by those does not heed our quotes. There, a quote of ours or of the text would
- * open a cell that goes on in the next rows.
+ * tab in it, since spreadsheets that separate by those ignore our quotes. After a separator, a quote would open a cell
+ * that goes on in the next rows.
  */
 const FORMULAS = /^(?=\t)|(?<=^|[;\t])(?=["'\s]*[=+\-@＝＋－＠])|(?<=[;\t])(?="|$)/g
 

@@ -5,8 +5,8 @@ import { IdParam, Media, Message } from '../../lib/schemas.ts'
 const TOKEN = 'kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'
 
 const Calendar = Media('text/calendar', {
-  description: 'iCalendar (RFC 5545). An event has no end of its own, so it takes two hours. Of a long description ' +
-    'there are 4,000 characters.',
+  description: 'iCalendar (RFC 5545). Events have no end, so each lasts two hours. Descriptions are cut at 4,000 ' +
+    'characters.',
   examples: [
     'BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//Community Platform//EN\r\nNAME:Events\r\nEND:VCALENDAR\r\n',
   ],
@@ -31,7 +31,7 @@ export const own = {
   operationId: 'getOwnCalendar',
   summary: 'Subscribe to your own events',
   description: 'A calendar of the events since 1900 that a user is registered for. The address, with the token in ' +
-    'it, is the response of `POST /me/calendar`; no other token is needed.',
+    'it, comes from `POST /me/calendar`; no other token is needed.',
   docsOnly: {
     params: Type.Object({ token: IdParam({ description: 'The token of the address.', examples: [TOKEN] }) }),
   },
@@ -44,8 +44,8 @@ export const blogs = {
   description: 'A feed of the newest fifty published blogs.',
   response: {
     200: Media('application/atom+xml', {
-      description: 'Atom (RFC 4287). The content of a blog is plain text, also where it looks like HTML; of a long ' +
-        'one there are 4,000 characters.',
+      description: 'Atom (RFC 4287). The content of a blog is plain text, even if it looks like HTML; it is cut ' +
+        'at 4,000 characters.',
       examples: ['<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom">…</feed>'],
     }),
   },

@@ -5,7 +5,7 @@ import type { FastifyReply } from 'fastify'
 
 import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
 import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
-import { assertNotBusy, HASHING_TIME, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
+import { assertNotBusy, HASHING_SECONDS, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
   accountMailLimits, type RateLimit, takeUse, takeUseOfUser, throwIfReached, waitFor,
 } from '../../lib/auth/rate-limits.ts'
@@ -37,7 +37,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   app.put('/password', {
     onRequest: app.authenticate,
     schema: schemas.changePassword,
-    config: { failure: 'Error changing password', extraTime: 2 * HASHING_TIME },
+    config: { failure: 'Error changing password', extraTime: 2 * HASHING_SECONDS },
   }, async request => {
     const { currentPassword, newPassword } = request.body
     const { id } = request.user

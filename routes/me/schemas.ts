@@ -79,9 +79,9 @@ const Switch = (description: string) => Type.Boolean({ description, examples: [t
 const SWITCHES = {
   registration: Switch('You have registered for an event.'),
   eventChanged: Switch('An event that you are registered for has another title, date or club.'),
-  eventCancelled: Switch('It is deleted.'),
-  eventReminder: Switch('It begins soon.'),
-  eventMessage: Switch('Those who hold it write to all who are registered.'),
+  eventCancelled: Switch('An event that you are registered for is cancelled.'),
+  eventReminder: Switch('An event that you are registered for begins soon.'),
+  eventMessage: Switch('The organizers write to all who are registered for an event.'),
   blogDecision: Switch('Your blog is published or archived.'),
 }
 const NotificationSwitches = ResponseObject(SWITCHES, { title: 'Notifications' })
@@ -90,14 +90,14 @@ export type Notifications = Static<typeof NotificationSwitches>
 export const listNotifications = {
   operationId: 'getMyNotifications',
   summary: 'See which mails you get',
-  description: 'All of them by default. Mails about your account are not among them: you always get those. An email ' +
-    'that is not proven gets none.',
+  description: 'All of them by default. Mails about your account are not among them: you always get those. None ' +
+    'of them goes to an email that is not proven.',
   response: {
     200: ResponseObject({
       notifications: NotificationSwitches,
       reminderHours: Type.Union([Type.Integer(), Type.Null()], {
-        description: 'How many hours before an event you are reminded of it, if you have registered by then; `null` ' +
-          'if you are not.',
+        description: 'Hours before an event at which those who are registered by then are reminded; `null` if ' +
+          'reminders are off.',
         examples: [24],
       }),
     }),
@@ -124,8 +124,8 @@ export type EventMessage = Static<typeof NewMessage>
 export const sendMessage = {
   operationId: 'sendEventMessage',
   summary: 'Write to all who are registered for an event',
-  description: 'By mail; responses go to your email if it is proven. Club heads may write to those of events of ' +
-    'their own club, admins to any. Returns 429 after five messages within 15 minutes, by default.',
+  description: 'By mail; responses go to your email if it is proven. Club heads may do so for events of their own ' +
+    'club, admins for any. Returns 429 after five messages within 15 minutes, by default.',
   docsOnly: { params: Type.Object({ id: IdParam({ description: 'The id of the event.' }) }) },
   body: NewMessage,
   response: {
@@ -143,7 +143,7 @@ const Account = ResponseObject({
   firstName: FirstName,
   lastName: LastName,
   avatar: Avatar,
-  providerId: NullableString({ description: 'Who you are to the identity provider.', examples: ['248289761001'] }),
+  providerId: NullableString({ description: 'Your id at the identity provider.', examples: ['248289761001'] }),
   role: Role,
   club: Type.Union([ResponseObject({ id: OpaqueId, name: ClubName }), Type.Null()]),
   emailVerifiedAt: Type.Union([DateTime, Type.Null()]),

@@ -112,7 +112,7 @@ export function deleteUser (sql: Sql, id: string) {
     await sql`
       SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id}) FOR KEY SHARE
     `
-    // In the order of a sender.
+    // Locked in the order of a sender.
     await sql`SELECT FROM mails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     const { count } = await sql`DELETE FROM users WHERE id = ${id}`
     return count > 0

@@ -134,7 +134,7 @@ export const assignClub = {
 /** The contract has this operation refuse every request: it asks for a parameter that its path does not have. */
 export const removeFromClub = {
   operationId: 'removeUserFromClub',
-  summary: 'Refused: see the change of a user',
+  summary: 'Always refused: use the change of a user',
   description: 'Always returns 400. Use `PUT /users/{id}` with `clubId: null`.',
   deprecated: true,
   params,
