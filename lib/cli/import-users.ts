@@ -79,8 +79,7 @@ async function readUsers (sql: Sql, file: string, wrong: [line: number, what: st
       const first = lines.get(cells.email)
       if (first) issues.push(`${cells.email} is on line ${first} already`)
       else lines.set(cells.email, line)
-      const { email, firstName, lastName, role, club } = cells
-      users.push({ line, email, firstName, lastName, role: role as Role, clubId: clubs.get(club) ?? null })
+      if (issues.length === 0) users.push(toUser(line, cells, clubs))
     }
     if (issues.length > 0) wrong.push([line, issues.join(', ')])
   }
@@ -108,6 +107,10 @@ async function * readRecords (file: string): AsyncIterable<{ record: string[], l
 function toCells (header: string[], record: string[]) {
   const cells = Object.fromEntries(COLUMNS.map(name => [name, record[header.indexOf(name)] ?? ''])) as Cells
   return { ...cells, role: cells.role || 'STUDENT' }
+}
+
+function toUser (line: number, { email, firstName, lastName, role, club }: Cells, clubs: Map<string, string>): NewUser {
+  return { line, email, firstName, lastName, role: role as Role, clubId: clubs.get(club) ?? null }
 }
 
 function issuesOf (cells: Cells, clubs: Map<string, string>) {
