@@ -43,6 +43,16 @@ async function start (t: Test, options: Partial<CacheOptions> = {}) {
   return app
 }
 
+t.test('A query without a name is refused: it would share the entries of another', async t => {
+  const app = await start(t)
+  app.get('/nameless', { config: { cache: 'public' } }, async (_request, reply) => {
+    await reply.cached(sql => notesQuery(sql, 'ada'))
+  })
+  const response = await app.inject('/nameless')
+  t.equal(response.statusCode, 500)
+  t.equal(response.json().message, 'A cached query needs a name, which is part of its key')
+})
+
 t.test('A body is kept for its route and arguments until something is committed', async t => {
   const app = await start(t)
   for (let time = 0; time < 2; time++) {
