@@ -1,6 +1,6 @@
 import type { Sql } from 'postgres'
 
-import { type Batch, BATCH_ROWS, batchOf, type Position, type Read, readInBatches } from '../database/batches.ts'
+import { type Batch, batchOf, type Position, type Read, readInBatches, rowsAfter } from '../database/batches.ts'
 import { eventSummary } from '../database/columns.ts'
 
 /** A row as JSON. */
@@ -77,7 +77,7 @@ async function findUser (sql: Sql, userId: string) {
   return user
 }
 
-const blogsOf = (userId: string): Batch<Item> => (sql, { time, id }) => sql<(Item & Position)[]>`
+const blogsOf = (userId: string): Batch<Item> => (sql, last) => sql<(Item & Position)[]>`
   SELECT
     time, id,
     json_build_object(
@@ -89,40 +89,31 @@ const blogsOf = (userId: string): Batch<Item> => (sql, { time, id }) => sql<(Ite
       *, iso8601(created_at) AS time,
       octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0) AS size
     FROM blogs
-    WHERE author_id = ${userId} AND created_at <= ${time}::text::timestamptz
-      AND (created_at < ${time}::text::timestamptz OR id > ${id})
-    ORDER BY created_at DESC, id
-    LIMIT ${BATCH_ROWS}
+    WHERE author_id = ${userId} AND ${rowsAfter(sql, last, { time: 'created_at', id: 'id' })}
   `)}) AS blogs
 `
 
-const registrationsOf = (userId: string): Batch<Item> => (sql, { time, id }) => batchOf(sql, sql`
+const registrationsOf = (userId: string): Batch<Item> => (sql, last) => batchOf(sql, sql`
   SELECT
     registrations.id, iso8601(registered_at) AS time, octet_length(title) AS size,
     json_build_object(
       'id', registrations.id, 'registeredAt', iso8601(registered_at), 'event', ${eventSummary(sql)}
     )::text AS item
   FROM event_registrations AS registrations JOIN events ON events.id = event_id
-  WHERE user_id = ${userId} AND registered_at <= ${time}::text::timestamptz
-    AND (registered_at < ${time}::text::timestamptz OR registrations.id > ${id})
-  ORDER BY registered_at DESC, registrations.id
-  LIMIT ${BATCH_ROWS}
+  WHERE user_id = ${userId} AND ${rowsAfter(sql, last, { time: 'registered_at', id: 'registrations.id' })}
 `)
 
-const likesOf = (userId: string): Batch<Item> => (sql, { time, id }) => batchOf(sql, sql`
+const likesOf = (userId: string): Batch<Item> => (sql, last) => batchOf(sql, sql`
   SELECT
     mentors.id, iso8601(created_at) AS time, octet_length(name) AS size,
     json_build_object(
       'likedAt', iso8601(created_at), 'mentor', json_build_object('id', mentors.id, 'name', name)
     )::text AS item
   FROM mentor_likes JOIN mentors ON mentors.id = mentor_id
-  WHERE user_id = ${userId} AND created_at <= ${time}::text::timestamptz
-    AND (created_at < ${time}::text::timestamptz OR mentors.id > ${id})
-  ORDER BY created_at DESC, mentors.id
-  LIMIT ${BATCH_ROWS}
+  WHERE user_id = ${userId} AND ${rowsAfter(sql, last, { time: 'created_at', id: 'mentors.id' })}
 `)
 
-const mailsOf = (userId: string): Batch<Item> => (sql, { time, id }) => batchOf(sql, sql`
+const mailsOf = (userId: string): Batch<Item> => (sql, last) => batchOf(sql, sql`
   SELECT
     id, iso8601(created_at) AS time, octet_length(kind) AS size,
     json_build_object(
@@ -130,21 +121,15 @@ const mailsOf = (userId: string): Batch<Item> => (sql, { time, id }) => batchOf(
       'sentAt', CASE WHEN status = 'sent' THEN iso8601(settled_at) END
     )::text AS item
   FROM mails
-  WHERE user_id = ${userId} AND created_at <= ${time}::text::timestamptz
-    AND (created_at < ${time}::text::timestamptz OR id > ${id})
-  ORDER BY created_at DESC, id
-  LIMIT ${BATCH_ROWS}
+  WHERE user_id = ${userId} AND ${rowsAfter(sql, last, { time: 'created_at', id: 'id' })}
 `)
 
-const messagesOf = (userId: string): Batch<Item> => (sql, { time, id }) => batchOf(sql, sql`
+const messagesOf = (userId: string): Batch<Item> => (sql, last) => batchOf(sql, sql`
   SELECT
     messages.id, iso8601(messages.created_at) AS time, octet_length(subject) + octet_length(text) AS size,
     json_build_object(
       'subject', subject, 'text', text, 'sentAt', iso8601(messages.created_at), 'event', ${eventSummary(sql)}
     )::text AS item
   FROM event_messages AS messages JOIN events ON events.id = event_id
-  WHERE sender_id = ${userId} AND messages.created_at <= ${time}::text::timestamptz
-    AND (messages.created_at < ${time}::text::timestamptz OR messages.id > ${id})
-  ORDER BY messages.created_at DESC, messages.id
-  LIMIT ${BATCH_ROWS}
+  WHERE sender_id = ${userId} AND ${rowsAfter(sql, last, { time: 'messages.created_at', id: 'messages.id' })}
 `)

@@ -1,7 +1,7 @@
 import type { PendingQuery, Row, Sql } from 'postgres'
 
 /** Rows of a batch at most. No connection and no snapshot is held between two, however slowly a client reads. */
-export const BATCH_ROWS = 250
+const BATCH_ROWS = 250
 
 /** Bytes after which a batch ends, with the row that exceeds them. */
 const BATCH_BYTES = 256 * 1024
@@ -37,6 +37,13 @@ export async function readInBatches<Row> (read: Read, batch: Batch<Row>): Promis
     return read(async sql => batch(sql, last))
   }
 }
+
+/** The end of a query, from a condition on: the batch of rows after a position, by the columns of their time and id. */
+export const rowsAfter = (sql: Sql, position: Position, { time, id }: Position) => sql`
+  ${sql(time)} <= ${position.time}::text::timestamptz
+    AND (${sql(time)} < ${position.time}::text::timestamptz OR ${sql(id)} > ${position.id})
+  ORDER BY ${sql(time)} DESC, ${sql(id)} LIMIT ${BATCH_ROWS}
+`
 
 /** The first rows of a query that have BATCH_BYTES together, by its column `size`. */
 export const batchOf = <Found extends Row>(sql: Sql, rows: PendingQuery<Row[]>) => sql<Found[]>`

@@ -1,16 +1,13 @@
-import { type Batch, BATCH_ROWS, batchOf } from '../../lib/database/batches.ts'
+import { type Batch, batchOf, rowsAfter } from '../../lib/database/batches.ts'
 
 /** A batch of those who are registered for an event. */
-export const registrationsOf = (eventId: string): Batch<{ name: string, email: string }> => (sql, { time, id }) =>
+export const registrationsOf = (eventId: string): Batch<{ name: string, email: string }> => (sql, last) =>
   batchOf(sql, sql`
     SELECT
       concat(first_name, ' ', last_name) AS name, email, iso8601(registered_at) AS time, registrations.id,
       octet_length(first_name) + octet_length(last_name) + octet_length(email) AS size
     FROM event_registrations AS registrations JOIN users ON users.id = user_id
-    WHERE event_id = ${eventId} AND registered_at <= ${time}::text::timestamptz
-      AND (registered_at < ${time}::text::timestamptz OR registrations.id > ${id})
-    ORDER BY registered_at DESC, registrations.id
-    LIMIT ${BATCH_ROWS}
+    WHERE event_id = ${eventId} AND ${rowsAfter(sql, last, { time: 'registered_at', id: 'registrations.id' })}
   `)
 
 interface User {
@@ -22,15 +19,12 @@ interface User {
 }
 
 /** A batch of all users. */
-export const allUsers: Batch<User> = (sql, { time, id }) => batchOf(sql, sql`
+export const allUsers: Batch<User> = (sql, last) => batchOf(sql, sql`
   SELECT
     email, first_name AS "firstName", last_name AS "lastName", role, clubs.name AS club,
     iso8601(created_at) AS time, users.id,
     octet_length(email) + octet_length(first_name) + octet_length(last_name) + coalesce(octet_length(clubs.name), 0)
       AS size
   FROM users LEFT JOIN clubs ON clubs.id = club_id
-  WHERE created_at <= ${time}::text::timestamptz
-    AND (created_at < ${time}::text::timestamptz OR users.id > ${id})
-  ORDER BY created_at DESC, users.id
-  LIMIT ${BATCH_ROWS}
+  WHERE ${rowsAfter(sql, last, { time: 'created_at', id: 'users.id' })}
 `)
