@@ -83,6 +83,14 @@ export async function findWork (sql: Sql) {
 const secretTokenHash = (sql: Sql) =>
   sql`translate(encode(sha256(convert_to(token, 'UTF8')), 'base64'), '+/=', '-_')`
 
+/** What a sender has done, and the mails that it claims next. */
+interface Settlement {
+  outcomes: Outcome[]
+  lostClaims: string[]
+  claim: string
+  batch: Batch
+}
+
 /**
  * Records outcomes and claims the next mails, all in one commit, since every commit empties the snapshot cache. An
  * outcome counts once, while its claim is the latest. `lostClaims` are those of statements that failed, whose mails
@@ -91,7 +99,7 @@ const secretTokenHash = (sql: Sql) =>
  * ends.
  */
 export async function settle (
-  sql: Sql, outcomes: Outcome[], lostClaims: string[], claim: string, { account, bulk }: Batch
+  sql: Sql, { outcomes, lostClaims, claim, batch: { account, bulk } }: Settlement
 ): Promise<ClaimedMail[]> {
   // Always true, when the mails of the outcomes are locked
   const isRecorded = sql`(SELECT count(*) FROM finished) >= 0`

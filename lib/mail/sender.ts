@@ -147,7 +147,7 @@ export class Sender {
     const outcomes = this.#outcomes
     const lostClaims = this.#lostClaims
     try {
-      const mails = await settle(this.#sql, outcomes, lostClaims, claim, batch)
+      const mails = await settle(this.#sql, { outcomes, lostClaims, claim, batch })
       this.#outcomes = []
       this.#lostClaims = []
       return mails.map(mail => ({ mail, claim }))

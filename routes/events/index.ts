@@ -55,7 +55,9 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.update,
     config: { failure: 'Error updating event' },
   }, async request => {
-    const outcome = await updateEvent(app.sql, app.mail, request.user, request.params.id, request.body)
+    const outcome = await updateEvent(app.sql, app.mail, {
+      user: request.user, id: request.params.id, changes: request.body,
+    })
     if (!outcome) throw new HttpError(404, 'Event not found')
     if (!outcome.allowed) throw new HttpError(403, 'Not allowed to modify this event')
     return { event: outcome.event, message: 'Event updated successfully' as const }

@@ -80,9 +80,10 @@ const CHANGES_WINDOW = 120
  * `undefined` when there is no such event. Mails tell all who are registered for one that is still to come.
  */
 export function updateEvent (
-  sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user: User, id: string,
-  { title, description, imageUrl, data, clubId }: Static<typeof update.body>
+  sql: Sql, mail: Pick<Mail, 'enqueueMailing'>,
+  { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
+  const { title, description, imageUrl, data, clubId } = changes
   return sql.begin(async transaction => {
     await lockEvent(transaction, id)
     const [outcome] = await transaction<{ allowed: boolean, event: Event }[]>`

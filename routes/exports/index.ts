@@ -25,7 +25,9 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
     audit(request, 'registrations-exported', { target: id })
     const name = ['registrations', event.date.slice(0, 10), toFileName(event.title)].filter(Boolean).join('-')
-    return send(request, reply, name, registrationsOf(id), { name: 'name', email: 'email', time: 'registeredAt' })
+    return send(request, reply, {
+      name, rows: registrationsOf(id), columns: { name: 'name', email: 'email', time: 'registeredAt' },
+    })
   })
 
   app.get('/users.csv', {
@@ -34,14 +36,19 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error fetching users' },
   }, async (request, reply) => {
     audit(request, 'users-exported')
-    return send(request, reply, 'users', allUsers, {
-      email: 'email', firstName: 'firstName', lastName: 'lastName', role: 'role', club: 'club', time: 'createdAt',
+    return send(request, reply, {
+      name: 'users',
+      rows: allUsers,
+      columns: {
+        email: 'email', firstName: 'firstName', lastName: 'lastName', role: 'role', club: 'club', time: 'createdAt',
+      },
     })
   })
 
   /** Sends rows as a file. HEAD gets its headers, and no row is read for it. */
   async function send<Row extends object> (
-    request: FastifyRequest, reply: FastifyReply, name: string, rows: Batch<Row>, columns: Record<string, string>
+    request: FastifyRequest, reply: FastifyReply,
+    { name, rows, columns }: { name: string, rows: Batch<Row>, columns: Record<string, string> }
   ) {
     reply.headers({
       'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,

@@ -151,7 +151,8 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
     const messages: RateLimit = { name: 'event-messages', key: user.id, max: MESSAGES_PER_USER }
     throwIfReached(schemas.TOO_MANY_MESSAGES, await takeUseOfUser(app.sql, messages, windowSeconds))
-    if (!await insertMessage(app.sql, app.mail, user, id, body)) throw new HttpError(404, 'Event not found')
+    const isWritten = await insertMessage(app.sql, app.mail, { user, eventId: id, message: body })
+    if (!isWritten) throw new HttpError(404, 'Event not found')
     audit(request, 'message-sent', { target: id })
     reply.code(202)
     return { message: 'The message is on its way' }

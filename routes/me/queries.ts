@@ -145,9 +145,10 @@ export async function setNotifications (sql: Sql, userId: string, wanted: Partia
  * user who may manage it. Removes some messages that are older than 60 days: their mails are gone.
  */
 export async function insertMessage (
-  sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user: { id: string, role: Role }, eventId: string,
-  { subject, text }: EventMessage
+  sql: Sql, mail: Pick<Mail, 'enqueueMailing'>,
+  { user, eventId, message }: { user: { id: string, role: Role }, eventId: string, message: EventMessage }
 ) {
+  const { subject, text } = message
   const { count } = await sql`
     WITH past AS (
       DELETE FROM event_messages WHERE id IN (

@@ -146,7 +146,8 @@ const operations: Record<string, () => Promise<unknown>> = {
   setNotifications: () => me.setNotifications(sql, id.user, { registration: false }),
   findManagedEvent: () => findManagedEvent(sql, head, id.event),
   insertMessage: () => me.insertMessage(
-    sql, mail, { id: id.user, role: 'ADMIN' }, id.event, { subject: 'A message', text: 'Its text' }
+    sql, mail,
+    { user: { id: id.user, role: 'ADMIN' }, eventId: id.event, message: { subject: 'A message', text: 'Its text' } }
   ),
   insertVerificationMail: () => me.insertVerificationMail(sql, mail, id.user),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
@@ -179,7 +180,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   'eventsQuery, earliest first': () => read(events.eventsQuery(sql, 2, 12, 'asc')),
   eventsOfMemberQuery: () => read(events.eventsOfMemberQuery(sql, id.user)),
   insertEvent: () => events.insertEvent(sql, id.user, event),
-  updateEvent: () => events.updateEvent(sql, mail, head, id.event, event),
+  updateEvent: () => events.updateEvent(sql, mail, { user: head, id: id.event, changes: event }),
   insertRegistration: () => events.insertRegistration(sql, mail, id.user, id.event),
   registrationsOfUserQuery: () => read(events.registrationsOfUserQuery(sql, id.user)),
   registrationsOfEventQuery: () =>
@@ -197,7 +198,9 @@ const operations: Record<string, () => Promise<unknown>> = {
   epochsOf: async () => sql`SELECT ${endedTokens.epochsOf(sql, [id.user, id.club])}`,
   deleteCalendar: () => me.deleteCalendar(sql, id.club),
   findWork: () => outbox.findWork(sql),
-  settle: () => outbox.settle(sql, [OUTCOME], [CLAIM], CLAIM, { account: 10, bulk: 10 }),
+  settle: () => outbox.settle(sql, {
+    outcomes: [OUTCOME], lostClaims: [CLAIM], claim: CLAIM, batch: { account: 10, bulk: 10 },
+  }),
   findMailings: () => mailings.findMailings(sql, 24),
   writeReminders: () => mailings.writeReminders(sql, 24),
   writeMails: () => mailings.writeMails(sql),

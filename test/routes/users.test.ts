@@ -133,7 +133,9 @@ t.test('DELETE /users/:id does not deadlock with a sender', async t => {
   const { settled, deleted } = await app.sql.begin(async sql => {
     await sql`SELECT FROM mails WHERE id = ${first} FOR UPDATE`
     const outcomes = [first, second].map(id => ({ id, claim, status: 'sent', attempts: 1, delay: 0 } as const))
-    const settled = settle(app.sql, outcomes, [], randomUUID(), { account: 0, bulk: 0 }).catch(error => error)
+    const settled = settle(app.sql, {
+      outcomes, lostClaims: [], claim: randomUUID(), batch: { account: 0, bulk: 0 },
+    }).catch(error => error)
     await untilBlocked(app.sql)
     const deleted = admin.inject('DELETE', `/users/${id}`)
     await untilBlocked(app.sql, 2)
@@ -156,7 +158,9 @@ t.test('DELETE /users/:id does not deadlock with a sender that claims the next m
     const deleted = admin.inject('DELETE', `/users/${id}`)
     await untilBlocked(app.sql)
     const outcomes = [{ id: sent, claim, status: 'sent', attempts: 1, delay: 0 } as const]
-    const settled = settle(app.sql, outcomes, [], randomUUID(), { account: 10, bulk: 10 }).catch(error => error)
+    const settled = settle(app.sql, {
+      outcomes, lostClaims: [], claim: randomUUID(), batch: { account: 10, bulk: 10 },
+    }).catch(error => error)
     await untilBlocked(app.sql, 2)
     return { settled, deleted }
   })

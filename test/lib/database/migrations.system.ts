@@ -97,7 +97,7 @@ t.test('operations go on while each migration runs beside a long read', async t 
       const event = await timed(insertEvent(sql, user.id, fields))
       await timed(insertRegistration(sql, mail, user.id, event!.id))
       await timed(toggleLike(sql, user.id, mentor!.id))
-      await timed(updateEvent(sql, mail, user, event!.id, { title: 'Closed day' }))
+      await timed(updateEvent(sql, mail, { user, id: event!.id, changes: { title: 'Closed day' } }))
       await timed(insertBlog(sql, { title: 'Title', content: 'Content', authorId: user.id }))
       await timed(sql`SELECT iso8601(blogs.created_at) FROM blogs JOIN users ON users.id = author_id LIMIT 10`)
       await timed(deleteEvent(sql, mail, user, event!.id))

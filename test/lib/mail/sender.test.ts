@@ -276,7 +276,7 @@ t.test('The claim of a sender that ended becomes unknown, and is sent again only
   const { id } = await person(app)
   await enqueue(id)
   const claim = '00000000-0000-4000-8000-000000000001'
-  const [mail] = await settle(sql, [], [], claim, { account: 1, bulk: 1 })
+  const [mail] = await settle(sql, { outcomes: [], lostClaims: [], claim, batch: { account: 1, bulk: 1 } })
   startSender(t, server)
   await sleep(5 * TIMES.turn)
   t.strictSame(await states(), ['processing'], 'before it expires')
@@ -287,14 +287,18 @@ t.test('The claim of a sender that ended becomes unknown, and is sent again only
 
   // It has not ended: what it says is the truth.
   const outcome = { id: mail!.id, claim, attempts: 1, delay: 0 } as const
-  await settle(sql, [{ ...outcome, status: 'sent' }], [], claim, { account: 0, bulk: 0 })
+  await settle(sql, {
+    outcomes: [{ ...outcome, status: 'sent' }], lostClaims: [], claim, batch: { account: 0, bulk: 0 },
+  })
   t.strictSame(await states(), ['sent'])
   await sql`UPDATE mails SET status = 'unknown'`
   t.equal(await retryMails(sql, { id: mail!.id }), 1)
   await all('sent')
   t.equal(server.mails.length, 1)
   t.equal(messageIdOf(server.mails[0]!.raw), `${mail!.id}@example.org`)
-  await settle(sql, [{ ...outcome, status: 'failed' }], [], claim, { account: 0, bulk: 0 })
+  await settle(sql, {
+    outcomes: [{ ...outcome, status: 'failed' }], lostClaims: [], claim, batch: { account: 0, bulk: 0 },
+  })
   t.strictSame(await states(), ['sent'], 'what an earlier claim says does not count')
 })
 
@@ -322,9 +326,9 @@ t.test('An outcome whose record was lost with its connection counts once', async
   const { id } = await person(app)
   await enqueue(id)
   const claim = '00000000-0000-4000-8000-000000000004'
-  const [mail] = await settle(sql, [], [], claim, { account: 1, bulk: 0 })
+  const [mail] = await settle(sql, { outcomes: [], lostClaims: [], claim, batch: { account: 1, bulk: 0 } })
   const outcome = { id: mail!.id, claim, status: 'pending', attempts: 1, delay: 60 } as const
-  const record = () => settle(sql, [outcome], [], claim, { account: 0, bulk: 0 })
+  const record = () => settle(sql, { outcomes: [outcome], lostClaims: [], claim, batch: { account: 0, bulk: 0 } })
   const stored = () => sql`SELECT attempts, due_at FROM mails`
   await record()
   const once = await stored()
@@ -388,7 +392,9 @@ t.test('A sender goes on with mails whose claim has expired, but for those that 
   await until(() => finish.length === 1)
   // While a machine sleeps, its clock may stand still; those of others do not.
   await sql`UPDATE mails SET due_at = now()`
-  await settle(sql, [], [], '00000000-0000-4000-8000-000000000003', { account: 0, bulk: 0 })
+  await settle(sql, {
+    outcomes: [], lostClaims: [], claim: '00000000-0000-4000-8000-000000000003', batch: { account: 0, bulk: 0 },
+  })
   t.strictSame(await states(), ['unknown', 'unknown', 'unknown'])
   await sql`UPDATE mails SET status = 'pending', claim = NULL, due_at = now() + interval '1 hour' WHERE key = 'two'`
   finish[0]!()
@@ -420,10 +426,10 @@ t.test('Mails go with the account, also while they are sent', async t => {
   const ada = await person(app)
   await enqueue(ada.id)
   const claim = '00000000-0000-4000-8000-000000000002'
-  const [mail] = await settle(sql, [], [], claim, { account: 1, bulk: 0 })
+  const [mail] = await settle(sql, { outcomes: [], lostClaims: [], claim, batch: { account: 1, bulk: 0 } })
   await eraseUser(sql, ada.email, {})
   const outcome = { id: mail!.id, claim, status: 'sent', attempts: 1, delay: 0 } as const
-  await settle(sql, [outcome], [], claim, { account: 0, bulk: 0 })
+  await settle(sql, { outcomes: [outcome], lostClaims: [], claim, batch: { account: 0, bulk: 0 } })
   t.strictSame(await states(), [])
   t.equal(server.mails.length, 0)
 })
