@@ -833,7 +833,7 @@ export interface paths {
         };
         /**
          * List the mentors
-         * @description By name. The list is empty when the service fails to read it, too.
+         * @description By name. It is also empty when the service fails to read the list.
          */
         get: operations["listMentors"];
         put?: never;

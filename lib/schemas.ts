@@ -72,7 +72,7 @@ export const NewPassword = () => TextInput({ minLength: 8, examples: ['battery s
 export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'
 export const TOO_MANY_MAILS = 'Too many mails, please try again later'
 
-/** Fields of a person in a response. `FullName` is that of `fullName` in lib/database/columns.ts. */
+/** Fields of a person in a response; `fullName` in lib/database/columns.ts selects the first. */
 export const FullName = Type.String({ examples: ['Ada Lovelace'] })
 export const FirstName = Type.String({ examples: ['Ada'] })
 export const LastName = Type.String({ examples: ['Lovelace'] })

@@ -43,7 +43,7 @@ export default fp(async app => {
     done()
   })
 
-  // Not in `onRequest`, which runs before that of CORS: an app could not read the response.
+  // After CORS, whose headers let an app read the response.
   app.addHook('preParsing', (request, _reply, _payload, done) => {
     done(account.isFull && request.routeOptions.config.failure ? overloaded() : null)
   })

@@ -98,7 +98,7 @@ export default fp(async app => {
   function fail (reply: FastifyReply, error: Error) {
     endOperation(reply.request)
     reply.send(error)
-    // Fastify would log it as an error that the handler sends or throws too late.
+    // Fastify would log an error when the handler sends or throws too late.
     reply.log = reply.log.child({}, { level: 'silent' })
   }
 

@@ -154,7 +154,7 @@ export function createSnapshotCache<Caller = undefined> ({
       counts.hits++
       return entry.body
     }
-    // Built once, by the first caller of a read that needs it.
+    // Built at most once for a caller, and only if its turn or its read needs it.
     let made: CachedQuery<any> | undefined
     const make = () => {
       made ??= query(sql)

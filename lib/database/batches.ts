@@ -39,7 +39,7 @@ export async function readInBatches<Row> (read: Read, batch: Batch<Row>): Promis
 }
 
 /** The end of a query, from a condition on: the batch of rows after a position, by the columns of their time and id. */
-export const rowsAfter = (sql: Sql, position: Position, { time, id }: Position) => sql`
+export const rowsAfter = (sql: Sql, position: Position, { time, id }: { time: string, id: string }) => sql`
   ${sql(time)} <= ${position.time}::text::timestamptz
     AND (${sql(time)} < ${position.time}::text::timestamptz OR ${sql(id)} > ${position.id})
   ORDER BY ${sql(time)} DESC, ${sql(id)} LIMIT ${BATCH_ROWS}

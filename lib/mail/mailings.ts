@@ -41,8 +41,8 @@ const told = (sql: Sql, kind: KindName, key: string) => sql`
 `
 
 /**
- * Writes mails of a mailing that is due, unless another sender does. Each user gets one reminder per key. For
- * other kinds with a key, users are skipped whose mail is unclaimed, or was claimed late enough to tell of the cause.
+ * Writes mails of a mailing that is due, unless another sender does. Each user gets one reminder per key. For other
+ * kinds with a key, users are skipped whose mail is unclaimed, or was claimed late enough to tell of the cause.
  */
 export function writeMails (sql: Sql) {
   return sql.begin(async transaction => {

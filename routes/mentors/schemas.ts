@@ -30,7 +30,7 @@ const params = Type.Object({ id: IdParam({ description: 'The id of the mentor.' 
 export const list = {
   operationId: 'listMentors',
   summary: 'List the mentors',
-  description: 'By name. The list is empty when the service fails to read it, too.',
+  description: 'By name. It is also empty when the service fails to read the list.',
   response: { 200: ResponseObject({ mentors: Type.Array(Profile) }) },
 }
 
