@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 
 import { migrate } from '#lib/database/migrations.js'
-import { PostgresServer, makeProxy } from '../postgres-server.ts'
+import { makeProxy, PostgresServer } from '../postgres-server.ts'
 import { postgresOf, remaining } from '../process.ts'
 import { createFixture, type Fixture } from './fixture.ts'
 import { findContradictions } from './ledger.ts'

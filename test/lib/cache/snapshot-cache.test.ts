@@ -6,7 +6,7 @@ import postgres from 'postgres'
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import type { Sql } from '#lib/database/client.js'
-import { PostgresServer, makeProxy } from '../../postgres-server.ts'
+import { makeProxy, PostgresServer } from '../../postgres-server.ts'
 import { Bounds, holds, turns } from '../../freshness.ts'
 import t, { type Test } from '../../suite.ts'
 

@@ -9,7 +9,7 @@ import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import { connect, type Sql } from '#lib/database/client.js'
 import { createReplicas, type WalPosition } from '#lib/database/replicas.js'
-import { PostgresServer, makeProxy } from '../../postgres-server.ts'
+import { makeProxy, PostgresServer } from '../../postgres-server.ts'
 import { Bounds, holds, turns } from '../../freshness.ts'
 import { testConfig } from '../../helper.ts'
 

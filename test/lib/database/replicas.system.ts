@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 
 import { connect, type Sql } from '#lib/database/client.js'
 import { createReplicas, type WalPosition, walPosition } from '#lib/database/replicas.js'
-import { PostgresServer, makeProxy } from '../../postgres-server.ts'
+import { makeProxy, PostgresServer } from '../../postgres-server.ts'
 import { testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'
 
