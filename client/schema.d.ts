@@ -14,8 +14,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Prove an email by the token of a mail
-         * @description The token works once, for seven days, and until the account gets a newer one.
+         * Verify an email address
+         * @description Takes the token from a verification email. The token works once, for seven days, and only until a newer one is sent.
          */
         post: operations["verifyEmail"];
         delete?: never;
@@ -34,8 +34,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Get a mail to set a password
-         * @description It has a link to `/reset-password` of the browser app, with a token in the fragment for `POST /account/password/reset`. The response is the same for an email without an account, and takes as long.
+         * Request a password reset
+         * @description Sends an email with a link to `/reset-password` of the browser app. The fragment of the link contains a token for `POST /account/password/reset`. An email address without an account gets the same response, after the same time.
          */
         post: operations["forgotPassword"];
         delete?: never;
@@ -54,8 +54,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Set a password by the token of a mail
-         * @description The token works once, within an hour, unless a newer one replaces it. Ends all tokens of the account, and proves its email. Common passwords and those with the email in them are refused.
+         * Reset a password
+         * @description Takes the token from a password-reset email. The token works once, for one hour, and only until a newer one is sent. Revokes all tokens of the account and verifies its email address. Common passwords and passwords that contain the email address are refused.
          */
         post: operations["resetPassword"];
         delete?: never;
@@ -74,8 +74,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Turn off one kind of mail
-         * @description For the link in a mail, and for mail programs (RFC 8058); the body is ignored, whatever its type. `PUT /me/notifications` turns them on again. The token works for 30 days after the mail was sent.
+         * Unsubscribe from one kind of email
+         * @description Email programs send this request when a person unsubscribes (RFC 8058). The body is ignored. `PUT /me/notifications` turns these emails on again. The token works for 30 days after the email was sent.
          */
         post: operations["unsubscribe"];
         delete?: never;
@@ -95,7 +95,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with an ID token
-         * @description For apps that already have an ID token, for instance from a button of the provider. The first sign-in creates the account of a student, or links the account with the same verified email.
+         * @description For apps that already have an ID token, for example from a sign-in button of the identity provider. The first sign-in creates a `STUDENT` account, or links the account that has the same email address.
          */
         post: operations["loginWithIdToken"];
         delete?: never;
@@ -112,8 +112,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Come back from the identity provider
-         * @description The redirect URI for the identity provider, not for apps. Errors are plain text; 429 after too many failed callbacks from one network, with `Retry-After` in seconds.
+         * Finish the identity-provider sign-in
+         * @description The identity provider redirects the browser here. Apps do not call it. Errors are plain text. Returns 429 after too many failed callbacks from one network. `Retry-After` is in seconds.
          */
         get: operations["finishProviderSignIn"];
         put?: never;
@@ -133,7 +133,7 @@ export interface paths {
         };
         /**
          * Sign in with the identity provider
-         * @description A link for the browser to follow, not for `fetch`. It redirects to the login page of the identity provider, and in the end to `/auth/callback` of the browser app with `token` and `to` in the query.
+         * @description Open this URL in the browser; do not call it with `fetch`. It redirects to the sign-in page of the identity provider. After the sign-in, the browser arrives at `/auth/callback` of your app with `token` and `to` in the query.
          */
         get: operations["startProviderSignIn"];
         put?: never;
@@ -155,7 +155,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a password
-         * @description Returns 429 after too many failures for an account or from a network; `Retry-After` is in seconds.
+         * @description Returns 429 after too many failed sign-ins for one account. `Retry-After` is in seconds.
          */
         post: operations["login"];
         delete?: never;
@@ -172,8 +172,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who is signed in
-         * @description The stored account. Its role may be newer than that of the token.
+         * Get the signed-in user
+         * @description Returns the account from the database. This role may be newer than the role in the token.
          */
         get: operations["getCurrentUser"];
         put?: never;
@@ -194,8 +194,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Register an account
-         * @description Creates the account of a student with a password, and signs it in. Operators may limit registrations per network; `Retry-After` is in seconds.
+         * Sign up
+         * @description Creates a `STUDENT` account with a password and returns a token. Operators can limit sign-ups per network. `Retry-After` is in seconds.
          */
         post: operations["register"];
         delete?: never;
@@ -212,14 +212,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the published blogs
-         * @description Newest first, with their full content.
+         * List published blog posts
+         * @description Returns all published posts with their full content. The newest post comes first.
          */
         get: operations["listBlogs"];
         put?: never;
         /**
-         * Add a blog
-         * @description The author is the user who is signed in. The status is `DRAFT` unless given.
+         * Create a blog post
+         * @description The signed-in user becomes the author. The default status is `DRAFT`.
          *
          *     Roles: `ADMIN`.
          */
@@ -238,8 +238,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the blogs of all authors
-         * @description Of any status, newest first.
+         * List all blog posts
+         * @description Returns the posts of all authors in every status. The newest post comes first.
          *
          *     Roles: `ADMIN`.
          */
@@ -260,8 +260,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List your own blogs
-         * @description Of any status, newest first.
+         * List your blog posts
+         * @description Returns your posts in every status. The newest post comes first.
          *
          *     Roles: `STUDENT`, `CLUB_HEAD`, `ADMIN`.
          */
@@ -284,8 +284,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Submit a blog
-         * @description Creates a draft, which admins may publish. Operators may limit submissions per user; `Retry-After` is in seconds.
+         * Submit a blog post
+         * @description Creates a draft. An admin decides whether to publish it. Operators may limit submissions per user; `Retry-After` is in seconds.
          *
          *     Roles: `STUDENT`, `CLUB_HEAD`, `ADMIN`.
          */
@@ -304,21 +304,21 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a blog
-         * @description Anyone may read a published blog. Any other needs the token of its author or of an admin.
+         * Get a blog post
+         * @description Anyone can read a published post. Reading a draft or an archived post requires the token of its author or of an admin.
          */
         get: operations["getBlog"];
         /**
-         * Change a blog
-         * @description Fields that are left out stay as they are. Returns 500 when the blog does not exist.
+         * Update a blog post
+         * @description Missing fields stay unchanged. Returns 500 if the post does not exist.
          *
          *     Roles: `ADMIN`.
          */
         put: operations["updateBlog"];
         post?: never;
         /**
-         * Delete a blog
-         * @description Returns 500 when the blog does not exist.
+         * Delete a blog post
+         * @description Returns 500 if the post does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -338,8 +338,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Publish a blog
-         * @description From any status. Returns 500 when the blog does not exist.
+         * Publish a blog post
+         * @description Works in every status. Returns 500 if the post does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -360,8 +360,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Archive a blog
-         * @description Removes it from the public list and keeps it. Returns 500 when the blog does not exist.
+         * Archive a blog post
+         * @description Removes the post from the public list but keeps it. Returns 500 if the post does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -380,14 +380,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the clubs
-         * @description With their members and events, in no particular order.
+         * List clubs
+         * @description Returns all clubs with their members and events, in no particular order.
          */
         get: operations["listClubs"];
         put?: never;
         /**
-         * Add a club
-         * @description Its head becomes a member and, with their next sign-in, a `CLUB_HEAD`. Returns 500 when the name is taken or the head leads another club.
+         * Create a club
+         * @description The club head becomes a member of the club and gets the role `CLUB_HEAD`. The role applies from their next sign-in. Returns 500 if the name is taken or the user already leads a club.
          *
          *     Roles: `ADMIN`.
          */
@@ -406,14 +406,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the events
-         * @description Past and future events of all clubs.
+         * List events
+         * @description Returns past and future events of all clubs, one page at a time.
          */
         get: operations["listEvents"];
         put?: never;
         /**
-         * Add an event of your own club
-         * @description Returns 500 when the date cannot be parsed.
+         * Create an event for your club
+         * @description Returns 500 if the date cannot be parsed.
          *
          *     Roles: `CLUB_HEAD`.
          */
@@ -432,8 +432,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the events of your own club
-         * @description With the ids of the registrations, newest date first.
+         * List your club's events
+         * @description Each event lists the ids of its registrations. The latest date comes first.
          *
          *     Roles: `CLUB_HEAD`, `ADMIN`.
          */
@@ -454,8 +454,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the events that you registered for
-         * @description Newest date first.
+         * List your event registrations
+         * @description The latest event date comes first.
          */
         get: operations["listMyRegistrations"];
         put?: never;
@@ -477,7 +477,7 @@ export interface paths {
         put?: never;
         /**
          * Register for an event
-         * @description A registration is final. Returns 500 when the event does not exist.
+         * @description A registration cannot be cancelled. Returns 500 if the event does not exist.
          */
         post: operations["registerForEvent"];
         delete?: never;
@@ -495,8 +495,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Change an event
-         * @description Club heads may change events of their own club, admins any. Fields that are left out or empty stay as they are.
+         * Update an event
+         * @description Club heads may update events of their own club. Admins may update any event. Missing and empty fields stay unchanged.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -504,7 +504,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an event
-         * @description Deletes its registrations, too. Club heads may delete events of their own club, admins any.
+         * @description Also deletes the registrations for the event. Club heads may delete events of their own club. Admins may delete any event.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -522,8 +522,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List who registered for an event
-         * @description Latest first. Club heads see those of events of their own club, admins all.
+         * List an event's registrations
+         * @description The newest registration comes first. Club heads may see registrations for events of their own club. Admins may see all registrations.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -544,8 +544,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the registrations for an event as a spreadsheet
-         * @description The newest first. A club head gets those for the events of their current club, an admin any.
+         * Export an event's registrations
+         * @description The newest registration comes first. Club heads may export registrations for events of their own club. Admins may export any registrations.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -566,8 +566,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get all users as a spreadsheet
-         * @description The newest first.
+         * Export all users
+         * @description The newest account comes first.
          *
          *     Roles: `ADMIN`.
          */
@@ -588,8 +588,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Subscribe to the blogs
-         * @description A feed of the newest fifty published blogs.
+         * Subscribe to blog posts
+         * @description Returns a feed of the 50 newest published posts.
          */
         get: operations["getBlogsFeed"];
         put?: never;
@@ -608,8 +608,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Subscribe to the events of a club
-         * @description A calendar of its events since 1900.
+         * Subscribe to a club's events
+         * @description Returns a calendar of the club's events since 1900.
          */
         get: operations["getClubCalendar"];
         put?: never;
@@ -629,7 +629,7 @@ export interface paths {
         };
         /**
          * Subscribe to all events
-         * @description A calendar of the events of all clubs since 1900.
+         * @description Returns a calendar of all clubs' events since 1900.
          */
         get: operations["getEventsCalendar"];
         put?: never;
@@ -648,8 +648,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Subscribe to your own events
-         * @description A calendar of the events since 1900 that a user is registered for. The address, with the token in it, comes from `POST /me/calendar`; no other token is needed.
+         * Subscribe to your events
+         * @description Returns a calendar of the events since 1900 that you registered for. `POST /me/calendar` creates the link. The link contains its own token, so the request needs no `Authorization` header.
          */
         get: operations["getOwnCalendar"];
         put?: never;
@@ -667,7 +667,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the process runs */
+        /** Liveness probe */
         get: operations["getLiveness"];
         put?: never;
         post?: never;
@@ -687,11 +687,11 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Get an address for your own calendar
-         * @description Creates the address of a calendar of your registrations, to subscribe to. Anyone who has the address can read it. It is shown only once; the next call creates a new address and ends the old one.
+         * Create your calendar link
+         * @description Returns a link to a calendar of the events you registered for. Anyone who has the link can read the calendar. The link is shown only once. Calling this again creates a new link and revokes the old one.
          */
         post: operations["createMyCalendar"];
-        /** End the address of your own calendar */
+        /** Revoke your calendar link */
         delete: operations["deleteMyCalendar"];
         options?: never;
         head?: never;
@@ -708,8 +708,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Get a mail to prove your email
-         * @description It has a link to `/verify-email` of the browser app, with a token in the fragment for `POST /account/email/verify`. A registration sends such a mail, too.
+         * Request a verification email
+         * @description Sends an email with a link to `/verify-email` of the browser app. The fragment of the link contains a token for `POST /account/email/verify`. Signing up also sends this email.
          */
         post: operations["verifyMyEmail"];
         delete?: never;
@@ -728,8 +728,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Write to all who are registered for an event
-         * @description By mail; responses go to your email if it is proven. Club heads may do so for events of their own club, admins for any. Returns 429 after five messages within 15 minutes, by default.
+         * Send an email to everyone registered for an event
+         * @description Replies go to your email address if it is verified. Club heads may write about events of their own club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -748,8 +748,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get everything that the platform holds of you
-         * @description Your account without the password hash, your blogs in every status, your registrations, the mentors you like, when the address of your calendar was created, when you have last signed in from each network, which mails were sent to you of late and which you want (null for all), what you wrote to those who registered for events, and when your tokens were ended.
+         * Export your personal data
+         * @description Returns your account without the password hash, your blog posts in every status, your event registrations, the mentors you like, the creation date of your calendar link, the day of your last sign-in from each network, the recent emails to you, your email preferences (`null` if you never changed them), the messages you sent to event participants, and the time your tokens were last revoked.
          */
         get: operations["exportMyData"];
         put?: never;
@@ -768,13 +768,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * See which mails you get
-         * @description All of them by default. Mails about your account are not among them: you always get those. None of them goes to an email that is not proven.
+         * Get your email preferences
+         * @description All notifications are on by default. They are sent only to a verified email address. Emails about your account cannot be turned off.
          */
         get: operations["getMyNotifications"];
         /**
-         * Choose which mails you get
-         * @description Takes what `GET /me/notifications` returns. Those that are left out stay as they are.
+         * Update your email preferences
+         * @description Takes the object that `GET /me/notifications` returns. Missing fields stay unchanged.
          */
         put: operations["setMyNotifications"];
         post?: never;
@@ -794,7 +794,7 @@ export interface paths {
         get?: never;
         /**
          * Change your password
-         * @description Ends all tokens of your account, also that of this request, and returns a new one. Common passwords and those with your email in them are refused. An account without a password gets its first one by `POST /account/password/forgot`. Returns 429 after too many failures; `Retry-After` is in seconds.
+         * @description Revokes all your tokens, including the one used for this request, and returns a new token. Common passwords and passwords that contain your email address are refused. If your account has no password yet, use `POST /account/password/forgot`. Returns 429 after too many wrong passwords. `Retry-After` is in seconds.
          */
         put: operations["changeMyPassword"];
         post?: never;
@@ -816,7 +816,7 @@ export interface paths {
         post?: never;
         /**
          * Sign out everywhere
-         * @description Ends all tokens of your account on every device, also that of this request. The address of your calendar stays.
+         * @description Revokes all your tokens on every device, including the one used for this request. Your calendar link keeps working.
          */
         delete: operations["endMyTokens"];
         options?: never;
@@ -832,14 +832,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the mentors
-         * @description By name. It is also empty when the service fails to read the list.
+         * List mentors
+         * @description Sorted by name. The list is also empty if the service cannot read it.
          */
         get: operations["listMentors"];
         put?: never;
         /**
-         * Add a mentor
-         * @description Returns 500 when the club does not exist.
+         * Create a mentor
+         * @description Returns 500 if the club does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -858,8 +858,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the mentors that you like
-         * @description By name.
+         * List the mentors you like
+         * @description Sorted by name.
          */
         get: operations["listLikedMentors"];
         put?: never;
@@ -879,8 +879,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Change a mentor
-         * @description Fields that are left out stay as they are. Returns 500 when the mentor or the club does not exist.
+         * Update a mentor
+         * @description Missing fields stay unchanged. Returns 500 if the mentor or the club does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -888,7 +888,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a mentor
-         * @description Deletes its likes, too. Returns 500 when the mentor does not exist.
+         * @description Also deletes the likes of the mentor. Returns 500 if the mentor does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -908,8 +908,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Like a mentor, or no longer
-         * @description Likes the mentor, or removes the like.
+         * Like or unlike a mentor
+         * @description Adds your like. If you already like the mentor, it removes your like.
          */
         post: operations["toggleMentorLike"];
         delete?: never;
@@ -925,7 +925,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether to send requests here */
+        /** Readiness probe */
         get: operations["getReadiness"];
         put?: never;
         post?: never;
@@ -943,13 +943,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the testimonials
-         * @description Newest first. Returns 500 when a parameter is not a number.
+         * List testimonials
+         * @description The newest testimonial comes first. Returns 500 if a parameter is not a number.
          */
         get: operations["listTestimonials"];
         put?: never;
         /**
-         * Add a testimonial
+         * Create a testimonial
          * @description Roles: `ADMIN`.
          */
         post: operations["createTestimonial"];
@@ -968,8 +968,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Change a testimonial
-         * @description Fields that are left out stay as they are. Returns 500 when the testimonial does not exist.
+         * Update a testimonial
+         * @description Missing fields stay unchanged. Returns 500 if the testimonial does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -977,7 +977,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a testimonial
-         * @description Returns 500 when the testimonial does not exist.
+         * @description Returns 500 if the testimonial does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -995,8 +995,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the users
-         * @description Newest first.
+         * List users
+         * @description The newest account comes first.
          *
          *     Roles: `ADMIN`.
          */
@@ -1017,7 +1017,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Figures about the platform
+         * Get platform statistics
          * @description Roles: `ADMIN`.
          */
         get: operations["getAnalytics"];
@@ -1038,8 +1038,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Change a user
-         * @description Fields that are left out stay as they are. Returns 500 when the email is taken or the club does not exist.
+         * Update a user
+         * @description Missing fields stay unchanged. Returns 500 if the email address is taken or the club does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -1047,7 +1047,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a user
-         * @description Returns 500 when the user has blogs or registrations.
+         * @description Returns 500 if the user has blog posts or event registrations.
          *
          *     Roles: `ADMIN`.
          */
@@ -1066,15 +1066,15 @@ export interface paths {
         };
         get?: never;
         /**
-         * Make a user a member of a club
-         * @description Changes neither their role nor the head of the club. Returns 500 when the user or the club does not exist.
+         * Add a user to a club
+         * @description The role of the user and the head of the club stay unchanged. Returns 500 if the user or the club does not exist.
          *
          *     Roles: `ADMIN`.
          */
         put: operations["assignUserToClub"];
         post?: never;
         /**
-         * Always refused: use the change of a user
+         * Remove a user from a club (not supported)
          * @deprecated
          * @description Always returns 400. Use `PUT /users/{id}` with `clubId: null`.
          *
@@ -1095,8 +1095,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Give a user another role
-         * @description It counts from their next sign-in. Returns 500 when the user does not exist.
+         * Change a user's role
+         * @description The new role applies from the user's next sign-in. Returns 500 if the user does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -1138,7 +1138,7 @@ export interface components {
              * @example 12
              */
             totalMentors: number;
-            /** @description How many users have each role, in no particular order; a role without users is missing. */
+            /** @description The number of users per role, in no particular order. A role without users is missing. */
             roleCounts: {
                 role: components["schemas"]["Role"];
                 _count: {
@@ -1149,7 +1149,7 @@ export interface components {
                     role: number;
                 };
             }[];
-            /** @description The last ten registrations for events. */
+            /** @description The ten newest event registrations. */
             recentRegistrations: {
                 /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
                 id: string;
@@ -1195,7 +1195,7 @@ export interface components {
             /** @example How to lose at chess */
             title: string;
             /**
-             * @description Stored as it was sent, not sanitized.
+             * @description The text as it was sent. The service does not sanitize it, so your app must escape it.
              * @example Bring out the queen first, and be surprised by what happens.
              */
             content: string;
@@ -1228,7 +1228,7 @@ export interface components {
             status?: components["schemas"]["BlogStatus"];
         };
         /**
-         * @description Anyone may read `PUBLISHED` blogs; only their author and admins read others.
+         * @description Anyone can read `PUBLISHED` posts. Only the author and admins can read other posts.
          * @enum {string}
          */
         BlogStatus: "DRAFT" | "PUBLISHED" | "ARCHIVED";
@@ -1249,7 +1249,7 @@ export interface components {
             /** @example How to lose at chess */
             title: string;
             /**
-             * @description Stored as it was sent, not sanitized.
+             * @description The text as it was sent. The service does not sanitize it, so your app must escape it.
              * @example Bring out the queen first, and be surprised by what happens.
              */
             content: string;
@@ -1283,7 +1283,7 @@ export interface components {
             /** @example How to lose at chess */
             title: string;
             /**
-             * @description Stored as it was sent, not sanitized.
+             * @description The text as it was sent. The service does not sanitize it, so your app must escape it.
              * @example Bring out the queen first, and be surprised by what happens.
              */
             content: string;
@@ -1319,7 +1319,7 @@ export interface components {
             /** @example https://images.example.org/chess.png */
             imageUrl: string | null;
             /**
-             * @description The user who leads the club.
+             * @description The id of the user who leads the club.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubHeadId: string | null;
@@ -1369,11 +1369,11 @@ export interface components {
             /** @example https://images.example.org/chess.png */
             imageUrl: string | null;
             /**
-             * @description The user who leads the club.
+             * @description The id of the user who leads the club.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubHeadId: string | null;
-            /** @description The members before the head became one. */
+            /** @description The members before the club head was added. */
             members: {
                 /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
                 id: string;
@@ -1410,7 +1410,7 @@ export interface components {
         };
         EmailProof: {
             /**
-             * @description From the fragment of the link.
+             * @description The token from the fragment of the link.
              * @example kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A
              */
             token: string;
@@ -1448,7 +1448,7 @@ export interface components {
             /** @example Ten games at once, against anyone who comes. */
             description?: string;
             /**
-             * @description When it takes place: any date that JavaScript can parse; prefer ISO 8601. Responses name it `date`.
+             * @description The date and time of the event, preferably in ISO 8601 with an offset. A text without an offset is read as UTC. Responses call this field `date`.
              * @example 2026-01-31T09:30:00.000Z
              */
             data?: string;
@@ -1458,7 +1458,7 @@ export interface components {
              */
             imageUrl?: string;
             /**
-             * @description The club that the event goes to.
+             * @description The id of the club that takes over the event.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubId?: string;
@@ -1533,7 +1533,7 @@ export interface components {
         };
         IdToken: {
             /**
-             * @description The ID token, made for the client id of this service.
+             * @description The ID token. Its audience must be the client id of this service.
              * @example eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.eyJlbWFpbCI6ImFkYUBleGFtcGxlLm9yZyJ9.c2lnbmF0dXJl
              */
             idToken: string;
@@ -1561,7 +1561,7 @@ export interface components {
             lastName: string;
             role: components["schemas"]["Role"];
             /**
-             * @description The club that they are a member of.
+             * @description The id of the user's club.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubId: string | null;
@@ -1594,7 +1594,7 @@ export interface components {
             /** @example https://images.example.org/grace.png */
             imageUrl: string;
             /**
-             * @description Their page in a professional network, or empty.
+             * @description A link to a professional profile, or an empty text.
              * @example https://network.example.org/in/grace
              */
             networkUrl: string;
@@ -1613,7 +1613,7 @@ export interface components {
              */
             imageUrl?: string;
             /**
-             * @description The club that they belong to.
+             * @description The id of the mentor's club.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubId?: string;
@@ -1623,11 +1623,11 @@ export interface components {
         MentorLike: {
             /** @enum {string} */
             message: "Mentor liked successfully" | "Mentor unliked successfully";
-            /** @description Whether you like the mentor now. */
+            /** @description `true` if you like the mentor now. */
             liked: boolean;
             /**
              * Format: int64
-             * @description How many people do.
+             * @description The number of people who like the mentor.
              */
             likeCount: number;
         };
@@ -1641,7 +1641,7 @@ export interface components {
             /** @example https://images.example.org/grace.png */
             imageUrl: string;
             /**
-             * @description Their page in a professional network, or empty.
+             * @description A link to a professional profile, or an empty text.
              * @example https://network.example.org/in/grace
              */
             networkUrl: string;
@@ -1685,14 +1685,14 @@ export interface components {
         };
         NewClub: {
             /**
-             * @description No other club has it.
+             * @description The name must be unique.
              * @example Chess Club
              */
             name: string;
             /** @example Openings, endings, and what lies between. */
             description: string;
             /**
-             * @description The email of the account that leads the club.
+             * @description The email address of the account that leads the club.
              * @example ada@example.org
              */
             clubHeadEmail: string;
@@ -1705,13 +1705,13 @@ export interface components {
             /** @example Ten games at once, against anyone who comes. */
             description: string;
             /**
-             * @description When it takes place: any date that JavaScript can parse; prefer ISO 8601. Responses name it `date`.
+             * @description The date and time of the event, preferably in ISO 8601 with an offset. A text without an offset is read as UTC. Responses call this field `date`.
              * @example 2026-01-31T09:30:00.000Z
              */
             data: string;
             /**
              * Format: uri
-             * @description Required: without it the response is a 400.
+             * @description Required. The response is a 400 if it is missing.
              * @example https://images.example.org/chess-night.png
              */
             imageUrl?: string;
@@ -1722,13 +1722,13 @@ export interface components {
             /** @example Compilers */
             expertise: string;
             /**
-             * @description The club that they belong to.
+             * @description The id of the mentor's club.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubId: string;
             /**
              * Format: uri
-             * @description Required: without it the response is a 400.
+             * @description Required. The response is a 400 if it is missing.
              * @example https://images.example.org/grace.png
              */
             imageUrl?: string;
@@ -1738,11 +1738,11 @@ export interface components {
         NewTestimonial: {
             /** @example Grace Hopper */
             name: string;
-            /** @example I learned more here than I could forget since. */
+            /** @example The best two years of my studies. */
             content: string;
             /**
              * Format: int64
-             * @description When they left.
+             * @description The year in which the person graduated.
              * @example 2021
              */
             batchYear: number;
@@ -1752,32 +1752,32 @@ export interface components {
         NotificationChanges: {
             notifications: {
                 /**
-                 * @description You have registered for an event.
+                 * @description Sent after you register for an event.
                  * @example true
                  */
                 registration?: boolean;
                 /**
-                 * @description An event that you are registered for has another title, date or club.
+                 * @description Sent when an event you registered for changes its title, date or club.
                  * @example true
                  */
                 eventChanged?: boolean;
                 /**
-                 * @description An event that you are registered for is cancelled.
+                 * @description Sent when an event you registered for is cancelled.
                  * @example true
                  */
                 eventCancelled?: boolean;
                 /**
-                 * @description An event that you are registered for begins soon.
+                 * @description Sent shortly before an event you registered for.
                  * @example true
                  */
                 eventReminder?: boolean;
                 /**
-                 * @description The organizers write to all who are registered for an event.
+                 * @description Sent when the organizers write to everyone registered for an event.
                  * @example true
                  */
                 eventMessage?: boolean;
                 /**
-                 * @description Your blog is published or archived.
+                 * @description Sent when your blog post is published or archived.
                  * @example true
                  */
                 blogDecision?: boolean;
@@ -1785,39 +1785,39 @@ export interface components {
         };
         Notifications: {
             /**
-             * @description You have registered for an event.
+             * @description Sent after you register for an event.
              * @example true
              */
             registration: boolean;
             /**
-             * @description An event that you are registered for has another title, date or club.
+             * @description Sent when an event you registered for changes its title, date or club.
              * @example true
              */
             eventChanged: boolean;
             /**
-             * @description An event that you are registered for is cancelled.
+             * @description Sent when an event you registered for is cancelled.
              * @example true
              */
             eventCancelled: boolean;
             /**
-             * @description An event that you are registered for begins soon.
+             * @description Sent shortly before an event you registered for.
              * @example true
              */
             eventReminder: boolean;
             /**
-             * @description The organizers write to all who are registered for an event.
+             * @description Sent when the organizers write to everyone registered for an event.
              * @example true
              */
             eventMessage: boolean;
             /**
-             * @description Your blog is published or archived.
+             * @description Sent when your blog post is published or archived.
              * @example true
              */
             blogDecision: boolean;
         };
         OwnCalendar: {
             /**
-             * @description The address, below that of the service.
+             * @description The path of the link, relative to the URL of the service.
              * @example /feeds/me/kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A.ics
              */
             path: string;
@@ -1867,14 +1867,14 @@ export interface components {
             /** @enum {string} */
             message: "Password changed successfully";
             /**
-             * @description Goes into the header `Authorization: Bearer <token>` of further requests.
+             * @description Send this token with your requests: `Authorization: Bearer <token>`.
              * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
              */
             token: string;
         };
         PasswordReset: {
             /**
-             * @description From the fragment of the link.
+             * @description The token from the fragment of the link.
              * @example kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A
              */
             token: string;
@@ -1894,7 +1894,7 @@ export interface components {
                 /** @example https://images.example.org/ada.png */
                 avatar: string | null;
                 /**
-                 * @description Your id at the identity provider.
+                 * @description Your subject (`sub`) at the identity provider.
                  * @example 248289761001
                  */
                 providerId: string | null;
@@ -1922,7 +1922,7 @@ export interface components {
                 id: string;
                 /** @example Ten games at once */
                 title: string;
-                /** @example What I learned from losing nine of them. */
+                /** @example I lost nine of them and learned a lot. */
                 content: string;
                 /** @example https://images.example.org/chess-night.png */
                 imageUrl: string | null;
@@ -2046,7 +2046,7 @@ export interface components {
                 role: components["schemas"]["Role"];
             };
             /**
-             * @description Goes into the header `Authorization: Bearer <token>` of further requests.
+             * @description Send this token with your requests: `Authorization: Bearer <token>`.
              * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
              */
             token: string;
@@ -2102,7 +2102,7 @@ export interface components {
                 role: components["schemas"]["Role"];
             };
             /**
-             * @description Goes into the header `Authorization: Bearer <token>` of further requests.
+             * @description Send this token with your requests: `Authorization: Bearer <token>`.
              * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
              */
             token: string;
@@ -2116,11 +2116,11 @@ export interface components {
             imageUrl: string | null;
             /**
              * Format: int64
-             * @description When they left.
+             * @description The year in which the person graduated.
              * @example 2021
              */
             batchYear: number;
-            /** @example I learned more here than I could forget since. */
+            /** @example The best two years of my studies. */
             content: string;
             /**
              * Format: date-time
@@ -2131,11 +2131,11 @@ export interface components {
         TestimonialChanges: {
             /** @example Grace Hopper */
             name?: string;
-            /** @example I learned more here than I could forget since. */
+            /** @example The best two years of my studies. */
             content?: string;
             /**
              * Format: int64
-             * @description When they left.
+             * @description The year in which the person graduated.
              * @example 2021
              */
             batchYear?: number;
@@ -2148,12 +2148,12 @@ export interface components {
             /** @example ada@example.org */
             email: string;
             /**
-             * @description A hash.
+             * @description The hash of the password.
              * @example $argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaA
              */
             password: string;
             /**
-             * @description Their subject at the identity provider, after the first sign-in with it.
+             * @description The user's subject (`sub`) at the identity provider. `null` until they first sign in with it.
              * @example 110169484474386276334
              */
             idpId: string | null;
@@ -2165,7 +2165,7 @@ export interface components {
             lastName: string;
             role: components["schemas"]["Role"];
             /**
-             * @description The club that they are a member of.
+             * @description The id of the user's club.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubId: string | null;
@@ -2192,7 +2192,7 @@ export interface components {
              */
             email?: string;
             /**
-             * @description The club that they are a member of; null for none.
+             * @description The id of the user's club. `null` removes the user from their club.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubId?: string | null;
@@ -2259,7 +2259,7 @@ export interface operations {
             /** @description `Too many invalid links, please try again later` */
             429: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2285,7 +2285,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2296,7 +2296,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2348,7 +2348,7 @@ export interface operations {
             /** @description `Too many mails, please try again later` */
             429: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2386,7 +2386,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2397,7 +2397,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2449,7 +2449,7 @@ export interface operations {
             /** @description `Too many invalid links, please try again later` */
             429: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2475,7 +2475,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2486,7 +2486,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2503,7 +2503,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description From the link.
+                 * @description The token from the link.
                  * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
                  */
                 token: string;
@@ -2551,7 +2551,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2562,7 +2562,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2637,7 +2637,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2648,7 +2648,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2664,7 +2664,7 @@ export interface operations {
             query: {
                 /** @description The authorization code. */
                 code: string;
-                /** @description The state that the sign-in was started with. */
+                /** @description The state from the start of the sign-in. */
                 state: string;
             };
             header?: never;
@@ -2673,10 +2673,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description To the browser app. */
+            /** @description Redirects to your app. */
             302: {
                 headers: {
-                    /** @description `/auth/callback` of the browser app, with the application token in `token` and the destination in `to`. */
+                    /** @description `/auth/callback` of your app. The query contains the application token in `token` and the destination in `to`. */
                     Location?: string;
                     [name: string]: unknown;
                 };
@@ -2703,7 +2703,7 @@ export interface operations {
             /** @description `Too many failed sign-ins, please try again later` */
             429: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2723,7 +2723,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2731,7 +2731,7 @@ export interface operations {
                     "text/plain": "The service has too much to do at this moment, please try again in a few seconds";
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2746,7 +2746,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Where in the browser app to go afterwards; `/` by default.
+                 * @description The path in your app to open after the sign-in. The default is `/`.
                  * @example /events
                  */
                 redirect?: string;
@@ -2757,12 +2757,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description To the identity provider. */
+            /** @description Redirects to the identity provider. */
             302: {
                 headers: {
-                    /** @description The login page of the identity provider. */
+                    /** @description The sign-in page of the identity provider. */
                     Location?: string;
-                    /** @description `oauth_state_nonce`, which must come with the callback. */
+                    /** @description Sets `oauth_state_nonce`. The callback requires this cookie. */
                     "Set-Cookie"?: string;
                     [name: string]: unknown;
                 };
@@ -2792,7 +2792,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2803,7 +2803,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2864,7 +2864,7 @@ export interface operations {
             /** @description `Too many failed sign-ins, please try again later` */
             429: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2890,7 +2890,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2901,7 +2901,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -2959,7 +2959,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -2970,7 +2970,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3031,7 +3031,7 @@ export interface operations {
             /** @description `Too many registrations, please try again later` */
             429: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3057,7 +3057,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3068,7 +3068,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3083,7 +3083,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -3094,7 +3094,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -3105,10 +3105,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has stored is up to date. */
+            /** @description The response that you stored is up to date. */
             304: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -3129,7 +3129,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3140,7 +3140,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3227,7 +3227,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3238,7 +3238,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3308,7 +3308,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3319,7 +3319,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3389,7 +3389,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3400,7 +3400,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3475,7 +3475,7 @@ export interface operations {
             /** @description `Too many submissions, please try again later` */
             429: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3501,7 +3501,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3512,7 +3512,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3527,12 +3527,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
                 "If-None-Match"?: string;
             };
             path: {
                 /**
-                 * @description The id of the blog.
+                 * @description The id of the blog post.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
                 id: string;
@@ -3544,7 +3544,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -3555,10 +3555,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has stored is up to date. */
+            /** @description The response that you stored is up to date. */
             304: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -3603,7 +3603,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3614,7 +3614,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3631,7 +3631,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The id of the blog.
+                 * @description The id of the blog post.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
                 id: string;
@@ -3707,7 +3707,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3718,7 +3718,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3735,7 +3735,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The id of the blog.
+                 * @description The id of the blog post.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
                 id: string;
@@ -3808,7 +3808,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3819,7 +3819,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3836,7 +3836,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The id of the blog.
+                 * @description The id of the blog post.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
                 id: string;
@@ -3908,7 +3908,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -3919,7 +3919,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3936,7 +3936,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description The id of the blog.
+                 * @description The id of the blog post.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
                 id: string;
@@ -4008,7 +4008,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4019,7 +4019,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4034,7 +4034,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -4045,7 +4045,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -4055,10 +4055,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has stored is up to date. */
+            /** @description The response that you stored is up to date. */
             304: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -4079,7 +4079,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4090,7 +4090,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4187,7 +4187,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4198,7 +4198,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4213,20 +4213,20 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Which page, from 1; the first by default.
+                 * @description The number of the page. The default is 1.
                  * @example 1
                  */
                 page?: string;
                 /**
-                 * @description How many on a page; 12 by default.
+                 * @description The number of events per page. The default is 12.
                  * @example 12
                  */
                 limit?: string;
-                /** @description Oldest or, by default, newest date first. */
+                /** @description `asc` puts the earliest date first. `desc`, the default, puts the latest date first. */
                 sort?: "asc" | "desc";
             };
             header?: {
-                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -4237,7 +4237,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -4249,10 +4249,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has stored is up to date. */
+            /** @description The response that you stored is up to date. */
             304: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -4286,7 +4286,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4297,7 +4297,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4384,7 +4384,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4395,7 +4395,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4476,7 +4476,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4487,7 +4487,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4545,7 +4545,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4556,7 +4556,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4631,7 +4631,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4642,7 +4642,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4749,7 +4749,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4760,7 +4760,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4862,7 +4862,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4873,7 +4873,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -4983,7 +4983,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -4994,7 +4994,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5020,7 +5020,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description CSV (RFC 4180) in UTF-8 with a byte order mark. An apostrophe stands before what a spreadsheet would take for a formula, such as the plus sign of a phone number. */
+            /** @description CSV (RFC 4180) in UTF-8 with a byte order mark. A value that a spreadsheet could read as a formula begins with an apostrophe, for example a phone number with a plus sign. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5091,7 +5091,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5102,7 +5102,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5122,7 +5122,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description CSV (RFC 4180) in UTF-8 with a byte order mark. An apostrophe stands before what a spreadsheet would take for a formula, such as the plus sign of a phone number. */
+            /** @description CSV (RFC 4180) in UTF-8 with a byte order mark. A value that a spreadsheet could read as a formula begins with an apostrophe, for example a phone number with a plus sign. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5170,7 +5170,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5181,7 +5181,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5196,7 +5196,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -5204,10 +5204,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Atom (RFC 4287). The content of a blog is plain text, even if it looks like HTML; it is cut at 4,000 characters. */
+            /** @description Atom (RFC 4287). The content of a post is plain text, even if it looks like HTML. It is cut at 4,000 characters. */
             200: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -5216,10 +5216,10 @@ export interface operations {
                     "application/atom+xml": string;
                 };
             };
-            /** @description The response that the client has stored is up to date. */
+            /** @description The response that you stored is up to date. */
             304: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5240,7 +5240,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5251,7 +5251,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5266,7 +5266,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
                 "If-None-Match"?: string;
             };
             path: {
@@ -5280,10 +5280,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). Events have no end, so each lasts two hours. Descriptions are cut at 4,000 characters. */
+            /** @description iCalendar (RFC 5545). Each event lasts two hours, because events have no end time. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -5292,10 +5292,10 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            /** @description The response that the client has stored is up to date. */
+            /** @description The response that you stored is up to date. */
             304: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5328,7 +5328,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5339,7 +5339,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5354,7 +5354,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -5362,10 +5362,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). Events have no end, so each lasts two hours. Descriptions are cut at 4,000 characters. */
+            /** @description iCalendar (RFC 5545). Each event lasts two hours, because events have no end time. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -5374,10 +5374,10 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            /** @description The response that the client has stored is up to date. */
+            /** @description The response that you stored is up to date. */
             304: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5398,7 +5398,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5409,7 +5409,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5424,12 +5424,12 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
                 "If-None-Match"?: string;
             };
             path: {
                 /**
-                 * @description The token of the address.
+                 * @description The token in the link.
                  * @example kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A
                  */
                 token: string;
@@ -5438,10 +5438,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). Events have no end, so each lasts two hours. Descriptions are cut at 4,000 characters. */
+            /** @description iCalendar (RFC 5545). Each event lasts two hours, because events have no end time. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -5450,10 +5450,10 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            /** @description The response that the client has stored is up to date. */
+            /** @description The response that you stored is up to date. */
             304: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -5486,7 +5486,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5497,7 +5497,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5529,7 +5529,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5587,7 +5587,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5598,7 +5598,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5669,7 +5669,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5680,7 +5680,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5739,7 +5739,7 @@ export interface operations {
             /** @description `Too many mails, please try again later` */
             429: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5777,7 +5777,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5788,7 +5788,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5882,7 +5882,7 @@ export interface operations {
             /** @description `Too many messages, please try again later` */
             429: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5920,7 +5920,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5931,7 +5931,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5987,7 +5987,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -5998,7 +5998,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6027,7 +6027,7 @@ export interface operations {
                     "application/json": {
                         notifications: components["schemas"]["Notifications"];
                         /**
-                         * @description Hours before an event at which those who are registered by then are reminded; `null` if reminders are off.
+                         * @description How many hours before an event the reminder is sent. `null` if reminders are off.
                          * @example 24
                          */
                         reminderHours: number | null;
@@ -6061,7 +6061,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6072,7 +6072,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6147,7 +6147,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6158,7 +6158,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6219,7 +6219,7 @@ export interface operations {
             /** @description `Too many failed sign-ins, please try again later` */
             429: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6245,7 +6245,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6256,7 +6256,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6315,7 +6315,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6326,7 +6326,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6341,7 +6341,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -6352,7 +6352,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -6363,16 +6363,16 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has stored is up to date. */
+            /** @description The response that you stored is up to date. */
             304: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6459,7 +6459,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6470,7 +6470,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6528,7 +6528,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6539,7 +6539,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6632,7 +6632,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6643,7 +6643,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6733,7 +6733,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6744,7 +6744,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6818,7 +6818,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6829,7 +6829,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6873,7 +6873,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -6888,18 +6888,18 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Which page, from 1; the first by default.
+                 * @description The number of the page. The default is 1.
                  * @example 1
                  */
                 page?: string;
                 /**
-                 * @description How many on a page, from 1 to 100; 12 by default.
+                 * @description The number of testimonials per page, from 1 to 100. The default is 12.
                  * @example 12
                  */
                 limit?: string;
             };
             header?: {
-                /** @description The `ETag` of a response that the client has. Browsers send it by themselves. */
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -6910,7 +6910,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     "Cache-Control"?: string;
                     [name: string]: unknown;
@@ -6936,10 +6936,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that the client has stored is up to date. */
+            /** @description The response that you stored is up to date. */
             304: {
                 headers: {
-                    /** @description Identifies this version of the response, for `If-None-Match`. */
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -6973,7 +6973,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -6984,7 +6984,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7071,7 +7071,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7082,7 +7082,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7175,7 +7175,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7186,7 +7186,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7271,7 +7271,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7282,7 +7282,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7352,7 +7352,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7363,7 +7363,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7433,7 +7433,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7444,7 +7444,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7551,7 +7551,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7562,7 +7562,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7664,7 +7664,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7675,7 +7675,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7770,7 +7770,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7781,7 +7781,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7844,7 +7844,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -7939,7 +7939,7 @@ export interface operations {
             /** @description `The service has too much to do at this moment, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description How many seconds to wait before the next try. */
+                    /** @description The number of seconds to wait before you try again. */
                     "Retry-After"?: number;
                     [name: string]: unknown;
                 };
@@ -7950,7 +7950,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The request cannot be read: malformed (400), too slow (408), body too large (413; by default over 1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not JSON (415), headers too large (431). */
+            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

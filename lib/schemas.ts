@@ -28,7 +28,7 @@ export const IdParam = (options: StringOptions = {}) => Type.String({ minLength:
 
 /** The parameters of a list in pages. Each route parses them by its own rules of the contract. */
 export const PageParams = (limit: string) => ({
-  page: Type.Optional(Type.String({ description: 'Which page, from 1; the first by default.', examples: ['1'] })),
+  page: Type.Optional(Type.String({ description: 'The number of the page. The default is 1.', examples: ['1'] })),
   limit: Type.Optional(Type.String({ description: limit, examples: ['12'] })),
 })
 
@@ -61,7 +61,7 @@ export const Pagination = ResponseObject({
 
 /** A token in a response. */
 export const Token = Type.String({
-  description: 'Goes into the header `Authorization: Bearer <token>` of further requests.',
+  description: 'Send this token with your requests: `Authorization: Bearer <token>`.',
   examples: ['eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl'],
 })
 
@@ -107,7 +107,7 @@ export const Message = (...texts: string[]) => ResponseObject({ message: Enum(te
 
 /** The headers of a response that asks the client to retry later. */
 export const RetryAfter = {
-  'Retry-After': Type.Integer({ description: 'How many seconds to wait before the next try.', examples: [2] }),
+  'Retry-After': Type.Integer({ description: 'The number of seconds to wait before you try again.', examples: [2] }),
 }
 
 /**

@@ -17,36 +17,53 @@ declare module 'fastify' {
   }
 }
 
-const ACCOUNT = {
-  name: 'Account', description: 'Your own account: its password, its email, its data, its calendar, and its tokens.',
+const YOUR_ACCOUNT = {
+  name: 'Your account',
+  description: 'Your password, email address, email preferences, calendar link, tokens and personal data.',
 }
 const OPERATIONS = { name: 'Operations', description: 'Probes for operators.' }
 
-/** The groups of operations, by the first segment of their paths. */
+/** The groups of operations by the first segment of their paths, in the order in which an app needs them. */
 const GROUPS: Record<string, { name: string, description: string }> = {
-  auth: { name: 'Accounts', description: 'Registration, sign-in by password or provider, and the signed-in user.' },
-  blogs: { name: 'Blogs', description: 'Submitted by members, moderated by admins, published for all to read.' },
-  clubs: { name: 'Clubs', description: 'With their members and events.' },
-  events: { name: 'Events', description: 'Of the clubs, and the registrations for them.' },
-  feeds: { name: 'Feeds', description: 'Addresses that calendars and feed readers poll.' },
+  auth: { name: 'Sign-in', description: 'Sign up, sign in with a password or an identity provider, and get the user.' },
+  events: { name: 'Events', description: 'Events of the clubs, and registrations for them.' },
+  clubs: { name: 'Clubs', description: 'Clubs with their members and events.' },
+  blogs: { name: 'Blog posts', description: 'Members submit posts, admins publish them, anyone can read them.' },
+  mentors: { name: 'Mentors', description: 'Mentors of the clubs. Users can like them.' },
+  testimonials: { name: 'Testimonials', description: 'Words of former students.' },
+  me: YOUR_ACCOUNT,
+  account: YOUR_ACCOUNT,
+  feeds: { name: 'Feeds', description: 'Links for calendar apps and feed readers.' },
+  users: { name: 'Users', description: 'User administration and platform statistics, for admins.' },
   exports: { name: 'Exports', description: 'Lists as files for spreadsheets.' },
-  account: ACCOUNT,
-  me: ACCOUNT,
-  mentors: { name: 'Mentors', description: 'Mentors of the clubs; users like them.' },
-  testimonials: { name: 'Testimonials', description: 'What former students say.' },
-  users: { name: 'Users', description: 'Accounts, for admins, and figures about the platform.' },
   livez: OPERATIONS,
   readyz: OPERATIONS,
 }
 
 const DESCRIPTION = `The service behind a student community: accounts with roles, clubs, events with registrations,
-blogs that are submitted and moderated, mentors to like, testimonials, and the numbers behind it all.
+moderated blog posts, mentors, testimonials and statistics.
 
-Register or sign in for a token, and send it along as \`Authorization: Bearer <token>\`. A token keeps its role
-until it expires or is ended, even if the role of the account changes.
+**Get a token.** Sign up (or sign in with \`POST /auth/login\`), and keep the \`token\` of the response:
 
-Every error is a \`{message}\` for people to read; a request that breaks its schema also gets \`errors\`, one for each
-wrong field. Ids are opaque, and date-times ISO 8601 in UTC.`
+    curl http://localhost:3000/auth/register -H 'Content-Type: application/json' \\
+      -d '{"email": "ada@example.org", "password": "correct horse", "firstName": "Ada", "lastName": "Lovelace"}'
+
+**Send the token** with each request that requires one. On this page, click *Authorize* and paste it. The token keeps
+its role until it expires or is revoked, even if an admin changes the role of the account:
+
+    curl http://localhost:3000/auth/me -H 'Authorization: Bearer <token>'
+
+**Errors** are JSON objects with a \`message\` that you can show to people. A validation error also lists each wrong
+field: \`{"message": "Validation error", "errors": [{"path": "email", "message": "…"}]}\`. After a 401 you need a new
+token. A 429 or 503 may be sent again after the seconds in \`Retry-After\`. Some operations return 500 where you might
+expect 404 or 409, for example for an unknown id. Their descriptions say so.
+
+**Pages.** \`GET /events\` and \`GET /testimonials\` take \`page\` and \`limit\`. All other lists are complete.
+
+**Dates** are ISO 8601 in UTC, for example \`2026-01-31T09:30:00.000Z\`. **Ids** are opaque strings.
+
+**Limits.** By default, a blog post may have 1 MB, a club, an event, a mentor or a testimonial 256 KB, and any other
+body 16 KB. A larger body gets a 413.`
 
 /** The address of the service, and its audience. */
 const SERVER = {
@@ -58,17 +75,16 @@ const SERVER = {
 /** The error of any request that is refused before its operation runs. */
 const Refused = ResponseObject({ message: Type.String({ examples: ['Request body is too large'] }) }, {
   title: 'Error',
-  description: 'The request cannot be read: malformed (400), too slow (408), body too large (413; by default over ' +
-    '1 MB for a blog, 256 KB for a club, an event, a mentor or a testimonial, 16 KB for anything else), body not ' +
-    'JSON (415), headers too large (431).',
+  description: 'The service could not read the request: it was malformed (400) or too slow (408), its body was too ' +
+    'large (413) or not JSON (415), or its headers were too large (431).',
 })
 
-const ETag = { ETag: Type.String({ description: 'Identifies this version of the response, for `If-None-Match`.' }) }
+const ETag = { ETag: Type.String({ description: 'Identifies this version. Send it back as `If-None-Match`.' }) }
 
 /** The headers of a conditional request. */
 const Revalidation = Type.Object({
   'If-None-Match': Type.Optional(Type.String({
-    description: 'The `ETag` of a response that the client has. Browsers send it by themselves.',
+    description: 'The `ETag` of the response that you stored. Browsers send this header automatically.',
   })),
 })
 
@@ -94,8 +110,8 @@ export default fp(async app => {
             type: 'http',
             scheme: 'bearer',
             bearerFormat: 'JWT',
-            description: 'The token of a registration or a sign-in: signed with HS256, and verified with that ' +
-              'algorithm and no other (RFC8725).',
+            description: 'The token that you get when you sign up or sign in. It is signed with HS256, and the ' +
+              'service accepts only this algorithm (RFC8725).',
           },
         },
       },
@@ -144,7 +160,7 @@ function responsesOf (route: RouteOptions) {
   if (isPublic(route)) {
     const headers = { ...ETag, ...cacheControl && { 'Cache-Control': Type.String({ examples: [cacheControl] }) } }
     responses[200] = { ...responses[200]!, headers }
-    responses[304] = Type.Null({ description: 'The response that the client has stored is up to date.', headers: ETag })
+    responses[304] = Type.Null({ description: 'The response that you stored is up to date.', headers: ETag })
   }
   const described = Object.entries(responses).map(([status, schema]) => [status, describeResponse(status, schema)])
   return Object.fromEntries(described)

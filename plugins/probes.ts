@@ -9,7 +9,7 @@ export default fp(async app => {
   app.get('/livez', {
     schema: {
       operationId: 'getLiveness',
-      summary: 'Whether the process runs',
+      summary: 'Liveness probe',
       response: { 200: Message('Alive') },
     },
     logLevel: 'warn',
@@ -26,7 +26,7 @@ export default fp(async app => {
   app.get('/readyz', {
     schema: {
       operationId: 'getReadiness',
-      summary: 'Whether to send requests here',
+      summary: 'Readiness probe',
       response: { 200: Message('Ready'), 503: Message('Not ready', 'Stopping') },
     },
     logLevel: 'warn',

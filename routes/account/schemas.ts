@@ -7,14 +7,15 @@ import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 export const TOO_MANY_LINKS = 'Too many invalid links, please try again later'
 
 const LinkToken = () => TextInput({
-  description: 'From the fragment of the link.', examples: ['kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'],
+  description: 'The token from the fragment of the link.', examples: ['kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'],
 })
 
 export const forgotPassword = {
   operationId: 'forgotPassword',
-  summary: 'Get a mail to set a password',
-  description: 'It has a link to `/reset-password` of the browser app, with a token in the fragment for ' +
-    '`POST /account/password/reset`. The response is the same for an email without an account, and takes as long.',
+  summary: 'Request a password reset',
+  description: 'Sends an email with a link to `/reset-password` of the browser app. The fragment of the link ' +
+    'contains a token for `POST /account/password/reset`. An email address without an account gets the same ' +
+    'response, after the same time.',
   body: Type.Object({ email: EmailInput() }, { title: 'ForgottenPassword' }),
   response: {
     202: Message('If this email has an account, a mail is on its way'),
@@ -25,9 +26,10 @@ export const forgotPassword = {
 
 export const resetPassword = {
   operationId: 'resetPassword',
-  summary: 'Set a password by the token of a mail',
-  description: 'The token works once, within an hour, unless a newer one replaces it. Ends all tokens of the ' +
-    'account, and proves its email. Common passwords and those with the email in them are refused.',
+  summary: 'Reset a password',
+  description: 'Takes the token from a password-reset email. The token works once, for one hour, and only until a ' +
+    'newer one is sent. Revokes all tokens of the account and verifies its email address. Common passwords and ' +
+    'passwords that contain the email address are refused.',
   body: Type.Object({ token: LinkToken(), password: NewPassword() }, { title: 'PasswordReset' }),
   response: {
     200: Message('Password set successfully'),
@@ -39,8 +41,9 @@ export const resetPassword = {
 
 export const verifyEmail = {
   operationId: 'verifyEmail',
-  summary: 'Prove an email by the token of a mail',
-  description: 'The token works once, for seven days, and until the account gets a newer one.',
+  summary: 'Verify an email address',
+  description: 'Takes the token from a verification email. The token works once, for seven days, and only until a ' +
+    'newer one is sent.',
   body: Type.Object({ token: LinkToken() }, { title: 'EmailProof' }),
   response: {
     200: Message('Email verified successfully'),
@@ -51,13 +54,14 @@ export const verifyEmail = {
 
 export const unsubscribe = {
   operationId: 'unsubscribe',
-  summary: 'Turn off one kind of mail',
-  description: 'For the link in a mail, and for mail programs (RFC 8058); the body is ignored, whatever its type. ' +
-    '`PUT /me/notifications` turns them on again. The token works for 30 days after the mail was sent.',
+  summary: 'Unsubscribe from one kind of email',
+  description: 'Email programs send this request when a person unsubscribes (RFC 8058). The body is ignored. `PUT ' +
+    '/me/notifications` turns these emails on again. The token works for 30 days after the email was sent.',
   docsOnly: {
     params: Type.Object({
       token: IdParam({
-        description: 'From the link.', examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
+        description: 'The token from the link.',
+        examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
       }),
     }),
   },

@@ -15,9 +15,9 @@ export const TOO_MANY_REGISTRATIONS = 'Too many registrations, please try again 
 
 export const register = {
   operationId: 'register',
-  summary: 'Register an account',
-  description: 'Creates the account of a student with a password, and signs it in. Operators may limit registrations ' +
-    'per network; `Retry-After` is in seconds.',
+  summary: 'Sign up',
+  description: 'Creates a `STUDENT` account with a password and returns a token. Operators can limit sign-ups per ' +
+    'network. `Retry-After` is in seconds.',
   body: Type.Object({
     email: EmailInput(),
     password: TextInput({ minLength: 8, examples: ['correct horse'] }),
@@ -38,7 +38,7 @@ export const register = {
 export const login = {
   operationId: 'login',
   summary: 'Sign in with a password',
-  description: 'Returns 429 after too many failures for an account or from a network; `Retry-After` is in seconds.',
+  description: 'Returns 429 after too many failed sign-ins for one account. `Retry-After` is in seconds.',
   body: Type.Object({
     email: EmailInput(),
     password: TextInput({ examples: ['correct horse'] }),
@@ -54,8 +54,8 @@ export const login = {
 
 export const me = {
   operationId: 'getCurrentUser',
-  summary: 'Who is signed in',
-  description: 'The stored account. Its role may be newer than that of the token.',
+  summary: 'Get the signed-in user',
+  description: 'Returns the account from the database. This role may be newer than the role in the token.',
   response: {
     200: ResponseObject({
       user: ResponseObject({
@@ -77,12 +77,12 @@ export const me = {
 export const google = {
   operationId: 'loginWithIdToken',
   summary: 'Sign in with an ID token',
-  description: 'For apps that already have an ID token, for instance from a button of the provider. The first ' +
-    'sign-in creates the account of a student, or links the account with the same verified email.',
+  description: 'For apps that already have an ID token, for example from a sign-in button of the identity provider. ' +
+    'The first sign-in creates a `STUDENT` account, or links the account that has the same email address.',
   docsOnly: {
     body: Type.Object({
       idToken: Type.String({
-        description: 'The ID token, made for the client id of this service.',
+        description: 'The ID token. Its audience must be the client id of this service.',
         examples: ['eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.eyJlbWFpbCI6ImFkYUBleGFtcGxlLm9yZyJ9.c2lnbmF0dXJl'],
       }),
     }, { title: 'IdToken' }),
@@ -102,21 +102,22 @@ export const google = {
 export const googleStart = {
   operationId: 'startProviderSignIn',
   summary: 'Sign in with the identity provider',
-  description: 'A link for the browser to follow, not for `fetch`. It redirects to the login page of the identity ' +
-    'provider, and in the end to `/auth/callback` of the browser app with `token` and `to` in the query.',
+  description: 'Open this URL in the browser; do not call it with `fetch`. It redirects to the sign-in page of the ' +
+    'identity provider. After the sign-in, the browser arrives at `/auth/callback` of your app with `token` and `to` ' +
+    'in the query.',
   docsOnly: {
     querystring: Type.Object({
       redirect: Type.Optional(Type.String({
-        description: 'Where in the browser app to go afterwards; `/` by default.', examples: ['/events'],
+        description: 'The path in your app to open after the sign-in. The default is `/`.', examples: ['/events'],
       })),
     }),
   },
   response: {
     302: Type.Null({
-      description: 'To the identity provider.',
+      description: 'Redirects to the identity provider.',
       headers: {
-        Location: Type.String({ description: 'The login page of the identity provider.' }),
-        'Set-Cookie': Type.String({ description: '`oauth_state_nonce`, which must come with the callback.' }),
+        Location: Type.String({ description: 'The sign-in page of the identity provider.' }),
+        'Set-Cookie': Type.String({ description: 'Sets `oauth_state_nonce`. The callback requires this cookie.' }),
       },
     }),
     500: ResponseObject({
@@ -131,21 +132,21 @@ export const googleStart = {
 
 export const googleCallback = {
   operationId: 'finishProviderSignIn',
-  summary: 'Come back from the identity provider',
-  description: 'The redirect URI for the identity provider, not for apps. Errors are plain text; 429 after too many ' +
-    'failed callbacks from one network, with `Retry-After` in seconds.',
+  summary: 'Finish the identity-provider sign-in',
+  description: 'The identity provider redirects the browser here. Apps do not call it. Errors are plain text. ' +
+    'Returns 429 after too many failed callbacks from one network. `Retry-After` is in seconds.',
   docsOnly: {
     querystring: Type.Object({
       code: Type.String({ description: 'The authorization code.' }),
-      state: Type.String({ description: 'The state that the sign-in was started with.' }),
+      state: Type.String({ description: 'The state from the start of the sign-in.' }),
     }),
   },
   response: {
     302: Type.Null({
-      description: 'To the browser app.',
+      description: 'Redirects to your app.',
       headers: {
         Location: Type.String({
-          description: '`/auth/callback` of the browser app, with the application token in `token` and the ' +
+          description: '`/auth/callback` of your app. The query contains the application token in `token` and the ' +
             'destination in `to`.',
         }),
       },

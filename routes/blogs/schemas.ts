@@ -11,13 +11,16 @@ const IMAGE = { examples: ['https://images.example.org/queen.png'] }
 
 const Status = Enum(['DRAFT', 'PUBLISHED', 'ARCHIVED'], {
   title: 'BlogStatus',
-  description: 'Anyone may read `PUBLISHED` blogs; only their author and admins read others.',
+  description: 'Anyone can read `PUBLISHED` posts. Only the author and admins can read other posts.',
 })
 
 const fields = {
   id: OpaqueId,
   title: Type.String(TITLE),
-  content: Type.String({ description: 'Stored as it was sent, not sanitized.', ...CONTENT }),
+  content: Type.String({
+    description: 'The text as it was sent. The service does not sanitize it, so your app must escape it.',
+    ...CONTENT,
+  }),
   imageUrl: NullableString(IMAGE),
   status: Status,
   authorId: OpaqueId,
@@ -36,19 +39,20 @@ const BlogWithAuthor = ResponseObject({
 const Title = TextInput({ minLength: 3, ...TITLE })
 const Content = TextInput({ minLength: 20, ...CONTENT })
 const Image = UrlInput(IMAGE)
-const params = Type.Object({ id: IdParam({ description: 'The id of the blog.' }) })
+const params = Type.Object({ id: IdParam({ description: 'The id of the blog post.' }) })
 
 export const listPublished = {
   operationId: 'listBlogs',
-  summary: 'List the published blogs',
-  description: 'Newest first, with their full content.',
+  summary: 'List published blog posts',
+  description: 'Returns all published posts with their full content. The newest post comes first.',
   response: { 200: ResponseObject({ blogs: Type.Array(BlogWithAuthor) }) },
 }
 
 export const read = {
   operationId: 'getBlog',
-  summary: 'Read a blog',
-  description: 'Anyone may read a published blog. Any other needs the token of its author or of an admin.',
+  summary: 'Get a blog post',
+  description: 'Anyone can read a published post. Reading a draft or an archived post requires the token of its ' +
+    'author or of an admin.',
   security: OPTIONAL_SIGN_IN,
   docsOnly: { params },
   response: {
@@ -63,9 +67,9 @@ export const TOO_MANY_SUBMISSIONS = 'Too many submissions, please try again late
 
 export const submit = {
   operationId: 'submitBlog',
-  summary: 'Submit a blog',
-  description: 'Creates a draft, which admins may publish. Operators may limit submissions per user; `Retry-After` ' +
-    'is in seconds.',
+  summary: 'Submit a blog post',
+  description: 'Creates a draft. An admin decides whether to publish it. Operators may limit submissions per user; ' +
+    '`Retry-After` is in seconds.',
   body: Type.Object({ title: Title, content: Content, imageUrl: Type.Optional(Image) }, { title: 'BlogSubmission' }),
   response: {
     201: ResponseObject({ blog: BlogWithAuthorName }),
@@ -76,22 +80,22 @@ export const submit = {
 
 export const listMine = {
   operationId: 'listMyBlogs',
-  summary: 'List your own blogs',
-  description: 'Of any status, newest first.',
+  summary: 'List your blog posts',
+  description: 'Returns your posts in every status. The newest post comes first.',
   response: { 200: ResponseObject({ blogs: Type.Array(Blog) }), 401: Message('Unauthorized') },
 }
 
 export const listAll = {
   operationId: 'listAllBlogs',
-  summary: 'List the blogs of all authors',
-  description: 'Of any status, newest first.',
+  summary: 'List all blog posts',
+  description: 'Returns the posts of all authors in every status. The newest post comes first.',
   response: { 200: ResponseObject({ blogs: Type.Array(BlogWithAuthorName) }) },
 }
 
 export const create = {
   operationId: 'createBlog',
-  summary: 'Add a blog',
-  description: 'The author is the user who is signed in. The status is `DRAFT` unless given.',
+  summary: 'Create a blog post',
+  description: 'The signed-in user becomes the author. The default status is `DRAFT`.',
   body: Type.Object({
     title: Title, content: Content, imageUrl: Type.Optional(Image), status: Type.Optional(Status),
   }, { title: 'NewBlog' }),
@@ -100,8 +104,8 @@ export const create = {
 
 export const update = {
   operationId: 'updateBlog',
-  summary: 'Change a blog',
-  description: 'Fields that are left out stay as they are. Returns 500 when the blog does not exist.',
+  summary: 'Update a blog post',
+  description: 'Missing fields stay unchanged. Returns 500 if the post does not exist.',
   params,
   body: Type.Object({
     title: Type.Optional(Title),
@@ -119,22 +123,22 @@ const moderate = {
 
 export const approve = {
   operationId: 'approveBlog',
-  summary: 'Publish a blog',
-  description: 'From any status. Returns 500 when the blog does not exist.',
+  summary: 'Publish a blog post',
+  description: 'Works in every status. Returns 500 if the post does not exist.',
   ...moderate,
 }
 
 export const archive = {
   operationId: 'archiveBlog',
-  summary: 'Archive a blog',
-  description: 'Removes it from the public list and keeps it. Returns 500 when the blog does not exist.',
+  summary: 'Archive a blog post',
+  description: 'Removes the post from the public list but keeps it. Returns 500 if the post does not exist.',
   ...moderate,
 }
 
 export const remove = {
   operationId: 'deleteBlog',
-  summary: 'Delete a blog',
-  description: 'Returns 500 when the blog does not exist.',
+  summary: 'Delete a blog post',
+  description: 'Returns 500 if the post does not exist.',
   params,
   response: { 200: Message('Blog deleted successfully') },
 }

@@ -12,14 +12,14 @@ const fields = {
   name: ClubName,
   description: Type.String(DESCRIPTION),
   imageUrl: ClubImage,
-  clubHeadId: NullableString({ description: 'The user who leads the club.', examples: OpaqueId.examples }),
+  clubHeadId: NullableString({ description: 'The id of the user who leads the club.', examples: OpaqueId.examples }),
 }
 const member = { id: OpaqueId, firstName: FirstName, lastName: LastName, email: EmailAddress }
 
 export const list = {
   operationId: 'listClubs',
-  summary: 'List the clubs',
-  description: 'With their members and events, in no particular order.',
+  summary: 'List clubs',
+  description: 'Returns all clubs with their members and events, in no particular order.',
   response: {
     200: ResponseObject({
       clubs: Type.Array(ResponseObject({
@@ -37,15 +37,15 @@ export const list = {
 
 export const create = {
   operationId: 'createClub',
-  summary: 'Add a club',
-  description: 'Its head becomes a member and, with their next sign-in, a `CLUB_HEAD`. Returns 500 when the name ' +
-    'is taken or the head leads another club.',
+  summary: 'Create a club',
+  description: 'The club head becomes a member of the club and gets the role `CLUB_HEAD`. The role applies from ' +
+    'their next sign-in. Returns 500 if the name is taken or the user already leads a club.',
   docsOnly: {
     body: Type.Object({
-      name: Type.String({ description: 'No other club has it.', examples: ClubName.examples }),
+      name: Type.String({ description: 'The name must be unique.', examples: ClubName.examples }),
       description: Type.String(DESCRIPTION),
       clubHeadEmail: Type.String({
-        description: 'The email of the account that leads the club.', examples: EmailAddress.examples,
+        description: 'The email address of the account that leads the club.', examples: EmailAddress.examples,
       }),
       imageUrl: Type.Optional(ClubImage),
     }, { title: 'NewClub' }),
@@ -54,7 +54,7 @@ export const create = {
     201: ResponseObject({
       club: ResponseObject({
         ...fields,
-        members: Type.Array(ResponseObject(member), { description: 'The members before the head became one.' }),
+        members: Type.Array(ResponseObject(member), { description: 'The members before the club head was added.' }),
       }, { title: 'CreatedClub' }),
     }),
     400: Message('Name and description are required'),

@@ -26,7 +26,8 @@ const Title = TextInput({ minLength: 3, ...TITLE })
 const Description = TextInput({ minLength: 10, ...DESCRIPTION })
 const Data = TextInput({
   minLength: 1,
-  description: 'When it takes place: any date that JavaScript can parse; prefer ISO 8601. Responses name it `date`.',
+  description: 'The date and time of the event, preferably in ISO 8601 with an offset. A text without an offset is ' +
+    'read as UTC. Responses call this field `date`.',
   examples: DateTime.examples,
 })
 const Image = UrlInput(IMAGE)
@@ -34,11 +35,13 @@ const params = Type.Object({ id: IdParam({ description: 'The id of the event.' }
 
 export const list = {
   operationId: 'listEvents',
-  summary: 'List the events',
-  description: 'Past and future events of all clubs.',
+  summary: 'List events',
+  description: 'Returns past and future events of all clubs, one page at a time.',
   querystring: Type.Object({
-    ...PageParams('How many on a page; 12 by default.'),
-    sort: Type.Optional(Enum(['asc', 'desc'], { description: 'Oldest or, by default, newest date first.' })),
+    ...PageParams('The number of events per page. The default is 12.'),
+    sort: Type.Optional(Enum(['asc', 'desc'], {
+      description: '`asc` puts the earliest date first. `desc`, the default, puts the latest date first.',
+    })),
   }),
   response: {
     200: ResponseObject({
@@ -52,8 +55,8 @@ export const list = {
 
 export const listMine = {
   operationId: 'listMyClubEvents',
-  summary: 'List the events of your own club',
-  description: 'With the ids of the registrations, newest date first.',
+  summary: 'List your club\'s events',
+  description: 'Each event lists the ids of its registrations. The latest date comes first.',
   response: {
     200: ResponseObject({
       events: Type.Array(ResponseObject({
@@ -66,13 +69,13 @@ export const listMine = {
 
 export const create = {
   operationId: 'createEvent',
-  summary: 'Add an event of your own club',
-  description: 'Returns 500 when the date cannot be parsed.',
+  summary: 'Create an event for your club',
+  description: 'Returns 500 if the date cannot be parsed.',
   body: Type.Object({
     title: Title,
     description: Description,
     data: Data,
-    imageUrl: Type.Optional(UrlInput({ description: 'Required: without it the response is a 400.', ...IMAGE })),
+    imageUrl: Type.Optional(UrlInput({ description: 'Required. The response is a 400 if it is missing.', ...IMAGE })),
   }, { title: 'NewEvent' }),
   response: {
     201: ResponseObject({ event: Event }),
@@ -82,16 +85,18 @@ export const create = {
 
 export const update = {
   operationId: 'updateEvent',
-  summary: 'Change an event',
-  description: 'Club heads may change events of their own club, admins any. Fields that are left out or empty stay ' +
-    'as they are.',
+  summary: 'Update an event',
+  description: 'Club heads may update events of their own club. Admins may update any event. Missing and empty ' +
+    'fields stay unchanged.',
   params,
   body: Type.Object({
     title: Type.Optional(Title),
     description: Type.Optional(Description),
     data: Type.Optional(Data),
     imageUrl: Type.Optional(Image),
-    clubId: Type.Optional(TextInput({ description: 'The club that the event goes to.', examples: OpaqueId.examples })),
+    clubId: Type.Optional(TextInput({
+      description: 'The id of the club that takes over the event.', examples: OpaqueId.examples,
+    })),
   }, { title: 'EventChanges' }),
   response: {
     200: ResponseObject({ event: Event, message: Type.Literal('Event updated successfully') }),
@@ -103,7 +108,8 @@ export const update = {
 export const remove = {
   operationId: 'deleteEvent',
   summary: 'Delete an event',
-  description: 'Deletes its registrations, too. Club heads may delete events of their own club, admins any.',
+  description: 'Also deletes the registrations for the event. Club heads may delete events of their own club. Admins ' +
+    'may delete any event.',
   params,
   response: {
     200: Message('Event deleted successfully'),
@@ -115,7 +121,7 @@ export const remove = {
 export const register = {
   operationId: 'registerForEvent',
   summary: 'Register for an event',
-  description: 'A registration is final. Returns 500 when the event does not exist.',
+  description: 'A registration cannot be cancelled. Returns 500 if the event does not exist.',
   docsOnly: { params: Type.Object({ eventId: IdParam({ description: 'The id of the event.' }) }) },
   response: {
     201: ResponseObject({
@@ -131,8 +137,8 @@ export const register = {
 
 export const listRegistered = {
   operationId: 'listMyRegistrations',
-  summary: 'List the events that you registered for',
-  description: 'Newest date first.',
+  summary: 'List your event registrations',
+  description: 'The latest event date comes first.',
   response: {
     200: ResponseObject({
       registrations: Type.Array(ResponseObject({ ...registration, event: Event }, { title: 'RegistrationWithEvent' })),
@@ -142,8 +148,9 @@ export const listRegistered = {
 
 export const listRegistrations = {
   operationId: 'listEventRegistrations',
-  summary: 'List who registered for an event',
-  description: 'Latest first. Club heads see those of events of their own club, admins all.',
+  summary: 'List an event\'s registrations',
+  description: 'The newest registration comes first. Club heads may see registrations for events of their own club. ' +
+    'Admins may see all registrations.',
   docsOnly: { params },
   response: {
     200: ResponseObject({

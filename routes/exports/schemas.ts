@@ -2,13 +2,14 @@ import { Type } from '@sinclair/typebox'
 
 import { IdParam, Media, Message } from '../../lib/schemas.ts'
 
-const DESCRIPTION = 'CSV (RFC 4180) in UTF-8 with a byte order mark. An apostrophe stands ' +
-  'before what a spreadsheet would take for a formula, such as the plus sign of a phone number.'
+const DESCRIPTION = 'CSV (RFC 4180) in UTF-8 with a byte order mark. A value that a spreadsheet could read as a ' +
+  'formula begins with an apostrophe, for example a phone number with a plus sign.'
 
 export const registrations = {
   operationId: 'exportRegistrations',
-  summary: 'Get the registrations for an event as a spreadsheet',
-  description: 'The newest first. A club head gets those for the events of their current club, an admin any.',
+  summary: 'Export an event\'s registrations',
+  description: 'The newest registration comes first. Club heads may export registrations for events of their own ' +
+    'club. Admins may export any registrations.',
   docsOnly: { params: Type.Object({ id: IdParam({ description: 'The id of the event.' }) }) },
   response: {
     200: Media('text/csv', {
@@ -23,14 +24,14 @@ export const registrations = {
 
 export const users = {
   operationId: 'exportUsers',
-  summary: 'Get all users as a spreadsheet',
-  description: 'The newest first.',
+  summary: 'Export all users',
+  description: 'The newest account comes first.',
   response: {
     200: Media('text/csv', {
       description: DESCRIPTION,
       examples: [
-        '\ufeffemail,firstName,lastName,role,club,createdAt\r\n' +
-        'ada@example.org,Ada,Lovelace,STUDENT,Chess Club,2026-01-31T09:30:00.000Z\r\n',
+        '\ufeffemail,firstName,lastName,role,club,createdAt\r\nada@example.org,Ada,Lovelace,STUDENT,Chess ' +
+          'Club,2026-01-31T09:30:00.000Z\r\n',
       ],
     }),
   },

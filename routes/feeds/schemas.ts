@@ -5,8 +5,8 @@ import { IdParam, Media, Message } from '../../lib/schemas.ts'
 const TOKEN = 'kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'
 
 const Calendar = Media('text/calendar', {
-  description: 'iCalendar (RFC 5545). Events have no end, so each lasts two hours. Descriptions are cut at 4,000 ' +
-    'characters.',
+  description: 'iCalendar (RFC 5545). Each event lasts two hours, because events have no end time. Descriptions are ' +
+    'cut at 4,000 characters.',
   examples: [
     'BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//Community Platform//EN\r\nNAME:Events\r\nEND:VCALENDAR\r\n',
   ],
@@ -15,37 +15,37 @@ const Calendar = Media('text/calendar', {
 export const events = {
   operationId: 'getEventsCalendar',
   summary: 'Subscribe to all events',
-  description: 'A calendar of the events of all clubs since 1900.',
+  description: 'Returns a calendar of all clubs\' events since 1900.',
   response: { 200: Calendar },
 }
 
 export const club = {
   operationId: 'getClubCalendar',
-  summary: 'Subscribe to the events of a club',
-  description: 'A calendar of its events since 1900.',
+  summary: 'Subscribe to a club\'s events',
+  description: 'Returns a calendar of the club\'s events since 1900.',
   docsOnly: { params: Type.Object({ id: IdParam({ description: 'The id of the club.' }) }) },
   response: { 200: Calendar, 404: Message('Club not found') },
 }
 
 export const own = {
   operationId: 'getOwnCalendar',
-  summary: 'Subscribe to your own events',
-  description: 'A calendar of the events since 1900 that a user is registered for. The address, with the token in ' +
-    'it, comes from `POST /me/calendar`; no other token is needed.',
+  summary: 'Subscribe to your events',
+  description: 'Returns a calendar of the events since 1900 that you registered for. `POST /me/calendar` creates the ' +
+    'link. The link contains its own token, so the request needs no `Authorization` header.',
   docsOnly: {
-    params: Type.Object({ token: IdParam({ description: 'The token of the address.', examples: [TOKEN] }) }),
+    params: Type.Object({ token: IdParam({ description: 'The token in the link.', examples: [TOKEN] }) }),
   },
   response: { 200: Calendar, 404: Message('Calendar not found') },
 }
 
 export const blogs = {
   operationId: 'getBlogsFeed',
-  summary: 'Subscribe to the blogs',
-  description: 'A feed of the newest fifty published blogs.',
+  summary: 'Subscribe to blog posts',
+  description: 'Returns a feed of the 50 newest published posts.',
   response: {
     200: Media('application/atom+xml', {
-      description: 'Atom (RFC 4287). The content of a blog is plain text, even if it looks like HTML; it is cut ' +
-        'at 4,000 characters.',
+      description: 'Atom (RFC 4287). The content of a post is plain text, even if it looks like HTML. It is cut at ' +
+        '4,000 characters.',
       examples: ['<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom">…</feed>'],
     }),
   },

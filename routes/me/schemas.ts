@@ -10,9 +10,9 @@ import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 export const changePassword = {
   operationId: 'changeMyPassword',
   summary: 'Change your password',
-  description: 'Ends all tokens of your account, also that of this request, and returns a new one. Common passwords ' +
-    'and those with your email in them are refused. An account without a password gets its first one by ' +
-    '`POST /account/password/forgot`. Returns 429 after too many failures; `Retry-After` is in seconds.',
+  description: 'Revokes all your tokens, including the one used for this request, and returns a new token. Common ' +
+    'passwords and passwords that contain your email address are refused. If your account has no password yet, use ' +
+    '`POST /account/password/forgot`. Returns 429 after too many wrong passwords. `Retry-After` is in seconds.',
   body: Type.Object({
     currentPassword: TextInput({ examples: ['correct horse'] }),
     newPassword: NewPassword(),
@@ -29,9 +29,9 @@ export const changePassword = {
 
 export const verifyEmail = {
   operationId: 'verifyMyEmail',
-  summary: 'Get a mail to prove your email',
-  description: 'It has a link to `/verify-email` of the browser app, with a token in the fragment for ' +
-    '`POST /account/email/verify`. A registration sends such a mail, too.',
+  summary: 'Request a verification email',
+  description: 'Sends an email with a link to `/verify-email` of the browser app. The fragment of the link contains ' +
+    'a token for `POST /account/email/verify`. Signing up also sends this email.',
   response: {
     202: Message('A mail is on its way'),
     401: Message('Unauthorized'),
@@ -43,14 +43,14 @@ export const verifyEmail = {
 
 export const createCalendar = {
   operationId: 'createMyCalendar',
-  summary: 'Get an address for your own calendar',
-  description: 'Creates the address of a calendar of your registrations, to subscribe to. Anyone who has the ' +
-    'address can read it. It is shown only once; the next call creates a new address and ends the old one.',
+  summary: 'Create your calendar link',
+  description: 'Returns a link to a calendar of the events you registered for. Anyone who has the link can read the ' +
+    'calendar. The link is shown only once. Calling this again creates a new link and revokes the old one.',
   response: {
     201: ResponseObject({
       calendar: ResponseObject({
         path: Type.String({
-          description: 'The address, below that of the service.',
+          description: 'The path of the link, relative to the URL of the service.',
           examples: ['/feeds/me/kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A.ics'],
         }),
         createdAt: DateTime,
@@ -62,42 +62,41 @@ export const createCalendar = {
 
 export const deleteCalendar = {
   operationId: 'deleteMyCalendar',
-  summary: 'End the address of your own calendar',
+  summary: 'Revoke your calendar link',
   response: { 200: Message('Calendar deleted successfully'), 404: Message('Calendar not found') },
 }
 
 export const endTokens = {
   operationId: 'endMyTokens',
   summary: 'Sign out everywhere',
-  description: 'Ends all tokens of your account on every device, also that of this request. The address of your ' +
-    'calendar stays.',
+  description: 'Revokes all your tokens on every device, including the one used for this request. Your calendar link ' +
+    'keeps working.',
   response: { 200: Message('Signed out everywhere'), 401: Message('Unauthorized') },
 }
 
 const Switch = (description: string) => Type.Boolean({ description, examples: [true] })
 
 const SWITCHES = {
-  registration: Switch('You have registered for an event.'),
-  eventChanged: Switch('An event that you are registered for has another title, date or club.'),
-  eventCancelled: Switch('An event that you are registered for is cancelled.'),
-  eventReminder: Switch('An event that you are registered for begins soon.'),
-  eventMessage: Switch('The organizers write to all who are registered for an event.'),
-  blogDecision: Switch('Your blog is published or archived.'),
+  registration: Switch('Sent after you register for an event.'),
+  eventChanged: Switch('Sent when an event you registered for changes its title, date or club.'),
+  eventCancelled: Switch('Sent when an event you registered for is cancelled.'),
+  eventReminder: Switch('Sent shortly before an event you registered for.'),
+  eventMessage: Switch('Sent when the organizers write to everyone registered for an event.'),
+  blogDecision: Switch('Sent when your blog post is published or archived.'),
 }
 const NotificationSwitches = ResponseObject(SWITCHES, { title: 'Notifications' })
 export type Notifications = Static<typeof NotificationSwitches>
 
 export const listNotifications = {
   operationId: 'getMyNotifications',
-  summary: 'See which mails you get',
-  description: 'All of them by default. Mails about your account are not among them: you always get those. None ' +
-    'of them goes to an email that is not proven.',
+  summary: 'Get your email preferences',
+  description: 'All notifications are on by default. They are sent only to a verified email address. Emails about ' +
+    'your account cannot be turned off.',
   response: {
     200: ResponseObject({
       notifications: NotificationSwitches,
       reminderHours: Type.Union([Type.Integer(), Type.Null()], {
-        description: 'Hours before an event at which those who are registered by then are reminded; `null` if ' +
-          'reminders are off.',
+        description: 'How many hours before an event the reminder is sent. `null` if reminders are off.',
         examples: [24],
       }),
     }),
@@ -107,8 +106,8 @@ export const listNotifications = {
 
 export const setNotifications = {
   operationId: 'setMyNotifications',
-  summary: 'Choose which mails you get',
-  description: 'Takes what `GET /me/notifications` returns. Those that are left out stay as they are.',
+  summary: 'Update your email preferences',
+  description: 'Takes the object that `GET /me/notifications` returns. Missing fields stay unchanged.',
   body: Type.Object({ notifications: Type.Partial(Type.Object(SWITCHES)) }, { title: 'NotificationChanges' }),
   response: { 200: ResponseObject({ notifications: NotificationSwitches }), 401: Message('Unauthorized') },
 }
@@ -123,9 +122,9 @@ export type EventMessage = Static<typeof NewMessage>
 
 export const sendMessage = {
   operationId: 'sendEventMessage',
-  summary: 'Write to all who are registered for an event',
-  description: 'By mail; responses go to your email if it is proven. Club heads may do so for events of their own ' +
-    'club, admins for any. Returns 429 after five messages within 15 minutes, by default.',
+  summary: 'Send an email to everyone registered for an event',
+  description: 'Replies go to your email address if it is verified. Club heads may write about events of their own ' +
+    'club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.',
   docsOnly: { params: Type.Object({ id: IdParam({ description: 'The id of the event.' }) }) },
   body: NewMessage,
   response: {
@@ -143,7 +142,9 @@ const Account = ResponseObject({
   firstName: FirstName,
   lastName: LastName,
   avatar: Avatar,
-  providerId: NullableString({ description: 'Your id at the identity provider.', examples: ['248289761001'] }),
+  providerId: NullableString({
+    description: 'Your subject (`sub`) at the identity provider.', examples: ['248289761001'],
+  }),
   role: Role,
   club: Type.Union([ResponseObject({ id: OpaqueId, name: ClubName }), Type.Null()]),
   emailVerifiedAt: Type.Union([DateTime, Type.Null()]),
@@ -154,7 +155,7 @@ const Account = ResponseObject({
 const Blog = ResponseObject({
   id: OpaqueId,
   title: Type.String({ examples: ['Ten games at once'] }),
-  content: Type.String({ examples: ['What I learned from losing nine of them.'] }),
+  content: Type.String({ examples: ['I lost nine of them and learned a lot.'] }),
   imageUrl: NullableString({ examples: ['https://images.example.org/chess-night.png'] }),
   status: Enum(['DRAFT', 'PUBLISHED', 'ARCHIVED']),
   createdAt: DateTime,
@@ -188,11 +189,11 @@ const SentMessage = ResponseObject({
 
 export const exportData = {
   operationId: 'exportMyData',
-  summary: 'Get everything that the platform holds of you',
-  description: 'Your account without the password hash, your blogs in every status, your registrations, the mentors ' +
-    'you like, when the address of your calendar was created, when you have last signed in from each network, which ' +
-    'mails were sent to you of late and which you want (null for all), what you wrote to those who registered for ' +
-    'events, and when your tokens were ended.',
+  summary: 'Export your personal data',
+  description: 'Returns your account without the password hash, your blog posts in every status, your event ' +
+    'registrations, the mentors you like, the creation date of your calendar link, the day of your last sign-in from ' +
+    'each network, the recent emails to you, your email preferences (`null` if you never changed them), the messages ' +
+    'you sent to event participants, and the time your tokens were last revoked.',
   response: {
     200: ResponseObject({
       account: Account,

@@ -15,7 +15,7 @@ const fields = {
   name: Type.String(NAME),
   expertise: Type.String(EXPERTISE),
   imageUrl: Type.String(IMAGE),
-  networkUrl: Type.String({ description: 'Their page in a professional network, or empty.', ...NETWORK }),
+  networkUrl: Type.String({ description: 'A link to a professional profile, or an empty text.', ...NETWORK }),
   clubId: OpaqueId,
 }
 const Profile = ResponseObject({ ...fields, club: ClubCard, likeCount: Count }, { title: 'MentorProfile' })
@@ -23,14 +23,14 @@ const Mentor = ResponseObject({ ...fields, club: NamedClub }, { title: 'Mentor' 
 
 const Name = TextInput({ minLength: 1, ...NAME })
 const Expertise = TextInput({ minLength: 2, ...EXPERTISE })
-const ClubId = TextInput({ minLength: 1, description: 'The club that they belong to.', examples: OpaqueId.examples })
+const ClubId = TextInput({ minLength: 1, description: 'The id of the mentor\'s club.', examples: OpaqueId.examples })
 const NetworkUrl = NullableTextInput(NETWORK)
 const params = Type.Object({ id: IdParam({ description: 'The id of the mentor.' }) })
 
 export const list = {
   operationId: 'listMentors',
-  summary: 'List the mentors',
-  description: 'By name. It is also empty when the service fails to read the list.',
+  summary: 'List mentors',
+  description: 'Sorted by name. The list is also empty if the service cannot read it.',
   response: { 200: ResponseObject({ mentors: Type.Array(Profile) }) },
 }
 
@@ -39,14 +39,14 @@ const UNLIKED = 'Mentor unliked successfully'
 
 export const like = {
   operationId: 'toggleMentorLike',
-  summary: 'Like a mentor, or no longer',
-  description: 'Likes the mentor, or removes the like.',
+  summary: 'Like or unlike a mentor',
+  description: 'Adds your like. If you already like the mentor, it removes your like.',
   docsOnly: { params: Type.Object({ mentorId: IdParam({ description: 'The id of the mentor.' }) }) },
   response: {
     200: ResponseObject({
       message: Enum([LIKED, UNLIKED]),
-      liked: Type.Boolean({ description: 'Whether you like the mentor now.' }),
-      likeCount: Type.Integer({ description: 'How many people do.' }),
+      liked: Type.Boolean({ description: '`true` if you like the mentor now.' }),
+      likeCount: Type.Integer({ description: 'The number of people who like the mentor.' }),
     }, {
       title: 'MentorLike',
       examples: [{ message: LIKED, liked: true, likeCount: 12 }, { message: UNLIKED, liked: false, likeCount: 11 }],
@@ -58,20 +58,20 @@ export const like = {
 
 export const listLiked = {
   operationId: 'listLikedMentors',
-  summary: 'List the mentors that you like',
-  description: 'By name.',
+  summary: 'List the mentors you like',
+  description: 'Sorted by name.',
   response: { 200: ResponseObject({ likedMentors: Type.Array(Profile) }), 401: Message('Authentication required') },
 }
 
 export const create = {
   operationId: 'createMentor',
-  summary: 'Add a mentor',
-  description: 'Returns 500 when the club does not exist.',
+  summary: 'Create a mentor',
+  description: 'Returns 500 if the club does not exist.',
   body: Type.Object({
     name: Name,
     expertise: Expertise,
     clubId: ClubId,
-    imageUrl: Type.Optional(UrlInput({ description: 'Required: without it the response is a 400.', ...IMAGE })),
+    imageUrl: Type.Optional(UrlInput({ description: 'Required. The response is a 400 if it is missing.', ...IMAGE })),
     networkUrl: Type.Optional(NetworkUrl),
   }, { title: 'NewMentor' }),
   response: { 201: ResponseObject({ mentor: Mentor }), 400: Message('All fields are required') },
@@ -79,8 +79,8 @@ export const create = {
 
 export const update = {
   operationId: 'updateMentor',
-  summary: 'Change a mentor',
-  description: 'Fields that are left out stay as they are. Returns 500 when the mentor or the club does not exist.',
+  summary: 'Update a mentor',
+  description: 'Missing fields stay unchanged. Returns 500 if the mentor or the club does not exist.',
   params,
   body: Type.Object({
     name: Type.Optional(Name),
@@ -95,7 +95,7 @@ export const update = {
 export const remove = {
   operationId: 'deleteMentor',
   summary: 'Delete a mentor',
-  description: 'Deletes its likes, too. Returns 500 when the mentor does not exist.',
+  description: 'Also deletes the likes of the mentor. Returns 500 if the mentor does not exist.',
   params,
   response: { 200: Message('Mentor deleted successfully') },
 }

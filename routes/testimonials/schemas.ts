@@ -5,8 +5,8 @@ import {
 } from '../../lib/schemas.ts'
 
 const NAME = { examples: ['Grace Hopper'] }
-const CONTENT = { examples: ['I learned more here than I could forget since.'] }
-const YEAR = { description: 'When they left.', examples: [2021] }
+const CONTENT = { examples: ['The best two years of my studies.'] }
+const YEAR = { description: 'The year in which the person graduated.', examples: [2021] }
 const IMAGE = { examples: ['https://images.example.org/grace.png'] }
 
 const Testimonial = ResponseObject({
@@ -26,9 +26,9 @@ const params = Type.Object({ id: IdParam({ description: 'The id of the testimoni
 
 export const list = {
   operationId: 'listTestimonials',
-  summary: 'List the testimonials',
-  description: 'Newest first. Returns 500 when a parameter is not a number.',
-  querystring: Type.Object(PageParams('How many on a page, from 1 to 100; 12 by default.')),
+  summary: 'List testimonials',
+  description: 'The newest testimonial comes first. Returns 500 if a parameter is not a number.',
+  querystring: Type.Object(PageParams('The number of testimonials per page, from 1 to 100. The default is 12.')),
   response: {
     200: ResponseObject({
       items: Type.Array(Testimonial),
@@ -41,7 +41,7 @@ export const list = {
 
 export const create = {
   operationId: 'createTestimonial',
-  summary: 'Add a testimonial',
+  summary: 'Create a testimonial',
   body: Type.Object({
     name: Name, content: Content, batchYear: BatchYear, imageUrl: Type.Optional(Image),
   }, { title: 'NewTestimonial' }),
@@ -50,8 +50,8 @@ export const create = {
 
 export const update = {
   operationId: 'updateTestimonial',
-  summary: 'Change a testimonial',
-  description: 'Fields that are left out stay as they are. Returns 500 when the testimonial does not exist.',
+  summary: 'Update a testimonial',
+  description: 'Missing fields stay unchanged. Returns 500 if the testimonial does not exist.',
   params,
   body: Type.Object({
     name: Type.Optional(Name),
@@ -65,7 +65,7 @@ export const update = {
 export const remove = {
   operationId: 'deleteTestimonial',
   summary: 'Delete a testimonial',
-  description: 'Returns 500 when the testimonial does not exist.',
+  description: 'Returns 500 if the testimonial does not exist.',
   params,
   response: { 204: Type.Null() },
 }

@@ -6,7 +6,7 @@ import {
 } from '../../lib/schemas.ts'
 
 const Club = Type.Union([NamedClub, Type.Null()])
-const ClubId = NullableString({ description: 'The club that they are a member of.', examples: OpaqueId.examples })
+const ClubId = NullableString({ description: 'The id of the user\'s club.', examples: OpaqueId.examples })
 
 const name = { firstName: FirstName, lastName: LastName }
 
@@ -15,10 +15,10 @@ const FullUser = ResponseObject({
   id: OpaqueId,
   email: EmailAddress,
   password: Type.String({
-    description: 'A hash.', examples: ['$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaA'],
+    description: 'The hash of the password.', examples: ['$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$aGFzaA'],
   }),
   idpId: NullableString({
-    description: 'Their subject at the identity provider, after the first sign-in with it.',
+    description: 'The user\'s subject (`sub`) at the identity provider. `null` until they first sign in with it.',
     examples: ['110169484474386276334'],
   }),
   avatar: Avatar,
@@ -32,8 +32,8 @@ const FullUser = ResponseObject({
 
 export const list = {
   operationId: 'listUsers',
-  summary: 'List the users',
-  description: 'Newest first.',
+  summary: 'List users',
+  description: 'The newest account comes first.',
   response: {
     200: ResponseObject({
       users: Type.Array(ResponseObject({
@@ -52,7 +52,7 @@ export const list = {
 
 export const analytics = {
   operationId: 'getAnalytics',
-  summary: 'Figures about the platform',
+  summary: 'Get platform statistics',
   response: {
     200: ResponseObject({
       analytics: ResponseObject({
@@ -62,7 +62,7 @@ export const analytics = {
         totalBlogs: Count,
         totalMentors: Count,
         roleCounts: Type.Array(ResponseObject({ role: Role, _count: ResponseObject({ role: Count }) }), {
-          description: 'How many users have each role, in no particular order; a role without users is missing.',
+          description: 'The number of users per role, in no particular order. A role without users is missing.',
         }),
         recentRegistrations: Type.Array(ResponseObject({
           id: OpaqueId,
@@ -71,7 +71,7 @@ export const analytics = {
           registeredAt: DateTime,
           event: ResponseObject({ title: Type.String({ examples: ['Chess Night'] }) }),
           user: ResponseObject(name),
-        }), { description: 'The last ten registrations for events.' }),
+        }), { description: 'The ten newest event registrations.' }),
       }, { title: 'Analytics' }),
     }),
   },
@@ -82,16 +82,15 @@ const userParams = Type.Object({ userId: params.properties.id })
 
 export const update = {
   operationId: 'updateUser',
-  summary: 'Change a user',
-  description: 'Fields that are left out stay as they are. Returns 500 when the email is taken or the club does not ' +
-    'exist.',
+  summary: 'Update a user',
+  description: 'Missing fields stay unchanged. Returns 500 if the email address is taken or the club does not exist.',
   params,
   body: Type.Object({
     firstName: Type.Optional(TextInput({ minLength: 1, examples: FirstName.examples })),
     lastName: Type.Optional(TextInput({ minLength: 1, examples: LastName.examples })),
     email: Type.Optional(EmailInput()),
     clubId: Type.Optional(NullableTextInput({
-      description: 'The club that they are a member of; null for none.', examples: OpaqueId.examples,
+      description: 'The id of the user\'s club. `null` removes the user from their club.', examples: OpaqueId.examples,
     })),
   }, { title: 'UserChanges' }),
   response: {
@@ -102,8 +101,8 @@ export const update = {
 
 export const changeRole = {
   operationId: 'changeUserRole',
-  summary: 'Give a user another role',
-  description: 'It counts from their next sign-in. Returns 500 when the user does not exist.',
+  summary: 'Change a user\'s role',
+  description: 'The new role applies from the user\'s next sign-in. Returns 500 if the user does not exist.',
   params: userParams,
   body: Type.Object({ newRole: Role }, { title: 'RoleChange' }),
   response: {
@@ -119,9 +118,9 @@ export const changeRole = {
 
 export const assignClub = {
   operationId: 'assignUserToClub',
-  summary: 'Make a user a member of a club',
-  description: 'Changes neither their role nor the head of the club. Returns 500 when the user or the club does not ' +
-    'exist.',
+  summary: 'Add a user to a club',
+  description: 'The role of the user and the head of the club stay unchanged. Returns 500 if the user or the club ' +
+    'does not exist.',
   params: userParams,
   body: Type.Object({
     clubId: TextInput({ minLength: 1, description: 'The id of the club.', examples: OpaqueId.examples }),
@@ -134,7 +133,7 @@ export const assignClub = {
 /** The contract has this operation refuse every request: it asks for a parameter that its path does not have. */
 export const removeFromClub = {
   operationId: 'removeUserFromClub',
-  summary: 'Always refused: use the change of a user',
+  summary: 'Remove a user from a club (not supported)',
   description: 'Always returns 400. Use `PUT /users/{id}` with `clubId: null`.',
   deprecated: true,
   params,
@@ -144,7 +143,7 @@ export const removeFromClub = {
 export const remove = {
   operationId: 'deleteUser',
   summary: 'Delete a user',
-  description: 'Returns 500 when the user has blogs or registrations.',
+  description: 'Returns 500 if the user has blog posts or event registrations.',
   params,
   response: {
     200: Message('User deleted successfully'),

@@ -38,7 +38,7 @@ t.test('A user signs in with a token and tries an operation', async t => {
   await page.click('.auth-btn-wrapper .authorize')
   await page.click('.auth-btn-wrapper .btn-done')
 
-  const operation = page.locator('#operations-Accounts-getCurrentUser')
+  const operation = page.locator('#operations-Sign-in-getCurrentUser')
   await operation.locator('.opblock-summary-control').click()
   await operation.locator('.execute').click()
   const response = operation.locator('.live-responses-table .response')
@@ -48,7 +48,7 @@ t.test('A user signs in with a token and tries an operation', async t => {
 })
 
 t.test('A user tries an operation with a body', async t => {
-  const operation = page.locator('#operations-Accounts-register')
+  const operation = page.locator('#operations-Sign-in-register')
   await operation.locator('.opblock-summary-control').click()
   t.match(await operation.locator('textarea.body-param__text').inputValue(), '"firstName": "Ada"', 'filled in')
   await operation.locator('.execute').click()
