@@ -17,5 +17,5 @@ USER node
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
   CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.PORT}/readyz`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-# A stop takes up to 38 seconds at the defaults, and Docker waits 10: docker run --stop-timeout 40.
+# A stop takes up to 37 seconds at the defaults, and Docker waits 10: docker run --stop-timeout 40.
 CMD ["bin/start"]

@@ -96,9 +96,6 @@ export const LOGIN: Case = {
   },
 }
 
-/** The service with one worker and with two. */
-const withWorkers = ({ name, prepare }: Case): Case => ({ name: `${name}, workers`, workers: true, prepare })
-
 /** In the order of measurement. */
 export const CASES: Case[] = [
   ...LISTS,
@@ -127,7 +124,6 @@ export const CASES: Case[] = [
   REGISTER,
   LIKE,
   LOGIN,
-  ...[EVENTS, ME, REGISTER, LOGIN].map(withWorkers),
 ]
 
 /** With tracing on, compared with the service itself without. */

@@ -7,14 +7,11 @@ import postgres from 'postgres'
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { atEnd, run, startServer } from './programs.ts'
 
-/** The names of the service in the tables: with its defaults, with LOG_LEVEL=warn, and with WORKERS=2. */
+/** The names of the service in the tables: with its defaults, and with LOG_LEVEL=warn. */
 export const SERVICE = 'service'
 export const SERVICE_WARN = 'service, warn'
-export const SERVICE_WORKERS = 'service, 2 workers'
 
-const VARIABLES: Record<string, NodeJS.Dict<string>> = {
-  [SERVICE_WARN]: { LOG_LEVEL: 'warn' }, [SERVICE_WORKERS]: { WORKERS: '2' },
-}
+const VARIABLES: Record<string, NodeJS.Dict<string>> = { [SERVICE_WARN]: { LOG_LEVEL: 'warn' } }
 
 /** Signs the tokens of all requests. */
 export const JWT_SECRET = 'the secret of a benchmark, known to everyone'

@@ -22,8 +22,6 @@ export interface Case {
   alternative?: boolean
   /** The shares or multiples of other rates that the service must reach, with its defaults and with LOG_LEVEL=warn. */
   targets?: [of: string, defaults: number, warn: number][]
-  /** Compares one worker with two. */
-  workers?: boolean
   /** Commits per second during the measurement, each a registration for a listed event. */
   commits?: number
   /** Prepares the requests for this URL, before each run. `check` returns what is wrong afterwards, if anything. */

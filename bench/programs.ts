@@ -109,7 +109,7 @@ export async function startServer ({ name, command, env, directory, path }: Serv
   return { name, url, pids: await workingProcesses(child.pid!), log, stop }
 }
 
-/** Leaves out npm, whose only child the service is; the supervisor has its workers as children. */
+/** Leaves out npm, whose only child the service is. */
 async function workingProcesses (pid: number): Promise<number[]> {
   const children = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).match(/\d+/g)?.map(Number) ?? []
   return children.length === 1 ? workingProcesses(children[0]!) : [pid, ...children]

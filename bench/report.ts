@@ -5,7 +5,7 @@ import {
   ARGON2, BESIDE_MAILS, CASES, EXPRESS, HTTP, PGBENCH, PROFILE, TRACED, UNTRACED, WITHOUT_MAILS,
 } from './cases.ts'
 import { drawChart } from './chart.ts'
-import { SERVICE, SERVICE_WARN, SERVICE_WORKERS } from './fixture.ts'
+import { SERVICE, SERVICE_WARN } from './fixture.ts'
 import { figure, type Results, type Verdict } from './results.ts'
 
 /** The columns of the table of rates and the bars of the chart. Of several baselines, the fastest one is shown. */
@@ -14,7 +14,6 @@ const SERIES = {
   'Service, LOG_LEVEL=warn': [SERVICE_WARN],
   Baseline: [HTTP, PROFILE, PGBENCH, ...Object.values(ARGON2), UNTRACED, WITHOUT_MAILS],
   [EXPRESS]: [EXPRESS],
-  'Service, WORKERS=2': [SERVICE_WORKERS],
 }
 
 /** Writes results.json, results.md and chart.svg into a folder, and prints the goals. */

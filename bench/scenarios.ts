@@ -12,7 +12,7 @@ import { BESIDE_MAILS, CASES, EVENTS, LIKE, LOGIN, REGISTER, TRACED, UNTRACED, W
 import { checkCounts, checkLists, checkRegistrations } from './checks.ts'
 import {
   addEvents, type Amounts, amountsOf, createFixture, type Fixture, type Postgres, prepareCommits, SERVICE, SERVICE_WARN,
-  SERVICE_WORKERS, startService,
+  startService,
 } from './fixture.ts'
 import { get } from './http.ts'
 import {
@@ -42,18 +42,16 @@ export async function measureCases ({ results, postgres, directory, quick, only 
   const fixture = await createFixture(postgres, 'main', amountsOf(quick).main, directory)
   const services = await Promise.all([SERVICE, SERVICE_WARN].map(name => startService(fixture, name)))
   const service = services[0]!
-  const several = cases.some(({ workers }) => workers) ? [await startService(fixture, SERVICE_WORKERS)] : []
   const alternatives = cases.some(({ alternative }) => alternative) ? [await startAlternative(fixture, service)] : []
   const commit = await prepareCommits(fixture)
 
   for (const operation of cases) {
-    const { name, commits, targets, workers } = operation
+    const { name, commits, targets } = operation
     const baseline = await startBaseline(results, fixture, service, operation)
     const start = performance.now()
     const writer = commits ? startRepeating(1000 / commits, commit) : undefined
     await compare(results, [
-      ...(workers ? [service, ...several] : services)
-        .map(server => ({ run: () => measure(results, fixture, server, operation) })),
+      ...services.map(server => ({ run: () => measure(results, fixture, server, operation) })),
       ...baseline.contenders,
       ...operation.alternative
         ? alternatives.map(server => ({ run: () => measure(results, fixture, server, operation), seldom: true }))
@@ -76,7 +74,7 @@ export async function measureCases ({ results, postgres, directory, quick, only 
   if (only.test('memory at rest')) {
     results.goals['memory at rest'] = [atMost(await memoryAtRest(fixture, service), 250, ' MB')]
   }
-  await Promise.all([...services, ...several, ...alternatives].map(({ stop }) => stop()))
+  await Promise.all([...services, ...alternatives].map(({ stop }) => stop()))
   await fixture.drop()
 }
 

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import autoload from '@fastify/autoload'
 import Fastify, { type FastifyInstance } from 'fastify'
 
-import type { Channel } from './cluster/channel.ts'
 import type { Config } from './config.ts'
 import { isEmail, isText, isUrl } from './formats.ts'
 import { sendClientError } from './http/framework-errors.ts'
@@ -18,8 +17,6 @@ declare module 'fastify' {
     config: Config
     /** Whether this service is only described (`npm run openapi`): it never connects to a database. */
     describeOnly: boolean
-    /** The channel of a worker to its supervisor; `undefined` where one process serves. */
-    supervisor: Channel | undefined
   }
 }
 
@@ -33,7 +30,7 @@ const SMALL_BODY = 16_384
 export function buildApp (
   config: Config,
   logger?: Logger,
-  { describeOnly = false, supervisor }: { describeOnly?: boolean, supervisor?: Channel } = {}
+  { describeOnly = false }: { describeOnly?: boolean } = {}
 ): FastifyInstance {
   const { TRUST_PROXY } = config
   const app: FastifyInstance = Fastify({
@@ -69,7 +66,6 @@ export function buildApp (
   })
   app.decorate('config', config)
   app.decorate('describeOnly', describeOnly)
-  app.decorate('supervisor', supervisor)
   if (logger) logAborted(app)
   app.register(autoload, { dir: join(import.meta.dirname, '../plugins') })
   app.register(autoload, { dir: join(import.meta.dirname, '../routes') })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { isIP } from 'node:net'
-import { availableParallelism, totalmem } from 'node:os'
+import { totalmem } from 'node:os'
 import { parseEnv } from 'node:util'
 
 import { type Static, Type } from '@sinclair/typebox'
@@ -36,11 +36,6 @@ export const variables = Type.Object({
   NODE_ENV: Type.String({ default: 'development', description: 'production, development or any other name' }),
   HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
   PORT: integer('a port number', { default: 3000, minimum: 0, maximum: 65_535 }),
-  WORKERS: Type.String({
-    default: '1',
-    pattern: '^([1-9]\\d?|auto)$',
-    description: 'a number of processes from 1 to 99, or auto for one on each core',
-  }),
   LOG_LEVEL: Type.Unsafe<string>({
     type: 'string',
     enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
@@ -144,11 +139,9 @@ export const variables = Type.Object({
 })
 
 /** The configuration after `loadConfig`: one field a variable, under the variable's own name. */
-export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'MAX_HELD_BYTES' | 'TRUST_PROXY' | 'WORKERS'> & {
+export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'MAX_HELD_BYTES' | 'TRUST_PROXY'> & {
   /** The bytes that all clients together may make the service hold. */
   MAX_HELD_BYTES: number
-  /** How many processes serve. */
-  WORKERS: number
   /** The proxies whose forwarding headers count: how many the last hops are, or where; `false` for none. */
   TRUST_PROXY: false | number | string[]
   /** The origins of the browser apps, in the order given; empty when the variable is unset. */
@@ -161,12 +154,20 @@ const MOUNTED = [
   'SMTP_URL',
 ] as const
 
+/** Variables of earlier versions, each with the advice of the line that stops the start. */
+const REMOVED: Record<string, string> = {
+  WORKERS: 'start several processes behind a proxy, see docs/deployment.md, "Several instances"',
+}
+
 /**
  * Reads the configuration from `.env` (when present) and from `environment`, which wins. An empty value counts as
  * unset. Throws a StartupError of one line that names each wrong variable and what it should be.
  */
 export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv = '.env'): Config {
   const given = withoutEmpty({ ...readDotenv(dotenv), ...withoutEmpty(environment) })
+  for (const [name, advice] of Object.entries(REMOVED)) {
+    if (given[name]) throw new StartupError(`${name} no longer exists: remove it, and ${advice}`)
+  }
   for (const name of MOUNTED) readMounted(given, name)
   const config = validate(given)
 
@@ -182,7 +183,6 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
   }
   return {
     ...config,
-    WORKERS: config.WORKERS === 'auto' ? availableParallelism() : Number(config.WORKERS),
     TRUST_PROXY: readProxies(config.TRUST_PROXY),
     MAX_HELD_BYTES: config.MAX_HELD_BYTES ?? defaultHeldBytes(),
     FRONTEND_URL: config.FRONTEND_URL?.split(',').map(url => new URL(url).origin) ?? [],

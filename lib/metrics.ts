@@ -1,12 +1,9 @@
 import type { FastifyInstance } from 'fastify'
-import type { CounterConfiguration, MetricObjectWithValues, MetricValue } from 'prom-client'
 
 import { hashingStats } from './auth/passwords.ts'
 import { VERSION } from './config.ts'
 import { standardOutput } from './http/log-output.ts'
 import type { MailCounts } from './mail/outbox.ts'
-
-const DROPPED_LINES = ['log_lines_dropped_total', 'Lines of the log dropped because it could not be written'] as const
 
 /** Upper bounds of the histogram's buckets, in seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
@@ -35,7 +32,7 @@ export async function createMetrics (app: FastifyInstance) {
   counter('database_queries_late_total', 'Statements past DATABASE_TIMEOUT', () => stats.late)
 
   if (replicas) {
-    gauge('database_replicas_available', 'Replicas that are in use', replicas.available, 'min')
+    gauge('database_replicas_available', 'Replicas that are in use', replicas.available)
     counter('database_replica_reads_total', 'Reads on replicas', () => replicas.counts.reads)
     counter('database_replica_fallbacks_total', 'Reads that the primary answered instead of a replica',
       () => replicas.counts.fallbacks)
@@ -66,29 +63,27 @@ export async function createMetrics (app: FastifyInstance) {
   gauge('held_bytes', 'Bytes that requests make the service hold', () => heldBytes.bytes)
   counter('held_bytes_connections_closed_total', 'Connections closed past MAX_HELD_BYTES', () => heldBytes.closed)
 
-  counter(...DROPPED_LINES, () => standardOutput.dropped)
+  counter('log_lines_dropped_total', 'Lines of the log dropped because it could not be written',
+    () => standardOutput.dropped)
 
   new Gauge({
     name: 'build_info',
     help: 'Version of service and Node.js',
     labelNames: ['version', 'node'],
     registers,
-    aggregator: 'first',
   }).set({ version: VERSION, node: process.version }, 1)
 
   return {
     contentType: registry.contentType,
     /** All metrics in the text format of Prometheus. */
     read: () => registry.metrics(),
-    /** The same as JSON, for `createTotals`. */
-    values: () => registry.getMetricsAsJSON(),
     /** Records a request by the pattern of its route, with the seconds that it took. */
     observe: (method: string, route: string, status: number, seconds: number) =>
       times.observe({ method, route, status }, seconds),
   }
 
-  function gauge (name: string, help: string, read: () => number, aggregator: 'sum' | 'min' = 'sum') {
-    return new Gauge({ name, help, registers, aggregator, collect () { this.set(read()) } })
+  function gauge (name: string, help: string, read: () => number) {
+    return new Gauge({ name, help, registers, collect () { this.set(read()) } })
   }
 
   /** Counts the mails, once for all numbers of a scrape. */
@@ -103,59 +98,20 @@ export async function createMetrics (app: FastifyInstance) {
       name,
       help,
       registers,
-      aggregator: 'max',
       async collect () { await countMails().then(counts => this.set(read(counts)), () => {}) },
     })
   }
 
+  /** A counter of what is counted elsewhere. */
   function counter (name: string, help: string, read: () => number) {
-    registry.registerMetric(new Counter(counterOf(name, help, read)))
-  }
-}
-
-/** Options of a counter that is counted elsewhere. */
-function counterOf (name: string, help: string, read: () => number): CounterConfiguration<string> {
-  return {
-    name,
-    help,
-    registers: [],
-    collect () {
-      this.reset()
-      this.inc(read())
-    },
-  }
-}
-
-/** Metrics as they go from a worker to its supervisor. */
-export type Values = MetricObjectWithValues<MetricValue<string>>[]
-
-/**
- * Adds up the metrics of this process and of its workers. What a worker has counted stays in the sums when it ends: for
- * Prometheus, a sum that falls would be a counter that began anew.
- */
-export async function createTotals (log: { dropped: number }) {
-  const { AggregatorRegistry, collectDefaultMetrics, Counter, Registry } = await import('prom-client')
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  // The lines of workers are written here.
-  registry.registerMetric(new Counter(counterOf(...DROPPED_LINES, () => log.dropped)))
-  let kept: Promise<Values> = Promise.resolve([])
-
-  return {
-    /** Keeps what a worker has counted that has ended. */
-    async keep (ended: Values) {
-      const counted = ended.filter(({ type }) => ['counter', 'histogram'].includes(String(type)))
-      kept = kept.then(kept => AggregatorRegistry.aggregate([kept, counted]).getMetricsAsJSON())
-      await kept
-    },
-    /** All metrics in the text format of Prometheus, with those of the workers that run. */
-    async read (workers: Values[]) {
-      const own = await registry.getMetricsAsJSON()
-      for (const metric of own) {
-        // The event loop that lags most, and the process that started last.
-        if (['average', 'omit'].includes(metric.aggregator)) metric.aggregator = 'max'
-      }
-      return AggregatorRegistry.aggregate([own, await kept, ...workers]).metrics()
-    },
+    return new Counter({
+      name,
+      help,
+      registers,
+      collect () {
+        this.reset()
+        this.inc(read())
+      },
+    })
   }
 }

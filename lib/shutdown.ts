@@ -21,11 +21,12 @@ export function shutdownTimeouts (config: Timeouts) {
   /** From the end of STOP_DELAY until connections that are still open are closed. */
   const connections = operation + MARGIN_SECONDS
   const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? FLUSH_SECONDS : 0
-  /** Until a worker gives up. After the connections it sends its spans, closes its pools, and writes its log. */
-  const worker = STOP_DELAY + connections + flush + DATABASE_TIMEOUT + LOG_FLUSH_SECONDS
-  /** Until the process that owns the embedded database gives up: the single process, or the supervisor. */
-  const total = worker + RELEASE_SECONDS + LOG_FLUSH_SECONDS
-  return { operation, connections, flush, worker, total }
+  /**
+   * Until the process gives up. After the connections it sends its spans, closes its pools, stops the embedded
+   * PostgreSQL, and writes its log.
+   */
+  const total = STOP_DELAY + connections + flush + DATABASE_TIMEOUT + RELEASE_SECONDS + LOG_FLUSH_SECONDS
+  return { operation, connections, flush, total }
 }
 
 /** Milliseconds within which a second SIGINT is the same Ctrl-C: npm and the service get it, and npm passes it on. */
@@ -39,8 +40,6 @@ export interface Service {
   stop (): Promise<unknown>
   /** Closes everything, while it starts or after an error. */
   close (): Promise<unknown>
-  /** Ends what has not stopped in time. */
-  kill? (): void
 }
 
 /**
@@ -90,7 +89,6 @@ export async function run (service: Service, logger: Logger, seconds: number) {
     stopsSince = performance.now()
     setTimeout(() => {
       logger.error(`killed by timeout (${seconds * 1000}ms)`)
-      service.kill?.()
       exit(1)
     }, seconds * 1000)
     try {

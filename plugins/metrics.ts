@@ -18,7 +18,6 @@ export default fp(async app => {
   if (!METRICS_TOKEN) return
 
   const metrics = await createMetrics(app)
-  app.supervisor?.handle('metrics', metrics.values)
 
   app.addHook('onResponse', (request, reply, done) => {
     observe(request, reply, reply.statusCode)
@@ -40,6 +39,6 @@ export default fp(async app => {
     if (!timingSafeEqual(digest(token), expected)) {
       throw new HttpError(401, 'Metrics token required', { headers: { 'www-authenticate': 'Bearer' } })
     }
-    return reply.type(metrics.contentType).send(await (app.supervisor?.request('metrics') ?? metrics.read()))
+    return reply.type(metrics.contentType).send(await metrics.read())
   })
 }, { name: 'metrics', dependencies: ['database', 'cache', 'held-bytes', 'mail'] })

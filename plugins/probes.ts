@@ -15,14 +15,7 @@ export default fp(async app => {
     logLevel: 'warn',
   }, async () => ({ message: 'Alive' }))
 
-  // Apart from the pool, on which others may wait in a long line.
-  const assertReady = () => assertMigrated(app.database.probe)
-  app.supervisor?.handle('ready', async () => {
-    if (app.isClosing()) throw new Error('A worker is stopping')
-    await assertReady()
-  })
-
-  // Ready: the database answers all workers, its schema is up to date, and the service is not stopping.
+  // Ready: the database answers, its schema is up to date, and the service is not stopping.
   app.get('/readyz', {
     schema: {
       operationId: 'getReadiness',
@@ -33,7 +26,8 @@ export default fp(async app => {
   }, async request => {
     if (app.isClosing()) throw new HttpError(503, 'Stopping')
     try {
-      await (app.supervisor ? app.supervisor.request('ready', undefined, app.config.DATABASE_TIMEOUT) : assertReady())
+      // Apart from the pool, on which others may wait in a long line.
+      await assertMigrated(app.database.probe)
     } catch (error) {
       request.log.warn({ err: error }, 'Not ready')
       throw new HttpError(503, 'Not ready')

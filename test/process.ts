@@ -184,11 +184,6 @@ export async function remaining (pids: number[]) {
   return left()
 }
 
-/** The processes that this one has started. */
-export async function childrenOf (pid: number) {
-  return (await listProcesses()).filter(({ parent }) => parent === pid).map(({ pid }) => pid)
-}
-
 /** All processes except zombies. */
 async function listProcesses () {
   const { stdout } = await promisify(execFile)('ps', ['-A', '-o', 'pid=,ppid=,stat='])

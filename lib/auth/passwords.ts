@@ -3,7 +3,6 @@ import { availableParallelism } from 'node:os'
 
 import argon2 from 'argon2'
 
-import { ALL, type Share, shareOf } from '../cluster/share.ts'
 import { HttpError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
 
@@ -40,31 +39,23 @@ export const HASHING_SECONDS = 5
 export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
 
 let refused = 0
-let atOnce: number
-let queue: FairQueue
-limitHashing(ALL)
-
-/** Limits this process to its share of the hashes made at once, and of those that wait. Call before the first hash. */
-export function limitHashing (share: Share) {
-  atOnce = shareOf(AT_ONCE, share)
-  queue = new FairQueue({
-    // One more than threads, so that a core is not idle until the main thread starts the next hash.
-    concurrency: atOnce + 1,
-    places: shareOf(QUEUE_LENGTH - 1, share),
-    maxWaitMs: MAX_WAIT_MS,
-    refusal () {
-      refused++
-      return new HttpError(503, BUSY, { headers: { 'retry-after': 5 } })
-    },
-  })
-}
+const queue = new FairQueue({
+  // One more than threads, so that a core is not idle until the main thread starts the next hash.
+  concurrency: AT_ONCE + 1,
+  places: QUEUE_LENGTH - 1,
+  maxWaitMs: MAX_WAIT_MS,
+  refusal () {
+    refused++
+    return new HttpError(503, BUSY, { headers: { 'retry-after': 5 } })
+  },
+})
 
 /** The network of what no client asks for: commands, and the start of the service. */
 const OWN = 'own'
 
 /** How many hashes are made or verified at this moment, how many wait for it, and how many were refused so far. */
 export function hashingStats () {
-  const running = Math.min(queue.running, atOnce)
+  const running = Math.min(queue.running, AT_ONCE)
   return { running, waiting: queue.running - running + queue.waiting, refused }
 }
 

@@ -21,6 +21,8 @@ const TIMES = {
   stop: 5000,
 }
 
+const MINUTE_MS = 60_000
+
 /**
  * How many mails about an account are claimed at once. Each takes four round trips, which are 100 ms with a server that
  * is 25 ms away: ten fill a turn. No more, since all that are claimed become unknown when the sender is killed.
@@ -229,32 +231,27 @@ export class Sender {
 }
 
 /**
- * The mails to many that a worker may send. All workers of an instance together keep to MAIL_RATE, and to one commit in
- * a turn: each saves until it may send what the instance may send in a turn. Turns are counted: by a clock, one that
- * begins a moment early would send nothing.
+ * The mails to many that an instance may send: by MAIL_RATE, and with one commit in a turn. Turns are counted: by a
+ * clock, one that begins a moment early would send nothing.
  */
 class Allowance {
   // In milliseconds times MAIL_RATE
   readonly #turn: number
-  readonly #mail: number
-  readonly #batch: number
   #saved = Infinity
 
-  constructor ({ MAIL_RATE, WORKERS }: Config, turn: number) {
+  constructor ({ MAIL_RATE }: Config, turn: number) {
     this.#turn = MAIL_RATE * turn
-    this.#mail = WORKERS * 60_000
-    this.#batch = WORKERS * this.#turn
   }
 
   addTurn () {
-    this.#saved = Math.min(this.#saved + this.#turn, this.#batch + this.#mail - 1)
+    this.#saved = Math.min(this.#saved + this.#turn, this.#turn + MINUTE_MS - 1)
   }
 
   get mails () {
-    return this.#saved < this.#batch ? 0 : Math.floor(this.#saved / this.#mail)
+    return Math.floor(this.#saved / MINUTE_MS)
   }
 
   use (mails: number) {
-    this.#saved -= mails * this.#mail
+    this.#saved -= mails * MINUTE_MS
   }
 }

@@ -13,7 +13,7 @@ import { testConfig } from '../helper.ts'
 
 const exec = promisify(execFile)
 
-const UNIT = await readFile('examples/systemd/community-platform.service', 'utf8')
+const UNIT = await readFile('examples/systemd/community-platform@.service', 'utf8')
 
 const installed = await exec('systemd-analyze', ['--version']).then(() => true, () => false)
 const skip = installed ? false : 'systemd-analyze is not installed: sudo apt-get install systemd'
@@ -22,7 +22,7 @@ const skip = installed ? false : 'systemd-analyze is not installed: sudo apt-get
 async function writeUnit () {
   const folder = await mkdtemp(join(tmpdir(), 'community-unit-'))
   t.teardown(() => rm(folder, { recursive: true }))
-  const path = join(folder, 'community-platform.service')
+  const path = join(folder, 'community-platform@3001.service')
   await writeFile(path, UNIT.replaceAll('/opt/community-platform', resolve('.')))
   return path
 }
@@ -46,6 +46,7 @@ t.test('It sets variables that exist, and waits longer than a stop may take', as
     t.hasProp(variables.properties, name.replace(/_FILE$/, ''))
     if (name.endsWith('_FILE')) t.match(UNIT, `LoadCredential=${value.replace('%d/', '')}:`)
   }
-  const { total } = shutdownTimeouts(testConfig({}))
+  // As docs/deployment.md has it for several instances.
+  const { total } = shutdownTimeouts(testConfig({ STOP_DELAY: '3' }))
   t.ok(Number(/^TimeoutStopSec=(\d+)$/m.exec(UNIT)?.[1]) > total)
 })

@@ -1,9 +1,8 @@
-// Two instances, or the workers of one, that send mail through a server whose connections break, and are killed.
+// Two instances that send mail through a server whose connections break, and are killed.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { MailState } from '#lib/mail/outbox.js'
 import { PostgresServer } from '../postgres-server.ts'
-import { childrenOf } from '../process.ts'
 import { type Stage, startMailServer, STAGES } from '../smtp.ts'
 import type { Teardown } from '../scope.ts'
 import type { Fault, Setting } from './database.ts'
@@ -18,20 +17,17 @@ const TURN = 2 * STAGES.length
 const METRICS_TOKEN = 'a-token-of-the-fault-tests'
 
 export function mailFaults (setting: Setting): Fault[] {
-  // The backoff of a worker doubles with each kill, so workers are killed less often.
-  return ([['instances', 20], ['workers', 8]] as const).map(([senders, kills]) => {
-    const name = `mail: SIGKILL of ${senders}, cuts at every stage`
-    return {
-      name,
-      async run () {
-        const { problems, note } = await killSenders(setting, senders === 'workers', kills)
-        return { ...rowOf(name, [], []), note, problems }
-      },
-    }
-  })
+  const name = 'mail: SIGKILL of instances, cuts at every stage'
+  return [{
+    name,
+    async run () {
+      const { problems, note } = await killSenders(setting)
+      return { ...rowOf(name, [], []), note, problems }
+    },
+  }]
 }
 
-async function killSenders ({ scope, directory, short }: Setting, areWorkers: boolean, maxKills: number) {
+async function killSenders ({ scope, directory, short }: Setting) {
   const mails = short ? 200 : 1000
   const primary = await PostgresServer.create(scope, directory)
   await primary.start()
@@ -47,14 +43,13 @@ async function killSenders ({ scope, directory, short }: Setting, areWorkers: bo
     MAIL_FROM: 'community@example.org',
     STOP_DELAY: '0',
     METRICS_TOKEN,
-    WORKERS: areWorkers ? '2' : '1',
   }
   const reads = { hits: 0, misses: 0 }
   const start = async () => {
     const service = await startService(scope, directory, environment)
     return { ...service, reader: startReader(scope, service.url, reads) }
   }
-  const instances = [await start(), ...areWorkers ? [] : [await start()]]
+  const instances = [await start(), await start()]
   const fixture = await createFixture(primary.url())
   await fixture.look(sql => sql`
     INSERT INTO mails (kind, bulk, user_id, data)
@@ -62,10 +57,6 @@ async function killSenders ({ scope, directory, short }: Setting, areWorkers: bo
   `)
 
   const kill = async (n: number) => {
-    if (areWorkers) {
-      const workers = await childrenOf(instances[0]!.child.pid!)
-      return process.kill((workers[n] ?? workers[0])!, 'SIGKILL')
-    }
     await instances[n]!.reader.stop()
     instances[n]!.child.kill('SIGKILL')
     await instances[n]!.ended
@@ -76,7 +67,7 @@ async function killSenders ({ scope, directory, short }: Setting, areWorkers: bo
   while (await hasWork(fixture) && performance.now() < deadline) {
     await sleep(500 + 2000 * Math.random())
     // Some kills, then the rest undisturbed.
-    if (kills < (short ? 3 : maxKills)) await kill(kills++ % 2)
+    if (kills < (short ? 3 : 20)) await kill(kills++ % 2)
   }
   await Promise.all(instances.map(({ reader }) => reader.stop()))
   await sleep(1000)

@@ -42,7 +42,6 @@ const GROWTH = 1.2
 
 interface Options {
   variables?: NodeJS.Dict<string>
-  megabytes?: number
   /** How long the attack goes on. */
   seconds?: number
 }
@@ -58,11 +57,11 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     ({ name, run: () => run(name, attacks, options) })
 
   async function run (
-    name: string, attacks: string[], { variables, megabytes = MEMORY, seconds = short ? 8 : 20 }: Options
+    name: string, attacks: string[], { variables, seconds = short ? 8 : 20 }: Options
   ) {
     const row: Row = rowOf(name, [], [])
     const own = new Scope()
-    const group = await createGroup(own, megabytes)
+    const group = await createGroup(own)
     if (!group) return { ...row, missing: 'no control group of memory can be made here' }
     const { fixture, DATABASE_URL, author } = await server()
     try {
@@ -71,8 +70,8 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const probe = openClient(service.url, 1, 2 * WAIT, HONEST)
       own.teardown(() => [honest, probe].forEach(({ end }) => end()))
       await visit(honest.send, fixture, 2)
-      const pids = pidsOf(service)
-      const [alone, usual] = await Promise.all([visit(honest.send, fixture, 3), ping(probe.send, pids, 3)])
+      const pid = service.child.pid!
+      const [alone, usual] = await Promise.all([visit(honest.send, fixture, 3), ping(probe.send, pid, 3)])
       const rest = memoryOf(service)
 
       const port = Number(new URL(service.url).port)
@@ -80,7 +79,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       own.teardown(() => attackers.terminate())
       await sleep(1000)
       const [outcomes, pauses, sizes] = await Promise.all([
-        visit(honest.send, fixture, seconds), ping(probe.send, pids, seconds), watchMemory(service, seconds),
+        visit(honest.send, fixture, seconds), ping(probe.send, pid, seconds), watchMemory(service, seconds),
       ])
       const [first, second] = [sizes.slice(0, sizes.length / 2), sizes.slice(sizes.length / 2)]
         .map(half => percentile(half, 100))
@@ -109,7 +108,6 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const { exitCode, signalCode } = service.child
       const end = signalCode ?? exitCode
       if (end !== null) row.problems.push(`the service has ended: ${end}`)
-      else if (pidsOf(service).join() !== pids.join()) row.problems.push('a worker has ended')
       if (failed.length > outcomes.length / 10) row.problems.push(`${failed.length} of ${outcomes.length} failed`)
       // Other work on the machine delays the rest.
       if (short) return row
@@ -128,7 +126,6 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     ...all.map(name => fault(`memory: ${name}`, [name])),
     fault('memory: returned by glibc', ['everything of an author of 300 MB'], { variables: RETURNED }),
     fault('memory: all at once', all),
-    fault('memory: all at once, two workers', all, { variables: { WORKERS: '2' }, megabytes: 4 * MEMORY }),
     ...short ? [] : [fault('memory: all at once, ten minutes', all, { seconds: SOAK })],
   ]
 }
@@ -158,13 +155,13 @@ interface Pause {
 }
 
 /** Asks for /livez every ten milliseconds. */
-async function ping (send: Send, pids: number[], seconds: number) {
+async function ping (send: Send, pid: number, seconds: number) {
   const pauses: Pause[] = []
   const end = performance.now() + seconds * 1000
   while (performance.now() < end) {
-    const before = pids.map(timeOf)
+    const before = timeOf(pid)
     const { took } = await send({ method: 'GET', path: '/livez' })
-    pauses.push({ took, ran: Math.max(...pids.map((pid, index) => timeOf(pid) - before[index]!)) })
+    pauses.push({ took, ran: timeOf(pid) - before })
     await sleep(10)
   }
   return pauses
@@ -200,19 +197,12 @@ async function fill ({ look }: Fixture): Promise<Person> {
   return { id: draft!.id, token: await signToken(draft!.author, 'STUDENT') }
 }
 
-/** The processes of a service: itself, or its supervisor with its workers. */
-function pidsOf ({ child }: Service) {
-  const children = readProcess(`${child.pid}/task/${child.pid}/children`)
-  return [child.pid!, ...children.trim().split(' ').filter(Boolean).map(Number)]
-}
-
 /** For how long the main thread of a process has run, in milliseconds. */
 const timeOf = (pid: number) => Number(readProcess(`${pid}/task/${pid}/schedstat`).split(' ')[0]) / 1e6
 
-/** The resident memory of a service with its workers, in MB. */
-function memoryOf (service: Service) {
-  const sizes = pidsOf(service).map(pid => Number(/^VmRSS:\s+(\d+) kB/m.exec(readProcess(`${pid}/status`))?.[1] ?? 0))
-  return Math.round(sizes.reduce((sum, size) => sum + size, 0) / 1024)
+/** The resident memory of a service, in MB. */
+function memoryOf ({ child }: Service) {
+  return Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(readProcess(`${child.pid}/status`))?.[1] ?? 0) / 1024)
 }
 
 /** A file of /proc; empty when the process has ended. */
@@ -246,8 +236,8 @@ async function retry<T> (work: () => Promise<T>) {
   }
 }
 
-/** Makes a control group with so much memory. Returns its file of processes; `undefined` where none can be made. */
-async function createGroup (scope: Scope, megabytes: number) {
+/** Makes a control group with this much memory. Returns its file of processes; `undefined` where none can be made. */
+async function createGroup (scope: Scope) {
   const versions = [['/sys/fs/cgroup/memory', 'memory.limit_in_bytes'], ['/sys/fs/cgroup', 'memory.max']] as const
   for (const [root, file] of versions) {
     const path = join(root, `community-faults-${process.pid}-${Date.now()}`)
@@ -255,7 +245,7 @@ async function createGroup (scope: Scope, megabytes: number) {
       await mkdir(path)
       // A process that has just ended may still be in it.
       scope.teardown(() => retry(() => rmdir(path)))
-      await writeFile(join(path, file), String(megabytes * 2 ** 20))
+      await writeFile(join(path, file), String(MEMORY * 2 ** 20))
       return join(path, 'cgroup.procs')
     } catch {}
   }

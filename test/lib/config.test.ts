@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
 import { type Config, defaultHeldBytes, loadConfig, variables } from '#lib/config.js'
@@ -31,7 +30,6 @@ const must = (name: Name) => `${name} must be ${variables.properties[name].descr
 const DEFAULTS = {
   ...Object.fromEntries(Object.entries(variables.properties).flatMap(([name, property]) =>
     'default' in property ? [[name, property.default]] : [])),
-  WORKERS: 1,
   TRUST_PROXY: false,
   MAX_HELD_BYTES: 134217728,
   FRONTEND_URL: [],
@@ -110,7 +108,6 @@ t.test('A valid value is accepted', async t => {
 t.test('An invalid value is a StartupError of one line, with the variable and the rule', async t => {
   const bad: { [name in Name]?: string[] } = {
     PORT: ['-1', '65536', '80.5', 'http', '3000x'],
-    WORKERS: ['0', '-1', '1.5', '100', 'Auto', 'all'],
     HSTS: ['on', '31536000', 'max-age=', 'max-age=1; includeSubdomains', 'max-age=1\r\nx: y'],
     API_DOCS: ['no', '0'],
     MAX_REQUESTS: ['0', '1000001'],
@@ -195,9 +192,8 @@ t.test('FRONTEND_URL is a list of origins', async t => {
   for (const [value, origins] of lists) t.strictSame(load({ FRONTEND_URL: value }).FRONTEND_URL, origins, value)
 })
 
-t.test('WORKERS is a number, or one for each core', async t => {
-  t.equal(load({ WORKERS: '99' }).WORKERS, 99)
-  t.equal(load({ WORKERS: 'auto' }).WORKERS, availableParallelism())
+t.test('A variable of an earlier version stops the start, with what to do instead', async t => {
+  t.match(refusal({ WORKERS: '2' }), /^WORKERS no longer exists: remove it, and start several processes behind a proxy/)
 })
 
 t.test('TRUST_PROXY is false, a number, or a list', async t => {

@@ -12,11 +12,11 @@ import { start } from '../process.ts'
 const DEFAULTS = shutdownTimeouts(testConfig({}))
 
 t.test('The timeouts of a shutdown add up', async t => {
-  t.strictSame(DEFAULTS, { operation: 20, connections: 25, flush: 0, worker: 32, total: 38 })
+  t.strictSame(DEFAULTS, { operation: 20, connections: 25, flush: 0, total: 37 })
   const slower = shutdownTimeouts(testConfig({ STOP_DELAY: '3', DATABASE_TIMEOUT: '60' }))
-  t.strictSame(slower, { operation: 120, connections: 125, flush: 0, worker: 189, total: 195 })
+  t.strictSame(slower, { operation: 120, connections: 125, flush: 0, total: 194 })
   const traced = shutdownTimeouts(testConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' }))
-  t.strictSame(traced, { operation: 20, connections: 25, flush: 2, worker: 34, total: 40 })
+  t.strictSame(traced, { operation: 20, connections: 25, flush: 2, total: 39 })
 })
 
 t.test('No operation may exceed them', async t => {
@@ -41,22 +41,24 @@ t.test('By default, orchestrators wait longer, and the documents say so', async 
   t.match(operations, `${DEFAULTS.total} seconds`)
 })
 
-/** A service that logs what is done with it, and does not stop. */
+/** A service whose stop never ends, or fails with the error of the second argument. */
 const SERVICE = `
   import { createLogger } from '#lib/http/logger.js'
   import { run } from '#lib/shutdown.js'
   setInterval(() => {}, 1000)
   process.on('SIGWINCH', () => { throw new Error('provoked') })
   const never = () => new Promise(() => {})
-  const service = { start: async () => {}, stop: never, close: never, kill () { console.log('killed') } }
-  await run(service, createLogger('info'), Number(process.argv[2]))
+  const [, , seconds, error] = process.argv
+  const stop = () => error ? Promise.reject(new Error(error)) : never()
+  const service = { start: async () => {}, stop, close: never }
+  await run(service, createLogger('info'), Number(seconds))
   console.log('started')
 `
 
-async function startStuckService (t: Test, seconds: number) {
+async function startStuckService (t: Test, seconds: number, error = '') {
   const file = join(t.testdir(), 'service.mjs')
   await writeFile(file, SERVICE)
-  const service = start(t, file, {}, { covered: true, args: [String(seconds)] })
+  const service = start(t, file, {}, { covered: true, args: [String(seconds), error] })
   await logged(service, 'started')
   return service
 }
@@ -71,7 +73,14 @@ t.test('A service that does not stop in time is killed', async t => {
   const { code, stdout } = await ended
   t.equal(code, 1)
   t.match(stdout, 'killed by timeout (200ms)')
-  t.match(stdout, /^killed$/m)
+})
+
+t.test('A stop that fails is logged, and ends the process with 1', async t => {
+  const { child, ended } = await startStuckService(t, 60, 'provoked')
+  child.kill('SIGTERM')
+  const { code, stdout } = await ended
+  t.equal(code, 1)
+  t.match(stdout, /"message":"provoked".*"msg":"The stop failed"/)
 })
 
 t.test('An uncaught error during a stop ends the process at once', async t => {
@@ -82,5 +91,5 @@ t.test('An uncaught error during a stop ends the process at once', async t => {
   const { code, stdout } = await service.ended
   t.equal(code, 1)
   t.match(stdout, 'Stopping after an uncaught error')
-  t.notMatch(stdout, 'killed')
+  t.notMatch(stdout, 'killed by timeout')
 })

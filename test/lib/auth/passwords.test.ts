@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 
 import argon2 from 'argon2'
 
-import { hashingStats, hashPassword, limitHashing, PLACEHOLDER, verifyPassword } from '#lib/auth/passwords.js'
+import { hashingStats, hashPassword, PLACEHOLDER, verifyPassword } from '#lib/auth/passwords.js'
 import t from '../../suite.ts'
 
 const PARAMETERS = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/
@@ -75,28 +75,4 @@ t.test('A hash that waited too long is rejected with Retry-After', async t => {
   const [first, ...others] = await Promise.allSettled(hashes)
   t.match(first, { value: 'a hash' })
   t.match(others.at(-1), { reason: { statusCode: 503, headers: { 'retry-after': 5 } } })
-})
-
-t.test('A worker has its share of the hashes at once, and of those that wait', async t => {
-  for (const count of [2, 4, 99]) {
-    limitHashing({ index: 0, count })
-    const atOnce = Math.max(1, Math.ceil(Math.min(availableParallelism(), 4) / count))
-    const places = Math.ceil(299 / count)
-    const begun: (() => void)[] = []
-    const { restore } = t.intercept(argon2, 'hash', {
-      value: () => new Promise<void>(resolve => { begun.push(resolve) }),
-    })
-    const length = atOnce + 1 + places + 3
-    const hashes = Promise.allSettled(Array.from({ length }, () => hashPassword('correct horse')))
-    await setImmediate()
-    t.equal(begun.length, atOnce + 1)
-    t.match(hashingStats(), { running: atOnce, waiting: 1 + places })
-    for (let n = 0; n < begun.length; n++) {
-      begun[n]!()
-      await setImmediate()
-    }
-    t.equal((await hashes).filter(({ status }) => status === 'rejected').length, 3, 'what finds no place is refused')
-    restore()
-  }
-  limitHashing({ index: 0, count: 1 })
 })
