@@ -1664,7 +1664,10 @@ export interface components {
              * @example ada@example.org
              */
             email: string;
-            /** @example correct horse */
+            /**
+             * Format: password
+             * @example correct horse
+             */
             password: string;
             /** @example Ada */
             firstName: string;
@@ -1860,7 +1863,10 @@ export interface components {
         PasswordChange: {
             /** @example correct horse */
             currentPassword: string;
-            /** @example battery staple */
+            /**
+             * Format: password
+             * @example battery staple
+             */
             newPassword: string;
         };
         PasswordChanged: {
@@ -1878,7 +1884,10 @@ export interface components {
              * @example kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A
              */
             token: string;
-            /** @example battery staple */
+            /**
+             * Format: password
+             * @example battery staple
+             */
             password: string;
         };
         PersonalData: {

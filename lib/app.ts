@@ -4,7 +4,7 @@ import autoload from '@fastify/autoload'
 import Fastify, { type FastifyInstance } from 'fastify'
 
 import type { Config } from './config.ts'
-import { isEmail, isText, isUrl } from './formats.ts'
+import { isEmail, isPassword, isText, isUrl } from './formats.ts'
 import { sendClientError } from './http/framework-errors.ts'
 import { createHttpServer } from './http/server.ts'
 import { logAborted, type Logger, logOptions } from './http/logger.ts'
@@ -50,7 +50,7 @@ export function buildApp (
       customOptions: { coerceTypes: false, useDefaults: false, removeAdditional: false, allErrors: true },
       onCreate (ajv) {
         ajv.addFormat('email', isEmail)
-          .addFormat('text', isText).addFormat('url', isUrl)
+          .addFormat('password', isPassword).addFormat('text', isText).addFormat('url', isUrl)
           .addFormat('url-or-empty', value => value === '' || isUrl(value))
         // Lengths count what JavaScript's `length` counts. As a constructor option it would warn of its deprecation.
         ajv.opts.unicode = false

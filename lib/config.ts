@@ -8,7 +8,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { Ajv } from 'ajv'
 import { envSchema } from 'env-schema'
 
-import { hostUrls, isEmail, isSecureUrl } from './formats.ts'
+import { decodeUtf8, hostUrls, isEmail, isSecureUrl, wasNotUtf8 } from './formats.ts'
 import { StartupError } from './errors.ts'
 import { JWT_SECRET_LENGTH } from './secret-file.ts'
 
@@ -169,6 +169,9 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
     if (given[name]) throw new StartupError(`${name} no longer exists: remove it, and ${advice}`)
   }
   for (const name of MOUNTED) readMounted(given, name)
+  for (const name of Object.keys(variables.properties)) {
+    if (wasNotUtf8(given[name] ?? '')) throw new StartupError(`${name} must be text in UTF-8`)
+  }
   const config = validate(given)
 
   if (Boolean(config.ADMIN_EMAIL) !== Boolean(config.ADMIN_PASSWORD)) {
@@ -230,7 +233,7 @@ function validate (given: NodeJS.Dict<string>) {
 /** The variables in a file such as `.env`, none when there is no file. Throws a StartupError when it cannot be read. */
 export function readDotenv (path: string) {
   try {
-    return parseEnv(readFileSync(path, 'utf8'))
+    return parseEnv(decodeUtf8(readFileSync(path)))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return {}
     throw new StartupError(`Cannot read ${path}: ${(error as Error).message}`)
@@ -242,7 +245,7 @@ function readMounted (given: NodeJS.Dict<string>, name: typeof MOUNTED[number]) 
   if (!file) return
   if (given[name]) throw new StartupError(`Only one of ${name} and ${name}_FILE may be set`)
   try {
-    given[name] = readFileSync(file, 'utf8').trimEnd()
+    given[name] = decodeUtf8(readFileSync(file)).trimEnd()
   } catch (error) {
     throw new StartupError(`${name}_FILE must be the path of a readable file: ${(error as Error).message}`)
   }

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer'
+
 /** One label of a domain name. */
 const LABEL = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 
@@ -15,6 +17,22 @@ export function isEmail (value: string) {
 /** Whether PostgreSQL can store this as text: it takes every character but NUL. */
 export function isText (value: string) {
   return !value.includes('\0')
+}
+
+/** Whether this can be a password: halves of surrogate pairs all have the same bytes, so any would do for another. */
+export function isPassword (value: string) {
+  return isText(value) && !/\p{Surrogate}/u.test(value)
+}
+
+/** The text of these bytes, without a byte order mark. Throws an Error when they are not UTF-8. */
+export function decodeUtf8 (bytes: Uint8Array) {
+  if (!isUtf8(bytes)) throw new Error('it is not text in UTF-8')
+  return new TextDecoder().decode(bytes)
+}
+
+/** Whether Node has decoded this text from bytes that were not UTF-8: an argument, or a variable. */
+export function wasNotUtf8 (text: string) {
+  return text.includes('\uFFFD')
 }
 
 /** Whether this is a UUID as PostgreSQL writes it. */

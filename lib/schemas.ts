@@ -65,8 +65,12 @@ export const Token = Type.String({
   examples: ['eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl'],
 })
 
+/** A password to be stored. */
+export const PasswordInput = (example: string) =>
+  Type.String({ format: 'password', minLength: 8, examples: [example] })
+
 /** A password that takes the place of another one. The handler refuses those that are easy to guess. */
-export const NewPassword = () => TextInput({ minLength: 8, examples: ['battery staple'] })
+export const NewPassword = () => PasswordInput('battery staple')
 
 /** The messages of attempts past a limit. */
 export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'

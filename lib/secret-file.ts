@@ -4,6 +4,7 @@ import { link, lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
 import { StartupError } from './errors.ts'
+import { decodeUtf8 } from './formats.ts'
 
 /**
  * Reads the secret kept in a file that only its owner can read; the first call makes it (64 characters, base64url).
@@ -13,7 +14,7 @@ export async function readOrCreateSecret (path: string): Promise<string> {
   try {
     if (!existsSync(path)) await create(path)
     // A user who may write to the folder could have made it a link to another file of root's.
-    return await readFile(path, { encoding: 'utf8', flag: constants.O_RDONLY | constants.O_NOFOLLOW })
+    return decodeUtf8(await readFile(path, { flag: constants.O_RDONLY | constants.O_NOFOLLOW }))
   } catch (error) {
     throw new StartupError(`Cannot keep a secret in ${path}: ${(error as Error).message}`)
   }

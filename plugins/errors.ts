@@ -48,6 +48,7 @@ function respond (reply: FastifyReply, status: number, body: { message?: string 
 
 const FORMATS: Record<string, string> = {
   email: 'must be an email address',
+  password: 'must not contain the character NUL, or half of a character',
   text: 'must not contain the character NUL',
   url: 'must be a URL',
   'url-or-empty': 'must be a URL or empty',

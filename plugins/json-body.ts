@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer'
+
 import { errorCodes, type FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
@@ -21,6 +23,7 @@ export default fp(async app => {
 
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     if (body.length === 0) done(null)
+    else if (!isUtf8(body)) done(new HttpError(400, 'JSON must be UTF-8'))
     else if (isDeeperThan(body, MAX_JSON_DEPTH)) done(new HttpError(400, `JSON may be ${MAX_JSON_DEPTH} levels deep`))
     else parse(request, body.toString(), done)
   })

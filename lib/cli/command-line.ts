@@ -3,6 +3,7 @@ import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { type Config, loadConfig } from '../config.ts'
 import { type Database, type Limits, openDatabase } from '../database/client.ts'
 import { StartupError } from '../errors.ts'
+import { wasNotUtf8 } from '../formats.ts'
 
 /** A command line that cannot be understood; the message says what is wrong with it. */
 export class UsageError extends StartupError {
@@ -24,6 +25,8 @@ export function parseCommandLine<T extends NonNullable<ParseArgsConfig['options'
 }
 
 function parse<T extends NonNullable<ParseArgsConfig['options']>> (args: string[], options: T) {
+  const broken = args.find(wasNotUtf8)
+  if (broken !== undefined) throw new UsageError(`"${broken}" is not in UTF-8`)
   try {
     return parseArgs({ args, options, allowPositionals: true })
   } catch (error) {

@@ -3,7 +3,7 @@ import type { ReadStream, WriteStream } from 'node:tty'
 
 import { read } from 'read'
 
-import { isText } from '../formats.ts'
+import { isText, wasNotUtf8 } from '../formats.ts'
 import { StartupError } from '../errors.ts'
 
 /** The source of a password: the terminal, or a pipe that carries nothing else. */
@@ -25,6 +25,7 @@ export async function readPassword (
   })
   const password = piped ? (await text(input)).replace(/\r?\n$/, '') : await ask('Password:')
   if (password.length < 8) throw new StartupError('The password must have at least 8 characters')
+  if (wasNotUtf8(password)) throw new StartupError('The password must be typed, or piped, in UTF-8')
   if (!isText(password)) throw new StartupError('The password must not contain the character NUL')
   if (!piped && password !== await ask('Again:')) {
     throw new StartupError('The two passwords differ')

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { BUSY } from '../../lib/auth/passwords.ts'
 import {
   Avatar, ClubImage, ClubName, EmailAddress, EmailInput, Enum, FirstName, LastName, Message, OpaqueId, PlainText,
-  ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES,
+  PasswordInput, ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES,
 } from '../../lib/schemas.ts'
 
 const SignedIn = ResponseObject({
@@ -20,7 +20,7 @@ export const register = {
     'network. `Retry-After` is in seconds.',
   body: Type.Object({
     email: EmailInput(),
-    password: TextInput({ minLength: 8, examples: ['correct horse'] }),
+    password: PasswordInput('correct horse'),
     firstName: TextInput({ minLength: 1, examples: ['Ada'] }),
     lastName: TextInput({ minLength: 1, examples: ['Lovelace'] }),
   }, { title: 'NewAccount' }),

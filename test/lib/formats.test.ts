@@ -1,4 +1,4 @@
-import { isEmail, isText, isUrl, printable, printableLine } from '#lib/formats.js'
+import { isEmail, isPassword, isText, isUrl, printable, printableLine } from '#lib/formats.js'
 import t from '../suite.ts'
 
 const LABEL = 'a'.repeat(63)
@@ -26,6 +26,11 @@ t.test('An email is a plain local@domain.tld', async t => {
 t.test('A text has no NUL', async t => {
   for (const text of ['', ' ', 'ü€😀', '\u0001\n\t', '\\u0000']) t.equal(isText(text), true, JSON.stringify(text))
   for (const text of ['\0', 'a\0b', 'a\0']) t.equal(isText(text), false, JSON.stringify(text))
+})
+
+t.test('A password has no half of a character, either', async t => {
+  for (const text of ['', 'ü€😀', '\ufffd']) t.equal(isPassword(text), true, JSON.stringify(text))
+  for (const text of ['\0', 'a\ud83d', '\ude00\ud83d']) t.equal(isPassword(text), false, JSON.stringify(text))
 })
 
 t.test('A URL is what new URL() accepts, without NUL', async t => {

@@ -27,6 +27,12 @@ t.test('An existing secret is kept', async t => {
   t.equal(await readOrCreateSecret(path), 'of old')
 })
 
+t.test('A secret is text in UTF-8', async t => {
+  const dir = t.testdir({ binary: Buffer.from('s\xe9cret', 'latin1'), marked: '\ufeffsecret' })
+  t.equal(await refusal(join(dir, 'binary')), `Cannot keep a secret in ${join(dir, 'binary')}: it is not text in UTF-8`)
+  t.equal(await readOrCreateSecret(join(dir, 'marked')), 'secret', 'a byte order mark is no part of it')
+})
+
 t.test('Concurrent calls agree on one secret', async t => {
   const dir = t.testdir()
   const path = join(dir, 'secret')

@@ -66,6 +66,21 @@ for (const method of METHODS) {
   })
 }
 
+t.test('A body that is not UTF-8 is a 400, and a byte order mark is no part of it', async t => {
+  const send = async (payload: Buffer) => {
+    const headers = { 'content-type': 'application/json' }
+    const { statusCode, json } = await app.inject({ method: 'POST', url: '/body', headers, payload })
+    return [statusCode, json().message ?? json().body]
+  }
+  const text = '{"password":"pässwörter"}'
+  for (const encoding of ['latin1', 'utf16le'] as const) {
+    t.equal((await send(Buffer.from(text, encoding)))[0], 400, encoding)
+  }
+  t.strictSame(await send(Buffer.from(text, 'latin1')), [400, 'JSON must be UTF-8'])
+  t.strictSame(await send(Buffer.from('"\xed\xa0\x80"', 'latin1')), [400, 'JSON must be UTF-8'], 'a surrogate')
+  t.strictSame(await send(Buffer.from(`\ufeff${text}`)), [200, JSON.parse(text)])
+})
+
 t.test('On an unknown path a body of any type is a 404', async t => {
   const headers = { 'content-type': 'text/plain' }
   t.equal((await app.inject({ method: 'POST', url: '/unknown', headers, payload: 'a=1' })).statusCode, 404)

@@ -106,6 +106,8 @@ t.test('POST /auth/register', async t => {
       { password: '😀😀😀7' },
       { password: 'é'.repeat(7) },
       { password: '' },
+      // Stored, all of them would be equal.
+      { password: 'p\ud800sswörter' },
       { firstName: '' },
       { lastName: '' },
       ...['', 'a', 'a@', '@x.org', 'a@b', 'a@x.org ', ' a@x.org', 'a b@x.org', 'a@x..org', 'a@b@x.org', 'a@x.org\n']

@@ -7,6 +7,7 @@ import t from '../../suite.ts'
 
 const SHORT = 'The password must have at least 8 characters'
 const NUL = 'The password must not contain the character NUL'
+const UTF8 = 'The password must be typed, or piped, in UTF-8'
 
 /** A terminal where one of these lines is typed at each prompt. Collects its output. */
 function terminal (...typed: string[]) {
@@ -69,12 +70,14 @@ t.test('reads a pipe to its end, without the last line break', async t => {
     [' correct\nhorse ', ' correct\nhorse '],
     ['ﬀ pässwörd 🐎', 'ﬀ pässwörd 🐎'],
     ['12345678\n', '12345678'],
+    ['\ufeffcorrect horse\r\n', 'correct horse'],
   ]
   for (const [content, password] of passwords) t.equal(await readPassword(true, pipe(content)), password)
 })
 
 t.test('rejects a password that is too short or cannot be stored', async t => {
-  const refused: [content: string, message: string][] = [
+  const refused: [content: string | Buffer, message: string][] = [
+    [Buffer.from('pässwörter', 'latin1'), UTF8],
     ['', SHORT], ['\n', SHORT], ['1234567\n', SHORT], ['correct\0horse\n', NUL],
   ]
   for (const [content, message] of refused) {
