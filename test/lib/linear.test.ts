@@ -1,0 +1,70 @@
+import { text as readText } from 'node:stream/consumers'
+
+import { assertHardToGuess } from '#lib/auth/new-passwords.js'
+import { decodeState } from '#lib/auth/oauth-state.js'
+import { isEmail, isPassword, isSecureUrl, isUrl, isUuid, printable, printableLine } from '#lib/formats.js'
+import { clientNetwork } from '#lib/http/client-network.js'
+import { pathOf } from '#lib/http/logger.js'
+import { requestIdOf, traceOf } from '#lib/http/trace-context.js'
+import { toDecodable } from '#lib/http/url.js'
+import { atom } from '#routes/feeds/atom.js'
+import { icalendar } from '#routes/feeds/icalendar.js'
+import { toCsv, toFileName } from '#routes/exports/csv.js'
+import t from '../suite.ts'
+
+const LENGTH = 100_000
+
+/** What a quadratic function takes seconds for: parts that are repeated, some after a beginning that fits. */
+const PARTS = [
+  '\t', ' ', ' \t', '\n', '\r\n', '"', '\t"', '";', "'", ';', '=', 'a', 'a.', 'a@', '-a', '0', '1.', '@', ':', '%',
+  '%41', '[', '&', '\\', ',', '\u0001', '\u2028', '\u0301\u0316', '\ufdfa', 'İ', '\ud800', '😀',
+]
+const TEXTS = [
+  ...PARTS.map(part => part.repeat(LENGTH / part.length)),
+  ...['a.', '-', 'a-'].map(part => `a@${part.repeat(LENGTH / 2)}!`),
+  `00-${'a'.repeat(LENGTH)}`,
+]
+
+const NOW = '2026-01-31T09:30:00.000Z'
+const BLOG = { id: '1', createdAt: NOW, updatedAt: NOW }
+const EVENT = { ...BLOG, date: NOW, sequence: 0 }
+const calendar = icalendar('https://example.org').createWriter()
+const feed = atom('https://example.org').createWriter()
+
+async function * rowOf (name: string) {
+  yield { name }
+}
+
+/** Everything that runs a regular expression over what strangers send. */
+const FUNCTIONS: Record<string, (text: string) => unknown> = {
+  isEmail,
+  isPassword,
+  isSecureUrl,
+  isUrl,
+  isUuid,
+  printable,
+  printableLine,
+  clientNetwork,
+  pathOf,
+  requestIdOf,
+  toDecodable,
+  toFileName,
+  traceOf: traceparent => traceOf({ headers: { traceparent } }),
+  toCsv: text => readText(toCsv(rowOf(text), { name: 'name' })),
+  icalendar: text => calendar.add({ ...EVENT, title: text, description: text, club: text }),
+  atom: text => feed.add({ ...BLOG, title: text, content: text, author: text }),
+  decodeState (text) { try { decodeState(text) } catch {} },
+  assertHardToGuess: text => assertHardToGuess('password', text, 'ada@example.org').catch(() => {}),
+}
+
+for (const [name, run] of Object.entries(FUNCTIONS)) {
+  t.test(`${name} takes a moment for any text of ${LENGTH} characters`, async t => {
+    await run('once')
+    for (const text of TEXTS) {
+      const start = performance.now()
+      await run(text)
+      const duration = performance.now() - start
+      if (duration > 1000) t.fail(`${JSON.stringify(text.slice(0, 10))} takes ${Math.round(duration)} ms`)
+    }
+  })
+}
