@@ -9,7 +9,6 @@ import { startPostgres } from './fixture.ts'
 import { atEnd, cleanUp, compiled, interrupted, ROOT, run, source } from './programs.ts'
 import { writeReport } from './report.ts'
 import { Results } from './results.ts'
-import { measureReplica } from './replica.ts'
 import { measureCases, measureGrowth, measureLarge, measureMails, measureTracing } from './scenarios.ts'
 import { judgeSoak, soak } from './soak.ts'
 
@@ -83,7 +82,6 @@ async function benchmark ({ only, quick, soak: isSoak, minutes }: ReturnType<typ
     await measureMails(context)
     await measureGrowth(context)
     await measureLarge(context)
-    await measureReplica(context)
     const isComplete = !quick && only.test('')
     if (isComplete) await judgeSoak(results)
     await writeReport(results, isComplete ? source('') : compiled(''), performance.now() - start, postgres.version)

@@ -8,7 +8,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { Ajv } from 'ajv'
 import { envSchema } from 'env-schema'
 
-import { decodeUtf8, hostUrls, isEmail, isSecureUrl, wasNotUtf8 } from './formats.ts'
+import { decodeUtf8, isEmail, isSecureUrl, wasNotUtf8 } from './formats.ts'
 import { StartupError } from './errors.ts'
 import { JWT_SECRET_LENGTH } from './secret-file.ts'
 
@@ -78,11 +78,6 @@ export const variables = Type.Object({
     format: 'postgres',
     description: 'a PostgreSQL address such as postgres://user:password@host:5432/name',
   })),
-  DATABASE_REPLICA_URL: Type.Optional(Type.String({
-    format: 'postgres',
-    description: 'a PostgreSQL address such as postgres://user:password@host1:5432,host2:5432/name',
-  })),
-  REPLICA_WAIT: integer('a number of milliseconds', { default: 100, minimum: 1, maximum: 10_000 }),
   DATABASE_POOL_SIZE: integer('a number of connections', { default: 10, minimum: 1, maximum: 1000 }),
   DATABASE_PREPARE: Type.Boolean({ default: true, description: 'true or false' }),
   DATABASE_TIMEOUT: integer('a number of seconds', { default: 5, minimum: 1, maximum: 3600 }),
@@ -150,8 +145,7 @@ export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'MAX_HELD_B
 
 /** Secrets that container platforms mount as files: `NAME_FILE` holds the path. */
 const MOUNTED = [
-  'DATABASE_URL', 'DATABASE_REPLICA_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET', 'METRICS_TOKEN',
-  'SMTP_URL',
+  'DATABASE_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET', 'METRICS_TOKEN', 'SMTP_URL',
 ] as const
 
 /** Variables of earlier versions, each with the advice of the line that stops the start. */
@@ -171,6 +165,10 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
   for (const name of MOUNTED) readMounted(given, name)
   for (const name of Object.keys(variables.properties)) {
     if (wasNotUtf8(given[name] ?? '')) throw new StartupError(`${name} must be text in UTF-8`)
+  }
+  if (/^\w+:\/\/([^/?#]*@)?[^/?#@]*,[^/?#@]*([/?#]|$)/.test(given.DATABASE_URL ?? '')) {
+    throw new StartupError('DATABASE_URL must have one host: put HAProxy in front of several ' +
+      '(docs/deployment.md, "A database that fails over")')
   }
   const config = validate(given)
 
@@ -272,15 +270,13 @@ function readProxies (value: string) {
 }
 
 function isPostgres (value: string) {
-  return hostUrls(value).every(url => {
-    try {
-      const { protocol, username, password } = new URL(url)
-      decodeURIComponent(username + password)
-      return /^postgres(ql)?:$/.test(protocol) && url.startsWith(`${protocol}//`)
-    } catch {
-      return false
-    }
-  })
+  try {
+    const { protocol, username, password } = new URL(value)
+    decodeURIComponent(username + password)
+    return /^postgres(ql)?:$/.test(protocol) && value.startsWith(`${protocol}//`)
+  } catch {
+    return false
+  }
 }
 
 function isWeb (value: string) {

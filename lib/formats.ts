@@ -69,9 +69,3 @@ export function printable (text: string) {
 export function printableLine (text: string) {
   return printable(text).replace(/\s+/g, ' ').trim()
 }
-
-/** The URL of each host that a DATABASE_URL lists, as libpq reads it. */
-export function hostUrls (url: string) {
-  const [, start, hosts, rest] = /^((?:\w+:\/\/(?:[^/?]*@)?)?)([^/?]*)(.*)$/s.exec(url)!
-  return hosts!.split(',').map(host => `${start}${host}${rest}`)
-}

@@ -10,7 +10,7 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 /** Metrics for Prometheus: of the process, of requests, and of what the plugins count. */
 export async function createMetrics (app: FastifyInstance) {
-  const { cache, database: { stats, replicas }, mail, heldBytes, config: { DATABASE_POOL_SIZE: poolSize } } = app
+  const { cache, database: { stats }, mail, heldBytes, config: { DATABASE_POOL_SIZE: poolSize } } = app
   // Loaded only when needed: the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -30,13 +30,6 @@ export async function createMetrics (app: FastifyInstance) {
     () => Math.max(stats.pending - poolSize, 0))
   counter('database_queries_total', 'Statements that have ended', () => stats.done)
   counter('database_queries_late_total', 'Statements past DATABASE_TIMEOUT', () => stats.late)
-
-  if (replicas) {
-    gauge('database_replicas_available', 'Replicas that are in use', replicas.available)
-    counter('database_replica_reads_total', 'Reads on replicas', () => replicas.counts.reads)
-    counter('database_replica_fallbacks_total', 'Reads that the primary answered instead of a replica',
-      () => replicas.counts.fallbacks)
-  }
 
   gauge('password_hashes_running', 'Passwords that are being hashed or verified', () => hashingStats().running)
   gauge('password_hashes_waiting', 'Passwords that wait to be hashed or verified', () => hashingStats().waiting)

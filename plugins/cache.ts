@@ -7,7 +7,7 @@ import { guardOf } from './auth.ts'
 
 /** Adds `reply.cached`: responses from memory that are never stale. */
 export default fp(async app => {
-  const { sql, database: { probe, replicas }, heldBytes, config } = app
+  const { sql, database: { probe }, heldBytes, config } = app
   /** By its callers while a body is read, by its chunks then: the bytes that responses share. */
   const bodies = new WeakMap<object, SharedBytes>()
 
@@ -20,7 +20,6 @@ export default fp(async app => {
   await app.register(snapshotCache, {
     sql,
     probe,
-    replicas,
     maxBytes: config.CACHE_SIZE_MB * 2 ** 20,
     owner: request => request.user.id,
     lookUp: epochsOf,

@@ -8,7 +8,7 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** Runs a read of much data, such as a list or a batch, when it is the turn of the client's network. */
     inTurn<T> (request: FastifyRequest, read: () => Promise<T>): Promise<T>
-    /** `database.read`, each read in its turn. */
+    /** Runs reads on `app.sql`, each in its turn. */
     readInTurn (request: FastifyRequest): Read
   }
 }
@@ -26,5 +26,5 @@ export default fp(async app => {
     refusal: overloaded,
   })
   app.decorate('inTurn', (request, read) => queue.run(request.holding!.network(), read))
-  app.decorate('readInTurn', request => work => app.inTurn(request, () => app.database.read(work)))
+  app.decorate('readInTurn', request => work => app.inTurn(request, () => work(app.sql)))
 }, { name: 'long-reads', dependencies: ['database', 'held-bytes'] })

@@ -10,8 +10,9 @@ import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { signOut } from '#lib/auth/accounts.js'
-import type { Sql } from '#lib/database/client.js'
+import { openDatabase, type Sql } from '#lib/database/client.js'
 import { migrate } from '#lib/database/migrations.js'
+import { StartupError } from '#lib/errors.js'
 import { recordResponses } from './responses.ts'
 import { makeProxy, PostgresServer } from './postgres-server.ts'
 import { Bounds, holds, turns } from './freshness.ts'
@@ -480,6 +481,14 @@ t.test('a standby, and a fail-over to it', async t => {
     const isBehind = () => onStandby`SELECT FROM pg_last_wal_replay_lsn() AS reached WHERE reached < ${row!.end}`
     while ((await isBehind()).length > 0) await sleep(5)
   }
+
+  await t.test('target_session_attrs=primary takes no standby', async t => {
+    const open = (url: string) =>
+      openDatabase(testConfig({ DATABASE_URL: `${url}?target_session_attrs=primary` }), console)
+    await t.rejects(open(standby.url('community')), new StartupError(`Cannot reach the database at 127.0.0.1:${
+      standby.port}/community: its server is not the one that target_session_attrs asks for`))
+    await (await open(server.url('community'))).close()
+  })
 
   await t.test('the snapshot of a standby does not change with each commit', async t => {
     const [oldest, open] = [await sql.reserve(), await sql.reserve()]

@@ -24,12 +24,6 @@ export async function turns (count: number) {
 export class Bounds {
   #begun = 0
   #acknowledged = 0
-  readonly #isSeenByAll: boolean
-
-  /** On a replica a commit may be seen early: what one has seen there, others need not see until it is acknowledged. */
-  constructor ({ isSeenByAll = true } = {}) {
-    this.#isSeenByAll = isSeenByAll
-  }
 
   /** The next value to write. */
   next () {
@@ -46,7 +40,7 @@ export class Bounds {
     const least = this.#acknowledged
     const value = await read()
     if (value >= least && value <= this.#begun) {
-      if (this.#isSeenByAll) this.acknowledge(value)
+      this.acknowledge(value)
       return
     }
     throw new Error(`read ${value}, but ${least} was acknowledged before and ${this.#begun} begun in all`)

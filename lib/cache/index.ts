@@ -16,7 +16,7 @@ import {
 
 export { type Chunks, lengthOf } from './cached-body.ts'
 export type { Body, BodyFormat, BodyWriter, CachedList, CachedQuery } from './cached-query.ts'
-export type { CacheCounts, CacheReplicas } from './snapshot-cache.ts'
+export type { CacheCounts } from './snapshot-cache.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

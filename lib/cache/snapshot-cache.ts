@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { CachedBody, type Chunks, hashChunks } from './cached-body.ts'
-import { type CachedQuery, type OnProgress, readBody } from './cached-query.ts'
+import { type CachedQuery, readBody } from './cached-query.ts'
 import { type Shared, singleFlight } from './single-flight.ts'
 
 /** Identifies a snapshot. Equal ids mean that nothing was committed in between. `null` never matches. */
@@ -15,8 +15,6 @@ export interface PrimaryState {
   snapshot: SnapshotId
   /** By key, the values that `lookUp` found in this snapshot for all who shared the question. */
   found?: Record<string, unknown> | null
-  /** Given with replicas, which understand it. */
-  position?: unknown
 }
 
 export interface SnapshotCacheOptions<Caller = unknown> {
@@ -26,7 +24,6 @@ export interface SnapshotCacheOptions<Caller = unknown> {
   probe: Sql
   /** Bounds all entries, in bytes; the least recently used one goes first. */
   maxBytes: number
-  replicas?: CacheReplicas | undefined
   /** Looks these keys up together with the snapshot: an expression whose value is a JSON object by key, or null. */
   lookUp? (sql: Sql, keys: string[]): PendingQuery<Row[]>
   /** Begins the read of a list when it is the turn of this caller; the first turn of those that share it counts. */
@@ -35,14 +32,6 @@ export interface SnapshotCacheOptions<Caller = unknown> {
   onRead?(callers: readonly Caller[], bytes: number): void
   /** Whether a caller still waits. A read without such a caller is abandoned. */
   isWaiting?(caller: Caller): boolean
-}
-
-/** Standbys that bodies are read from. */
-export interface CacheReplicas {
-  /** The position of the primary, an expression: a replica that has replayed so far has all that was acknowledged. */
-  position (sql: Sql): PendingQuery<Row[]>
-  /** Resolves as `work` does on a replica that has replayed up to this position, or else as `otherwise` does. */
-  read<T> (position: unknown, work: (sql: Sql) => Promise<T>, otherwise: () => Promise<T>): Promise<T>
 }
 
 interface CacheEntry {
@@ -99,26 +88,21 @@ export interface CacheCounts {
  *    read would give.
  * 3. Otherwise the body is read again by a statement that begins after the request arrived. All requests that found
  *    the same new snapshot share that read.
- *
- * With replicas, bodies are read there: the question for the snapshot also brings the position that a replica must have
- * replayed to have everything that is in the snapshot. The body is cached with that snapshot.
  */
 export function createSnapshotCache<Caller = undefined> ({
-  sql, probe, maxBytes, replicas, lookUp, turn, onRead, isWaiting = () => true,
+  sql, probe, maxBytes, lookUp, turn, onRead, isWaiting = () => true,
 }: SnapshotCacheOptions<Caller>) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => ENTRY_OVERHEAD + key.length + ENCODED_FORMS * (body?.length ?? 0),
   })
   const currentId = snapshotId(sql)
-  const andPosition = replicas ? sql`, ${replicas.position(sql)} AS position` : sql``
   const shareRead = singleFlight<CacheEntry, Caller>()
   const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
   /** Asked, but not sent yet: others may join. */
   let question: Promise<PrimaryState> | undefined
   /** The keys that are looked up with it. */
   let keys = new Set<string>()
-  let latest: PrimaryState = { snapshot: null }
 
   return { currentState, get, counts, bytes: () => entries.calculatedSize }
 
@@ -133,8 +117,7 @@ export function createSnapshotCache<Caller = undefined> ({
       const andFound = lookUp && keys.size > 0 ? sql`, ${lookUp(sql, [...keys])} AS found` : sql``
       keys = new Set()
       counts.validations++
-      const [state] = await probe<[PrimaryState]>`SELECT ${currentId} AS snapshot ${andPosition} ${andFound}`
-      latest = state
+      const [state] = await probe<[PrimaryState]>`SELECT ${currentId} AS snapshot ${andFound}`
       return state
     })
     return question
@@ -147,8 +130,7 @@ export function createSnapshotCache<Caller = undefined> ({
   async function get (
     key: string, query: (sql: Sql) => CachedQuery<any>, known?: PrimaryState | null, caller?: Caller
   ): Promise<CachedBody | undefined> {
-    // With replicas each caller asks before it shares a read, so that the replica has all that each of them must see.
-    const state = known ?? (replicas || entries.has(key) ? await currentState() : null)
+    const state = known ?? (entries.has(key) ? await currentState() : null)
     const entry = entries.get(key)
     if (entry && state && state.snapshot !== null && entry.snapshot === state.snapshot) {
       counts.hits++
@@ -169,7 +151,7 @@ export function createSnapshotCache<Caller = undefined> ({
 
   async function read (key: string, query: CachedQuery<any>, shared: Shared<Caller>): Promise<CacheEntry> {
     counts.misses++
-    const { chunks, snapshot } = await readAnywhere(query, bytes => {
+    const { chunks, snapshot } = await readBody(sql, query, currentId, bytes => {
       onRead?.(shared.callers, bytes)
       shared.abandoned = !shared.callers.some(isWaiting)
       return !shared.abandoned
@@ -178,16 +160,6 @@ export function createSnapshotCache<Caller = undefined> ({
     const entry = { snapshot, body: chunks && await toBody(chunks, contentType, entries.get(key)?.body) }
     entries.set(key, entry)
     return entry
-  }
-
-  /** Reads on a replica if there is one, else on the primary. */
-  async function readAnywhere (query: CachedQuery<any>, onProgress: OnProgress) {
-    const onPrimary = () => readBody(sql, query, currentId, onProgress)
-    if (!replicas) return onPrimary()
-    // The latest state, since callers that joined later must see what they were told, too.
-    const { snapshot, position } = latest
-    const known = sql`${snapshot}::text`
-    return replicas.read(position, replica => readBody(replica, query, known, onProgress), onPrimary)
   }
 }
 

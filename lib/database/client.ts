@@ -5,7 +5,7 @@ import type { Config } from '../config.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { observeStatements, type PoolStats } from './statements.ts'
 import { StartupError } from '../errors.ts'
-import { hostUrls, isUuid } from '../formats.ts'
+import { isUuid } from '../formats.ts'
 
 /** The pool of connections, and the tag that runs a statement on it. */
 export type Sql = postgres.Sql
@@ -68,9 +68,9 @@ export async function openDatabase (
     return { ...database, close }
   } catch (error) {
     await close()
-    // The driver's code when it has closed the connection to the last host, which takes no writes.
-    const isNoPrimary = (error as NodeJS.ErrnoException).code === 'CONNECTION_DESTROYED'
-    const reason = isNoPrimary ? 'it takes no writes' : describe(error)
+    // The driver's code when it has closed a connection because of target_session_attrs.
+    const isOther = (error as NodeJS.ErrnoException).code === 'CONNECTION_DESTROYED'
+    const reason = isOther ? 'its server is not the one that target_session_attrs asks for' : describe(error)
     throw new StartupError(`Cannot reach the database at ${address(server.url)}: ${reason}`)
   }
 }
@@ -103,17 +103,14 @@ interface PoolOptions {
   stats?: PoolStats
 }
 
-/** Makes a pool of connections, all to the primary if the address has several hosts. */
+/** Makes a pool of connections. */
 export function connect (url: string, options: PoolOptions): Sql {
   const { config, log, max, timeout = config.DATABASE_TIMEOUT, stats = { pending: 0, done: 0, late: 0 } } = options
-  const hosts = hostUrls(url).map(url => new URL(url))
   return postgres(url, {
-    ...hosts.length > 1 && primaryOf(hosts),
     max,
     prepare: config.DATABASE_PREPARE,
     fetch_types: false,
-    // All hosts may be tried in the time of a statement.
-    connect_timeout: config.DATABASE_TIMEOUT / hosts.length,
+    connect_timeout: config.DATABASE_TIMEOUT,
     // Also while it waits for a connection: the driver would wait without limit.
     query_timeout: timeout,
     // By then the server itself would have ended the statement, so the network is broken.
@@ -129,16 +126,6 @@ export function connect (url: string, options: PoolOptions): Sql {
     },
     types: { uuid },
   })
-}
-
-/** Has each new connection try the hosts in turn, until it finds the one that is no standby. */
-function primaryOf (hosts: URL[]) {
-  return {
-    // Without a port of its own, the driver would give a host the one of the first.
-    host: hosts.map(({ hostname, port }) => `${hostname}:${port || 5432}`).join(),
-    // "read-write" would take a standby, too.
-    target_session_attrs: 'primary',
-  } as const
 }
 
 /** The message of an error, else its code: an AggregateError of several addresses has no message. */

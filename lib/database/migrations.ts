@@ -10,7 +10,6 @@ import type { Client, DatabaseError } from 'pg'
 import type { Config } from '../config.ts'
 import type { Database, Sql } from './client.ts'
 import { StartupError } from '../errors.ts'
-import { hostUrls } from '../formats.ts'
 
 /** The folder of the SQL files: beside package.json, wherever this file was compiled to. */
 const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#package.json')))
@@ -18,7 +17,7 @@ const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#pack
 /** The advisory lock of who changes the schema. */
 const LOCK = 7_241_865_325
 
-/** How long a host may take to answer, in milliseconds. */
+/** How long the server may take to accept a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 5000
 
 /**
@@ -51,7 +50,7 @@ export async function migrate (
   // Loaded when needed only: a service whose schema is up to date starts faster without.
   const { runner } = await import('node-pg-migrate')
   // A connection of our own, because node-pg-migrate does not wait for its own to close.
-  const client = await connectToPrimary(databaseUrl)
+  const client = await connect(databaseUrl)
   const run = (options: Partial<RunnerOption>) => inTransaction(client, () => runner({
     dbClient: client,
     dir: DIRECTORY,
@@ -134,25 +133,13 @@ async function longTransactions (client: Client): Promise<string> {
   return row.names
 }
 
-/** Connects to the first of the hosts that is no standby, since pg knows one host only. */
-async function connectToPrimary (databaseUrl: string) {
+async function connect (connectionString: string) {
   const { default: pg } = await import('pg')
-  let failure: unknown
-  for (const connectionString of hostUrls(databaseUrl)) {
-    const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true })
-    // A connection that is lost fails the next statement.
-    client.on('error', () => {})
-    try {
-      await client.connect()
-      const { rows: [row] } = await client.query('SELECT pg_is_in_recovery() AS "isStandby"')
-      if (!row.isStandby) return client
-      failure = new StartupError('The database takes no writes')
-    } catch (error) {
-      failure = error
-    }
-    await client.end()
-  }
-  throw failure
+  const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true })
+  // A connection that is lost fails the next statement.
+  client.on('error', () => {})
+  await client.connect()
+  return client
 }
 
 /** Lists every migration in order, and whether this database has it. */

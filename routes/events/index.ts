@@ -102,7 +102,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     const { id } = request.params
     if (!id) throw new HttpError(400, 'Event ID is required')
     if (await reply.cached(registrationsOfEventQuery, request.user, id)) return
-    if (!await app.database.read(sql => hasEvent(sql, id))) throw new HttpError(404, 'Event not found')
+    if (!await hasEvent(app.sql, id)) throw new HttpError(404, 'Event not found')
     throw new HttpError(403, 'Not allowed to view registrations for this event')
   })
 }

@@ -20,7 +20,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { id } = request.params
     if (!id) throw new HttpError(400, 'Event ID is required')
-    const event = await app.database.read(sql => findManagedEvent(sql, request.user, id))
+    const event = await findManagedEvent(app.sql, request.user, id)
     if (!event) throw new HttpError(404, 'Event not found')
     if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
     audit(request, 'registrations-exported', { target: id })

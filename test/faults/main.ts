@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { runMain } from '#lib/errors.js'
 import { clockFaults } from './clock.ts'
 import { databaseFaults, type Fault, type Setting } from './database.ts'
-import { failOverFaults } from './fail-over.ts'
 import { instanceFaults } from './instances.ts'
 import { mailFaults } from './mail.ts'
 import { type Options, readFaultOptions, USAGE } from './options.ts'
@@ -15,7 +14,6 @@ import { overloadFaults } from './overload.ts'
 import { patroniFaults } from './patroni.ts'
 import { pgbackrestFaults } from './pgbackrest.ts'
 import { processFaults } from './process.ts'
-import { replicaFaults } from './replicas.ts'
 import { type Row, showHeader, showRow } from './report.ts'
 import { Scope } from '../scope.ts'
 
@@ -52,8 +50,8 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
   const faults = [
-    databaseFaults, failOverFaults, replicaFaults, processFaults, overloadFaults, memoryFaults, instanceFaults,
-    patroniFaults, pgbackrestFaults, mailFaults, clockFaults,
+    databaseFaults, processFaults, overloadFaults, memoryFaults, instanceFaults, patroniFaults, pgbackrestFaults,
+    mailFaults, clockFaults,
   ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()

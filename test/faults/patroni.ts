@@ -233,17 +233,13 @@ async function openGroup ({ scope, directory }: Setting): Promise<Group> {
   await sql.unsafe(`CREATE DATABASE community OWNER ${ROLE.user}`)
   await sql.end()
 
-  const hosts = [...cluster.members.values()].map(({ host }) => `${host}:5432`).join()
-  const urlOf = (hosts: string) => `postgres://${ROLE.user}:${ROLE.password}@${hosts}/community`
-  await migrate(urlOf(hosts))
-  const fixture = await createFixture(`${urlOf(hosts)}?target_session_attrs=primary&connect_timeout=1`)
+  const urlOf = (address: string) => `postgres://${ROLE.user}:${ROLE.password}@${network}${address}/community`
+  const haproxy = `${urlOf('20:5432')}?target_session_attrs=primary`
+  await migrate(haproxy)
+  const fixture = await createFixture(haproxy)
   const ways: [string, NodeJS.Dict<string>][] = [
-    ['HAProxy', {
-      DATABASE_URL: `${urlOf(`${network}20:5432`)}?target_session_attrs=primary`,
-      DATABASE_REPLICA_URL: urlOf(`${network}20:5433`),
-    }],
-    ['PgBouncer', { DATABASE_URL: urlOf(`${network}15:6432`), DATABASE_PREPARE: 'false' }],
-    ['several hosts', { DATABASE_URL: urlOf(hosts), DATABASE_REPLICA_URL: urlOf(hosts) }],
+    ['HAProxy', { DATABASE_URL: haproxy }],
+    ['PgBouncer', { DATABASE_URL: urlOf('15:6432'), DATABASE_PREPARE: 'false' }],
   ]
   const targets = await Promise.all(ways.map(async ([way, environment], n) => [way, {
     service: await startService(scope, directory, environment),

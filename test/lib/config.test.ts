@@ -65,8 +65,6 @@ t.test('A valid value is accepted', async t => {
     TRUST_PROXY: ['false', '1', '99', '192.0.2.1', '10.0.0.0/8', '0.0.0.0/1', '::1', '2001:DB8::/32',
       '::ffff:10.0.0.1/128', '127.0.0.1,::1,172.16.0.0/12'],
     DATABASE_URL: ['postgres://localhost', 'postgresql://a:b@[::1]:5433/c'],
-    DATABASE_REPLICA_URL: ['postgres://localhost', 'postgresql://a:b@one:5433,[::1]/c'],
-    REPLICA_WAIT: ['1', '10000'],
     DATABASE_POOL_SIZE: ['1', '1000'],
     DATABASE_PREPARE: ['true', 'false'],
     DATABASE_TIMEOUT: ['1', '3600'],
@@ -125,8 +123,6 @@ t.test('An invalid value is a StartupError of one line, with the variable and th
       '10.0.0.1 ::1', '10.0.0.1,1', '10.0.0.1:80', '[::1]', 'fe80::1%eth0'],
     DATABASE_URL: ['mysql://localhost/x', 'localhost:5432', '/var/run/postgresql', 'postgres://ada:secret@db:99999/x',
       'postgres://ada:100%@db/x'],
-    DATABASE_REPLICA_URL: ['mysql://localhost/x', 'one,two', 'postgres://one:99999,two/x'],
-    REPLICA_WAIT: ['0', '10001', '100ms'],
     DATABASE_POOL_SIZE: ['0', '1001', '1.5', 'ten'],
     DATABASE_PREPARE: ['yes', 'TRUE'],
     DATABASE_TIMEOUT: ['0', '3601', '5s'],
@@ -165,6 +161,14 @@ t.test('An invalid value is a StartupError of one line, with the variable and th
       t.equal(refusal(environment), must(name), `${name}=${value}`)
     }
   }
+})
+
+t.test('DATABASE_URL has one host', async t => {
+  for (const hosts of ['one,two', 'one:5433,two:99999', '[::1],[::2]']) {
+    t.equal(refusal({ DATABASE_URL: `postgres://ada:a@${hosts}/x` }), 'DATABASE_URL must have one host: ' +
+      'put HAProxy in front of several (docs/deployment.md, "A database that fails over")')
+  }
+  t.equal(load({ DATABASE_URL: 'postgres://ada:a,b@one/x?a=b,c' }).DATABASE_URL, 'postgres://ada:a,b@one/x?a=b,c')
 })
 
 t.test('SMTP_URL needs MAIL_FROM', async t => {
@@ -253,7 +257,6 @@ t.test('A .env that cannot be read is a StartupError', async t => {
 t.test('NAME_FILE is the path of a file with the value', async t => {
   const values = {
     DATABASE_URL: 'postgres://db/x',
-    DATABASE_REPLICA_URL: 'postgres://one,two/x',
     JWT_SECRET: SECRET,
     ADMIN_PASSWORD: 'correct horse',
     IDP_CLIENT_SECRET: 'a secret',
