@@ -24,9 +24,10 @@ const STRANGERS = [
 const allowed = (headers: OutgoingHttpHeaders | IncomingHttpHeaders) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => name.startsWith('access-control-')))
 
-/** CORS headers that let an origin read a response and some of its headers. */
+/** CORS headers that let an origin read a response, also to a request with credentials, and some of its headers. */
 const readable = (origin: string) => ({
   'access-control-allow-origin': origin,
+  'access-control-allow-credentials': 'true',
   'access-control-expose-headers': 'Retry-After, ETag, X-Request-Id',
 })
 
@@ -40,15 +41,23 @@ const preflight = (url: string, method: string, origin: string) => ({
   },
 })
 
+/** The CORS headers of a preflight that allows a request. */
+const sendable = (origin: string) => ({
+  ...readable(origin),
+  'access-control-allow-methods': 'GET, HEAD, POST, PUT, DELETE',
+  'access-control-allow-headers': 'authorization, content-type',
+  'access-control-max-age': '600',
+})
+
 t.test('With FRONTEND_URL', async t => {
-  const app = await build(t, { FRONTEND_URL: FRONTENDS.join(',') })
+  const app = await build(t, { NODE_ENV: 'production', FRONTEND_URL: FRONTENDS.join(',') })
 
   for (const origin of FRONTENDS) {
     t.test(`${origin} may read every response, including errors`, async t => {
       for (const [url, status] of [['/livez', 200], ['/auth/me', 401], ['/nope', 404]] as const) {
         const { statusCode, headers } = await app.inject({ url, headers: { origin } })
         t.equal(statusCode, status)
-        t.strictSame(allowed(headers), readable(origin), 'this origin, without credentials')
+        t.strictSame(allowed(headers), readable(origin), 'this origin')
         t.match(String(headers.vary), /\bOrigin\b/)
       }
       const invalid = await app.inject({ method: 'POST', url: '/auth/login', headers: { origin }, payload: {} })
@@ -63,12 +72,7 @@ t.test('With FRONTEND_URL', async t => {
         const response = await app.inject(preflight(url, method, origin))
         t.equal(response.statusCode, 204, `${method}: the preflight needs no token`)
         t.equal(response.body, '')
-        t.strictSame(allowed(response.headers), {
-          ...readable(origin),
-          'access-control-allow-methods': 'GET, HEAD, POST, PUT, DELETE',
-          'access-control-allow-headers': 'authorization, content-type',
-          'access-control-max-age': '600',
-        })
+        t.strictSame(allowed(response.headers), sendable(origin))
       }
     })
   }
@@ -77,21 +81,23 @@ t.test('With FRONTEND_URL', async t => {
     t.test(`${origin} may neither read responses nor send such requests`, async t => {
       const { statusCode, headers } = await app.inject({ url: '/livez', headers: { origin } })
       t.equal(statusCode, 200)
-      t.equal(headers['access-control-allow-origin'], undefined)
+      t.strictSame(allowed(headers), {})
       t.match(String(headers.vary), /\bOrigin\b/, 'caches keep it apart from responses for frontends')
       for (const method of ['PUT', 'DELETE']) {
         const { headers } = await app.inject(preflight('/blogs/x', method, origin))
-        t.equal(headers['access-control-allow-origin'], undefined, method)
+        t.strictSame(allowed(headers), {}, method)
       }
     })
   }
 
-  t.test('An OPTIONS request that is not a preflight allows nothing', async t => {
+  t.test('An OPTIONS request that is not a preflight of such an origin is a 404, as without FRONTEND_URL', async t => {
     for (const headers of [{}, { 'access-control-request-method': 'PUT' }, { origin: 'https://evil.example' }]) {
       const response = await app.inject({ method: 'OPTIONS', url: '/livez', headers })
-      t.strictSame([response.statusCode, response.body], [204, ''])
-      t.equal(response.headers['access-control-allow-origin'], undefined)
+      t.strictSame([response.statusCode, response.json()], [404, { message: 'Not found' }])
+      t.strictSame(allowed(response.headers), {})
     }
+    const response = await app.inject({ method: 'OPTIONS', url: '/livez', headers: { origin: FRONTENDS[0] } })
+    t.equal(response.statusCode, 204, 'of such an origin it asks for nothing')
   })
 
   t.test('A response to a request without Origin varies by it, too', async t => {
@@ -101,8 +107,32 @@ t.test('With FRONTEND_URL', async t => {
   })
 })
 
-t.test('Without FRONTEND_URL no origin may read responses', async t => {
-  const app = await build(t)
+t.test('Outside production, apps on this machine may read responses and send requests without a setting', async t => {
+  for (const variables of [{}, { NODE_ENV: 'development' }, { FRONTEND_URL: 'https://app.example.org' }]) {
+    const app = await build(t, variables)
+    for (const origin of [
+      'http://localhost', 'http://localhost:3000', 'https://localhost:5173', 'http://app.localhost:8080',
+      'http://127.0.0.1:5173', 'http://127.1.2.3:80', 'http://[::1]:4200',
+    ]) {
+      const { headers } = await app.inject({ url: '/livez', headers: { origin } })
+      t.strictSame(allowed(headers), readable(origin), origin)
+      t.strictSame(allowed((await app.inject(preflight('/auth/login', 'POST', origin))).headers), sendable(origin))
+    }
+    for (const origin of [
+      ...STRANGERS.filter(origin => !origin.startsWith('http://localhost:') && origin !== 'http://localhost'),
+      'http://localhost.example.org', 'http://127.0.0.1.example.org', 'http://example.org/localhost', 'ftp://localhost',
+      'http://xlocalhost', 'http://evil.example#.localhost', 'http://localhost:3000,http://localhost:5173',
+      'http://0.0.0.0:3000', 'http://192.168.0.2:3000', 'http://localhost:3000/',
+    ]) {
+      const { headers } = await app.inject({ url: '/livez', headers: { origin } })
+      t.strictSame(allowed(headers), {}, origin)
+      t.match(String(headers.vary), /\bOrigin\b/)
+    }
+  }
+})
+
+t.test('In production without FRONTEND_URL no origin may read responses', async t => {
+  const app = await build(t, { NODE_ENV: 'production' })
   for (const origin of [...FRONTENDS, ...STRANGERS]) {
     const { headers } = await app.inject({ url: '/livez', headers: { origin } })
     t.strictSame(allowed(headers), {}, origin)
