@@ -8,8 +8,8 @@ import { isDeeperThan } from '../lib/http/json-depth.ts'
 
 /**
  * Reads JSON and nothing else, and takes an empty body for no body, whatever its media type: clients send
- * `Content-Type` with nothing in it on operations that have no body, and Fastify would refuse that. Where a route has a
- * schema for its body, no body is `{}`, so that each required field is reported.
+ * `Content-Type` with nothing in it, and Fastify would refuse that. Where a route has a schema for its body, no body is
+ * `{}`, so that each required field is reported. A route that describes no body ignores what comes, of any type.
  */
 export default fp(async app => {
   const { MAX_BODY_BYTES, MAX_JSON_DEPTH } = app.config
@@ -17,7 +17,7 @@ export default fp(async app => {
   app.removeAllContentTypeParsers()
 
   app.addHook('onRequest', (request, _reply, done) => {
-    if (!hasBody(request)) delete request.headers['content-type']
+    if (!takesBody(request) || !hasBody(request)) delete request.headers['content-type']
     done()
   })
 
@@ -28,16 +28,10 @@ export default fp(async app => {
     else parse(request, body.toString(), done)
   })
 
-  // A body in chunks may turn out to be empty, too.
-  app.addContentTypeParser('*', (request, payload, done) => {
-    // Its response is a 404, whatever was sent.
-    if (request.is404) return done(null)
-    const end = () => done(null)
-    const refuse = () => {
-      payload.off('end', end)
-      done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
-    }
-    payload.once('data', refuse).once('error', done).once('end', end)
+  // A body in chunks may turn out to be empty.
+  app.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (request, body, done) => {
+    if (body.length === 0 || !takesBody(request)) done(null)
+    else done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
   })
 
   app.addHook('onRoute', route => {
@@ -46,6 +40,11 @@ export default fp(async app => {
     route.preValidation = [useEmptyObject, ...[route.preValidation ?? []].flat()]
   })
 }, { name: 'json-body' })
+
+/** Whether the route describes a body, checked by its schema or by its handler. */
+function takesBody ({ routeOptions: { schema } }: FastifyRequest) {
+  return Boolean(schema?.body ?? schema?.docsOnly?.body)
+}
 
 function hasBody ({ headers }: FastifyRequest) {
   return headers['transfer-encoding'] !== undefined || !/^0*$/.test(headers['content-length'] ?? '')

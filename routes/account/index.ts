@@ -70,20 +70,16 @@ const account: FastifyPluginAsyncTypebox = async app => {
     return { message: 'Email verified successfully' }
   })
 
-  app.register(async app => {
-    // RFC 8058 has mail programs send a form. Its only content is that it is one.
-    app.removeAllContentTypeParsers()
-    app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, _body, done) => done(null))
-    app.post<{ Params: { token: string } }>('/unsubscribe/:token', {
-      schema: schemas.unsubscribe,
-      config: { failure: 'Error turning off mails' },
-    }, async request => {
-      const mail = await findNotification(app.sql, hashSecretToken(request.params.token))
-      if (!mail) throw new HttpError(404, 'Link not found')
-      const { userId: user, kind } = mail
-      if (await turnOff(app.sql, mail)) audit(request, 'notifications-changed', { user, kind, by: 'mail' })
-      return { message: 'You get no more mails of this kind' }
-    })
+  // RFC 8058 has mail programs send a form, whose only content is that it is one.
+  app.post<{ Params: { token: string } }>('/unsubscribe/:token', {
+    schema: schemas.unsubscribe,
+    config: { failure: 'Error turning off mails' },
+  }, async request => {
+    const mail = await findNotification(app.sql, hashSecretToken(request.params.token))
+    if (!mail) throw new HttpError(404, 'Link not found')
+    const { userId: user, kind } = mail
+    if (await turnOff(app.sql, mail)) audit(request, 'notifications-changed', { user, kind, by: 'mail' })
+    return { message: 'You get no more mails of this kind' }
   })
 
   /** Rejects for a link that does not work. Such links are limited; one that works never is. */
