@@ -7,7 +7,10 @@ export type { components, operations, paths } from './schema.d.ts'
 /** The named schemas of the API description: `Schemas['Event']`. */
 export type Schemas = components['schemas']
 
-/** `baseUrl` is where the service is: `https://api.example.org`. */
+/**
+ * `baseUrl` is where the service is: `https://api.example.org`. `cache` is `no-cache` by default, so that browsers
+ * revalidate lists that they have stored.
+ */
 export interface Options extends ClientOptions {
   /** The application token, or what returns it: asked before every request, so that it may come and go. */
   token?: string | (() => string | null | undefined)

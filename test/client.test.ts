@@ -57,6 +57,20 @@ t.test('A token may be set and removed', async t => {
   t.equal(await statusOf(), 401)
 })
 
+t.test('A client has browsers revalidate what they have stored, unless told otherwise', async t => {
+  const modes: string[] = []
+  const seen = (request: Request) => {
+    modes.push(request.cache)
+    return fetch(request)
+  }
+  await createClient({ baseUrl, fetch: seen }).GET('/events')
+  // Browsers' types have it, those of Node.js do not.
+  const mode = (cache: string): object => ({ cache })
+  await createClient({ baseUrl, fetch: seen }).GET('/events', mode('default'))
+  await createClient({ baseUrl, fetch: seen, ...mode('reload') }).GET('/events')
+  t.strictSame(modes, ['no-cache', 'default', 'reload'])
+})
+
 t.test('The client has the version of the service', async t => {
   const [client, service] = await Promise.all(['client/package.json', 'package.json']
     .map(async file => JSON.parse(await readFile(file, 'utf8'))))

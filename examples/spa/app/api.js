@@ -6,8 +6,7 @@ import { expire, keepToken, setUser, token } from './session.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 
-// The lists may be cached, but users must see their own changes at once. Revalidation is cheap: mostly a 304.
-export const client = createClient({ baseUrl: API, token, cache: 'no-cache' })
+export const client = createClient({ baseUrl: API, token })
 
 /** An error as a message for the user; `fields` has the messages for the fields of a form, by name. */
 export class ApiError extends Error {
