@@ -68,7 +68,8 @@ export const variables = Type.Object({
   MAX_HEADER_BYTES: integer('a number of bytes', { default: 16_384, minimum: 1024, maximum: 1_048_576 }),
   MAX_JSON_DEPTH: integer('a number of levels', { default: 32, minimum: 1, maximum: 1000 }),
   REQUEST_TIMEOUT: integer('a number of seconds', { default: 30, minimum: 1, maximum: 3600 }),
-  IDLE_TIMEOUT: integer('a number of seconds', { default: 72, minimum: 1, maximum: 3600 }),
+  // Longer than proxies keep their connections: 60 to 120 seconds, and Google's load balancers ten minutes.
+  IDLE_TIMEOUT: integer('a number of seconds', { default: 620, minimum: 1, maximum: 3600 }),
 
   MAX_HELD_BYTES: Type.Optional(integer('a number of bytes', { minimum: 1_048_576, maximum: 68_719_476_736 })),
 

@@ -1,4 +1,6 @@
 import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
 
 import { errorCodes, type FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
@@ -6,10 +8,16 @@ import fp from 'fastify-plugin'
 import { HttpError } from '../lib/errors.ts'
 import { isDeeperThan } from '../lib/http/json-depth.ts'
 
+/** The bytes of a body that was refused which are read nevertheless. */
+const REFUSED_BYTES = 2 ** 25
+
 /**
  * Reads JSON and nothing else, and takes an empty body for no body, whatever its media type: clients send
  * `Content-Type` with nothing in it, and Fastify would refuse that. Where a route has a schema for its body, no body is
  * `{}`, so that each required field is reported. A route that describes no body ignores what comes, of any type.
+ *
+ * A body that is refused is read to its end nevertheless, within REQUEST_TIMEOUT, before its response ends: to close a
+ * connection with unread data resets it, and a client that still sends would not see why.
  */
 export default fp(async app => {
   const { MAX_BODY_BYTES, MAX_JSON_DEPTH } = app.config
@@ -34,6 +42,12 @@ export default fp(async app => {
     else done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
   })
 
+  app.addHook<string>('onSend', (request, reply, payload, done) => {
+    if (request.raw.complete || typeof payload !== 'string') return done()
+    reply.header('content-length', Buffer.byteLength(payload))
+    done(null, Readable.from(sendAndRead(payload, request.raw)) as unknown as string)
+  })
+
   app.addHook('onRoute', route => {
     if (route.bodyLimit) route.bodyLimit = Math.min(route.bodyLimit, MAX_BODY_BYTES)
     if (!route.schema?.body) return
@@ -48,6 +62,14 @@ function takesBody ({ routeOptions: { schema } }: FastifyRequest) {
 
 function hasBody ({ headers }: FastifyRequest) {
   return headers['transfer-encoding'] !== undefined || !/^0*$/.test(headers['content-length'] ?? '')
+}
+
+/** The response, which ends when the rest of its request is read, or more than a client should send in vain. */
+async function * sendAndRead (payload: string, request: IncomingMessage) {
+  yield payload
+  let bytes = 0
+  // To leave the loop closes the connection.
+  for await (const chunk of request) if ((bytes += chunk.length) > REFUSED_BYTES) break
 }
 
 function useEmptyObject (request: FastifyRequest, _reply: unknown, done: () => void) {

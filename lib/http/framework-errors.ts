@@ -37,6 +37,8 @@ function awaitsResponse (connection: Socket) {
  * without.
  */
 export function sendClientError (error: ClientError, socket: Socket) {
+  // It has its response, and closes: what comes meanwhile is no request.
+  if (socket.writableEnded) return
   if (!socket.writable || error.code === 'ECONNRESET' || !awaitsResponse(socket)) {
     socket.destroy()
     return

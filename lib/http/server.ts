@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from 'node:http'
+import { type IncomingMessage, type RequestListener, Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 import type { Config } from '../config.ts'
@@ -8,59 +8,85 @@ import { limitPipelining } from './pipelining.ts'
 /** How often connections are checked for their timeouts, in milliseconds: they may exceed them by so much. */
 const CHECK_INTERVAL_MS = 1000
 
-/** The bytes that a connection has taken of its responses, and when that last changed. */
-interface Taken {
-  bytes: number
+/** The longest time in which a client takes nothing of its response, in seconds. */
+const STALLED_SECONDS = 120
+
+interface Connection {
+  /** The bytes that it has taken of its responses, and when that last changed. */
+  taken: number
   since: number
+  /** How many of its requests are not answered. */
+  requests: number
+  /** The bytes that it had received when the last one was. */
+  bytesRead: number
 }
 
 /** Creates the HTTP server. It closes connections of clients that send slowly, do not read, or do nothing. */
 export function createHttpServer (config: Config, listener: RequestListener) {
-  const { MAX_HEADER_BYTES, REQUEST_TIMEOUT, IDLE_TIMEOUT } = config
-  const server = createServer({
-    maxHeaderSize: MAX_HEADER_BYTES,
-    headersTimeout: REQUEST_TIMEOUT * 1000,
-    requestTimeout: REQUEST_TIMEOUT * 1000,
-    keepAliveTimeout: IDLE_TIMEOUT * 1000,
-    connectionsCheckingInterval: CHECK_INTERVAL_MS,
-    // plugins/host-header.ts requires it: Node's own response would have no body.
-    requireHostHeader: false,
-  }, limitPipelining(listener))
-  // Other expectations than 100-continue may be ignored (RFC 9110, § 10.1.1); Node would send a 417 that is not JSON.
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('request', trackResponse)
-
-  const connections = new Map<Socket, Taken>()
-  server.on('connection', (socket: Socket) => {
-    connections.set(socket, { bytes: 0, since: 0 })
-    socket.once('close', () => connections.delete(socket))
-  })
-  const timer = setInterval(() => {
-    closeStalled(connections, IDLE_TIMEOUT * 1000)
-    if (!server.listening) closeUnused(connections)
-  }, CHECK_INTERVAL_MS).unref()
-  server.once('close', () => clearInterval(timer))
-  return server
+  return new HttpServer(config, listener)
 }
 
-/**
- * Closes connections that take no whole chunk of a response within `timeout` milliseconds. A trickle of bytes is no
- * progress, unlike for the `timeout` of Node's server. One timer serves all connections.
- */
-function closeStalled (connections: Map<Socket, Taken>, timeout: number) {
-  const now = performance.now()
-  for (const [socket, taken] of connections) {
-    // A chunk counts as taken when the last byte of it is.
-    const bytes = socket.bytesWritten - socket.writableLength
-    if (socket.writableLength === 0 || bytes !== taken.bytes) Object.assign(taken, { bytes, since: now })
-    else if (now - taken.since > timeout) socket.destroy()
+class HttpServer extends Server {
+  readonly #connections = new Map<Socket, Connection>()
+  readonly #stalledMs: number
+
+  constructor ({ MAX_HEADER_BYTES, REQUEST_TIMEOUT, IDLE_TIMEOUT }: Config, listener: RequestListener) {
+    super({
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: REQUEST_TIMEOUT * 1000,
+      requestTimeout: REQUEST_TIMEOUT * 1000,
+      keepAliveTimeout: IDLE_TIMEOUT * 1000,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      // plugins/host-header.ts requires it: Node's own response would have no body.
+      requireHostHeader: false,
+    }, limitPipelining(listener))
+    this.#stalledMs = Math.min(IDLE_TIMEOUT, STALLED_SECONDS) * 1000
+    // Other expectations than 100-continue may be ignored (RFC 9110, § 10.1.1); Node would send a 417 that is not JSON.
+    this.on('checkExpectation', (request, response) => this.emit('request', request, response))
+    this.on('connection', (socket: Socket) => {
+      this.#connections.set(socket, { taken: 0, since: performance.now(), requests: 0, bytesRead: 0 })
+      socket.once('close', () => this.#connections.delete(socket))
+    })
+    this.prependListener('request', this.#countRequest)
+    const timer = setInterval(() => {
+      this.#closeStalled()
+      if (!this.listening) this.closeIdleConnections()
+    }, CHECK_INTERVAL_MS).unref()
+    this.once('close', () => clearInterval(timer))
   }
-}
 
-/**
- * Closes connections without a request. Browsers open such ahead of time, and neither Node nor Fastify counts them as
- * idle: one of them would hold up a stop until all connections are closed (25 seconds).
- */
-function closeUnused (connections: Map<Socket, Taken>) {
-  for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy()
+  #countRequest (request: IncomingMessage, response: ServerResponse) {
+    trackResponse(request, response)
+    const { socket } = request
+    const connection = this.#connections.get(socket)!
+    connection.requests++
+    response.once('close', () => {
+      connection.requests--
+      connection.bytesRead = socket.bytesRead
+    })
+  }
+
+  /**
+   * Closes connections without a request, also those that never had one: browsers open such ahead of time. Node's own
+   * method leaves those, and closes one whose response is still to be sent. A stop does this until there are none.
+   */
+  override closeIdleConnections () {
+    for (const [socket, { requests, bytesRead }] of this.#connections) {
+      if (requests === 0 && socket.bytesRead === bytesRead) socket.destroy()
+    }
+  }
+
+  /**
+   * Closes connections that take no whole chunk of a response for too long. A trickle of bytes is no progress, unlike
+   * for the `timeout` of Node's server. One timer serves all connections.
+   */
+  #closeStalled () {
+    const now = performance.now()
+    for (const [socket, connection] of this.#connections) {
+      // A chunk counts as taken when the last byte of it is.
+      const taken = socket.bytesWritten - socket.writableLength
+      if (socket.writableLength === 0 || taken !== connection.taken) Object.assign(connection, { taken, since: now })
+      else if (now - connection.since > this.#stalledMs) socket.destroy()
+    }
+  }
 }

@@ -1,19 +1,23 @@
 import { EventEmitter, once } from 'node:events'
 import { Agent, get, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import argon2 from 'argon2'
 import postgres from 'postgres'
 
+import { buildApp } from '#lib/app.js'
 import { shutdownTimeouts } from '#lib/shutdown.js'
-import { build, createDatabase } from '../helper.ts'
+import { build, createDatabase, testConfig } from '../helper.ts'
+import { networks } from '../network.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 import t, { type Test } from '../suite.ts'
 
 async function listen (t: Test, variables: NodeJS.Dict<string>) {
   const app = await build(t, variables)
-  await app.listen({ host: '127.0.0.1', port: 0 })
+  await app.listen({ host: '0.0.0.0', port: 0 })
   return { app, port: (app.server.address() as AddressInfo).port }
 }
 
@@ -92,6 +96,45 @@ t.test('A connection that has not been used does not hold up the stop', async t 
   const closed = once(socket.resume(), 'close')
   await app.stop()
   await closed
+})
+
+for (const network of await networks(t)) {
+  t.test(`A response that is on its way arrives, and does not hold up the stop, ${network.name}`, async t => {
+    const { app, port } = await listen(t, { STOP_DELAY: '0' })
+    await app.sql`
+      INSERT INTO testimonials (name, batch_year, content)
+      SELECT 'Ada', 2020, repeat('long ', 30000) FROM generate_series(1, 6)
+    `
+    const socket = network.connect(port, 400)
+    const received = text(socket)
+    socket.write('GET /testimonials?limit=6 HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(socket, 'readable')
+    const before = performance.now()
+    await app.stop()
+    t.ok((await received).length > 900_000)
+    t.ok(performance.now() - before < 5000)
+  })
+}
+
+t.test('A connection that becomes idle while the service stops is closed', async t => {
+  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), STOP_DELAY: '0' }))
+  t.teardown(() => app.close())
+  const stream = new PassThrough()
+  app.get('/stream', (_request, reply) => reply.send(stream))
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
+  const received = text(socket)
+  socket.write('GET /stream HTTP/1.1\r\nHost: a\r\n\r\n')
+  await once(stream, 'resume')
+  stream.write('the beginning')
+  await once(socket, 'data')
+  const before = performance.now()
+  const stopped = app.stop()
+  await sleep(500)
+  stream.end('the end')
+  await stopped
+  t.ok(performance.now() - before < 4000)
+  t.match(await received, /connection: keep-alive[^]*the end/i)
 })
 
 t.test('A client that stays connected amid a request is disconnected in the end', async t => {

@@ -173,15 +173,11 @@ t.test('A client that resets the connection gets no response, and the service go
   t.equal((await inject(app, 'GET', '/livez')).statusCode, 200)
 })
 
-t.test('A socket that was reset or cannot be written to is destroyed', async t => {
-  const ended = new PassThrough()
-  ended.end()
-  const reset = new PassThrough()
-  for (const [socket, code] of [[ended, 'HPE_INVALID_METHOD'], [reset, 'ECONNRESET']] as const) {
-    sendClientError(Object.assign(new Error('refused'), { code }), socket as unknown as Socket)
-    t.equal(socket.destroyed, true, code)
-    t.equal(socket.read(), null, code)
-  }
+t.test('A socket that was reset is destroyed', async t => {
+  const socket = new PassThrough()
+  sendClientError(Object.assign(new Error('reset'), { code: 'ECONNRESET' }), socket as unknown as Socket)
+  t.equal(socket.destroyed, true)
+  t.equal(socket.read(), null)
 })
 
 t.test('An error without a code is a 400', async t => {

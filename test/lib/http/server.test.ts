@@ -1,10 +1,13 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 
 import { buildApp } from '#lib/app.js'
-import { createDatabase, testConfig } from '../../helper.ts'
-import t from '../../suite.ts'
+import { build, createDatabase, testConfig } from '../../helper.ts'
+import { type Network, networks } from '../../network.ts'
+import t, { type Test } from '../../suite.ts'
 
 // Cleartext responses of the whole size, so that they do not fit into socket buffers.
 const app = buildApp(testConfig({
@@ -15,8 +18,19 @@ const app = buildApp(testConfig({
   MAX_BODY_BYTES: '2048',
 }))
 t.teardown(() => app.close())
-await app.listen({ host: '127.0.0.1', port: 0 })
+await app.listen({ host: '0.0.0.0', port: 0 })
 const { port } = app.server.address() as AddressInfo
+
+const NETWORKS = await networks(t)
+/** Adds a test for each network. */
+function onNetworks (name: string, run: (t: Test, network: Network) => Promise<void>) {
+  for (const network of NETWORKS) t.test(`${name}, ${network.name}`, t => run(t, network))
+}
+
+await app.sql`
+  INSERT INTO testimonials (name, batch_year, content)
+  SELECT 'Ada', 2020, repeat('long ', 30000) FROM generate_series(1, 100)
+`
 
 /** Sends raw bytes. Returns the first line of each response, when the service has closed the connection. */
 async function statusLines (...pieces: string[]) {
@@ -53,17 +67,13 @@ t.test('A client that keeps sending does not keep its connection', async t => {
   socket.destroy()
 })
 
-t.test('A client that never reads is disconnected', async t => {
-  await app.sql`
-    INSERT INTO testimonials (name, batch_year, content)
-    SELECT 'Ada', 2020, repeat('long ', 30000) FROM generate_series(1, 100)
-  `
+onNetworks('A client that never reads is disconnected', async (t, network) => {
   const cases: [what: string, path: string, requests: number][] = [
     ['one in several chunks', '/testimonials?limit=100', 1],
     ['many small ones, pipelined', '/testimonials?limit=1', 100],
   ]
   for (const [what, path, requests] of cases) {
-    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    const socket = network.connect(port).on('error', () => {})
     socket.pause()
     socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(requests))
     const [accepted] = await once(app.server, 'connection')
@@ -74,8 +84,8 @@ t.test('A client that never reads is disconnected', async t => {
   }
 })
 
-t.test('A client that reads a few bytes now and then is disconnected; one that reads slowly is not', async t => {
-  const socket = connect(port, '127.0.0.1').on('error', () => {}).pause()
+onNetworks('A client that reads a few bytes now and then is disconnected, not a slow one', async (t, network) => {
+  const socket = network.connect(port).on('error', () => {}).pause()
   socket.write('GET /testimonials?limit=100 HTTP/1.1\r\nHost: a\r\n\r\n')
   const [accepted] = await once(app.server, 'connection')
   const drip = setInterval(() => socket.read(100), 100)
@@ -84,7 +94,7 @@ t.test('A client that reads a few bytes now and then is disconnected; one that r
   clearInterval(drip)
   socket.destroy()
 
-  const slow = connect(port, '127.0.0.1').pause()
+  const slow = network.connect(port).pause()
   slow.write('GET /testimonials?limit=50 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
   const reader = setInterval(() => {
     slow.resume()
@@ -93,4 +103,62 @@ t.test('A client that reads a few bytes now and then is disconnected; one that r
   await once(slow, 'end')
   clearInterval(reader)
   t.ok(slow.bytesRead > 7_500_000, `${slow.bytesRead} bytes`)
+})
+
+onNetworks('A slow client gets its first response whole', async (t, network) => {
+  while (performance.now() < 1000 * app.config.IDLE_TIMEOUT) await sleep(100)
+  const socket = network.connect(port, 400)
+  socket.write('GET /testimonials?limit=6 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+  t.ok((await text(socket)).length > 900_000)
+})
+
+/** Sends everything, and then reads: as much of a response as there is, or an error. */
+async function sendThenRead (socket: Socket, ...pieces: (string | Buffer)[]) {
+  socket.on('error', () => {})
+  try {
+    for (const piece of pieces) await promisify<string | Buffer>(socket.write.bind(socket))(piece)
+    return await text(socket.end())
+  } catch (error) {
+    return String(error)
+  }
+}
+
+onNetworks('A body that is refused is read, so that its client gets the response', async (t, network) => {
+  const app = await build(t, { MAX_BODY_BYTES: '2048' })
+  await app.listen({ host: '0.0.0.0', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const body = Buffer.alloc(20_000_000, 'x')
+  const cases: [what: string, path: string, type: string, status: number, message: string][] = [
+    ['too long', '/auth/login', 'application/json', 413, 'Request body is too large'],
+    ['without a token', '/blogs', 'application/json', 401, 'Access token required'],
+    ['on an unknown path', '/unknown', 'text/plain', 413, 'Request body is too large'],
+  ]
+  const chunked = [`Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n`, body, '\r\n0\r\n\r\n']
+  const framings = [[`Content-Length: ${body.length}\r\n\r\n`, body], chunked]
+  for (const connection of ['keep-alive', 'close']) {
+    for (const framing of framings) {
+      await Promise.all(cases.map(async ([what, path, type, status, message]) => {
+        const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: ${type}\r\nConnection: ${connection}\r\n`
+        const response = await sendThenRead(network.connect(port), head, ...framing)
+        t.match(response, new RegExp(`^HTTP/1.1 ${status} [^]*"${message}"`), `${what}, ${connection}, ${framing[0]}`)
+      }))
+    }
+  }
+})
+
+onNetworks('Headers that are too long are read, so that their client gets the response', async (t, network) => {
+  const bytes = `GET /livez HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(5_000_000)}\r\n\r\n`
+  t.match(await sendThenRead(network.connect(port), bytes), /^HTTP\/1.1 431 /)
+})
+
+t.test('A refused body that goes on and on is cut', async t => {
+  const socket = connect(port, '127.0.0.1').on('error', () => {})
+  const cut = new Promise(resolve => socket.once('close', resolve))
+  socket.write('POST /blogs HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n')
+  const sent = Buffer.alloc(1_000_000)
+  const send = () => { while (!socket.destroyed && socket.write(sent)); }
+  socket.on('drain', send).resume()
+  send()
+  await cut
+  t.ok(socket.bytesWritten < 100_000_000, `${socket.bytesWritten}`)
 })
