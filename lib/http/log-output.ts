@@ -1,121 +1,59 @@
-import { write } from 'node:fs'
-import { Socket } from 'node:net'
+import sonicBoom from 'sonic-boom'
 
-/** Bytes of whole lines in one write, unless a line alone is longer. */
+/** Bytes in one write, unless a line alone is longer. */
 const BATCH_BYTES = 65_536
 
 /** Bytes of lines that wait at most; further ones are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024
 
-/** Milliseconds until a write that failed is tried again. */
-const RETRY_DELAY = 1000
-
 /** Seconds that a flush waits at most, for example at the stop for a reader that takes nothing. */
 export const LOG_FLUSH_SECONDS = 1
 
-/** Writes some bytes, like `fs.write`. */
-type Write = (bytes: Buffer, done: (error: Error | null | undefined, written?: number) => void) => void
+/**
+ * Opens a file or a pipe as the place where the log goes. The service never waits for it: while a disk is full or a
+ * reader stands still, lines wait, and beyond 16 MB they are dropped and counted. The next line tries again. pino's own
+ * destination would try to write for ever at the exit. `complain` gets a sentence when lines cannot be written, and
+ * when they are again.
+ */
+export function openLog (fd: number, complain: (message: string) => void) {
+  // With a `minLength`, a flush waits until all is written; each line is longer, and written at once.
+  const output = new sonicBoom.SonicBoom({ fd, minLength: 1, maxLength: MAX_WAITING_BYTES, maxWrite: BATCH_BYTES })
+  const log = {
+    /** Lines dropped since the start. */
+    dropped: 0,
+    write (line: string) { output.write(line) },
+    /** Calls back when everything is written, or when that fails or takes too long. */
+    flush (done: () => void) {
+      const timer = setTimeout(done, LOG_FLUSH_SECONDS * 1000)
+      output.flush(() => {
+        clearTimeout(timer)
+        done()
+      })
+    },
+  }
+  /** The lines dropped before the current trouble; `undefined` while all is well. */
+  let droppedBefore: number | undefined
+  output.on('error', ({ message }) => onTrouble(message))
+  output.on('drop', () => {
+    onTrouble('it is not read fast enough')
+    log.dropped++
+  })
+  output.on('drain', () => {
+    if (droppedBefore === undefined) return
+    complain(`The log is written again; ${log.dropped - droppedBefore} lines were dropped`)
+    droppedBefore = undefined
+  })
+  return log
 
-interface Batch {
-  text: string
-  bytes: number
+  function onTrouble (reason: string) {
+    if (droppedBefore !== undefined) return
+    droppedBefore = log.dropped
+    complain(`The log cannot be written: ${reason}. The service goes on, and drops lines that wait for too long`)
+  }
 }
 
 /**
- * Where the log goes. The service never waits for it: while a disk is full or a reader stands still, lines wait here,
- * and beyond 16 MB they are dropped and counted. pino's own destination would try to write for ever, even at the exit.
+ * Standard output, which is a pipe or a file here: lines at a terminal take another way. `process.stdout` makes a pipe
+ * non-blocking, since a thread that waited in a `write` would keep the process from ending.
  */
-export class LogOutput {
-  /** Lines dropped since the start. */
-  dropped = 0
-  readonly #write: Write
-  readonly #complain: (message: string) => void
-  readonly #batches: Batch[] = []
-  #waitingBytes = 0
-  #isWriting = false
-  /** The lines dropped before the current trouble; `undefined` while all is well. */
-  #droppedBefore: number | undefined
-
-  /** `complain` gets a sentence when lines cannot be written, and when they are again. */
-  constructor (write: Write, complain: (message: string) => void) {
-    this.#write = write
-    this.#complain = complain
-  }
-
-  write (line: string) {
-    const bytes = Buffer.byteLength(line)
-    if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) {
-      this.#trouble('it is not read fast enough')
-      this.dropped++
-      return
-    }
-    this.#waitingBytes += bytes
-    const last = this.#batches.at(-1)
-    if (last && last.bytes + bytes <= BATCH_BYTES) {
-      last.text += line
-      last.bytes += bytes
-    } else {
-      this.#batches.push({ text: line, bytes })
-    }
-    if (!this.#isWriting) this.#next()
-  }
-
-  /** Calls back when everything is written, or when that takes too long. */
-  flush (done: () => void) {
-    const end = performance.now() + LOG_FLUSH_SECONDS * 1000
-    const poll = () => {
-      if (this.#waitingBytes === 0 || performance.now() > end) done()
-      else setTimeout(poll, 10)
-    }
-    poll()
-  }
-
-  /** Writes the first batch. The lines that come meanwhile share the next ones. */
-  #next () {
-    const batch = this.#batches.shift()
-    this.#isWriting = batch !== undefined
-    if (batch) this.#writeBatch(batch, Buffer.from(batch.text))
-  }
-
-  #writeBatch (batch: Batch, rest: Buffer) {
-    this.#write(rest, (error, written = rest.length) => {
-      if (error) {
-        this.#trouble(error.message)
-        // The rest of a line must follow its beginning, so this batch is not dropped.
-        setTimeout(() => this.#writeBatch(batch, rest), RETRY_DELAY).unref()
-      } else if (written < rest.length) {
-        this.#writeBatch(batch, rest.subarray(written))
-      } else {
-        this.#waitingBytes -= batch.bytes
-        if (this.#batches.length === 0) this.#recovered()
-        // The rest of the lines of this turn of the event loop share a batch, too.
-        if (this.#batches.length > 1) this.#next()
-        else setImmediate(() => this.#next())
-      }
-    })
-  }
-
-  #trouble (reason: string) {
-    if (this.#droppedBefore !== undefined) return
-    this.#droppedBefore = this.dropped
-    this.#complain(`The log cannot be written: ${reason}. The service goes on, and drops lines that wait for too long`)
-  }
-
-  #recovered () {
-    if (this.#droppedBefore === undefined) return
-    this.#complain(`The log is written again; ${this.dropped - this.#droppedBefore} lines were dropped`)
-    this.#droppedBefore = undefined
-  }
-}
-
-/** Standard output, which is a pipe or a file here: lines at a terminal take another way. */
-export const standardOutput = process.stdout instanceof Socket
-  ? new LogOutput(writeToPipe(process.stdout), console.error)
-  : new LogOutput((bytes, done) => write(1, bytes, done), console.error)
-
-/** As a stream, since a thread that waited in a `write` would keep the process from ending. */
-function writeToPipe (pipe: Socket): Write {
-  // `done` gets the errors.
-  pipe.on('error', () => {})
-  return (bytes, done) => { pipe.write(bytes, error => done(error)) }
-}
+export const standardOutput = openLog(process.stdout.fd, console.error)
