@@ -24,12 +24,17 @@ const redact = {
   censor: '[redacted]',
 }
 
+/** Characters besides LF at which some programs end a line. JSON leaves them as they are. */
+const LINE_ENDS = /[\u0085\u2028\u2029]/g
+
+const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+
 /**
  * Creates the log of the service: pino, one JSON object a line, or coloured lines at a terminal. Secrets are
- * redacted.
+ * redacted. Nothing that a client sends can end a line.
  */
 export function createLogger (level: string, output: DestinationStream = logStream()) {
-  return pino({ level, redact }, output)
+  return pino({ level, redact, hooks: { streamWrite: line => line.replace(LINE_ENDS, escape) } }, output)
 }
 
 /** Takes the lines of a log to standard output, or to `output`. At a terminal they are coloured. */

@@ -49,6 +49,15 @@ t.test('createLogger detects whether standard output is a terminal', async t => 
   t.match(written().map(({ args }) => String(args[0])).join(''), /INFO.*first/)
 })
 
+t.test('Only a line feed ends a line, whatever a client has sent', async t => {
+  const text = 'one\u2028two\u2029three\u0085four\r\nfive'
+  const output = fakeOutput()
+  const log = createLogger('info', output.stream)
+  log.child({ bound: text }).info({ [text]: text, err: new Error(text) }, text)
+  t.equal(output.text().split(/[\r\n\u0085\u2028\u2029]/).length, 2)
+  t.match(output.lines(), [{ bound: text, [text]: text, err: { message: text }, msg: text }])
+})
+
 function * endless () {
   for (;;) yield Buffer.alloc(1000)
 }
