@@ -31,7 +31,7 @@ export function audit ({ log, user }: FastifyRequest, event: AuditEvent, fields:
   log.info({ event, actor: user?.id, ...fields }, 'audit')
 }
 
-/** The names of the fields that a request changes. */
+/** The names of the fields that a request changes. `changes` has no others than the service knows, as a body may. */
 export function changedFields (changes: object) {
   return Object.entries(changes).filter(([, value]) => value !== undefined).map(([name]) => name)
 }

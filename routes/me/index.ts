@@ -13,7 +13,7 @@ import { findManagedEvent } from '../../lib/auth/permissions.ts'
 import { readPersonalData } from '../../lib/auth/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
-import { audit, changedFields } from '../../lib/http/audit.ts'
+import { audit } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
 import { TOO_MANY_FAILURES, TOO_MANY_MAILS } from '../../lib/schemas.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
@@ -134,7 +134,8 @@ const me: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const notifications = await setNotifications(app.sql, request.user.id, request.body.notifications)
     if (!notifications) throw new HttpError(401, 'Unauthorized')
-    audit(request, 'notifications-changed', { fields: changedFields(request.body.notifications) })
+    const fields = schemas.NOTIFICATIONS.filter(name => request.body.notifications[name] !== undefined)
+    audit(request, 'notifications-changed', { fields })
     return { notifications }
   })
 

@@ -84,6 +84,9 @@ const SWITCHES = {
   eventMessage: Switch('Sent when the organizers write to everyone registered for an event.'),
   blogDecision: Switch('Sent when your blog post is published or archived.'),
 }
+/** The names of the switches. */
+export const NOTIFICATIONS = Object.keys(SWITCHES) as (keyof typeof SWITCHES)[]
+
 const NotificationSwitches = ResponseObject(SWITCHES, { title: 'Notifications' })
 export type Notifications = Static<typeof NotificationSwitches>
 

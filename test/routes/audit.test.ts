@@ -240,7 +240,7 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
     await sql`DELETE FROM ended_tokens`
   },
   async 'PUT /me/notifications' (send, t) {
-    t.strictSame(await send('/me/notifications', { notifications: { blogDecision: true } }),
+    t.strictSame(await send('/me/notifications', { notifications: { blogDecision: true, 'of a stranger': 1 } }),
       [{ event: 'notifications-changed', fields: ['blogDecision'] }])
   },
   async 'POST /me/events/:id/message' (_send, t) {
