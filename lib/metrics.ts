@@ -30,6 +30,8 @@ export async function createMetrics (app: FastifyInstance) {
     () => Math.max(stats.pending - poolSize, 0))
   counter('database_queries_total', 'Statements that have ended', () => stats.done)
   counter('database_queries_late_total', 'Statements past DATABASE_TIMEOUT', () => stats.late)
+  counter('database_stray_transactions_total',
+    'Connections closed because a statement ran in a transaction of another caller', () => stats.stray)
 
   gauge('password_hashes_running', 'Passwords that are being hashed or verified', () => hashingStats().running)
   gauge('password_hashes_waiting', 'Passwords that wait to be hashed or verified', () => hashingStats().waiting)

@@ -3,7 +3,7 @@ import postgres from 'postgres'
 
 import type { Config } from '../config.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
-import { observeStatements, type PoolStats } from './statements.ts'
+import { createStats, observeStatements, type PoolStats } from './statements.ts'
 import { StartupError } from '../errors.ts'
 import { isUuid } from '../formats.ts'
 
@@ -37,6 +37,9 @@ const uuid = {
 /** Generic plans, no JIT: planning or compiling a statement anew would take longer than running it. */
 export const PLANNING = { plan_cache_mode: 'force_generic_plan', jit: 'off' }
 
+const UNPATCHED = 'Cannot start: postgres.js lacks its patches, without which acknowledged writes can be lost. ' +
+  'Run "npx patch-package" in the folder of the service'
+
 /** Limits that differ from the configuration. */
 export interface Limits {
   /** Seconds that a statement may take; 0 for any number. */
@@ -45,20 +48,18 @@ export interface Limits {
 
 /**
  * Opens the database of the configuration: the one at `DATABASE_URL`, or the embedded PostgreSQL under `DATA_DIR`,
- * which is started, or joined where it runs already. Throws a StartupError when it cannot be reached.
+ * which is started, or joined where it runs already. Throws a StartupError when it cannot be reached, or when the
+ * driver lacks its patches.
  */
 export async function openDatabase (
   config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>, { statementTimeout }: Limits = {}
 ): Promise<Database> {
+  if (!('isPatched' in postgres)) throw new StartupError(UNPATCHED)
   const server = config.DATABASE_URL
     ? { url: config.DATABASE_URL, release: async () => {} }
     : await startEmbeddedPostgres(config.DATA_DIR, log)
   const database = createPools(server.url, config, log, { statementTimeout })
   const { sql } = database
-  // The patched driver alone has this option.
-  if (!('silence_timeout' in sql.options)) {
-    log.warn('The patches of postgres.js are missing (npm ci --ignore-scripts?): apply them by "npx patch-package"')
-  }
   const close = async () => {
     await database.close()
     await server.release()
@@ -79,7 +80,7 @@ export async function openDatabase (
 export function createPools (
   url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, { statementTimeout }: Limits = {}
 ): Database {
-  const stats = { pending: 0, done: 0, late: 0 }
+  const stats = createStats()
   const sql = connect(url, { config, log, max: config.DATABASE_POOL_SIZE, timeout: statementTimeout, stats })
   const probe = connect(url, { config, log, max: 1 })
   return {
@@ -105,10 +106,12 @@ interface PoolOptions {
 
 /** Makes a pool of connections. */
 export function connect (url: string, options: PoolOptions): Sql {
-  const { config, log, max, timeout = config.DATABASE_TIMEOUT, stats = { pending: 0, done: 0, late: 0 } } = options
+  const { config, log, max, timeout = config.DATABASE_TIMEOUT, stats = createStats() } = options
   return postgres(url, {
     max,
     prepare: config.DATABASE_PREPARE,
+    // A pooler without prepared statements may give the server away between two statements of a connection.
+    ...!config.DATABASE_PREPARE && { max_pipeline: 0 },
     fetch_types: false,
     connect_timeout: config.DATABASE_TIMEOUT,
     // Also while it waits for a connection: the driver would wait without limit.
@@ -118,7 +121,10 @@ export function connect (url: string, options: PoolOptions): Sql {
     onquery: observeStatements(stats),
     // A server that comes back is found at once.
     backoff: () => 0.1,
-    onnotice: ({ code, message }) => log.warn(`PostgreSQL: ${message} (${code})`),
+    onnotice ({ code, message }) {
+      if (code === 'STRAY_TRANSACTION') stats.stray++
+      log.warn(`PostgreSQL: ${message} (${code})`)
+    },
     connection: {
       application_name: 'community-platform',
       statement_timeout: timeout * 1000,

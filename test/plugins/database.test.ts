@@ -1,11 +1,14 @@
 import { readdir } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import postgres from 'postgres'
 
 import { setPassword } from '#lib/auth/accounts.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { StartupError } from '#lib/errors.js'
-import { build, createDatabase, inject, person, testConfig } from '../helper.ts'
+import { bearer, build, createDatabase, inject, insert, person, testConfig, untilBlocked } from '../helper.ts'
 import { freePort } from '../process.ts'
 import t, { type Test } from '../suite.ts'
 
@@ -69,6 +72,49 @@ t.test('A statement that runs into its timeout amid its rows does not change the
       SELECT repeat('x', 20000), CASE WHEN g = 3 THEN pg_sleep(5) END FROM generate_series(1, 5) g
     `)
     t.match((await send()).statusCode, /^20/, name)
+  }
+})
+
+t.test('A registration that is acknowledged is stored, whatever transactions run beside it', async t => {
+  const cases = [
+    { pool: 1, likes: 101, changes: 1, registrations: 12 },
+    { pool: 10, likes: 836, changes: 4, registrations: 60 },
+  ]
+  for (const { pool, likes, changes, registrations } of cases) {
+    const app = await build(t, { DATABASE_POOL_SIZE: String(pool) })
+    const { probe } = app.database
+    const admin = await person(app, 'ADMIN')
+    const club = await insert(app, 'clubs')
+    const mentor = await insert(app, 'mentors', { club_id: club })
+    const event = await insert(app, 'events', { club_id: club })
+    const students = await app.sql<{ id: string }[]>`
+      INSERT INTO users (email, password, first_name, last_name)
+      SELECT n || '@example.org', '!', 'Ada', 'Lovelace' FROM generate_series(1, ${likes}::int) AS n RETURNING id
+    `
+    const send = (index: number, url: string) =>
+      inject(app, 'POST', url, undefined, bearer(app.issueToken({ id: students[index]!.id, role: 'STUDENT' })))
+    const holder = postgres(app.config.DATABASE_URL!, { max: 1 })
+    const requests: Promise<{ statusCode: number }>[] = []
+    const acknowledged: Promise<{ statusCode: number }>[] = []
+    await holder.begin(async sql => {
+      await sql`LOCK mentor_likes`
+      for (let i = 0; i < likes; i++) requests.push(send(i, `/mentors/${mentor}/like`))
+      await untilBlocked(probe, pool)
+      await sleep(100)
+      for (let i = 0; i < changes; i++) requests.push(admin.inject('PUT', `/events/${event}`, { title: `Title ${i}` }))
+      await sleep(20)
+      for (let i = 0; i < registrations; i++) acknowledged.push(send(i, `/events/${event}/register`))
+      await sleep(20)
+    })
+    await holder.end()
+    t.strictSame(new Set((await Promise.all(requests)).map(({ statusCode }) => statusCode)), new Set([200]))
+    t.strictSame(new Set((await Promise.all(acknowledged)).map(({ statusCode }) => statusCode)), new Set([201]))
+    const [stored] = await probe`SELECT count(*)::int FROM event_registrations`
+    t.strictSame(stored, { count: registrations }, `${pool} connections`)
+    t.strictSame([...await probe`
+      SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'
+    `], [])
+    t.match(app.database.stats, { pending: 0, stray: 0 })
   }
 })
 

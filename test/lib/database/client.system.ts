@@ -8,21 +8,11 @@ import t from 'tap'
 import { openDatabase } from '#lib/database/client.js'
 import { StartupError } from '#lib/errors.js'
 import { createDatabase, testConfig } from '../../helper.ts'
-import { redirectImport, startService } from '../../process.ts'
+import { redirectImport, run } from '../../process.ts'
 
 const log = { info () {}, warn () {} }
 
-t.test('An unpatched driver is a warning at the start', async t => {
-  const DATABASE_URL = await createDatabase(t)
-  const warning = /^The patches of postgres\.js are missing .*"npx patch-package"$/
-  const warnings = async (prelude?: string) => {
-    const service = await startService(t, { DATABASE_URL }, { prelude, covered: true })
-    service.child.kill()
-    await service.ended
-    return service.messages().filter(message => warning.test(message))
-  }
-  t.strictSame(await warnings(), [])
-
+t.test('The service does not start without the patches of its driver', async t => {
   // A copy of the published version, with the patches reverted.
   const dir = await realpath(await mkdtemp('.data/driver-'))
   t.teardown(() => rm(dir, { recursive: true }))
@@ -32,7 +22,11 @@ t.test('An unpatched driver is a warning at the start', async t => {
   const patchPackage = resolve('node_modules/patch-package/index.js')
   await promisify(execFile)(process.execPath, [patchPackage, '--reverse'], { cwd: dir })
   const published = join(dir, 'node_modules/postgres/src/index.js')
-  t.equal((await warnings(redirectImport('postgres', published, 'module'))).length, 1)
+  const { code, stderr } = await run(t, 'dist/lib/server.js', { DATABASE_URL: await createDatabase(t) }, {
+    prelude: redirectImport('postgres', published, 'module'), covered: true,
+  })
+  t.equal(code, 1)
+  t.match(stderr, /^Cannot start: postgres\.js lacks its patches, .* Run "npx patch-package"/)
 })
 
 t.test('Without DATABASE_URL an embedded PostgreSQL in DATA_DIR is used, and stopped by its last user', async t => {

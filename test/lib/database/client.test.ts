@@ -1,4 +1,6 @@
 import dns from 'node:dns'
+import { once } from 'node:events'
+import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
@@ -8,7 +10,7 @@ import { StartupError } from '#lib/errors.js'
 import { makeProxy } from '../../postgres-server.ts'
 import { createDatabase, testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'
-import t from '../../suite.ts'
+import t, { type Test } from '../../suite.ts'
 
 const log = { info () {}, warn () {} }
 
@@ -95,6 +97,128 @@ t.test('A lost connection fails only the statement that ran on it', async t => {
     })), 'failed')
     await works('after a transaction')
   }
+})
+
+/** A pool with one connection, through sockets of the given class. */
+async function poolOf (t: Test, SocketOf = Socket) {
+  const url = await createDatabase(t)
+  const { hostname, port } = new URL(url)
+  const sockets: Socket[] = []
+  const sql = postgres(url, {
+    max: 1,
+    fetch_types: false,
+    // Typed as a constant, and called for each connection
+    socket: (async () => {
+      const socket = new SocketOf().connect(Number(port || 5432), hostname)
+      sockets.push(socket)
+      await once(socket, 'connect')
+      return socket
+    }) as unknown as undefined,
+  } as postgres.Options<{}>)
+  const observer = postgres(url, { max: 1, fetch_types: false })
+  await observer`CREATE TABLE notes (text text)`
+  t.teardown(() => Promise.all([sql, observer].map(sql => sql.end({ timeout: 0 }))))
+  const stored = async () => {
+    const rows = await observer<{ text: string }[]>`SELECT text FROM notes ORDER BY text`
+    return rows.map(({ text }) => text)
+  }
+  return { sql, sockets, stored }
+}
+
+/** A socket that is always full. */
+class FullSocket extends Socket {
+  override write (...parameters: [any]) {
+    super.write(...parameters)
+    return false
+  }
+}
+
+t.test('A transaction has its connection for itself', async t => {
+  const write = (sql: postgres.Sql | postgres.TransactionSql, text: string) => sql`INSERT INTO notes VALUES (${text})`
+  /** Runs a transaction that is rolled back, and a statement of another caller during it. */
+  const rollBack = async (sql: postgres.Sql, options = '', during = () => {}) => {
+    let others: Promise<unknown> | undefined
+    await t.rejects(sql.begin(options, async transaction => {
+      await write(transaction, 'mine')
+      during()
+      others = write(sql, 'theirs').execute()
+      await sleep(20)
+      throw new Error('No')
+    }), { message: 'No' })
+    await others
+  }
+
+  for (const ahead of [0, 1, 98, 99, 100, 101, 150]) {
+    const { sql, stored } = await poolOf(t)
+    await sql`SELECT 1`
+    const running = Array.from({ length: ahead }, () => sql`SELECT pg_sleep(0.001)`.execute())
+    await rollBack(sql)
+    await Promise.all(running)
+    t.strictSame(await stored(), ['theirs'], `behind ${ahead} statements`)
+  }
+
+  const full = await poolOf(t, FullSocket)
+  // Long enough to be written at once
+  await rollBack(full.sql, `read write ${' '.repeat(1024)}`)
+  t.strictSame(await full.stored(), ['theirs'], 'on a full socket')
+
+  const { sql, stored, sockets } = await poolOf(t)
+  await rollBack(sql, '', () => sockets[0]!.emit('drain'))
+  t.strictSame(await stored(), ['theirs'], 'on a socket that drains')
+})
+
+t.test('A statement that ran in a transaction of another caller fails, and its connection is closed', async t => {
+  const lines: string[] = []
+  const warn = (line: string) => { lines.push(line) }
+  const DATABASE_URL = await createDatabase(t)
+  const { sql, stats, close } = await openDatabase(
+    testConfig({ DATABASE_URL, DATABASE_POOL_SIZE: '1' }), { ...log, warn })
+  t.teardown(close)
+  await sql`CREATE TABLE notes (text text)`
+  const outcomes = await Promise.allSettled([
+    sql`BEGIN`, sql`INSERT INTO notes VALUES ('never')`, sql`INSERT INTO notes VALUES (${'never'})`,
+  ])
+  t.match(outcomes, Array(3).fill({ status: 'rejected', reason: { code: 'STRAY_TRANSACTION' } }))
+  t.equal(stats.stray, 1)
+  t.match(lines, [/^PostgreSQL: STRAY_TRANSACTION: /])
+  await sql`INSERT INTO notes VALUES ('stored')`
+  t.strictSame([...await sql`SELECT text FROM notes`], [{ text: 'stored' }])
+})
+
+t.test('All statements of a transaction end with its connection', async t => {
+  const { sql, sockets } = await poolOf(t)
+  for (let times = 0; times < 3; times++) {
+    let statements!: Promise<PromiseSettledResult<unknown>[]>
+    const transaction = sql.begin(async sql => {
+      // The first one has the connection, so the others wait.
+      statements = Promise.allSettled([1, 2, 3].map(n => sql`SELECT pg_sleep(10), ${n}::int`))
+      await sleep(50)
+      // As a reset does it: the error comes first.
+      sockets.at(-1)!.destroy(new Error('Reset'))
+      await statements
+    })
+    await t.rejects(transaction)
+    t.strictSame((await statements).map(({ status }) => status), ['rejected', 'rejected', 'rejected'])
+    t.equal((await sql`SELECT 1`).length, 1)
+  }
+})
+
+t.test('200 transactions whose connections are reset end, and leave nothing behind', async t => {
+  const address = new URL(await createDatabase(t))
+  const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
+  const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
+  const { sql, stats, close } = await openDatabase(testConfig({ DATABASE_URL, DATABASE_POOL_SIZE: '40' }), log)
+  t.teardown(close)
+  let begun = 0
+  const transactions = Array.from({ length: 200 }, () => sql.begin(async sql => {
+    if (++begun % 40 === 0) setTimeout(proxy.cut, 20)
+    await sql`SELECT pg_sleep(10), ${begun}::int`
+  }))
+  const outcomes = await Promise.allSettled(transactions)
+  t.strictSame(new Set(outcomes.map(({ status }) => status)), new Set(['rejected']))
+  await sleep(20)
+  t.match(stats, { pending: 0, stray: 0 })
+  t.equal((await sql`SELECT 1`).length, 1)
 })
 
 t.test('A silent connection is closed after the timeout', async t => {
