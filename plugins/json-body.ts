@@ -43,7 +43,8 @@ export default fp(async app => {
   })
 
   app.addHook<string>('onSend', (request, reply, payload, done) => {
-    if (request.raw.complete || typeof payload !== 'string') return done()
+    // Undefined for a request by `inject`.
+    if (request.raw.complete !== false || typeof payload !== 'string') return done()
     reply.header('content-length', Buffer.byteLength(payload))
     done(null, Readable.from(sendAndRead(payload, request.raw)) as unknown as string)
   })
