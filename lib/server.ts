@@ -4,6 +4,8 @@ import { createLogger } from './http/logger.ts'
 import { run, shutdownTimeouts } from './shutdown.ts'
 
 await runMain(async () => {
+  const [argument] = process.argv.slice(2)
+  if (argument !== undefined) throw new StartupError(`"${argument}" is one too many: variables configure the service`)
   const config = loadConfig()
   const { HOST, PORT } = config
   // Loaded afterwards: a wrong variable is reported at once.

@@ -1,3 +1,5 @@
+import type { TransactionSql } from 'postgres'
+
 import type { Sql } from '../database/client.ts'
 import { enqueueMails } from '../mail/outbox.ts'
 import { endTokens } from './ended-tokens.ts'
@@ -38,10 +40,22 @@ export async function createAccount (
   return account
 }
 
+/**
+ * The id of the account with this email: exactly so, else with other cases of its letters, if only one account is. For
+ * what the contract does not know, such as commands: to people, both are the same address.
+ */
+export const idOfEmail = (sql: Sql | TransactionSql, email: string) => sql`(
+  SELECT id FROM (
+    SELECT id, email = ${email} AS is_exact, count(*) OVER () AS alike
+    FROM users WHERE lower(email COLLATE "C") = lower(${email}::text COLLATE "C")
+  ) AS accounts
+  WHERE is_exact OR alike = 1
+)`
+
 /** Gives the account of this email a role; `undefined` when there is none. */
 export async function setRole (sql: Sql, email: string, role: Role): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
-    UPDATE users SET role = ${role} WHERE email = ${email} RETURNING ${columns(sql)}
+    UPDATE users SET role = ${role} WHERE id = ${idOfEmail(sql, email)} RETURNING ${columns(sql)}
   `
   return account
 }
@@ -50,7 +64,7 @@ export async function setRole (sql: Sql, email: string, role: Role): Promise<Acc
 export async function setPassword (sql: Sql, email: string, password: string): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
     WITH changed AS (
-      UPDATE users SET password = ${await hashPassword(password)} WHERE email = ${email} RETURNING *
+      UPDATE users SET password = ${await hashPassword(password)} WHERE id = ${idOfEmail(sql, email)} RETURNING *
     ), ended AS (${endTokens(sql, sql`SELECT id FROM changed`)})
     SELECT ${columns(sql)} FROM changed
   `
@@ -60,7 +74,7 @@ export async function setPassword (sql: Sql, email: string, password: string): P
 /** Ends all tokens of the account of this email; `undefined` when there is none. */
 export async function signOut (sql: Sql, email: string): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
-    WITH account AS (SELECT * FROM users WHERE email = ${email} FOR NO KEY UPDATE),
+    WITH account AS (SELECT * FROM users WHERE id = ${idOfEmail(sql, email)} FOR NO KEY UPDATE),
       ended AS (${endTokens(sql, sql`SELECT id FROM account`)})
     SELECT ${columns(sql)} FROM account
   `

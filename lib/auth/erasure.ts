@@ -1,5 +1,6 @@
 import type { Sql } from '../database/client.ts'
 import { StartupError } from '../errors.ts'
+import { idOfEmail } from './accounts.ts'
 import { PLACEHOLDER } from './passwords.ts'
 
 /** Counts of the rows that an erasure removes, or would remove. */
@@ -16,20 +17,24 @@ export interface Erasure {
 }
 
 /** The author of what erased people published. Without an email address it can neither register nor sign in. */
-const FORMER_MEMBER = { email: 'former-member', password: PLACEHOLDER, first_name: 'Former', last_name: 'member' }
+export const FORMER_MEMBER = {
+  email: 'former-member', password: PLACEHOLDER, first_name: 'Former', last_name: 'member',
+}
 
 /**
  * Erases the account of this email with all that belongs to it; `undefined` when there is none. Published blogs stay
  * under a neutral author, or go as well. A dry run changes nothing.
  */
 export function eraseUser (
-  sql: Sql, email: string, { withBlogs = false, dryRun = false }
+  sql: Sql, address: string, { withBlogs = false, dryRun = false }
 ): Promise<Erasure | undefined> {
   return sql.begin(async sql => {
     // Writes for this person finish first, so that the next statements see them, and no further one begins.
-    const [user] = await sql<{ id: string }[]>`SELECT id FROM users WHERE email = ${email} FOR UPDATE`
+    const [user] = await sql<{ id: string, email: string }[]>`
+      SELECT id, email FROM users WHERE id = ${idOfEmail(sql, address)} FOR UPDATE
+    `
     if (!user) return undefined
-    const { id } = user
+    const { id, email } = user
     const [erasure] = await sql<[Erasure]>`
       SELECT
         id,

@@ -12,21 +12,39 @@ export class UsageError extends StartupError {
   }
 }
 
+type Options = NonNullable<ParseArgsConfig['options']>
+
+/** What stands among the options of a command that takes an operand. */
+export const OPERAND = 'OPERAND'
+
 /**
- * Reads `COMMAND [OPERAND] [--OPTION …]`, with an operand only after the commands that take one. Throws a UsageError.
+ * Reads `COMMAND [OPERAND] [--OPTION …]`. `commands` has what each command takes, and `fallback` is the command where
+ * none is given. Whatever else stands there is a UsageError, unless `--help` is given, too.
  */
-export function parseCommandLine<T extends NonNullable<ParseArgsConfig['options']>> (
-  args: string[], options: T, withOperand: string[] = []
+export function parseCommandLine<T extends Options> (
+  args: string[], options: T, commands: Record<string, (keyof T | typeof OPERAND)[]>, fallback?: string
 ) {
-  const { positionals: [command, ...operands], values } = parse(args, options)
-  const surplus = operands[withOperand.includes(command ?? '') ? 1 : 0]
-  if (surplus !== undefined) throw new UsageError(`"${surplus}" is one too many`)
-  return { command, operand: operands[0], values }
+  const { operands: [command = fallback, operand], values } = parseOptions(args, options, 2)
+  if ('help' in values) return { command, operand, values }
+  if (command === undefined) throw new UsageError('A command is missing')
+  const taken = Object.hasOwn(commands, command) && commands[command]
+  if (!taken) throw new UsageError(`There is no command "${command}"`)
+  const surplus = Object.keys(values).find(name => !taken.includes(name))
+  if (surplus !== undefined) throw new UsageError(`${command} does not take --${surplus}`)
+  if (operand !== undefined && !taken.includes(OPERAND)) throw new UsageError(`"${operand}" is one too many`)
+  return { command, operand, values }
 }
 
-function parse<T extends NonNullable<ParseArgsConfig['options']>> (args: string[], options: T) {
+/** Reads options, and at most so many operands. Throws a UsageError. */
+export function parseOptions<T extends Options> (args: string[], options: T, most: number) {
   const broken = args.find(wasNotUtf8)
   if (broken !== undefined) throw new UsageError(`"${broken}" is not in UTF-8`)
+  const { positionals: operands, values } = parse(args, options)
+  if (operands.length > most) throw new UsageError(`"${operands[most]}" is one too many`)
+  return { operands, values }
+}
+
+function parse<T extends Options> (args: string[], options: T) {
   try {
     return parseArgs({ args, options, allowPositionals: true })
   } catch (error) {

@@ -23,10 +23,9 @@ export default async function databaseCommand (args: string[]) {
     'registrations-older-than': { type: 'string' },
     'dry-run': { type: 'boolean' },
     help: { type: 'boolean' },
-  })
+  }, { url: ['hold'], retention: ['registrations-older-than', 'dry-run'] })
   if (values.help) return console.log(USAGE)
   if (command === 'retention') return retain(values['registrations-older-than'], values['dry-run'])
-  if (command !== 'url') throw new UsageError(command ? `There is no command "${command}"` : 'A command is missing')
 
   await onDatabase(async ({ url }) => {
     console.log(url)

@@ -1,17 +1,28 @@
-import { createReadStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 
-import { type Info, parse } from 'csv-parse'
+import type { Info } from 'csv-parse'
+import { parse } from 'csv-parse/sync'
 
 import { type Role, ROLES } from '../auth/accounts.ts'
 import { PLACEHOLDER } from '../auth/passwords.ts'
+import { fromCell, toLine } from '../csv.ts'
 import type { Sql } from '../database/client.ts'
 import { StartupError } from '../errors.ts'
-import { isEmail, isText, printableLine } from '../formats.ts'
+import { isText, printableLine, wasNotUtf8 } from '../formats.ts'
 
 const COLUMNS = ['email', 'firstName', 'lastName', 'role', 'club'] as const
-const REQUIRED: readonly string[] = COLUMNS.slice(0, 3)
+const REQUIRED = COLUMNS.slice(0, 3)
 
-type Cells = Record<typeof COLUMNS[number], string>
+/** The columns of `users.csv`: an account is as old as its import. */
+const KNOWN = [...COLUMNS, 'createdAt'] as const
+
+type Column = typeof KNOWN[number]
+type Cells = Record<Column, string>
+
+/** An address of any form, as an account of a provider may have one. */
+const ADDRESS = /^[^\s\p{Cc}@]+@[^\s\p{Cc}@]+$/u
+
+const NOT_UTF8 = 'is not UTF-8: save the file as "CSV UTF-8"'
 
 interface NewUser {
   line: number
@@ -30,10 +41,13 @@ interface NewUser {
 export async function importUsers (sql: Sql, file: string, { dryRun = false } = {}): Promise<number> {
   const wrong: [line: number, what: string][] = []
   const users = await readUsers(sql, file, wrong)
-  const taken = await sql<{ line: number, email: string }[]>`
-    SELECT line, email FROM ${toRows(sql, users)} JOIN users USING (email)
+  const taken = await sql<{ line: number, email: string, known: string }[]>`
+    SELECT line, added.email, users.email AS known
+    FROM ${toRows(sql, users)} JOIN users ON lower(users.email COLLATE "C") = lower(added.email COLLATE "C")
   `
-  for (const { line, email } of taken) wrong.push([line, `${email} has an account already`])
+  for (const { line, email, known } of taken) {
+    wrong.push([line, `${email} has an account already${known === email ? '' : `: ${known}`}`])
+  }
   if (wrong.length > 0) {
     const lines = wrong.sort(([one], [other]) => one - other)
       .map(([line, what]) => `Line ${line}: ${printableLine(what)}`)
@@ -61,66 +75,74 @@ const toRows = (sql: Sql, users: NewUser[]) => sql`
 /** Reads the rows that are right, and notes what is wrong with the others. */
 async function readUsers (sql: Sql, file: string, wrong: [line: number, what: string][]) {
   const clubs = new Map((await sql<{ id: string, name: string }[]>`SELECT id, name FROM clubs`)
-    .map(({ id, name }) => [name, id]))
+    .map(({ id, name }) => [toLine(name), id]))
   const lines = new Map<string, number>()
   const users: NewUser[] = []
-  let header: string[] | undefined
-  for await (const { record, line } of readRecords(file)) {
-    if (!header) {
-      header = record
-      const missing = REQUIRED.filter(name => !record.includes(name))
-      if (missing.length > 0) throw new StartupError(`The first line must name the columns: ${missing} is missing`)
-      continue
-    }
+  const [first, ...records] = await readRecords(file)
+  if (!first) throw new StartupError('The file is empty')
+  const header = toHeader(first.record)
+  for (const { record, info: { lines: line } } of records) {
     const issues = record.length === header.length ? [] : [`${record.length} cells instead of ${header.length}`]
     if (issues.length === 0) {
       const cells = toCells(header, record)
       issues.push(...issuesOf(cells, clubs))
-      const first = lines.get(cells.email)
-      if (first) issues.push(`${cells.email} is on line ${first} already`)
-      else lines.set(cells.email, line)
+      const mailbox = cells.email.toLowerCase()
+      const earlier = lines.get(mailbox)
+      if (earlier) issues.push(`${cells.email} is on line ${earlier} already`)
+      else lines.set(mailbox, line)
       if (issues.length === 0) users.push(toUser(line, cells, clubs))
     }
     if (issues.length > 0) wrong.push([line, issues.join(', ')])
   }
-  if (!header) throw new StartupError('The file is empty')
   return users
 }
 
-/** The records of a file, each with the number of its last line. */
-async function * readRecords (file: string): AsyncIterable<{ record: string[], line: number }> {
-  const options = { bom: true, info: true, relax_column_count: true, skip_empty_lines: true }
-  const source = createReadStream(file)
-  const parser = source.pipe(parse(options))
-  source.once('error', error => parser.destroy(error))
+/** The records of a file that have any text, each with the number of its last line. */
+async function readRecords (file: string) {
   try {
-    for await (const { record, info } of parser as AsyncIterable<{ record: string[], info: Info }>) {
-      yield { record, line: info.lines }
-    }
+    // What is not UTF-8 becomes U+FFFD, by which its lines are found.
+    return parse(new TextDecoder().decode(await readFile(file)), {
+      info: true, relax_column_count: true, skip_empty_lines: true, skip_records_with_empty_values: true,
+    }) as unknown as { record: string[], info: Info }[]
   } catch (error) {
     // The file cannot be read, or some line is not CSV.
     throw new StartupError(`${file}: ${(error as Error).message}`)
   }
 }
 
+/** The columns that the first line names, in any case. Throws a StartupError unless each is known, and there once. */
+function toHeader (record: string[]) {
+  if (record.some(wasNotUtf8)) throw new StartupError(`The first line ${NOT_UTF8}`)
+  const header = record.map(name => KNOWN.find(known => known.toLowerCase() === name.trim().toLowerCase()))
+  const issues = [
+    ...record.filter((_name, index) => !header[index]).map(name => `"${name}" is not one of ${KNOWN.join(', ')}`),
+    ...KNOWN.filter(name => header.indexOf(name) < header.lastIndexOf(name)).map(name => `${name} is there twice`),
+    ...REQUIRED.filter(name => !header.includes(name)).map(name => `${name} is missing`),
+  ]
+  if (issues.length > 0) {
+    throw new StartupError(`The first line must name the columns, with commas between: ${issues.join('; ')}`)
+  }
+  return header as Column[]
+}
+
 /** The cells by their columns; a column that is not there is empty. */
-function toCells (header: string[], record: string[]) {
-  const cells = Object.fromEntries(COLUMNS.map(name => [name, record[header.indexOf(name)] ?? ''])) as Cells
+function toCells (header: Column[], record: string[]) {
+  const cells = Object.fromEntries(KNOWN.map(name => [name, fromCell(record[header.indexOf(name)] ?? '')])) as Cells
   return { ...cells, role: cells.role || 'STUDENT' }
 }
 
 function toUser (line: number, { email, firstName, lastName, role, club }: Cells, clubs: Map<string, string>): NewUser {
-  return { line, email, firstName, lastName, role: role as Role, clubId: clubs.get(club) ?? null }
+  return { line, email, firstName, lastName, role: role as Role, clubId: clubs.get(toLine(club)) ?? null }
 }
 
 function issuesOf (cells: Cells, clubs: Map<string, string>) {
   const { email, firstName, lastName, role, club } = cells
   const issues: string[] = []
-  if (!isEmail(email)) issues.push(`"${email}" is no email address`)
+  if (Object.values(cells).some(wasNotUtf8)) issues.push(NOT_UTF8)
+  if (email.length > 254 || !ADDRESS.test(email)) issues.push(`"${email}" is no email address`)
   if (!firstName) issues.push('firstName is empty')
-  if (!lastName) issues.push('lastName is empty')
   if (!isText(firstName + lastName)) issues.push('a name has the character NUL')
   if (!ROLES.includes(role as Role)) issues.push(`"${role}" is no role: ${ROLES.join(', ')}`)
-  if (club && !clubs.has(club)) issues.push(`there is no club "${club}"`)
+  if (club && !clubs.has(toLine(club))) issues.push(`there is no club "${club}"`)
   return issues
 }

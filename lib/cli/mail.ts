@@ -1,3 +1,4 @@
+import { idOfEmail } from '../auth/accounts.ts'
 import type { Sql } from '../database/client.ts'
 import { assertMigrated } from '../database/migrations.ts'
 import { loadConfig } from '../config.ts'
@@ -5,7 +6,7 @@ import { StartupError } from '../errors.ts'
 import { isText } from '../formats.ts'
 import { enqueueMails, type ListedMail, listMails, type MailState, retryMails, STATES } from '../mail/outbox.ts'
 import { isMailConfigured } from '../mail/transport.ts'
-import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
+import { onDatabase, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
 
 const USAGE = `Usage: npm run mail -- COMMAND
 
@@ -27,7 +28,7 @@ export default async function mailCommand (args: string[]) {
     email: { type: 'string' },
     json: { type: 'boolean' },
     help: { type: 'boolean' },
-  }, ['retry'])
+  }, { list: ['state', 'json'], retry: ['state', OPERAND], test: ['email'] })
   if (values.help) return console.log(USAGE)
 
   switch (command) {
@@ -48,12 +49,11 @@ export default async function mailCommand (args: string[]) {
       if (!email || !isText(email)) throw new UsageError('test needs --email, that of an account')
       if (!isMailConfigured(loadConfig())) throw new StartupError('Mail is not configured: set SMTP_URL')
       const [mail] = await onOutbox(sql => enqueueMails(sql, 'test', sql`
-        SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE email = ${email}
+        SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${idOfEmail(sql, email)}
       `))
       if (!mail) throw new StartupError('No account has this email')
       return console.log(`The service will send the mail ${mail.id}: see list --state sent`)
     }
-    default: throw new UsageError(command ? `There is no command "${command}"` : 'A command is missing')
   }
 }
 

@@ -1,7 +1,7 @@
 import { relative } from 'node:path'
 
 import { createMigration, migrate, migrationStatus } from '../database/migrations.ts'
-import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
+import { onDatabase, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
 
 const USAGE = `Usage: npm run migrate [-- COMMAND [--json]]
 
@@ -17,7 +17,9 @@ The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
 /** `npm run migrate`: changes the schema of the database, or prints its state. */
 export default async function migrateCommand (args: string[]) {
   const options = { help: { type: 'boolean' }, json: { type: 'boolean' } } as const
-  const { command = 'up', operand, values: { help, json } } = parseCommandLine(args, options, ['down', 'create'])
+  const { command, operand, values: { help, json } } = parseCommandLine(args, options, {
+    up: ['json'], down: ['json', OPERAND], status: ['json'], create: [OPERAND],
+  }, 'up')
   if (help) return console.log(USAGE)
 
   switch (command) {
@@ -34,7 +36,6 @@ export default async function migrateCommand (args: string[]) {
     case 'create':
       if (!operand || !/^[\w-]+$/.test(operand)) throw new UsageError('create needs a NAME of letters, digits, _ and -')
       return console.log(relative('.', await createMigration(operand)))
-    default: throw new UsageError(`There is no command "${command}"`)
   }
 }
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 import { loadConfig } from '../config.ts'
 import { StartupError } from '../errors.ts'
-import { parseCommandLine } from './command-line.ts'
+import { parseOptions } from './command-line.ts'
 
 const USAGE = `Usage: npm run openapi [-- [FILE] [--check]]
 
@@ -20,7 +20,7 @@ const FILE = fileURLToPath(new URL('openapi.json', import.meta.resolve('#package
 /** `npm run openapi`: writes the API description, or checks that it is up to date. */
 export default async function openapiCommand (args: string[]) {
   const options = { help: { type: 'boolean' }, check: { type: 'boolean' } } as const
-  const { command: file = FILE, values } = parseCommandLine(args, options)
+  const { operands: [file = FILE], values } = parseOptions(args, options, 1)
   if (values.help) return console.log(USAGE)
 
   const document = `${JSON.stringify(await describe(), null, 2)}\n`

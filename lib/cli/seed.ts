@@ -5,7 +5,7 @@ import type { Database } from '../database/client.ts'
 import { prepareSchema } from '../database/migrations.ts'
 import { hashPassword } from '../auth/passwords.ts'
 import { StartupError } from '../errors.ts'
-import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
+import { onDatabase, parseOptions, UsageError } from './command-line.ts'
 import { seedDemo } from './seed/demo.ts'
 import { seedMany } from './seed/many.ts'
 import { type Amounts, KINDS, PASSWORD, SIGN_INS } from './seed/seeding.ts'
@@ -23,7 +23,7 @@ The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
 
 /** `npm run seed`: fills the database with a community to look around in, or with a lot of rows to measure with. */
 export default async function seedCommand (args: string[]) {
-  const { command, values: { help, force, json, ...given } } = parseCommandLine(args, {
+  const { operands, values: { help, force, json, ...given } } = parseOptions(args, {
     users: { type: 'string' },
     clubs: { type: 'string' },
     events: { type: 'string' },
@@ -35,9 +35,9 @@ export default async function seedCommand (args: string[]) {
     force: { type: 'boolean' },
     json: { type: 'boolean' },
     help: { type: 'boolean' },
-  })
+  }, 1)
   if (help) return console.log(USAGE)
-  if (command !== undefined) throw new UsageError('Only options may follow: npm run seed -- --users 1000')
+  if (operands.length > 0) throw new UsageError('Only options may follow: npm run seed -- --users 1000')
   const amounts = Object.keys(given).length > 0 ? toAmounts(given) : undefined
   const config = loadConfig()
   if (config.NODE_ENV === 'production' && !force) {

@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers'
 
 import {
-  type Account, createAccount, listAccounts, type Role, ROLES, setPassword, setRole, signOut,
+  type Account, createAccount, idOfEmail, listAccounts, type Role, ROLES, setPassword, setRole, signOut,
 } from '../auth/accounts.ts'
 import { type Erasure, eraseUser } from '../auth/erasure.ts'
 import { readPersonalData } from '../auth/personal-data.ts'
@@ -9,7 +9,7 @@ import type { Limits, Sql } from '../database/client.ts'
 import { isEmail, isText, printableLine } from '../formats.ts'
 import { assertMigrated } from '../database/migrations.ts'
 import { StartupError } from '../errors.ts'
-import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
+import { onDatabase, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
 import { importUsers } from './import-users.ts'
 import { readPassword } from './read-password.ts'
 
@@ -26,9 +26,10 @@ const USAGE = `Usage: npm run user -- COMMAND
 
 ROLE is STUDENT, CLUB_HEAD or ADMIN. A token that was issued before keeps its role until it expires.
 sign-out ends all tokens of an account, and so does set-password.
-import adds the accounts of a CSV file, whose first line names its columns: email, firstName and lastName, and if wanted
-role (else STUDENT) and club (the name of one). They sign in by the provider, or get a password by set-password. All of
-the file is checked first, and every wrong line told; then all are added, or with --dry-run none.
+import adds the accounts of a CSV file (UTF-8), whose first line names its columns: email, firstName and lastName, and
+if wanted role (else STUDENT) and club (the name of one); users.csv is such a file. They sign in by the provider, or get
+a password by set-password. All of the file is checked first, and every wrong line told; then all are added, or with
+--dry-run none.
 export prints all that the platform holds of a person, as GET /me/export does.
 erase takes an account away with its registrations, likes and unpublished blogs. Published blogs stay under a neutral
 author, or go as well with --with-blogs. With --dry-run it says what would go.
@@ -47,7 +48,16 @@ export default async function userCommand (args: string[]) {
     'with-blogs': { type: 'boolean' },
     json: { type: 'boolean' },
     help: { type: 'boolean' },
-  }, ['import'])
+  }, {
+    create: ['email', 'role', 'first-name', 'last-name', 'password-stdin', 'json'],
+    'set-role': ['email', 'role', 'json'],
+    'set-password': ['email', 'password-stdin', 'json'],
+    'sign-out': ['email', 'json'],
+    import: [OPERAND, 'dry-run'],
+    export: ['email'],
+    erase: ['email', 'with-blogs', 'dry-run'],
+    list: ['json'],
+  })
   if (values.help) return console.log(USAGE)
   const show = values.json ? showJson : showLines
 
@@ -69,7 +79,10 @@ export default async function userCommand (args: string[]) {
         email: email(), role: role(), firstName: take('first-name', isText), lastName: take('last-name', isText),
       }
       const password = await readPassword(values['password-stdin'])
-      const created = await onAccounts(sql => createAccount(sql, { ...account, password }))
+      const created = await onAccounts(async sql => {
+        const [known] = await sql`SELECT FROM users WHERE id = ${idOfEmail(sql, account.email)}`
+        return known ? undefined : createAccount(sql, { ...account, password })
+      })
       if (!created) throw new StartupError(`${account.email} has an account already`)
       return show(created)
     }
@@ -95,7 +108,7 @@ export default async function userCommand (args: string[]) {
     case 'export': {
       const address = known()
       const json = await onAccounts(async sql => {
-        const [account] = await sql<{ id: string }[]>`SELECT id FROM users WHERE email = ${address}`
+        const [account] = await sql<{ id: string }[]>`SELECT id FROM users WHERE id = ${idOfEmail(sql, address)}`
         const data = account && await readPersonalData(work => work(sql), account.id)
         return data && text(data)
       })
@@ -110,7 +123,6 @@ export default async function userCommand (args: string[]) {
       return console.log(describeErasure(erasure, options))
     }
     case 'list': return show(...await onAccounts(listAccounts))
-    default: throw new UsageError(command ? `There is no command "${command}"` : 'A command is missing')
   }
 }
 

@@ -1,3 +1,4 @@
+import { idOfEmail } from '../../lib/auth/accounts.ts'
 import { redeemToken } from '../../lib/auth/secret-tokens.ts'
 import { endCalendar, endTokens } from '../../lib/auth/ended-tokens.ts'
 import type { Sql } from '../../lib/database/client.ts'
@@ -7,7 +8,7 @@ import type { Mail } from '../../plugins/mail.ts'
 /** Writes the mail to set a password; returns the id of the account, `undefined` when the email has none. */
 export async function insertResetMail (sql: Sql, mail: Pick<Mail, 'enqueue'>, email: string) {
   const [account] = await sql<{ id: string }[]>`
-    WITH account AS (SELECT id FROM users WHERE email = ${email} FOR KEY SHARE), mailed AS (
+    WITH account AS (SELECT id FROM users WHERE id = ${idOfEmail(sql, email)} FOR KEY SHARE), mailed AS (
       ${mail.enqueue('password-reset', sql`SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM account`)}
     )
     SELECT id FROM account

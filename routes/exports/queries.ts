@@ -1,3 +1,4 @@
+import { FORMER_MEMBER } from '../../lib/auth/erasure.ts'
 import { type Batch, batchOf, rowsAfter } from '../../lib/database/batches.ts'
 
 /** A batch of those who are registered for an event. */
@@ -18,7 +19,7 @@ interface User {
   club: string | null
 }
 
-/** A batch of all users. */
+/** A batch of all people. */
 export const allUsers: Batch<User> = (sql, last) => batchOf(sql, sql`
   SELECT
     email, first_name AS "firstName", last_name AS "lastName", role, clubs.name AS club,
@@ -26,5 +27,5 @@ export const allUsers: Batch<User> = (sql, last) => batchOf(sql, sql`
     octet_length(email) + octet_length(first_name) + octet_length(last_name) + coalesce(octet_length(clubs.name), 0)
       AS size
   FROM users LEFT JOIN clubs ON clubs.id = club_id
-  WHERE ${rowsAfter(sql, last, { time: 'created_at', id: 'users.id' })}
+  WHERE email <> ${FORMER_MEMBER.email} AND ${rowsAfter(sql, last, { time: 'created_at', id: 'users.id' })}
 `)

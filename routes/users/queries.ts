@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Role } from '../../lib/auth/accounts.ts'
+import { FORMER_MEMBER } from '../../lib/auth/erasure.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
@@ -38,19 +39,22 @@ export const usersQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   },
 })
 
+/** Not the author that stands for people who were erased. */
+const isPerson = (sql: Sql) => sql`email <> ${FORMER_MEMBER.email}`
+
 export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> => ({
   fields: sql`
     SELECT analytics
     FROM (
       SELECT
-        (SELECT count(*) FROM users) AS "totalUsers",
+        (SELECT count(*) FROM users WHERE ${isPerson(sql)}) AS "totalUsers",
         (SELECT count(*) FROM clubs) AS "totalClubs",
         (SELECT count(*) FROM events) AS "totalEvents",
         (SELECT count(*) FROM blogs) AS "totalBlogs",
         (SELECT count(*) FROM mentors) AS "totalMentors",
         (
           SELECT coalesce(json_agg(json_build_object('role', role, '_count', json_build_object('role', count))), '[]')
-          FROM (SELECT role, count(*) FROM users GROUP BY role) AS roles
+          FROM (SELECT role, count(*) FROM users WHERE ${isPerson(sql)} GROUP BY role) AS roles
         ) AS "roleCounts",
         (
           SELECT coalesce(json_agg(recent), '[]')

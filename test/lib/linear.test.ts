@@ -2,6 +2,7 @@ import { text as readText } from 'node:stream/consumers'
 
 import { assertHardToGuess } from '#lib/auth/new-passwords.js'
 import { decodeState } from '#lib/auth/oauth-state.js'
+import { fromCell, toCsv, toFileName } from '#lib/csv.js'
 import { isEmail, isPassword, isSecureUrl, isUrl, isUuid, printable, printableLine } from '#lib/formats.js'
 import { clientNetwork } from '#lib/http/client-network.js'
 import { pathOf } from '#lib/http/logger.js'
@@ -9,7 +10,6 @@ import { requestIdOf, traceOf } from '#lib/http/trace-context.js'
 import { toDecodable } from '#lib/http/url.js'
 import { atom } from '#routes/feeds/atom.js'
 import { icalendar } from '#routes/feeds/icalendar.js'
-import { toCsv, toFileName } from '#routes/exports/csv.js'
 import t from '../suite.ts'
 
 const LENGTH = 100_000
@@ -45,6 +45,7 @@ const FUNCTIONS: Record<string, (text: string) => unknown> = {
   printable,
   printableLine,
   clientNetwork,
+  fromCell,
   pathOf,
   requestIdOf,
   toDecodable,

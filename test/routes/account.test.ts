@@ -103,6 +103,17 @@ t.test('A forgotten password is set by the link of a mail, once', async t => {
   t.notOk(lines.some(line => line.includes(token) || line.includes(email)), 'the log has neither token nor email')
 })
 
+t.test('A forgotten password is found in other cases, and the mail goes to the email of the account', async t => {
+  const { id, email } = await newPerson()
+  assertMessage(t, await forget(email.toUpperCase()), 202, ACCEPTED)
+  await tokenTo(t, email, 'reset-password')
+  // Two accounts that differ in case only: each gets the mail of its own address.
+  await newPerson({ email: email.toUpperCase() })
+  assertMessage(t, await forget(email), 202, ACCEPTED)
+  await mailTo(email, 2)
+  t.equal(await count(sql`SELECT FROM mails WHERE user_id = ${id}`), 2)
+})
+
 t.test('An unknown email gets the same response in the same time, and no mail', async t => {
   const timed = async (email: string) => {
     const start = performance.now()

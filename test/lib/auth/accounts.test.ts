@@ -1,5 +1,8 @@
-import { ensureAdmin } from '#lib/auth/accounts.js'
-import { build, untilBlocked } from '../../helper.ts'
+import { ensureAdmin, idOfEmail } from '#lib/auth/accounts.js'
+import mailCommand from '#lib/cli/mail.js'
+import userCommand from '#lib/cli/user.js'
+import { build, person, untilBlocked } from '../../helper.ts'
+import { call } from '../../process.ts'
 import t from '../../suite.ts'
 
 t.test('Of five concurrent ensureAdmin calls, one creates the account and four find it', async t => {
@@ -15,4 +18,37 @@ t.test('Of five concurrent ensureAdmin calls, one creates the account and four f
   })
   t.strictSame((await running!).map(({ outcome }) => outcome).sort(), ['created', 'found', 'found', 'found', 'found'])
   t.equal((await sql`SELECT FROM users WHERE email = ${email}`).length, 1)
+})
+
+t.test('An account is found by its exact email, else by the only one that differs in case', async t => {
+  const { sql } = await build(t)
+  const add = async (email: string) => (await sql<[{ id: string }]>`
+    INSERT INTO users (email, password, first_name, last_name) VALUES (${email}, '!', 'Ada', 'L') RETURNING id
+  `)[0].id
+  const find = async (email: string) => (await sql`SELECT ${idOfEmail(sql, email)} AS id`)[0]!.id
+  const [one, upper] = [await add('One@example.org'), await add('ADA@example.org')]
+  const [lower, other] = [await add('ada@example.org'), await add('jörg@example.org')]
+  const found: [email: string, id: string | null][] = [
+    ['One@example.org', one], ['oNE@EXAMPLE.ORG', one], ['ADA@example.org', upper], ['ada@example.org', lower],
+    ['Ada@example.org', null], ['JöRG@example.org', other], ['nobody@example.org', null], ['', null],
+  ]
+  for (const [email, id] of found) t.equal(await find(email), id, email)
+})
+
+t.test('Commands find an account whose email differs in case, and create no second one', async t => {
+  const app = await build(t)
+  const environment = { DATABASE_URL: app.config.DATABASE_URL, SMTP_URL: 'smtp://localhost', MAIL_FROM: 'c@example.org' }
+  const run = async (command: typeof userCommand, args: string, input = '') =>
+    await call(command, environment, { args: [...args.split(' '), '--email', 'ADA@example.org'], input })
+  const { id } = await person(app, 'STUDENT', { email: 'Ada@example.org' })
+  await app.sql`INSERT INTO rate_limits (name, key, times) VALUES ('test', 'Ada@example.org', ARRAY[now()])`
+  const create = 'create --role ADMIN --first-name Ada --last-name L --password-stdin'
+  t.match(await run(userCommand, create, 'correct horse'),
+    { code: 1, stderr: 'ADA@example.org has an account already\n' })
+  for (const args of ['set-role --role ADMIN', 'set-password --password-stdin', 'sign-out', 'export']) {
+    t.match(await run(userCommand, args, 'correct horse'), { code: 0, stdout: id }, args)
+  }
+  t.equal((await run(mailCommand, 'test')).code, 0)
+  t.match(await run(userCommand, 'erase'), { code: 0, stdout: id })
+  t.strictSame([...await app.sql`SELECT FROM users UNION ALL SELECT FROM rate_limits`], [])
 })

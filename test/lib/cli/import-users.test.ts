@@ -11,9 +11,9 @@ const { DATABASE_URL } = app.config
 await app.sql`INSERT INTO clubs (name, description) VALUES ('Chess, "the" Club', 'A club')`
 
 /** Runs `user import` on a file with this content. */
-async function importFile (t: Test, content: string | string[], ...options: string[]) {
+async function importFile (t: Test, content: string | Buffer | string[], ...options: string[]) {
   const file = join(t.testdir({}), 'members.csv')
-  await writeFile(file, typeof content === 'string' ? content : content.map(line => `${line}\r\n`).join(''))
+  await writeFile(file, Array.isArray(content) ? content.map(line => `${line}\r\n`).join('') : content)
   return await call(userCommand, { DATABASE_URL }, { args: ['import', file, ...options] })
 }
 
@@ -44,16 +44,41 @@ t.test('import creates the accounts in a file', async t => {
   t.equal(login.statusCode, 401, 'without a password there is no sign-in')
 })
 
-t.test('import accepts the file of GET /exports/users.csv', async t => {
+t.test('import reads what GET /exports/users.csv has written', async t => {
+  await app.sql`DELETE FROM users`
   const admin = await person(app, 'ADMIN')
+  const names = ['+1', '\'+1', '=1;=2', 'a;', '\t=1', ';"', '"\'-', '＝', ',', 'O\'Hara']
+  for (const name of names) {
+    const [club] = await app.sql<[{ id: string }]>`
+      INSERT INTO clubs (name, description) VALUES (${name}, 'A club') RETURNING id
+    `
+    await person(app, 'STUDENT', { first_name: name, last_name: `${name}x`, club_id: club.id })
+  }
+  // Accounts of a provider, and the author that stands for people who were erased.
+  for (const email of ['jörg@example.org', 'ada@localhost', '=ada@example.org', 'former-member']) {
+    await person(app, 'STUDENT', { email, last_name: '' })
+  }
+  const people = () => app.sql`
+    SELECT email, first_name, last_name, role, club_id FROM users WHERE email <> 'former-member' ORDER BY email
+  `
+  const before = await people()
   const { body } = await admin.inject('GET', '/exports/users.csv')
   await app.sql`DELETE FROM users`
-  const lines = body.trim().split('\r\n').length - 1
-  t.strictSame(await importFile(t, body), succeeded(`${lines} accounts imported\n`))
+  t.strictSame(await importFile(t, body), succeeded(`${before.length} accounts imported\n`))
+  t.strictSame(await people(), before)
+})
+
+t.test('import reads what Excel saves', async t => {
+  await app.sql`DELETE FROM users`
+  const lines = ['\ufeffEmail,FIRSTNAME, lastName ,Role', 'ada@example.org,Zoë,L,ADMIN', ',,,', ' , ,,']
+  const outcome = await importFile(t, lines)
+  t.strictSame(outcome, succeeded('1 account imported\n'))
+  t.match(await app.sql`SELECT first_name, role FROM users`, [{ first_name: 'Zoë', role: 'ADMIN' }])
 })
 
 t.test('import reports every invalid line, and creates nothing', async t => {
   const { email } = await person(app)
+  await person(app, 'STUDENT', { email: 'Grace@Example.org' })
   const before = await count()
   const outcome = await importFile(t, [
     'email,firstName,lastName,role,club',
@@ -64,15 +89,21 @@ t.test('import reports every invalid line, and creates nothing', async t => {
     'few@example.org,Ada',
     'many@example.org,Ada,Lovelace,,,,',
     'nul@example.org,A\0da,Lovelace,,',
+    'RIGHT@example.org,Ada,Lovelace,,',
+    'grace@example.org,Grace,Hopper,,',
+    'zoe@example.org,Zo\ufffd,Lovelace,,',
   ])
   t.strictSame(outcome, failed(
-    'Line 3: "nobody" is no email address, firstName is empty, lastName is empty, ' +
+    'Line 3: "nobody" is no email address, firstName is empty, ' +
       '"TEACHER" is no role: STUDENT, CLUB_HEAD, ADMIN, there is no club "Nowhere"',
     `Line 4: ${email} has an account already`,
     'Line 5: right@example.org is on line 2 already',
     'Line 6: 2 cells instead of 5',
     'Line 7: 7 cells instead of 5',
     'Line 8: a name has the character NUL',
+    'Line 9: RIGHT@example.org is on line 2 already',
+    'Line 10: grace@example.org has an account already: Grace@Example.org',
+    'Line 11: is not UTF-8: save the file as "CSV UTF-8"',
     'Nothing was imported'))
   t.equal(await count(), before)
 })
@@ -80,13 +111,33 @@ t.test('import reports every invalid line, and creates nothing', async t => {
 t.test('import reports an unreadable file', async t => {
   t.strictSame(await importFile(t, ''), failed('The file is empty'))
   t.strictSame(await importFile(t, ['email,name']),
-    failed('The first line must name the columns: firstName,lastName is missing'))
+    failed('The first line must name the columns, with commas between: ' +
+    '"name" is not one of email, firstName, lastName, role, club, createdAt; ' +
+    'firstName is missing; lastName is missing'))
+  t.match(await importFile(t, ['email;firstName;lastName']), { code: 1, stderr: /with commas between: "email;first/ })
+  t.match(await importFile(t, ['email,firstName,lastName,Role,roles,role']), {
+    code: 1, stderr: /: "roles" is not one of .*; role is there twice\n$/,
+  })
+  for (const encoding of ['latin1', 'utf16le'] as const) {
+    t.strictSame(await importFile(t, Buffer.from('email,firstName,lastName,größe', encoding)), failed(
+      'The first line is not UTF-8: save the file as "CSV UTF-8"'
+    ))
+  }
   const broken = await importFile(t, ['email,firstName,lastName', 'a@example.org,"Ada" x,Lovelace'])
   t.match(broken, { code: 1, stderr: /members\.csv: .*quote.*line 2/i })
   const missing = await call(userCommand, { DATABASE_URL }, { args: ['import', '/nowhere.csv'] })
   t.match(missing, { code: 1, stderr: /^\/nowhere\.csv: ENOENT/ })
   const unnamed = await call(userCommand, { DATABASE_URL }, { args: ['import'] })
   t.match(unnamed, { code: 1, stderr: 'import needs a FILE' })
+})
+
+t.test('import names the lines of a Windows-1252 file that would be other letters', async t => {
+  const before = await count()
+  const file = Buffer.from('email,firstName,lastName\na@example.org,Ada,L\nz@example.org,Zoë,L\n', 'latin1')
+  t.strictSame(await importFile(t, file), failed(
+    'Line 3: is not UTF-8: save the file as "CSV UTF-8"', 'Nothing was imported'
+  ))
+  t.equal(await count(), before)
 })
 
 t.test('import --dry-run validates, and creates nothing', async t => {

@@ -9,6 +9,9 @@ import { stringify } from 'csv-stringify'
  */
 const FORMULAS = /(?<=^|;)(?=\t)|(?<=^|[;\t])(?=(?:["']|(?!\t)\s)*[=+\-@＝＋－＠])|(?<=[;\t])(?="|$)/g
 
+/** The apostrophes that stand there. */
+const ESCAPES = /(?<=^|;)'(?=\t)|(?<=^|[;\t])'(?=(?:["']|(?!\t)\s)*[=+\-@＝＋－＠])|(?<=[;\t])'(?="|$)/g
+
 /** For the same reason a line break in a cell would begin a row. */
 const LINE_BREAKS = /\r\n|[\r\n]/g
 
@@ -22,11 +25,21 @@ export function toCsv (rows: AsyncIterable<object>, columns: Record<string, stri
     columns,
     bom: true,
     record_delimiter: 'windows',
-    cast: { string: text => text.replace(LINE_BREAKS, ' ').replace(FORMULAS, '\'') },
+    cast: { string: text => toLine(text).replace(FORMULAS, '\'') },
   })
   // An error destroys `csv`, so its reader gets it.
   pipeline(Readable.from(rows), csv, () => {})
   return csv
+}
+
+/** The text on one line, as a cell has it. */
+export function toLine (text: string) {
+  return text.replace(LINE_BREAKS, ' ')
+}
+
+/** The text that `toCsv` has written into this cell, but for its line breaks. */
+export function fromCell (cell: string) {
+  return cell.replace(ESCAPES, '')
 }
 
 /** A part of a file name that every system takes, made of some text. */

@@ -1,0 +1,48 @@
+import databaseCommand from '#lib/cli/database.js'
+import mailCommand from '#lib/cli/mail.js'
+import migrateCommand from '#lib/cli/migrate.js'
+import openapiCommand from '#lib/cli/openapi.js'
+import seedCommand from '#lib/cli/seed.js'
+import userCommand from '#lib/cli/user.js'
+import { call, run } from '../../process.ts'
+import t from '../../suite.ts'
+
+const ADA = '--email ada@example.org'
+const NEW = `${ADA} --role ADMIN --first-name A --last-name L`
+
+t.test('A command refuses what it does not take', async t => {
+  const refusals: [command: (args: string[]) => Promise<void>, args: string, message: string][] = [
+    [databaseCommand, 'url --dry-run', 'url does not take --dry-run'],
+    [databaseCommand, 'url --registrations-older-than 2y', 'url does not take --registrations-older-than'],
+    [databaseCommand, 'retention --registrations-older-than 2y --hold', 'retention does not take --hold'],
+    [databaseCommand, 'url x', '"x" is one too many'],
+    [mailCommand, 'list --email x', 'list does not take --email'],
+    [mailCommand, 'retry 1 --json', 'retry does not take --json'],
+    [mailCommand, 'test --state sent', 'test does not take --state'],
+    [mailCommand, 'list x', '"x" is one too many'],
+    [migrateCommand, 'create x --json', 'create does not take --json'],
+    [migrateCommand, 'up 1', '"1" is one too many'],
+    [migrateCommand, 'toString', 'There is no command "toString"'],
+    [openapiCommand, 'a b', '"b" is one too many'],
+    [seedCommand, '--users 3 a b', '"b" is one too many'],
+    [userCommand, `create ${NEW} --dry-run`, 'create does not take --dry-run'],
+    [userCommand, `set-role ${ADA} --role ADMIN --dry-run`, 'set-role does not take --dry-run'],
+    [userCommand, `set-password ${ADA} --role ADMIN`, 'set-password does not take --role'],
+    [userCommand, `sign-out ${ADA} --dry-run`, 'sign-out does not take --dry-run'],
+    [userCommand, 'import file --role ADMIN', 'import does not take --role'],
+    [userCommand, `export ${ADA} --json`, 'export does not take --json'],
+    [userCommand, `erase ${ADA} --json`, 'erase does not take --json'],
+    [userCommand, 'list --role ADMIN', 'list does not take --role'],
+    // What Node makes of bytes that are not UTF-8.
+    [userCommand, 'create --first-name Zo\ufffd', '"Zo\ufffd" is not in UTF-8'],
+  ]
+  for (const [command, args, message] of refusals) {
+    t.strictSame(await call(command, {}, { args: args.split(' ') }),
+      { code: 1, signal: null, stdout: '', stderr: `${message} (see --help)\n` }, args)
+  }
+})
+
+t.test('The service takes no arguments', async t => {
+  t.match(await run(t, 'dist/lib/server.js', {}, { args: ['--port=4000'], covered: true }),
+    { code: 1, stdout: '', stderr: '"--port=4000" is one too many: variables configure the service\n' })
+})
