@@ -56,6 +56,8 @@ export async function migrate (
     dir: DIRECTORY,
     direction,
     migrationsTable: 'pgmigrations',
+    // One that another branch added with an earlier stamp is run like any other.
+    checkOrder: false,
     noLock: true,
     // That of inTransaction: its own BEGIN changes nothing.
     singleTransaction: true,
@@ -106,21 +108,19 @@ async function retry<T> (
   client: Client, what: string, { log = console, patience = 3_600_000 }: Options, attempt: () => Promise<T>
 ): Promise<T> {
   const deadline = Date.now() + patience
-  const settled = () => attempt().then(value => ({ value }), (error: DatabaseError) => ({ error }))
-  let pause = PAUSES_MS.first
-  let result = await settled()
-  while ('error' in result) {
-    const { error } = result
-    if (!LOCKED.includes(error.code ?? '') || Date.now() + pause > deadline) {
-      throw new Error(`${what} failed: ${error.message}`, { cause: error })
+  for (let pause = PAUSES_MS.first; ; pause = Math.min(pause * 2, PAUSES_MS.longest)) {
+    try {
+      return await attempt()
+    } catch (error) {
+      const { code = '', message } = error as DatabaseError
+      if (!LOCKED.includes(code) || Date.now() + pause > deadline) {
+        throw new Error(`${what} failed: ${message}`, { cause: error })
+      }
+      await client.query('ROLLBACK')
+      log.warn(`${what} waits for ${await longTransactions(client)}: next attempt in ${pause / 1000} s`)
+      await sleep(pause)
     }
-    await client.query('ROLLBACK')
-    log.warn(`${what} waits for ${await longTransactions(client)}: next attempt in ${pause / 1000} s`)
-    await sleep(pause)
-    pause = Math.min(pause * 2, PAUSES_MS.longest)
-    result = await settled()
   }
-  return result.value
 }
 
 /** Names the transactions that are open for longer than a migration waits for a lock. */

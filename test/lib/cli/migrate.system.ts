@@ -138,6 +138,23 @@ ALTER TABLE notes ALTER author DROP NOT NULL;`,
   t.strictSame(await batches(), [1000, 1000, 500, 1], 'what was filled stays')
 })
 
+t.test('a migration with an earlier stamp is pending, and applied by the command that the refusal names', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const migration = (table: string) =>
+    `-- Up Migration\nCREATE TABLE ${table} ();\n-- Down Migration\nDROP TABLE ${table};`
+  const names = ['20260101000000000_one', '20260102000000000_two', '20260103000000000_three']
+  const { directory, prelude } = await makeProject({ [names[0]!]: migration('one'), [names[2]!]: migration('three') })
+  const migrate = (...args: string[]) =>
+    run(t, 'dist/lib/cli.js', { DATABASE_URL }, { args: ['migrate', ...args], prelude })
+  t.strictSame(await migrate(), succeeded(lines('applied', [names[0]!, names[2]!])))
+  await writeFile(join(directory, `${names[1]}.sql`), migration('two'))
+
+  const { stderr } = await run(t, 'dist/lib/server.js', { DATABASE_URL, PORT: '0' }, { prelude })
+  t.equal(stderr, 'The database lacks 1 migration: run "npm run migrate" or start with MIGRATE_ON_START=true\n')
+  t.strictSame(await migrate(), succeeded(lines('applied', [names[1]!])))
+  t.strictSame(await migrate('down', '2'), succeeded(lines('reverted', [names[1]!, names[2]!])), 'the last one first')
+})
+
 t.test('--help prints the usage, whatever the other arguments', async t => {
   for (const args of [['--help'], ['down', 'nonsense', '--help']]) {
     t.match(await migrate(t, {}, ...args), succeeded(/^Usage: npm run migrate /))
