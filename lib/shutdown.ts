@@ -1,17 +1,10 @@
 import type { Config } from './config.ts'
-import { PROVIDER_SECONDS } from './auth/identity-provider.ts'
-import { HASHING_SECONDS } from './auth/passwords.ts'
-import { RELEASE_SECONDS } from './database/embedded-postgres.ts'
-import { LOG_FLUSH_SECONDS } from './http/log-output.ts'
 import { flushLog, type Logger } from './http/logger.ts'
+import {
+  HASHING_SECONDS, LOG_FLUSH_SECONDS, PROVIDER_SECONDS, RELEASE_SECONDS, RESPONSE_SECONDS, SPANS_SECONDS,
+} from './timeout.ts'
 
 type Timeouts = Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT' | 'OTEL_EXPORTER_OTLP_ENDPOINT'>
-
-/** Seconds that a client has to take its response. */
-const MARGIN_SECONDS = 5
-
-/** Seconds in which the last spans are sent, with tracing on. */
-const FLUSH_SECONDS = 2
 
 /** The timeouts of a shutdown, in seconds. compose.yaml, Dockerfile and docs/operations.md have the default total. */
 export function shutdownTimeouts (config: Timeouts) {
@@ -19,8 +12,8 @@ export function shutdownTimeouts (config: Timeouts) {
   /** The longest operation: its token is looked up, then it runs, and a sign-in with a provider runs longest. */
   const operation = DATABASE_TIMEOUT + Math.max(HASHING_SECONDS, PROVIDER_SECONDS, DATABASE_TIMEOUT)
   /** From the end of STOP_DELAY until connections that are still open are closed. */
-  const connections = operation + MARGIN_SECONDS
-  const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? FLUSH_SECONDS : 0
+  const connections = operation + RESPONSE_SECONDS
+  const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? SPANS_SECONDS : 0
   /**
    * Until the process gives up. After the connections it sends its spans, closes its pools, stops the embedded
    * PostgreSQL, and writes its log.

@@ -1,3 +1,24 @@
+// How long a step of an operation or of a stop may take, in seconds: `shutdownTimeouts` adds them up.
+
+/** A hash of a password with its wait, on a machine that is not the fastest. */
+export const HASHING_SECONDS = 5
+
+/** One request to the identity provider, and one sign-in, for which it is asked for three things at most. */
+export const PROVIDER_REQUEST_SECONDS = 5
+export const PROVIDER_SECONDS = 3 * PROVIDER_REQUEST_SECONDS
+
+/** A client that takes its response, once the operation has ended. */
+export const RESPONSE_SECONDS = 5
+
+/** The last spans, with tracing on. */
+export const SPANS_SECONDS = 2
+
+/** The embedded PostgreSQL, which is left as it is after that. */
+export const RELEASE_SECONDS = 5
+
+/** The lines of the log that wait, for example for a reader that takes nothing. */
+export const LOG_FLUSH_SECONDS = 1
+
 /** Work that took longer than its timeout. */
 export class TimeoutError extends Error {
   override name = 'TimeoutError'

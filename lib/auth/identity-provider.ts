@@ -5,14 +5,11 @@ import { createRemoteJWKSet, decodeJwt, jwtVerify, type JWTPayload } from 'jose'
 
 import type { Config } from '../config.ts'
 import { isSecureUrl } from '../formats.ts'
-import { withTimeout } from '../timeout.ts'
+import { PROVIDER_REQUEST_SECONDS, withTimeout } from '../timeout.ts'
 import type { Endpoints, OAuth2Client } from './oauth2-client.ts'
 
 /** Timeout of one request to the provider. */
-const TIMEOUT_MS = 5_000
-
-/** How long the provider may take for one sign-in, in seconds: it is asked for three things at most. */
-export const PROVIDER_SECONDS = 3 * TIMEOUT_MS / 1000
+const TIMEOUT_MS = 1000 * PROVIDER_REQUEST_SECONDS
 
 /** How long its discovery document is used before it is fetched again. */
 const DISCOVERY_LIFETIME_MS = 24 * 60 * 60 * 1000

@@ -32,9 +32,6 @@ const QUEUE_LENGTH = 300
 /** How long a hash may wait for its turn where they take longer than that. */
 const MAX_WAIT_MS = 4000
 
-/** How many seconds a hash may take with its wait, on a machine that is not the fastest. */
-export const HASHING_SECONDS = 5
-
 /** The message of a sign-in or registration that is refused because too many are waiting. */
 export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
 

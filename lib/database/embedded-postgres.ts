@@ -11,7 +11,7 @@ import postgres from 'postgres'
 
 import { readOrCreateSecret } from '../secret-file.ts'
 import { StartupError } from '../errors.ts'
-import { TimeoutError, withTimeout } from '../timeout.ts'
+import { RELEASE_SECONDS, TimeoutError, withTimeout } from '../timeout.ts'
 
 const run = promisify(execFile)
 
@@ -22,9 +22,6 @@ const IN_USE = 3_107_420_269
 
 /** How long a server that is starting or stopping is waited for, in milliseconds. */
 const PATIENCE_MS = 30_000
-
-/** How many seconds a server has to stop when it is released. */
-export const RELEASE_SECONDS = 5
 
 /** How long after a failed attempt a server that died is started again, in milliseconds. */
 const RETRY_MS = 500

@@ -1,13 +1,12 @@
 import sonicBoom from 'sonic-boom'
 
+import { LOG_FLUSH_SECONDS } from '../timeout.ts'
+
 /** Bytes in one write, unless a line alone is longer. */
 const BATCH_BYTES = 65_536
 
 /** Bytes of lines that wait at most; further ones are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024
-
-/** Seconds that a flush waits at most, for example at the stop for a reader that takes nothing. */
-export const LOG_FLUSH_SECONDS = 1
 
 /**
  * Opens a file or a pipe as the place where the log goes. The service never waits for it: while a disk is full or a

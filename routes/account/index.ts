@@ -5,13 +5,14 @@ import type { FastifyRequest } from 'fastify'
 
 import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
 import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
-import { assertNotBusy, HASHING_SECONDS, hashPassword } from '../../lib/auth/passwords.ts'
+import { assertNotBusy, hashPassword } from '../../lib/auth/passwords.ts'
 import { accountMailLimits, networkLimits, takeUse, throwIfReached } from '../../lib/auth/rate-limits.ts'
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
 import { TOO_MANY_MAILS } from '../../lib/schemas.ts'
+import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 import {
   findEmailOfToken, findNotification, insertResetMail, resetPassword, turnOff, verifyEmail,

@@ -5,7 +5,7 @@ import type { FastifyReply } from 'fastify'
 
 import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
 import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
-import { assertNotBusy, HASHING_SECONDS, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
+import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
   accountMailLimits, type RateLimit, takeUse, takeUseOfUser, throwIfReached, waitFor,
 } from '../../lib/auth/rate-limits.ts'
@@ -16,6 +16,7 @@ import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
 import { TOO_MANY_FAILURES, TOO_MANY_MAILS } from '../../lib/schemas.ts'
+import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 import {
   changePassword, deleteCalendar, endTokensOf, findAccount, insertMessage, insertVerificationMail,
