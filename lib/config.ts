@@ -8,6 +8,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { Ajv } from 'ajv'
 import { envSchema } from 'env-schema'
 
+import { isDatabaseUrl, readDatabaseUrl } from './database-url.ts'
 import { decodeUtf8, isEmail, isSecureUrl, wasNotUtf8 } from './formats.ts'
 import { StartupError } from './errors.ts'
 import { JWT_SECRET_LENGTH } from './secret-file.ts'
@@ -167,11 +168,8 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
   for (const name of Object.keys(variables.properties)) {
     if (wasNotUtf8(given[name] ?? '')) throw new StartupError(`${name} must be text in UTF-8`)
   }
-  if (/^\w+:\/\/([^/?#]*@)?[^/?#@]*,[^/?#@]*([/?#]|$)/.test(given.DATABASE_URL ?? '')) {
-    throw new StartupError('DATABASE_URL must have one host: put HAProxy in front of several ' +
-      '(docs/deployment.md, "A database that fails over")')
-  }
   const config = validate(given)
+  if (config.DATABASE_URL) readDatabaseUrl(config.DATABASE_URL)
 
   if (Boolean(config.ADMIN_EMAIL) !== Boolean(config.ADMIN_PASSWORD)) {
     throw new StartupError('ADMIN_EMAIL and ADMIN_PASSWORD must be set together')
@@ -210,7 +208,7 @@ function validate (given: NodeJS.Dict<string>) {
           compiler = ajv
             .addFormat('email', isEmail)
             .addFormat('proxies', areProxies)
-            .addFormat('postgres', isPostgres)
+            .addFormat('postgres', isDatabaseUrl)
             .addFormat('origins', areOrigins)
             .addFormat('issuer', isSecureUrl)
             .addFormat('web', isWeb)
@@ -268,16 +266,6 @@ function isNetwork (value: string) {
 function readProxies (value: string) {
   if (value === 'false') return false
   return /^\d+$/.test(value) ? Number(value) : value.split(',').map(entry => entry.trim())
-}
-
-function isPostgres (value: string) {
-  try {
-    const { protocol, username, password } = new URL(value)
-    decodeURIComponent(username + password)
-    return /^postgres(ql)?:$/.test(protocol) && value.startsWith(`${protocol}//`)
-  } catch {
-    return false
-  }
 }
 
 function isWeb (value: string) {

@@ -3,13 +3,14 @@ import { rm } from 'node:fs/promises'
 
 import postgres from 'postgres'
 
+import { driverOptions } from '#lib/database/client.js'
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { compareResponses } from './responses.ts'
 import { currentRun, RUN_DIR, withDatabase } from './run.ts'
 
 const { url, template } = currentRun()
 const responses = await compareResponses(withDatabase(url, template))
-const sql = postgres(url)
+const sql = postgres(driverOptions(url))
 const leftovers = await sql`SELECT datname FROM pg_database WHERE datname LIKE ${`${template}_%`}`
 await sql`DROP DATABASE ${sql(template)} WITH (FORCE)`
 await sql.end()

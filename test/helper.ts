@@ -7,6 +7,7 @@ import postgres, { type Sql } from 'postgres'
 import type { Role } from '#lib/auth/accounts.js'
 import { buildApp } from '#lib/app.js'
 import { type Config, loadConfig } from '#lib/config.js'
+import { driverOptions } from '#lib/database/client.js'
 import type { Logger } from '#lib/http/logger.js'
 import { recordResponses } from './responses.ts'
 import { currentRun, withDatabase } from './run.ts'
@@ -16,7 +17,7 @@ import type { Teardown } from './scope.ts'
 export async function createDatabase (t: Teardown, { migrated = true } = {}) {
   const { url, template } = currentRun()
   const name = `${template}_${randomUUID()}`
-  const sql = postgres(url, { max: 1, fetch_types: false, onnotice () {} })
+  const sql = postgres({ ...driverOptions(url), max: 1, fetch_types: false, onnotice () {} })
   await sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(migrated ? template : 'template0')}`
   t.teardown(async () => {
     await sql`DROP DATABASE ${sql(name)} WITH (FORCE)`
@@ -28,7 +29,7 @@ export async function createDatabase (t: Teardown, { migrated = true } = {}) {
 /** A database without the schema, and a connection to it. */
 export async function emptyDatabase (t: Teardown) {
   const url = await createDatabase(t, { migrated: false })
-  const sql = postgres(url, { max: 1 })
+  const sql = postgres({ ...driverOptions(url), max: 1 })
   t.teardown(() => sql.end())
   return { url, sql }
 }

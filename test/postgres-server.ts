@@ -127,6 +127,11 @@ export class PostgresServer {
     return standby
   }
 
+  /** Gives a file to the user that the server runs as. */
+  async own (path: string) {
+    await chown(path, this.#account.owner.uid, this.#account.owner.gid)
+  }
+
   /** Adds settings, which count from the next start on. */
   async configure (settings: string) {
     await appendFile(join(this.data, 'postgresql.conf'), settings)

@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 
 import postgres from 'postgres'
 
+import { driverOptions } from '#lib/database/client.js'
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { migrate } from '#lib/database/migrations.js'
 import { type Run, RUN_DIR, RUN_FILE, withDatabase } from './run.ts'
@@ -12,7 +13,7 @@ await mkdir(RUN_DIR, { recursive: true })
 const url = process.env.DATABASE_URL || (await startEmbeddedPostgres(RUN_DIR, console)).url
 const template = `test_${randomUUID().slice(0, 8)}`
 
-const sql = postgres(url)
+const sql = postgres(driverOptions(url))
 if (!process.env.DATABASE_URL) {
   // The data need not survive a power failure.
   await sql`ALTER SYSTEM SET fsync = off`

@@ -2,6 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import postgres from 'postgres'
 
 import type { Config } from '../config.ts'
+import { readDatabaseUrl } from '../database-url.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { createStats, observeStatements, type PoolStats } from './statements.ts'
 import { StartupError } from '../errors.ts'
@@ -44,7 +45,12 @@ const UNPATCHED = 'Cannot start: postgres.js lacks its patches, without which ac
 export interface Limits {
   /** Seconds that a statement may take; 0 for any number. */
   statementTimeout?: number
+  /** Whether the server is told that limit, and how to plan, when a connection starts. */
+  withSettings?: boolean
 }
+
+/** SQLSTATEs of a pooler that takes no settings when a connection starts: PgBouncer, RDS Proxy. */
+const REFUSED_SETTINGS = ['08P01', '0A000']
 
 /**
  * Opens the database of the configuration: the one at `DATABASE_URL`, or the embedded PostgreSQL under `DATA_DIR`,
@@ -52,37 +58,43 @@ export interface Limits {
  * driver lacks its patches.
  */
 export async function openDatabase (
-  config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>, { statementTimeout }: Limits = {}
+  config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>, limits: Limits = {}
 ): Promise<Database> {
   if (!('isPatched' in postgres)) throw new StartupError(UNPATCHED)
   const server = config.DATABASE_URL
     ? { url: config.DATABASE_URL, release: async () => {} }
     : await startEmbeddedPostgres(config.DATA_DIR, log)
-  const database = createPools(server.url, config, log, { statementTimeout })
-  const { sql } = database
+  let database = createPools(server.url, config, log, limits)
   const close = async () => {
     await database.close()
     await server.release()
   }
   try {
-    await sql`SELECT 1`
+    try {
+      await database.sql`SELECT 1`
+    } catch (error) {
+      if (!REFUSED_SETTINGS.includes((error as postgres.PostgresError).code)) throw error
+      await database.close()
+      database = createPools(server.url, config, log, { ...limits, withSettings: false })
+      await database.sql`SELECT 1`
+      log.warn(`The pooler takes no settings (${describe(error)}): give them to the role of the service, ` +
+        'see docs/deployment.md, "A pooler that takes no settings"')
+    }
     return { ...database, close }
   } catch (error) {
     await close()
-    // The driver's code when it has closed a connection because of target_session_attrs.
-    const isOther = (error as NodeJS.ErrnoException).code === 'CONNECTION_DESTROYED'
-    const reason = isOther ? 'its server is not the one that target_session_attrs asks for' : describe(error)
-    throw new StartupError(`Cannot reach the database at ${address(server.url)}: ${reason}`)
+    throw new StartupError(`Cannot reach the database at ${address(server.url)}: ${explain(error)}`)
   }
 }
 
 /** The pools on a database, which connect when they are first used. */
 export function createPools (
-  url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, { statementTimeout }: Limits = {}
+  url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, { statementTimeout, withSettings }: Limits = {}
 ): Database {
   const stats = createStats()
-  const sql = connect(url, { config, log, max: config.DATABASE_POOL_SIZE, timeout: statementTimeout, stats })
-  const probe = connect(url, { config, log, max: 1 })
+  const max = config.DATABASE_POOL_SIZE
+  const sql = connect(url, { config, log, max, timeout: statementTimeout, withSettings, stats })
+  const probe = connect(url, { config, log, max: 1, withSettings })
   return {
     url,
     sql,
@@ -101,19 +113,23 @@ interface PoolOptions {
   max: number
   /** Seconds that a statement may take, 0 for any number; DATABASE_TIMEOUT unless given. */
   timeout?: number
+  /** Whether connections ask for the settings of the service when they start. */
+  withSettings?: boolean | undefined
   stats?: PoolStats
 }
 
 /** Makes a pool of connections. */
 export function connect (url: string, options: PoolOptions): Sql {
-  const { config, log, max, timeout = config.DATABASE_TIMEOUT, stats = createStats() } = options
-  return postgres(url, {
+  const { config, log, max, timeout = config.DATABASE_TIMEOUT, withSettings = true, stats = createStats() } = options
+  const { connection, ...server } = driverOptions(url)
+  return postgres({
+    connect_timeout: config.DATABASE_TIMEOUT,
+    ...server,
     max,
     prepare: config.DATABASE_PREPARE,
     // A pooler without prepared statements may give the server away between two statements of a connection.
     ...!config.DATABASE_PREPARE && { max_pipeline: 0 },
     fetch_types: false,
-    connect_timeout: config.DATABASE_TIMEOUT,
     // Also while it waits for a connection: the driver would wait without limit.
     query_timeout: timeout,
     // By then the server itself would have ended the statement, so the network is broken.
@@ -127,11 +143,40 @@ export function connect (url: string, options: PoolOptions): Sql {
     },
     connection: {
       application_name: 'community-platform',
-      statement_timeout: timeout * 1000,
-      ...PLANNING,
+      ...withSettings && { statement_timeout: timeout * 1000, ...PLANNING },
+      ...connection,
     },
     types: { uuid },
   })
+}
+
+/** The options of postgres.js that lead to the server of this address. */
+export function driverOptions (url: string) {
+  const {
+    host, port, user, password, database, ssl, connectTimeout, targetSessionAttrs, startup,
+  } = readDatabaseUrl(url)
+  return {
+    // A list, which the types of `postgres` leave out: the driver splits a text at the colons of an IPv6 address.
+    host: [host] as unknown as string,
+    port: [port] as unknown as number,
+    ...host.startsWith('/') && { path: `${host}/.s.PGSQL.${port}` },
+    ...user && { user },
+    ...password && { password },
+    ...database && { database },
+    ssl,
+    ...connectTimeout && { connect_timeout: connectTimeout },
+    ...targetSessionAttrs && { target_session_attrs: targetSessionAttrs },
+    connection: startup,
+  }
+}
+
+/** The reason why the driver does not connect, where its own message does not say it. */
+function explain (error: unknown) {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'CONNECTION_DESTROYED') return 'its server is not the one that target_session_attrs asks for'
+  // The driver speaks TLS also when the server has said that it does not.
+  if (message.startsWith('Client network socket disconnected before secure TLS')) return 'its server has no TLS'
+  return describe(error)
 }
 
 /** The message of an error, else its code: an AggregateError of several addresses has no message. */
@@ -142,7 +187,8 @@ export function describe (error: unknown) {
 
 /** The address without its secrets: user, password and options. */
 export function address (url: string) {
-  return url.replace(/^\w+:\/\/(.*@)?/, '').replace(/\?.*/, '')
+  const { host, port, database = '' } = readDatabaseUrl(url)
+  return `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`
 }
 
 /** The row that a statement must return. Throws when there is none: the operation then fails. */

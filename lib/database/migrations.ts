@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { ConnectionOptions } from 'node:tls'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
@@ -9,6 +10,7 @@ import type { Client, DatabaseError } from 'pg'
 
 import type { Config } from '../config.ts'
 import type { Database, Sql } from './client.ts'
+import { readDatabaseUrl } from '../database-url.ts'
 import { StartupError } from '../errors.ts'
 
 /** The folder of the SQL files: beside package.json, wherever this file was compiled to. */
@@ -133,13 +135,31 @@ async function longTransactions (client: Client): Promise<string> {
   return row.names
 }
 
-async function connect (connectionString: string) {
+async function connect (databaseUrl: string) {
   const { default: pg } = await import('pg')
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true })
-  // A connection that is lost fails the next statement.
-  client.on('error', () => {})
-  await client.connect()
-  return client
+  const { host, port, user, password, database, ssl, connectTimeout, startup } = readDatabaseUrl(databaseUrl)
+  const attempt = async (ssl: boolean | ConnectionOptions) => {
+    const client = new pg.Client({
+      host,
+      port,
+      user,
+      password,
+      database,
+      ssl,
+      ...startup,
+      connectionTimeoutMillis: connectTimeout ? connectTimeout * 1000 : CONNECT_TIMEOUT_MS,
+      keepAlive: true,
+    })
+    // A connection that is lost fails the next statement.
+    client.on('error', () => {})
+    await client.connect()
+    return client
+  }
+  if (ssl !== 'prefer') return attempt(ssl)
+  return attempt({ rejectUnauthorized: false }).catch((error: Error) => {
+    if (error.message !== 'The server does not support SSL connections') throw error
+    return attempt(false)
+  })
 }
 
 /** Lists every migration in order, and whether this database has it. */

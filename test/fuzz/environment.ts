@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
+import { driverOptions } from '#lib/database/client.js'
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { migrate } from '#lib/database/migrations.js'
 import type { Program } from '../faults/programs.ts'
@@ -27,7 +28,7 @@ export async function makeDatabase (scope: Scope) {
   scope.teardown(() => rm(DIRECTORY, { recursive: true }))
   const server = process.env.DATABASE_URL || await startServer(scope)
   const name = `fuzz_${randomUUID()}`
-  const sql = postgres(server, { max: 1, fetch_types: false, onnotice () {} })
+  const sql = postgres({ ...driverOptions(server), max: 1, fetch_types: false, onnotice () {} })
   scope.teardown(async () => {
     await sql`DROP DATABASE IF EXISTS ${sql(name)} WITH (FORCE)`
     await sql.end()

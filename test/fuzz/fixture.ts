@@ -3,6 +3,7 @@ import postgres from 'postgres'
 import { type Role, ROLES } from '#lib/auth/accounts.js'
 import { hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { hashPassword } from '#lib/auth/passwords.js'
+import { driverOptions } from '#lib/database/client.js'
 import type { Scope } from '../scope.ts'
 
 /** The tables with rows in the fixture, each after those that it references, with its primary key. */
@@ -61,7 +62,7 @@ const USERS = 12
 
 /** Inserts a few rows into every table. */
 export async function createFixture (scope: Scope, url: string): Promise<Fixture> {
-  const sql = postgres(url, { fetch_types: false, onnotice () {} })
+  const sql = postgres({ ...driverOptions(url), fetch_types: false, onnotice () {} })
   scope.teardown(() => sql.end())
   const times = <Row>(count: number, make: (n: number) => Row) => Array.from({ length: count }, (_, n) => make(n))
   const id = (table: string, row: number) => idOf(Object.keys(TABLES).indexOf(table), row)

@@ -46,7 +46,7 @@ t.test('Without it, the service does not start on an outdated schema', async t =
 t.test('The service does not start without a database', async t => {
   const port = await freePort()
   await t.rejects(
-    make(t, { DATABASE_URL: `postgres://user:secret@127.0.0.1:${port}/name?a=b` }).ready(),
+    make(t, { DATABASE_URL: `postgres://user:secret@127.0.0.1:${port}/name?application_name=b` }).ready(),
     new StartupError(`Cannot reach the database at 127.0.0.1:${port}/name: connect ECONNREFUSED 127.0.0.1:${port}`)
   )
 })

@@ -1,6 +1,6 @@
 import dns from 'node:dns'
 import { once } from 'node:events'
-import { Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
@@ -335,6 +335,41 @@ t.test('A notice of the database is logged', async t => {
   t.teardown(close)
   await sql`DO $$ BEGIN RAISE WARNING 'The disk is nearly full'; END $$`
   t.strictSame(lines, ['PostgreSQL: The disk is nearly full (01000)'])
+})
+
+t.test('A pooler that takes no settings is used without them, and named in the log', async t => {
+  const address = new URL(await createDatabase(t))
+  const refusals: string[] = []
+  // PgBouncer without ignore_startup_parameters, in front of a server of the tests.
+  const pooler = createServer(client => client.once('data', () => {
+    client.write('N')
+    client.once('data', startup => {
+      const refused = /statement_timeout|plan_cache_mode/.exec(startup.toString('latin1'))
+      if (refused) {
+        refusals.push(refused[0])
+        const fields = `SFATAL\0C08P01\0Munsupported startup parameter: ${refused[0]}\0\0`
+        const head = Buffer.from('E\0\0\0\0')
+        head.writeInt32BE(fields.length + 4, 1)
+        return client.end(Buffer.concat([head, Buffer.from(fields)]))
+      }
+      const server = connect(Number(address.port || 5432), address.hostname)
+      for (const socket of [client, server]) socket.on('error', () => {})
+      server.write(startup)
+      client.pipe(server).pipe(client)
+    })
+  }).on('error', () => {})).listen(0, '127.0.0.1')
+  await once(pooler, 'listening')
+  t.teardown(() => pooler.close())
+  const { port } = pooler.address() as AddressInfo
+  const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${port}` }).href
+  const lines: string[] = []
+  const warn = (line: string) => { lines.push(line) }
+  const database = await openDatabase(testConfig({ DATABASE_URL }), { ...log, warn })
+  t.teardown(database.close)
+  for (const sql of [database.sql, database.probe]) t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }])
+  t.strictSame(refusals, ['statement_timeout'])
+  t.strictSame(lines, ['The pooler takes no settings (unsupported startup parameter: statement_timeout): ' +
+    'give them to the role of the service, see docs/deployment.md, "A pooler that takes no settings"'])
 })
 
 t.test('An unreachable database is a StartupError with its address, without user, password and options', async t => {

@@ -1,0 +1,155 @@
+import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
+import type { ConnectionOptions } from 'node:tls'
+
+import { StartupError } from './errors.ts'
+
+/** A PostgreSQL server, by options that both drivers understand. */
+export interface DatabaseServer {
+  /** A name, an IP address, or the folder of a Unix socket. */
+  host: string
+  port: number
+  /** Undefined where the address leaves it to the environment (PGUSER, PGPASSWORD, PGDATABASE). */
+  user: string | undefined
+  password: string | undefined
+  database: string | undefined
+  /** How the connection is encrypted: `prefer` if the server can. */
+  ssl: false | 'prefer' | ConnectionOptions
+  /** In seconds. */
+  connectTimeout: number | undefined
+  targetSessionAttrs: typeof SESSIONS[number] | undefined
+  /** Parameters that the server gets when a connection starts. */
+  startup: { application_name?: string, options?: string }
+}
+
+const SESSIONS = ['read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
+
+/**
+ * `postgres://[user[:password]@][host][:port][/database][?name=value&…]`, as libpq reads it; a password may also have an
+ * `@` that is not encoded.
+ */
+const GRAMMAR = new RegExp('^postgres(?:ql)?://(?:([^:@/]*)(?::([^@/]*|[^/?]*))?@)?' +
+  '(\\[[^\\]/?]*\\]|[^:/?@[\\]]*)(?::(\\d*))?(?:/([^?]*))?(?:\\?(.*))?$', 's')
+
+const HOSTS = /^postgres(ql)?:\/\/([^/?]*@)?[^/?@]*,[^/?@]*([/?]|$)/
+
+/** The parameters that are understood, with what their values may be. */
+const PARAMETERS: Record<string, RegExp> = {
+  host: /./,
+  port: /^\d+$/,
+  user: /./,
+  password: /./,
+  dbname: /./,
+  sslmode: /^(disable|prefer|require|verify-ca|verify-full)$/,
+  ssl: /^true$/,
+  sslrootcert: /./,
+  sslcert: /./,
+  sslkey: /./,
+  channel_binding: /^(disable|prefer|require)$/,
+  gssencmode: /^(disable|prefer)$/,
+  client_encoding: /^(auto|utf-?8)$/i,
+  connect_timeout: /^\d+$/,
+  target_session_attrs: new RegExp(`^(any|${SESSIONS.join('|')})$`),
+  application_name: /./,
+  options: /./,
+}
+
+const DOCUMENT = 'docs/deployment.md, "The address of the database"'
+
+/** Whether this has the form of an address of PostgreSQL. Lists of hosts have it, too. */
+export function isDatabaseUrl (value: string) {
+  return HOSTS.test(value) || GRAMMAR.test(value)
+}
+
+/**
+ * Reads an address of PostgreSQL as libpq does, for all that connects to it. Throws a StartupError that names the
+ * parameter or the file that cannot be understood.
+ */
+export function readDatabaseUrl (url: string): DatabaseServer {
+  if (HOSTS.test(url)) throw severalHosts()
+  const [, user = '', password = '', host = '', port, path = '', query = ''] = GRAMMAR.exec(url)!
+  const given = readParameters(query)
+  if (given.host?.includes(',')) throw severalHosts()
+  const server = {
+    host: given.host || decode(host).replace(/^\[(.*)\]$/, '$1') || 'localhost',
+    port: Number(given.port || port || 5432),
+    user: given.user || decode(user) || undefined,
+    password: given.password || decode(password) || undefined,
+    database: given.dbname || decode(path) || undefined,
+  }
+  if (server.port < 1 || server.port > 65_535) throw new StartupError('DATABASE_URL must have a port from 1 to 65535')
+  const { application_name: name, options } = given
+  return {
+    ...server,
+    ssl: readSsl(server.host, given),
+    connectTimeout: Number(given.connect_timeout) || undefined,
+    targetSessionAttrs: SESSIONS.find(name => name === given.target_session_attrs),
+    startup: { ...name && { application_name: name }, ...options && { options } },
+  }
+}
+
+function severalHosts () {
+  return new StartupError('DATABASE_URL must have one host: put HAProxy in front of several ' +
+    '(docs/deployment.md, "A database that fails over")')
+}
+
+function readParameters (query: string) {
+  const given: NodeJS.Dict<string> = {}
+  for (const pair of query.split('&').filter(Boolean)) {
+    const [, encoded = '', value = ''] = /^([^=]*)=?(.*)$/s.exec(pair)!
+    const name = decode(encoded)
+    const values = Object.hasOwn(PARAMETERS, name) && PARAMETERS[name]
+    if (!values) {
+      throw new StartupError(`DATABASE_URL must not have the parameter "${name}" (${DOCUMENT})`)
+    }
+    given[name] = decode(value)
+    if (given[name] && !values.test(given[name])) {
+      throw new StartupError(`DATABASE_URL must not have ${name}=${given[name]} (${DOCUMENT})`)
+    }
+  }
+  return given
+}
+
+/** Decodes a part of the address. Unlike in a form, a plus is a plus. */
+function decode (text: string) {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new StartupError('DATABASE_URL must have each % encoded as %25')
+  }
+}
+
+/** The options of TLS, by the meaning that libpq gives to its parameters. */
+function readSsl (host: string, given: NodeJS.Dict<string>): DatabaseServer['ssl'] {
+  const { sslrootcert, sslcert, sslkey, channel_binding: binding } = given
+  const isSystem = sslrootcert === 'system'
+  const hasFiles = Boolean(sslrootcert || sslcert)
+  let mode = given.sslmode || (isSystem ? 'verify-full' : given.ssl ? 'require' : 'prefer')
+  // The drivers bind no channel. The check of the server's certificate keeps others out as well.
+  if (binding === 'require' && mode !== 'disable') mode = 'verify-full'
+  if (isSystem && mode !== 'verify-full') {
+    throw new StartupError('DATABASE_URL must have sslmode=verify-full with sslrootcert=system')
+  }
+  if (mode === 'verify-ca' && !sslrootcert) {
+    throw new StartupError('DATABASE_URL must have sslrootcert with sslmode=verify-ca')
+  }
+  if (mode === 'disable' || host.startsWith('/')) return false
+  if (mode === 'prefer' && !hasFiles) return 'prefer'
+  return {
+    ...sslrootcert && !isSystem && { ca: readPem('sslrootcert', sslrootcert) },
+    ...sslcert && { cert: readPem('sslcert', sslcert) },
+    ...sslkey && { key: readPem('sslkey', sslkey) },
+    // What the certificate must be for. The drivers name a host themselves, but not an address.
+    ...isIP(host) && { host },
+    rejectUnauthorized: mode === 'verify-full' || Boolean(sslrootcert),
+    ...mode !== 'verify-full' && { checkServerIdentity: () => undefined },
+  }
+}
+
+function readPem (name: string, path: string) {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new StartupError(`DATABASE_URL must have the path of a readable file as ${name}: ${(error as Error).message}`)
+  }
+}
