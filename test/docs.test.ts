@@ -25,7 +25,7 @@ const paths = new Set(['.', ...await listPaths()])
 const documents = new Map<string, string>()
 for (const path of paths) if (path.endsWith('.md')) documents.set(path, await read(path))
 const sources = [...paths].filter(path => /(\.([cm]?[jt]s|lua|ya?ml)|^Dockerfile|\/(run|start))$/.test(path) &&
-  !/^(client\/schema\.d\.ts|test\/docs\.test\.ts)$/.test(path))
+  !/^(client\/schema\.d\.ts$|test\/docs\.test\.ts$|docs\/)/.test(path))
 const code = new Map(await Promise.all(sources.map(async path => [path, await read(path)] as const)))
 const allCode = [...code.values()].join('\n')
 const { scripts } = JSON.parse(await read('package.json')) as { scripts: Record<string, string> }
@@ -138,4 +138,23 @@ t.test('README.md has the figures of the latest benchmark', async t => {
   const rows = [...rowsOf(speed.split('\n## ')[0]!)].slice(2)
   t.ok(rows.length > 0)
   for (const [goal, figures] of rows) t.strictSame(figures, goals[goal]?.map(({ measured }) => measured), goal)
+})
+
+t.test('docs/api/errors.md has every message of an error, and no others', async t => {
+  interface Media { examples?: Record<string, { value: string | { message: string } }> }
+  interface Response { content?: Record<string, Media> }
+  const { paths } = JSON.parse(await read('openapi.json')) as
+    { paths: Record<string, Record<string, { responses?: Record<string, Response> }>> }
+  const messages = new Set(['Not found'])
+  for (const operation of Object.values(paths).flatMap(path => Object.values(path))) {
+    for (const [status, { content = {} }] of Object.entries(operation.responses ?? {})) {
+      if (Number(status) < 400) continue
+      for (const { value } of Object.values(content).flatMap(({ examples = {} }) => Object.values(examples))) {
+        messages.add(typeof value === 'string' ? value : value.message)
+      }
+    }
+  }
+  const [, listed = ''] = documents.get('docs/api/errors.md')!.split('## All messages')
+  const cells = matches(listed, /^\| \d+ \| (.+?) \|/gm).join()
+  t.strictSame([...new Set(matches(cells, /`([^`]+)`/g))].sort(), [...messages].sort())
 })
