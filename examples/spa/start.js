@@ -61,7 +61,7 @@ async function buildFrontend (config) {
     `script-src 'self' ${await hashOfImportMap()}`,
     "style-src 'self'",
     // Pictures may come from any site.
-    "img-src 'self' http: https:",
+    "img-src 'self' http: https: data:",
     `connect-src ${api}`,
     "base-uri 'none'",
     "form-action 'none'",

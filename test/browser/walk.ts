@@ -19,7 +19,7 @@ const SCREENSHOTS = process.env.SCREENSHOTS ? 'examples/spa/screenshots' : null
 
 const PHONE: BrowserContextOptions = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true }
 
-/** The origin of the pictures in the demo data. */
+/** The origin of the pictures that tests enter. */
 const PICTURES = 'https://images.example.org/'
 
 const PASSWORD = 'demo-password'
@@ -69,7 +69,7 @@ function walk (name: string, { refusals = [], ...options }: Options, work: (t: T
       viewport: { width: 1280, height: 860 }, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options,
     })
     t.teardown(() => context.close())
-    // The pictures do not exist.
+    // The pictures that tests enter do not exist.
     await context.route(`${PICTURES}**`, route => route.abort())
     const page = await context.newPage()
     page.setDefaultTimeout(30_000)
@@ -161,6 +161,13 @@ walk('A visitor looks around', {}, async (t, page) => {
   await screenshot(page, 'home')
 
   await follow(page, 'Events')
+  const loadPictures = () => page.evaluate<number>(`
+    Promise.all([...document.querySelectorAll('main img')].map(image => {
+      image.loading = 'eager'
+      return image.decode()
+    })).then(loaded => loaded.length)
+  `)
+  t.equal(await loadPictures(), 6, 'the demo data has pictures that load')
   t.equal(await page.title(), 'Events · Commons')
   t.equal(await page.evaluate('document.activeElement.tagName'), 'H1', 'the focus is on the heading of the new page')
   t.equal(await page.locator('.events > li').count(), 6)
@@ -181,6 +188,9 @@ walk('A visitor looks around', {}, async (t, page) => {
   t.match(calendar, 'NAME;VALUE=TEXT:Robotics Workshop')
   await page.getByText('Head of the club').waitFor()
   t.match(await page.textContent('main'), /Robot sumo, the third.*Adaeze Nwosu.*Nkechi Obi.*Soldering/)
+
+  await follow(page, 'Mentors')
+  t.equal(await loadPictures(), 7)
 
   await follow(page, 'Blogs')
   t.equal(await page.locator('.card').count(), 6, 'published ones only')

@@ -1,23 +1,25 @@
 import type { TransactionSql } from 'postgres'
 
+import { portrait, scene } from './demo-pictures.ts'
 import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-texts.ts'
 import { type Amounts, DOMAIN } from './seeding.ts'
 
 /** Adds the demo community, as of today. The password comes hashed. */
 export async function seedDemo (sql: TransactionSql, password: string): Promise<Amounts> {
   const clubs = await sql`
-    INSERT INTO clubs (name, description)
-    SELECT name, description
-    FROM jsonb_to_recordset(${sql.json(CLUBS)}) AS club (name text, description text)
+    INSERT INTO clubs (name, description, image_url)
+    SELECT name, description, picture
+    FROM jsonb_to_recordset(${sql.json(CLUBS.map(club => ({ ...club, picture: scene(club.name) })))})
+      AS club (name text, description text, picture text)
   `
 
   const users = await sql`
-    INSERT INTO users (email, password, first_name, last_name, role, club_id, created_at)
+    INSERT INTO users (email, password, first_name, last_name, role, club_id, avatar, created_at)
     SELECT
-      person.name || '@' || ${DOMAIN}, ${password}, "firstName", "lastName", role, clubs.id,
+      person.name || '@' || ${DOMAIN}, ${password}, "firstName", "lastName", role, clubs.id, picture,
       now() - interval '1 year' + random() * interval '200 days'
-    FROM jsonb_to_recordset(${sql.json(PEOPLE)})
-      AS person (name text, "firstName" text, "lastName" text, role text, club text)
+    FROM jsonb_to_recordset(${sql.json(withPortraits(PEOPLE))})
+      AS person (name text, "firstName" text, "lastName" text, role text, club text, picture text)
       LEFT JOIN clubs ON clubs.name = person.club
   `
   await sql`
@@ -28,18 +30,18 @@ export async function seedDemo (sql: TransactionSql, password: string): Promise<
   `
 
   const blogs = await sql`
-    INSERT INTO blogs (title, content, status, author_id, created_at)
-    SELECT title, content, status, users.id, now() - "daysAgo" * interval '1 day'
-    FROM jsonb_to_recordset(${sql.json(BLOGS)})
-      AS blog (title text, content text, status text, author text, "daysAgo" int)
+    INSERT INTO blogs (title, content, image_url, status, author_id, created_at)
+    SELECT title, content, picture, status, users.id, now() - "daysAgo" * interval '1 day'
+    FROM jsonb_to_recordset(${sql.json(withScenes(BLOGS.map(blog => ({ ...blog, club: clubOf(blog.author) }))))})
+      AS blog (title text, content text, status text, author text, "daysAgo" int, picture text)
       JOIN users ON users.email = author || '@' || ${DOMAIN}
   `
 
   const mentors = await sql`
     INSERT INTO mentors (name, expertise, image_url, network_url, club_id)
-    SELECT mentor.name, expertise, 'https://images.example.org/mentor.jpg', coalesce("networkUrl", ''), clubs.id
-    FROM jsonb_to_recordset(${sql.json(MENTORS)})
-      AS mentor (name text, expertise text, "networkUrl" text, club text)
+    SELECT mentor.name, expertise, picture, coalesce("networkUrl", ''), clubs.id
+    FROM jsonb_to_recordset(${sql.json(withPortraits(MENTORS))})
+      AS mentor (name text, expertise text, "networkUrl" text, club text, picture text)
       JOIN clubs ON clubs.name = club
   `
   const likes = await sql`
@@ -53,20 +55,20 @@ export async function seedDemo (sql: TransactionSql, password: string): Promise<
   `
 
   const testimonials = await sql`
-    INSERT INTO testimonials (name, batch_year, content, created_at)
-    SELECT name, extract(year FROM now()) - "yearsAgo", content, now() - "yearsAgo" * interval '30 days'
-    FROM jsonb_to_recordset(${sql.json(TESTIMONIALS)})
-      AS testimonial (name text, "yearsAgo" int, content text)
+    INSERT INTO testimonials (name, batch_year, content, image_url, created_at)
+    SELECT name, extract(year FROM now()) - "yearsAgo", content, picture, now() - "yearsAgo" * interval '30 days'
+    FROM jsonb_to_recordset(${sql.json(withPortraits(TESTIMONIALS))})
+      AS testimonial (name text, "yearsAgo" int, content text, picture text)
   `
 
   const events = await sql`
     INSERT INTO events (title, description, image_url, date, club_id, created_at)
     SELECT
-      title, event.description, 'https://images.example.org/event.jpg',
+      title, event.description, picture,
       date_trunc('day', now(), 'UTC') + "inDays" * interval '1 day' + hour * interval '1 hour',
       clubs.id, now() + least("inDays", 0) * interval '1 day' - interval '30 days'
-    FROM jsonb_to_recordset(${sql.json(EVENTS)})
-      AS event (title text, description text, "inDays" int, hour int, club text)
+    FROM jsonb_to_recordset(${sql.json(withScenes(EVENTS))})
+      AS event (title text, description text, "inDays" int, hour int, club text, picture text)
       JOIN clubs ON clubs.name = club
   `
   // One a day, the last of them the day before the event, or before today.
@@ -91,3 +93,12 @@ export async function seedDemo (sql: TransactionSql, password: string): Promise<
     testimonials: testimonials.count,
   }
 }
+
+/** The same with a picture of a person for each. */
+const withPortraits = <Item>(items: Item[]) => items.map((item, index) => ({ ...item, picture: portrait(index) }))
+
+/** The same with a picture of its club for each. */
+const withScenes = <Item extends { club: string }>(items: Item[]) =>
+  items.map((item, index) => ({ ...item, picture: scene(item.club, index) }))
+
+const clubOf = (author: string) => PEOPLE.find(({ name }) => name === author)!.club!

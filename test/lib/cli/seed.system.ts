@@ -173,6 +173,23 @@ t.test('adds a demo community', async t => {
     const { events } = await read(app, '/events?limit=100')
     for (const { imageUrl } of [...mentors, ...events]) t.ok(isUrl(imageUrl), 'the service requires a picture')
   })
+
+  await t.test('small pictures that load in any app, on any origin, without the internet', async t => {
+    const { clubs } = await read(app, '/clubs')
+    const { mentors } = await read(app, '/mentors')
+    const { events } = await read(app, '/events?limit=100')
+    const { blogs } = await read(app, '/blogs')
+    const { items } = await read(app, '/testimonials')
+    const { user: { avatar } } = await asStudent!('/auth/me')
+    const pictures = [...clubs, ...mentors, ...events, ...blogs, ...items].map(({ imageUrl }) => imageUrl)
+    for (const picture of [avatar, ...pictures, ...blogs.map(({ author }: any) => author.avatar)]) {
+      t.ok(isUrl(picture) && picture.length < 600)
+      t.match(picture, /^data:image\/svg\+xml,[\w%.-]+$/, 'nothing that ends a url() of CSS, or an entry of srcset')
+    }
+    t.ok(new Set(pictures).size > 15, 'not the same everywhere')
+    const list = await app.inject({ url: '/events', headers: { 'accept-encoding': 'br' } })
+    t.ok(list.rawPayload.length < 4096, `${list.rawPayload.length} bytes for a page of events`)
+  })
 })
 
 t.test('adds as many rows as requested', async t => {
