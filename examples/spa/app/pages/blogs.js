@@ -31,10 +31,21 @@ export function blogCard ({ id, title, content, imageUrl, createdAt, author }, l
     h('p', { class: 'meta' }, nameOf(author), onDate(createdAt)))
 }
 
-/** @param {string} content */
+const WORDS = new Intl.Segmenter(undefined, { granularity: 'word' })
+const LETTERS = new Intl.Segmenter()
+
+/**
+ * The first words of a text, or a part of the first one if that is too long. Not all scripts have spaces between words.
+ *
+ * @param {string} content
+ */
 function excerpt (content) {
   if (content.length <= EXCERPT) return content
-  return `${content.slice(0, content.lastIndexOf(' ', EXCERPT)).replace(/\W+$/, '')} …`
+  const start = content.slice(0, EXCERPT + 1)
+  const words = [...WORDS.segment(start)]
+  // The last part may go on.
+  const end = (words.length > 1 ? words : [...LETTERS.segment(start)]).at(-1)?.index
+  return `${start.slice(0, end).replace(/[\s\p{P}]+$/u, '')} …`
 }
 
 /**
