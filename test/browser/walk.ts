@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { BrowserContextOptions, Locator, Page, Request } from 'playwright-core'
 import PostalMime from 'postal-mime'
+import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
 import { launch } from '../chromium.ts'
@@ -33,6 +34,9 @@ const grace = newAccount({ given_name: 'Grace', family_name: 'Hopper', picture: 
 provider.accounts.push(grace)
 
 const DATA_DIR = dataDir(t)
+const DATABASE_URL = await createDatabase(t)
+const sql = postgres(DATABASE_URL, { max: 1 })
+t.teardown(() => sql.end())
 const example = start(t, 'examples/spa/start.js', {
   ...CLIENT,
   // Mails are files.
@@ -40,7 +44,7 @@ const example = start(t, 'examples/spa/start.js', {
   DATA_DIR,
   IDP_ISSUER: provider.issuer,
   IDP_REDIRECT_URI,
-  DATABASE_URL: await createDatabase(t),
+  DATABASE_URL,
   PORT: String(PORT),
   APP_PORT: String(APP_PORT),
 })
@@ -127,6 +131,17 @@ async function tokenOf (email: string, password: string) {
   })
   return (await response.json() as { token: string }).token
 }
+
+/** Sends a request of a person without the app. */
+async function send (method: string, path: string, token: string, body: object) {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const response = await fetch(api + path, { method, headers, body: JSON.stringify(body) })
+  if (!response.ok) throw new Error(await response.text())
+  return response.json() as Promise<any>
+}
+
+/** Has the service no longer accept the token of the page. */
+const endSession = (page: Page) => page.evaluate("sessionStorage.setItem('token', 'what the service no longer takes')")
 
 /** Waits for a notification. */
 const notified = (page: Page, words: string) => page.getByRole('status').getByText(words).waitFor()
@@ -351,7 +366,7 @@ walk('A student on a phone', {
   t.match(await page.textContent('article'), /It is <b>not<\/b> bold\.This is another paragraph/)
   t.match(await page.locator('.badge').textContent(), 'Draft')
 
-  await page.evaluate("sessionStorage.setItem('token', 'what the service no longer takes')")
+  await endSession(page)
   await menu.tap()
   await follow(page, 'Events', 'Sign in')
   await page.getByText('Your session has expired. Please sign in again.').waitFor()
@@ -740,6 +755,264 @@ walk('A network error is reported, and can be retried', { refusals: ['GET /clubs
   await page.getByText('The service cannot be reached.').waitFor()
   await page.getByRole('button', { name: 'Try again' }).click()
   await page.getByRole('heading', { name: 'Clubs' }).waitFor()
+})
+
+/** The moments when clocks change, forward and back. */
+const CLOCK_CHANGES = {
+  'Australia/Sydney': ['2031-10-04T16:00:00Z', '2031-04-05T16:00:00Z'],
+  'America/Los_Angeles': ['2031-03-09T10:00:00Z', '2031-11-02T09:00:00Z'],
+  'Europe/Berlin': ['2031-03-30T01:00:00Z', '2031-10-26T01:00:00Z'],
+}
+
+for (const [timezoneId, changes] of Object.entries(CLOCK_CHANGES)) {
+  walk(`Editing an event near a change of the clocks in ${timezoneId} does not move it`, { timezoneId }, async (
+    t, page
+  ) => {
+    const token = await tokenOf('head@demo.example.org', PASSWORD)
+    const title = `Night shift in ${timezoneId}`
+    const form = { title, description: 'When the clocks change', imageUrl: 'data:image/png,' }
+    const { event } = await send('POST', '/events', token, { ...form, data: changes[0] })
+    const sent: unknown[] = []
+    page.on('request', request => { if (request.method() === 'PUT') sent.push(request.postDataJSON()) })
+    await signIn(page, 'head')
+    const edit = async () => {
+      await entry(page, title).getByRole('button', { name: 'Edit' }).click()
+      return page.getByRole('dialog', { name: 'Edit event' })
+    }
+    const save = async (dialog: Locator) => {
+      await dialog.getByRole('button', { name: 'Save' }).click()
+      await dialog.waitFor({ state: 'detached' })
+    }
+    const stored = async () => (await sql`SELECT date FROM events WHERE id = ${event.id}`)[0]!.date.toISOString()
+
+    for (const change of changes) {
+      for (const minutes of [-90, -40, 0, 20, 80]) {
+        const date = new Date(Date.parse(change) + minutes * 60_000 + 15_250)
+        await sql`UPDATE events SET date = ${date} WHERE id = ${event.id}`
+        await page.goto(`${origin}/manage`)
+        await save(await edit())
+        t.strictSame(sent.splice(0), [], 'nothing was changed, so nothing is sent')
+        const dialog = await edit()
+        await dialog.getByLabel('Description').fill(`${minutes} minutes after ${change}`)
+        await save(dialog)
+        t.strictSame(sent.splice(0), [{ description: `${minutes} minutes after ${change}` }])
+        t.equal(await stored(), date.toISOString())
+
+        // Ten minutes later, within the hour that may come twice.
+        const later = await edit()
+        const input = later.getByLabel('Date and time')
+        const shown = await input.inputValue()
+        t.match(shown, ':15.25', 'seconds are shown')
+        await input.fill(shown.replace(/:(\d)(\d):/, (_, tens, ones) => `:${Number(tens) + 1}${ones}:`))
+        await save(later)
+        t.strictSame(sent.splice(0), [{ data: new Date(date.getTime() + 600_000).toISOString() }])
+      }
+    }
+    await sql`DELETE FROM events WHERE id = ${event.id}`
+  })
+}
+
+walk('Only a 401 ends a session', {
+  refusals: [
+    'GET /auth/me 503', 'GET /auth/me 429', 'GET /auth/me 502', 'GET /auth/me failed', 'GET /auth/me 401',
+    'GET /auth/me 401', 'GET /auth/me 401',
+  ],
+}, async (t, page) => {
+  await signIn(page, 'student')
+  for (const status of [503, 429, 502, 0]) {
+    await page.route(`${api}/auth/me`, route => status === 0
+      ? route.abort('connectionreset')
+      : route.fulfill({ status, headers: { 'access-control-allow-origin': origin }, json: { message: 'Not now' } }),
+    { times: 1 })
+    await page.goto(`${origin}/me`)
+    await page.getByText(status === 0 ? 'The service cannot be reached.' : 'Not now').waitFor()
+    t.equal(await page.getByRole('link', { name: 'Sign in' }).count(), 0, 'the session may go on')
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Yuki Tanaka' }).waitFor()
+  }
+
+  await endSession(page)
+  await page.goto(`${origin}/verify-email#token=unknown`)
+  await page.getByRole('heading', { name: 'Is this your email address?' }).waitFor()
+  await page.getByRole('link', { name: 'Sign in' }).waitFor()
+  await endSession(page)
+  await page.goto(`${origin}/unsubscribe#token=unknown`)
+  await page.getByRole('heading', { name: 'Turn off mails of this kind' }).waitFor()
+  await endSession(page)
+  await page.goto(`${origin}/me`)
+  await page.getByText('Your session has expired. Please sign in again.').waitFor()
+  t.match(page.url(), '/sign-in?expired=&to=%2Fme')
+})
+
+walk('A session that ends takes nothing with it that was written', {
+  refusals: [
+    'POST /blogs/submit 401', 'POST /blogs/submit 401', 'POST /auth/login 401', 'POST /blogs/submit 401',
+    'POST /blogs/submit 401',
+  ],
+}, async (t, page) => {
+  const dialog = page.getByRole('dialog', { name: 'Your session has expired' })
+  const write = async () => {
+    await follow(page, page.url().endsWith('/me') ? 'Write a blog' : 'Write one yourself', 'Write a blog')
+    await page.getByLabel('Title').fill('What took an hour')
+    await page.getByLabel('Text').fill('A thousand words that nobody wants to write again.')
+    await endSession(page)
+    await page.getByRole('button', { name: 'Submit' }).click()
+    await dialog.waitFor()
+  }
+  const enter = async (name: string, password: string) => {
+    await dialog.getByLabel('Email').fill(`${name}@demo.example.org`)
+    await dialog.getByLabel('Password').fill(password)
+    await dialog.getByRole('button', { name: 'Sign in', exact: true }).click()
+  }
+  await signIn(page, 'student')
+  await follow(page, 'Blogs')
+  await write()
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByText('Your session has expired. Please sign in again.').waitFor()
+  t.match(await page.getByLabel('Text').inputValue(), 'A thousand words')
+  await page.getByRole('button', { name: 'Submit' }).click()
+  await enter('student', 'wrong password')
+  await dialog.getByText('Invalid credentials').waitFor()
+  await enter('student', PASSWORD)
+  await notified(page, 'Thank you.')
+  t.equal(await h1(page), 'Yuki Tanaka')
+  t.equal(await entry(page, 'What took an hour').count(), 1)
+
+  await write()
+  await enter('noor', PASSWORD)
+  await page.getByRole('heading', { name: 'Good to see you, Noor' }).waitFor()
+  t.strictSame((await sql`SELECT FROM blogs WHERE title = 'What took an hour'`).length, 1, 'not in the name of another')
+
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.goto(`${origin}/sign-in?to=/blogs`)
+  await page.getByRole('button', { name: 'Sign in with' }).click()
+  const signInAtProvider = async (page: Page) => {
+    await page.fill('input[name=sub]', grace.sub)
+    await page.fill('input[name=password]', grace.password)
+    await page.click('button')
+  }
+  await signInAtProvider(page)
+  await notified(page, 'Welcome, Grace.')
+  await write()
+  const [other] = await Promise.all([page.waitForEvent('popup'), dialog.getByRole('link').click()])
+  await other.getByRole('button', { name: 'Sign in with' }).click()
+  await signInAtProvider(other)
+  await notified(page, 'Thank you.')
+  t.equal(await h1(page), 'Grace Hopper')
+})
+
+walk('An admin edits what the service takes, and sees what it does not', {
+  refusals: ['PUT /blogs/{id} 400'],
+}, async (t, page) => {
+  const dialog = page.getByRole('dialog')
+  const edit = async (title: string) => entry(page, title).getByRole('button', { name: 'Edit' }).click()
+  const save = () => dialog.getByRole('button', { name: 'Save' }).click()
+  await sql`UPDATE users SET last_name = '' WHERE email = 'sven@demo.example.org'`
+  await signIn(page, 'admin')
+  await page.goto(`${origin}/admin/users`)
+  await edit('Sven')
+  await dialog.getByLabel('First name').fill('Svante')
+  await save()
+  await notified(page, 'Svante is saved.')
+
+  await page.goto(`${origin}/admin/blogs`)
+  await edit('How to talk to a stranger')
+  await dialog.getByText('It can be replaced, but not removed.').waitFor()
+  await dialog.getByLabel('Address of a picture').fill('')
+  await save()
+  await dialog.getByText('Address of a picture must be a URL').waitFor()
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  t.equal(await page.locator('.notice').count(), 0, 'nothing is said to be saved')
+
+  await page.goto(`${origin}/admin/testimonials`)
+  const voice = entry(page, 'Olumide Bakare')
+  await voice.locator('img').waitFor()
+  await edit('Olumide Bakare')
+  await dialog.getByLabel('Address of a portrait').fill('')
+  await save()
+  await notified(page, 'What Olumide Bakare says is saved.')
+  t.equal(await voice.locator('img').count(), 0, 'that of a testimonial can be removed')
+})
+
+walk('Cards work for all scripts', PHONE, async (t, page) => {
+  const token = await tokenOf('admin@demo.example.org', PASSWORD)
+  const texts = {
+    Arabic: ['كيف تتحدث مع غريب', 'أحضر شيئا لا موضوعا، وضع التذكرة على الطاولة. '.repeat(9)],
+    Chinese: ['如何与陌生人交谈', '带一件东西而不是一个话题。上周有人把一张车票放在桌子上。'.repeat(9)],
+    Thai: ['วิธีพูดคุยกับคนแปลกหน้า', 'นำสิ่งของมาไม่ใช่หัวข้อสัปดาห์ที่แล้วมีคนวางตั๋วรถเมล์'.repeat(9)],
+    Russian: ['Как говорить с незнакомцем', 'Принесите предмет, а не тему. '.repeat(9)],
+    family: ['👩‍👩‍👧‍👦'.repeat(3), '👩‍👩‍👧‍👦'.repeat(60)],
+    word: ['Donaudampfschifffahrtsgesellschaft'.repeat(4), 'x'.repeat(400)],
+  }
+  for (const [title, content] of Object.values(texts)) {
+    await send('POST', '/blogs', token, { title, content, status: 'PUBLISHED' })
+  }
+  await sql`
+    UPDATE users SET first_name = ${'Wolfeschlegelsteinhausen'.repeat(3)}, last_name = 'नीता' WHERE email LIKE 'admin@%'
+  `
+  await page.goto(`${origin}/blogs`)
+  await page.waitForSelector('.card')
+  t.ok(await fits(page), 'no wider than the screen')
+  for (const [script, [title, content]] of Object.entries(texts)) {
+    const card = page.locator('.card').filter({ has: page.getByRole('heading', { name: title, exact: true }) })
+    const preview = (await card.locator('p').first().textContent())!
+    t.match(preview, / …$/)
+    t.ok(content!.startsWith(preview.slice(0, -2)), `${script}: ${preview}`)
+    t.ok(preview.length > 100 && preview.length < 145, `${preview.length} characters`)
+    t.notMatch(preview, /\u200d …/, 'what is seen as one letter is not cut')
+    const { left, right } = await card.locator('h2').evaluate((h2: any) => {
+      const range = h2.ownerDocument.createRange()
+      range.selectNodeContents(h2)
+      const [text, box] = [range.getBoundingClientRect(), h2.getBoundingClientRect()]
+      return { left: text.left - box.left, right: box.right - text.right }
+    })
+    if (script === 'Arabic') t.ok(right < left, 'begins on the right')
+    else t.ok(left <= right, `${script} begins on the left`)
+    await card.click()
+    await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor()
+    t.ok(await fits(page), `${script}: the page fits, too`)
+    await page.goBack()
+    await page.waitForSelector('.card')
+  }
+
+  await send('PUT', `/users/${(await sql`SELECT id FROM users WHERE email LIKE 'admin@%'`)[0]!.id}`, token, {
+    firstName: 'नीता',
+  })
+  await page.goto(`${origin}/blogs`)
+  await page.getByRole('link', { name: 'Donaudampf' }).click()
+  t.equal(await page.locator('.byline .portrait').evaluate((span: any) => span.firstChild.data), 'नीनी')
+
+  await page.goto(`${origin}/sign-in?to=/events`)
+  await page.getByLabel('Email').fill('noor@demo.example.org')
+  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).tap()
+  await notified(page, 'Welcome, Noor.')
+  await sql`
+    UPDATE events SET title = ${texts.word[0]!}, description = ${texts.Arabic[1]!} WHERE title = 'Robot sumo, the third'
+  `
+  await page.reload()
+  await page.waitForSelector('.events')
+  await entry(page, texts.word[0]!).getByRole('button').click()
+  await notified(page, 'You are registered for')
+  t.ok(await fits(page))
+})
+
+t.test('A browser shows an old list right after a write, unless it is told to revalidate', async t => {
+  // Not by `walk`: with routes, Playwright turns off the browser's cache.
+  const context = await browser.newContext()
+  t.teardown(() => context.close())
+  const page = await context.newPage()
+  await page.goto(origin)
+  const count = (cache: string) => page.evaluate<number>(
+    `fetch('${api}/events?limit=1', { cache: '${cache}' }).then(list => list.json())
+      .then(({ pagination }) => pagination.total)`
+  )
+  const before = await count('default')
+  const event = { title: 'A surprise', description: 'Nobody knew of it', data: '2031', imageUrl: 'data:image/png,' }
+  await send('POST', '/events', await tokenOf('head@demo.example.org', PASSWORD), event)
+  t.equal(await count('default'), before, 'the contract has stale-while-revalidate')
+  t.equal(await count('no-cache'), before + 1)
 })
 
 t.test('Ctrl-C stops everything', async t => {

@@ -22,6 +22,16 @@ export class ApiError extends Error {
   }
 }
 
+/** The error of a request whose token the service does not accept, or that has none. */
+export class SessionExpired extends ApiError {
+  constructor () {
+    super('Your session has expired. Please sign in again.', 401)
+  }
+}
+
+/** The messages of the 401s that are about the token: a wrong password is a 401, too, and the session goes on. */
+const NOT_SIGNED_IN = ['Access token required', 'Invalid or expired token', 'Unauthorized']
+
 /**
  * Waits for a response, and returns its body. Throws an ApiError.
  *
@@ -30,17 +40,44 @@ export class ApiError extends Error {
  * @returns {Promise<NonNullable<Data>>}
  */
 export async function call (request) {
+  const sent = token()
   const { data, error, response } = await request.catch(() => {
     throw new ApiError('The service cannot be reached. Check your connection, then try again.')
   })
   if (response.ok) return /** @type {NonNullable<Data>} */ (data)
   const problem = toApiError(error, response.status)
-  // A wrong password is a 401, too, and the session goes on.
-  if (response.status === 401 && token() && problem.message !== 'Current password is wrong') {
-    expire()
-    throw new ApiError('Your session has expired. Please sign in again.', 401)
+  if (response.status !== 401 || !NOT_SIGNED_IN.includes(problem.message)) throw problem
+  // By now the user may have signed in again.
+  if (sent === token()) expire()
+  throw new SessionExpired()
+}
+
+/** @type {() => Promise<boolean>} */
+let signInAgain = async () => false
+
+/**
+ * Sets what asks a user to sign in again, and resolves to whether they did.
+ *
+ * @param {typeof signInAgain} ask
+ */
+export function whenExpired (ask) {
+  signInAgain = ask
+}
+
+/**
+ * Runs something that the user does. If their session has ended, they are asked to sign in again, and it runs once
+ * more: what they have written stays on the page.
+ *
+ * @template Result
+ * @param {() => Promise<Result>} action
+ */
+export async function inSession (action) {
+  try {
+    return await action()
+  } catch (error) {
+    if (!(error instanceof SessionExpired) || !await signInAgain()) throw error
+    return await action()
   }
-  throw problem
 }
 
 /**

@@ -53,7 +53,6 @@ function fill (element, attributes, children) {
  * Whether an address from a user leads to the web, and is not a script.
  *
  * @param {string | null | undefined} address
- * @returns {address is string}
  */
 export function isWeb (address) {
   return Boolean(address) && URL.canParse(String(address)) && /^https?:$/.test(new URL(String(address)).protocol)

@@ -1,4 +1,4 @@
-import { ApiError } from './api.js'
+import { ApiError, inSession } from './api.js'
 import { h } from './dom.js'
 import { wordsOf } from './parts.js'
 
@@ -27,8 +27,10 @@ let forms = 0
  * @param {string} description.verb the text of the button
  * @param {(values: Record<string, string>) => Promise<unknown>} description.send
  * @param {() => void} [description.cancel]
+ * @param {boolean} [description.isEdit] whether the form changes something: `send` gets the fields that were changed,
+ * and is not called without any. A field that nobody touched keeps its value, also if its control cannot show it all.
  */
-export function form ({ fields, verb, send, cancel }) {
+export function form ({ fields, verb, send, cancel, isEdit = false }) {
   const prefix = `form-${++forms}`
   const controls = fields.map(field => control(field, `${prefix}-${field.name}`))
   const problem = h('p', { class: 'problem', role: 'alert' })
@@ -58,8 +60,10 @@ export function form ({ fields, verb, send, cancel }) {
       button.ariaBusy = 'true'
       problem.replaceChildren()
       for (const { complain } of controls) complain()
+      const filled = controls.filter(({ input, shown }) => !isEdit || input.value !== shown)
       try {
-        await send(Object.fromEntries(controls.map(({ field, input }) => [field.name, input.value])))
+        if (filled.length === 0) return cancel?.()
+        await inSession(() => send(Object.fromEntries(filled.map(({ field, input }) => [field.name, input.value]))))
       } catch (error) {
         show(error)
       } finally {
@@ -69,7 +73,7 @@ export function form ({ fields, verb, send, cancel }) {
   },
   ...controls.map(({ element }) => element),
   problem,
-  h('div', { class: 'actions' }, cancel && h('button', { type: 'button', onclick: cancel }, 'Cancel'), button))
+  h('div', { class: 'actions' }, cancel && h('button', { type: 'button', onclick: () => cancel() }, 'Cancel'), button))
 }
 
 /**
@@ -94,6 +98,8 @@ function control (field, id) {
   return {
     field,
     input,
+    /** What the control made of the value. */
+    shown: input.value,
     element: h('div', { class: 'field' },
       h('label', { for: id }, label, optional && h('span', {}, ' (optional)')),
       hint && h('p', { class: 'hint', id: `${id}-hint` }, hint),

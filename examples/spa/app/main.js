@@ -1,12 +1,12 @@
-import { loadUser, ApiError } from './api.js'
+import { ApiError, loadUser, SessionExpired, whenExpired } from './api.js'
 import { h } from './dom.js'
 import { heading, lead, wordsOf } from './parts.js'
 import { go, here, match, refresh, startRouter } from './router.js'
-import { currentUser, hasRole, sessionEvents, signOut, token } from './session.js'
+import { currentUser, hasRole, sessionEvents, token } from './session.js'
 import { showFooter, showHeader } from './shell.js'
 import {
-  callbackPage, changePasswordPage, forgotPasswordPage, registerPage, resetPasswordPage, signInPage, unsubscribePage,
-  verifyEmailPage,
+  callbackPage, changePasswordPage, forgotPasswordPage, registerPage, resetPasswordPage, signInAgain, signInPage,
+  unsubscribePage, verifyEmailPage,
 } from './pages/account.js'
 import { moderationPage } from './pages/admin/blogs.js'
 import { clubsAdminPage } from './pages/admin/clubs.js'
@@ -89,13 +89,12 @@ async function show ({ keepPlace }) {
 /** Returns the page of the current address, or a message; nothing if it redirects. */
 async function load () {
   try {
+    // Only a 401 ends the session: without the user, after any other error, this page can be tried again.
+    const isExpired = Boolean(token()) && !currentUser() && await loadUser().then(() => false, ifExpired)
     for (const [pattern, page, roles] of PAGES) {
       const parts = match(pattern, location.pathname)
       if (!parts) continue
-      if (roles && !currentUser()) {
-        go(`/sign-in?${new URLSearchParams({ to: here() })}`, { replace: true })
-        return []
-      }
+      if (roles && !currentUser()) return toSignIn(isExpired)
       if (roles && !hasRole(...roles)) {
         return [heading('Not for your role', lead('This page is for people with another role than yours.'))]
       }
@@ -106,6 +105,7 @@ async function load () {
       h('p', {}, 'There is no page at this address. ', h('a', { href: '/' }, 'Go to the first one'), '.'),
     ]
   } catch (error) {
+    if (error instanceof SessionExpired) return toSignIn(true)
     return [
       heading(error instanceof ApiError && error.status === 0 ? 'The service does not respond' : 'That did not work'),
       h('p', { class: 'problem', role: 'alert' }, wordsOf(error)),
@@ -114,14 +114,19 @@ async function load () {
   }
 }
 
-sessionEvents.addEventListener('change', showHeader)
-sessionEvents.addEventListener('expired', () => {
-  go(`/sign-in?${new URLSearchParams({ expired: '', to: here() })}`, { replace: true })
-})
-
-showFooter()
-if (token()) {
-  // Without a response the user is signed out for now; the token is kept for the next time that the page is loaded.
-  await loadUser().catch(error => { if (error.status !== 0 && error.status !== 401) signOut() })
+/** @param {unknown} error */
+function ifExpired (error) {
+  if (error instanceof SessionExpired) return true
+  throw error
 }
+
+/** @param {boolean} isExpired */
+function toSignIn (isExpired) {
+  go(`/sign-in?${new URLSearchParams({ ...isExpired && { expired: '' }, to: here() })}`, { replace: true })
+  return []
+}
+
+sessionEvents.addEventListener('change', showHeader)
+whenExpired(signInAgain)
+showFooter()
 await startRouter(show)

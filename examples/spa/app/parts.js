@@ -1,5 +1,5 @@
 // Parts that pages share.
-import { ApiError } from './api.js'
+import { ApiError, inSession } from './api.js'
 import { h, isWeb, svg } from './dom.js'
 
 /** @import { Child } from './dom.js' */
@@ -17,8 +17,11 @@ export const ROLES = { STUDENT: 'Student', CLUB_HEAD: 'Club head', ADMIN: 'Admin
 /** @type {Record<string, string>} */
 export const STATUSES = { DRAFT: 'Draft', PUBLISHED: 'Published', ARCHIVED: 'Archived' }
 
+/** What an admin must know who empties the address of a picture: the service refuses an empty one. */
+export const REPLACED = 'It can be replaced, but not removed.'
+
 /** @param {{ firstName: string, lastName: string }} person */
-export const nameOf = ({ firstName, lastName }) => `${firstName} ${lastName}`
+export const nameOf = ({ firstName, lastName }) => `${firstName} ${lastName}`.trim()
 
 /**
  * A number with its noun, singular or plural.
@@ -122,9 +125,18 @@ export function cover (title, imageUrl, { of = title, wide = false } = {}) {
  */
 export function portrait (name, imageUrl) {
   const words = name.split(/\s+/)
-  const initials = [words.at(0), words.length > 1 && words.at(-1)].map(word => word && [...word][0]).join('')
+  const initials = [words.at(0), words.length > 1 && words.at(-1)].map(firstLetter).join('')
   return inColour(name, h('span', { class: 'portrait', 'aria-hidden': 'true' }, initials, picture(imageUrl)))
 }
+
+const LETTERS = new Intl.Segmenter()
+
+/**
+ * What people see as the first letter: in some scripts it has several code points.
+ *
+ * @param {string | false | undefined} word
+ */
+const firstLetter = word => word && [...LETTERS.segment(word)][0]?.segment
 
 /**
  * Sets the colour of an element from a name.
@@ -140,8 +152,8 @@ export function inColour (name, element) {
 
 /** @param {string | null | undefined} address */
 function picture (address) {
-  // A drawing in the address itself, such as those of the demo data, runs no script as an image.
-  if (!isWeb(address) && !address?.startsWith('data:image/')) return null
+  // As an image, a drawing in the address itself runs no script; the demo data has such.
+  if (!address || !(isWeb(address) || address.startsWith('data:image/'))) return null
   return h('img', { src: address, alt: '', loading: 'lazy', onerror: ({ target }) => target.remove() })
 }
 
@@ -183,7 +195,7 @@ export function actionButton (label, action, attributes = {}) {
       if (button.ariaDisabled === 'true' || button.ariaBusy === 'true') return
       button.ariaBusy = 'true'
       try {
-        await action(button)
+        await inSession(() => action(button))
       } catch (error) {
         notify(wordsOf(error), 'wrong')
       } finally {

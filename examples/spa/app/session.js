@@ -3,13 +3,19 @@
 /** @import { Schemas } from 'community-platform-client' */
 /** @typedef {Schemas['CurrentUser']} User */
 
-/** Emits `change` after a sign-in or sign-out, and `expired` when the service no longer accepts the token. */
+/** Emits `change` after a sign-in or sign-out. */
 export const sessionEvents = new EventTarget()
 
 /** @type {User | null} */
 let user = null
 
+/** @type {string | undefined} whose session has ended */
+let former
+
 export const token = () => sessionStorage.getItem('token')
+
+/** Tells the other tabs of this app about a sign-in: one of them may wait for it. */
+const signIns = new BroadcastChannel('sign-ins')
 
 /** The user as last loaded. */
 export const currentUser = () => user
@@ -23,6 +29,19 @@ export const hasRole = (...roles) => roles.some(role => role === sessionStorage.
 
 /** Whether their role has changed since they signed in. */
 export const hasNewRole = () => user !== null && user.role !== sessionStorage.getItem('role')
+
+/**
+ * Calls back with the tokens of sign-ins in other tabs. Returns a function that ends this.
+ *
+ * @param {(token: string) => unknown} listener
+ */
+export function onOtherSignIns (listener) {
+  signIns.onmessage = ({ data }) => listener(data)
+  return () => { signIns.onmessage = null }
+}
+
+/** @param {string} value */
+export const tellOthers = value => signIns.postMessage(value)
 
 /** @param {string} value */
 export function keepToken (value) {
@@ -70,6 +89,9 @@ export function signOut () {
 
 /** Ends a session whose token the service rejects. */
 export function expire () {
+  former = user?.id ?? former
   signOut()
-  sessionEvents.dispatchEvent(new Event('expired'))
 }
+
+/** Whether the user is not the one whose session has ended in this tab. */
+export const isSomebodyElse = () => former !== undefined && user?.id !== former

@@ -2,7 +2,7 @@
 import { h } from './dom.js'
 import { nameOf, notify, portrait } from './parts.js'
 import { go } from './router.js'
-import { currentUser, hasNewRole, hasRole, signOut } from './session.js'
+import { currentUser, hasNewRole, hasRole, signOut, token } from './session.js'
 import { API } from './config.js'
 
 /** @type {[href: string, words: string][]} */
@@ -31,7 +31,10 @@ export function showHeader () {
           portrait(nameOf(user), user.avatar), h('span', {}, user.firstName))),
         h('li', {}, h('button', { type: 'button', class: 'plain', onclick: leave }, 'Sign out')),
       ]
-    : [item(['/sign-in', 'Sign in']), h('li', {}, h('a', { href: '/register', class: 'button' }, 'Register'))]
+    : token()
+      // The user could not be loaded, and may still be signed in.
+      ? [h('li', {}, h('button', { type: 'button', class: 'plain', onclick: leave }, 'Sign out'))]
+      : [item(['/sign-in', 'Sign in']), h('li', {}, h('a', { href: '/register', class: 'button' }, 'Register'))]
 
   /** @type {HTMLElement} */
   const menu = h('nav', { id: 'menu', 'aria-label': 'Main' },

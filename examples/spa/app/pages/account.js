@@ -2,9 +2,11 @@ import { call, client, signInWith } from '../api.js'
 import { API, PROVIDER } from '../config.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
-import { actionButton, heading, lead, notify } from '../parts.js'
+import { actionButton, heading, lead, notify, openDialog } from '../parts.js'
 import { go, within } from '../router.js'
-import { beginSignIn, currentUser, endSignIn, signOut } from '../session.js'
+import {
+  beginSignIn, currentUser, endSignIn, isSomebodyElse, onOtherSignIns, signOut, tellOthers,
+} from '../session.js'
 
 /** @import { Field } from '../form.js' */
 /** @import { Visit } from '../router.js' */
@@ -28,17 +30,61 @@ export function signInPage ({ query }) {
     heading('Sign in', query.has('expired')
       ? h('p', { class: 'banner' }, 'Your session has expired. Please sign in again.')
       : lead('To register for events, like mentors and write.')),
-    form({
-      fields: [EMAIL, { name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password' }],
-      verb: 'Sign in',
-      async send ({ email = '', password = '' }) {
-        const { token } = await call(client.POST('/auth/login', { body: { email, password } }))
-        await welcome(token, to)
-      },
-    }),
+    signInForm(token => welcome(token, to)),
     provider(to),
     h('p', {}, h('a', { href: '/forgot-password' }, 'Forgot your password?')),
     h('p', {}, 'New here? ', h('a', { href: `/register?${new URLSearchParams({ to })}` }, 'Register')))]
+}
+
+/**
+ * @param {(token: string) => Promise<unknown>} signedIn
+ * @param {() => void} [cancel]
+ */
+const signInForm = (signedIn, cancel) => form({
+  fields: [EMAIL, { name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password' }],
+  verb: 'Sign in',
+  cancel,
+  async send ({ email = '', password = '' }) {
+    const { token } = await call(client.POST('/auth/login', { body: { email, password } }))
+    await signedIn(token)
+  },
+})
+
+/** @type {Promise<boolean> | undefined} */
+let dialog
+
+/**
+ * Asks a user whose session has ended to sign in again, over the page with what they have written. Resolves to whether
+ * they did.
+ */
+export function signInAgain () {
+  dialog ??= openSignIn().finally(() => { dialog = undefined })
+  return dialog
+}
+
+async function openSignIn () {
+  let stop = () => {}
+  const isDone = await openDialog('Your session has expired', close => {
+    /** @param {string} token */
+    const signedIn = async token => {
+      await signInWith(token)
+      close(true)
+    }
+    // A provider has a page of its own, for which this one would have to go.
+    stop = onOtherSignIns(signedIn)
+    return [
+      h('p', {}, 'Please sign in again. What you have written is still there.'),
+      signInForm(signedIn, close),
+      PROVIDER && h('p', { class: 'or' },
+        h('a', { class: 'button', href: '/sign-in', target: '_blank' }, `Sign in with ${providerName(PROVIDER)}`)),
+    ]
+  })
+  stop()
+  if (!isDone) return false
+  if (!isSomebodyElse()) return true
+  // What is on the page is not theirs.
+  location.assign('/')
+  return false
 }
 
 /** @param {Visit} visit */
@@ -80,6 +126,8 @@ export async function callbackPage ({ query }) {
   // Removes the token from the browser's history.
   history.replaceState(null, '', '/auth/callback')
   const to = endSignIn(query.get('to'))
+  // The token was kept, and the user could not be loaded at first.
+  if (!token && currentUser()) return leadOn('/')
   if (!token || !to) return [heading('That was no sign-in'), h('p', {}, h('a', { href: '/sign-in' }, 'Try again'), '.')]
   await welcome(token, to, true)
   return []
@@ -183,6 +231,7 @@ const noToken = href => [heading('This link is not complete'), h('p', {}, h('a',
  */
 async function welcome (token, to, replace = false) {
   await signInWith(token)
+  tellOthers(token)
   await go(to, { replace })
   notify(`Welcome, ${currentUser()?.firstName}.`)
 }
@@ -200,10 +249,12 @@ function leadOn (to) {
  */
 function provider (to) {
   if (!PROVIDER) return null
-  const name = PROVIDER === 'https://accounts.google.com' ? 'Google' : new URL(PROVIDER).hostname
   const onclick = () => {
     // The service returns `redirect` as `to`.
     location.assign(`${API}/auth/google/start?${new URLSearchParams({ redirect: beginSignIn(to) })}`)
   }
-  return h('p', { class: 'or' }, h('button', { type: 'button', onclick }, `Sign in with ${name}`))
+  return h('p', { class: 'or' }, h('button', { type: 'button', onclick }, `Sign in with ${providerName(PROVIDER)}`))
 }
+
+/** @param {string} issuer */
+const providerName = issuer => issuer === 'https://accounts.google.com' ? 'Google' : new URL(issuer).hostname

@@ -3,7 +3,7 @@ import { h } from '../dom.js'
 import { form } from '../form.js'
 import {
   actionButton, atTime, calendarLeaf, confirmed, count, heading, inColour, lead, nothing, notify, onDate, openDialog,
-  table,
+  REPLACED, table,
 } from '../parts.js'
 import { refresh } from '../router.js'
 import { hasRole } from '../session.js'
@@ -12,6 +12,7 @@ import { adminNav } from '../shell.js'
 /** @import { Schemas } from 'community-platform-client' */
 /** @import { Visit } from '../router.js' */
 /** @typedef {{ event: Schemas['Event'], registrations: number }} Row */
+/** @typedef {Schemas['NewEvent']} NewEvent */
 
 /** The events of the user's club. */
 export async function ownEventsPage () {
@@ -59,15 +60,16 @@ async function editEvent (event) {
       { name: 'title', label: 'Title', value: event?.title },
       { name: 'description', label: 'Description', type: 'textarea', value: event?.description },
       { name: 'data', label: 'Date and time', type: 'datetime-local', value: event && toLocal(event.date) },
-      { name: 'imageUrl', label: 'Address of a picture', type: 'url', value: event?.imageUrl },
+      { name: 'imageUrl', label: 'Address of a picture', type: 'url', value: event?.imageUrl, hint: event && REPLACED },
     ],
     verb: 'Save',
     cancel: close,
-    async send ({ title = '', description = '', data = '', imageUrl = '' }) {
-      const body = { title, description, data: data && new Date(data).toISOString(), imageUrl }
+    isEdit: Boolean(event),
+    async send ({ data, ...values }) {
+      const body = { ...values, ...data !== undefined && { data: data && fromLocal(data, event?.date) } }
       if (event) await call(client.PUT('/events/{id}', { params: { path: { id: event.id } }, body }))
-      else await call(client.POST('/events', { body }))
-      close(title)
+      else await call(client.POST('/events', { body: /** @type {NewEvent} */ (body) }))
+      close(values.title ?? event?.title)
     },
   })])
   if (!saved) return
@@ -76,14 +78,27 @@ async function editEvent (event) {
 }
 
 /**
- * A timestamp in local time for an input: 2026-01-31T09:30.
+ * A timestamp in local time for an input, which shows as much of it as there is: 2026-01-31T09:30:00.000.
  *
  * @param {string} date
  */
-function toLocal (date) {
-  const moment = new Date(date)
-  moment.setMinutes(moment.getMinutes() - moment.getTimezoneOffset())
-  return moment.toISOString().slice(0, 16)
+const toLocal = date => new Date(Date.parse(date) - offsetAt(date)).toISOString().slice(0, -1)
+
+/** @param {string} date */
+const offsetAt = date => new Date(date).getTimezoneOffset() * 60_000
+
+/**
+ * The timestamp of a local time. Where clocks are set back, an hour comes twice: if this one may have the offset of the
+ * former date, it does.
+ *
+ * @param {string} local
+ * @param {string} [former]
+ */
+function fromLocal (local, former) {
+  const date = new Date(local).toISOString()
+  if (!former) return date
+  const same = new Date(Date.parse(`${local}Z`) + offsetAt(former)).toISOString()
+  return toLocal(same) === toLocal(date) ? same : date
 }
 
 /**

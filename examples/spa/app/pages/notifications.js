@@ -1,4 +1,4 @@
-import { call, client } from '../api.js'
+import { call, client, inSession } from '../api.js'
 import { h } from '../dom.js'
 import { actionButton, heading, lead, notify } from '../parts.js'
 
@@ -26,7 +26,8 @@ export async function notificationsPage () {
         /** @param {{ target: HTMLInputElement }} event */
         async onchange ({ target }) {
           try {
-            await call(client.PUT('/me/notifications', { body: { notifications: { [name]: target.checked } } }))
+            const body = { notifications: { [name]: target.checked } }
+            await inSession(() => call(client.PUT('/me/notifications', { body })))
           } catch (error) {
             target.checked = !target.checked
             notify(/** @type {Error} */ (error).message)

@@ -2,7 +2,7 @@ import { call, client } from '../../api.js'
 import { h } from '../../dom.js'
 import { form } from '../../form.js'
 import {
-  actionButton, confirmed, heading, lead, nameOf, nothing, notify, onDate, openDialog, statusBadge, STATUSES,
+  actionButton, confirmed, heading, lead, nameOf, nothing, notify, onDate, openDialog, REPLACED, statusBadge, STATUSES,
 } from '../../parts.js'
 import { refresh } from '../../router.js'
 import { adminNav } from '../../shell.js'
@@ -65,7 +65,14 @@ async function editBlog (blog) {
     fields: [
       { name: 'title', label: 'Title', value: blog?.title },
       { name: 'content', label: 'Text', type: 'textarea', value: blog?.content },
-      { name: 'imageUrl', label: 'Address of a picture', type: 'url', optional: true, value: blog?.imageUrl },
+      {
+        name: 'imageUrl',
+        label: 'Address of a picture',
+        type: 'url',
+        optional: !blog?.imageUrl,
+        value: blog?.imageUrl,
+        hint: blog?.imageUrl ? REPLACED : undefined,
+      },
       {
         name: 'status',
         label: 'Status',
@@ -76,13 +83,12 @@ async function editBlog (blog) {
     ],
     verb: 'Save',
     cancel: close,
-    async send ({ title = '', content = '', imageUrl, status }) {
-      const body = {
-        title, content, status: /** @type {Schemas['BlogStatus']} */ (status), ...imageUrl && { imageUrl },
-      }
+    isEdit: Boolean(blog),
+    async send ({ imageUrl, ...values }) {
+      const body = { ...values, ...(blog ? imageUrl !== undefined : imageUrl) && { imageUrl } }
       if (blog) await call(client.PUT('/blogs/{id}', { params: { path: { id: blog.id } }, body }))
-      else await call(client.POST('/blogs', { body }))
-      close(title)
+      else await call(client.POST('/blogs', { body: /** @type {Schemas['NewBlog']} */ (body) }))
+      close(values.title ?? blog?.title)
     },
   })])
   if (saved) await done(`“${saved}” is saved.`)

@@ -2,7 +2,7 @@ import { call, client } from '../../api.js'
 import { h } from '../../dom.js'
 import { form } from '../../form.js'
 import {
-  actionButton, confirmed, count, heading, inColour, lead, nothing, notify, openDialog, portrait,
+  actionButton, confirmed, count, heading, inColour, lead, nothing, notify, openDialog, portrait, REPLACED,
 } from '../../parts.js'
 import { refresh } from '../../router.js'
 import { adminNav } from '../../shell.js'
@@ -60,16 +60,22 @@ async function editMentor (clubs, mentor) {
         value: mentor?.clubId,
         options: clubs.map(({ id, name }) => [id, name]),
       },
-      { name: 'imageUrl', label: 'Address of a portrait', type: 'url', value: mentor?.imageUrl },
+      {
+        name: 'imageUrl',
+        label: 'Address of a portrait',
+        type: 'url',
+        value: mentor?.imageUrl,
+        hint: mentor && REPLACED,
+      },
       { name: 'networkUrl', label: 'Address of a profile', type: 'url', optional: true, value: mentor?.networkUrl },
     ],
     verb: 'Save',
     cancel: close,
-    async send ({ name = '', expertise = '', clubId = '', imageUrl = '', networkUrl }) {
-      const body = { name, expertise, clubId, imageUrl, networkUrl }
-      if (mentor) await call(client.PUT('/mentors/{id}', { params: { path: { id: mentor.id } }, body }))
-      else await call(client.POST('/mentors', { body }))
-      close(name)
+    isEdit: Boolean(mentor),
+    async send (values) {
+      if (mentor) await call(client.PUT('/mentors/{id}', { params: { path: { id: mentor.id } }, body: values }))
+      else await call(client.POST('/mentors', { body: /** @type {Schemas['NewMentor']} */ (values) }))
+      close(values.name ?? mentor?.name)
     },
   })])
   if (saved) await done(`${saved} is saved.`)

@@ -61,12 +61,13 @@ async function editTestimonial (testimonial) {
     ],
     verb: 'Save',
     cancel: close,
-    async send ({ name = '', batchYear, content = '', imageUrl = '' }) {
-      const body = { name, batchYear: Number(batchYear), content, imageUrl }
+    isEdit: Boolean(testimonial),
+    async send ({ batchYear, ...values }) {
+      const body = { ...values, ...batchYear !== undefined && { batchYear: Number(batchYear) } }
       const params = testimonial && { path: { id: testimonial.id } }
       if (params) await call(client.PUT('/testimonials/{id}', { params, body }))
-      else await call(client.POST('/testimonials', { body }))
-      close(name)
+      else await call(client.POST('/testimonials', { body: /** @type {Schemas['NewTestimonial']} */ (body) }))
+      close(values.name ?? testimonial?.name)
     },
   })])
   if (saved) await done(`What ${saved} says is saved.`)

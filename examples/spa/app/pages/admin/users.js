@@ -77,7 +77,7 @@ async function editUser (user, clubs) {
   const saved = await openDialog('Edit user', close => [form({
     fields: [
       { name: 'firstName', label: 'First name', value: user.firstName },
-      { name: 'lastName', label: 'Last name', value: user.lastName },
+      { name: 'lastName', label: 'Last name', value: user.lastName, optional: !user.lastName },
       { name: 'email', label: 'Email', type: 'email', value: user.email },
       {
         name: 'clubId',
@@ -89,11 +89,11 @@ async function editUser (user, clubs) {
     ],
     verb: 'Save',
     cancel: close,
-    async send ({ firstName, lastName, email, clubId }) {
-      await call(client.PUT('/users/{id}', {
-        params: { path: { id: user.id } }, body: { firstName, lastName, email, clubId: clubId || null },
-      }))
-      close(`${firstName} ${lastName}`)
+    isEdit: true,
+    async send ({ clubId, ...names }) {
+      const body = { ...names, ...clubId !== undefined && { clubId: clubId || null } }
+      await call(client.PUT('/users/{id}', { params: { path: { id: user.id } }, body }))
+      close(nameOf({ ...user, ...names }))
     },
   })])
   if (saved) await done(`${saved} is saved.`)
@@ -112,6 +112,7 @@ async function changeRole (user) {
     }],
     verb: 'Save',
     cancel: close,
+    isEdit: true,
     async send ({ newRole }) {
       await call(client.PUT('/users/{userId}/role', {
         params: { path: { userId: user.id } }, body: { newRole: /** @type {Schemas['Role']} */ (newRole) },
