@@ -9,8 +9,11 @@ import { jwtSecretOf } from '../lib/secret-file.ts'
 
 declare module '@fastify/jwt' {
   interface FastifyJWT {
-    /** `sub` is the id of the user (RFC 7519, § 4.1.2). `epoch` is there once tokens of the user were ended. */
-    payload: { sub: string, role: Role, epoch?: string }
+    /**
+     * `sub` is the id of the user (RFC 7519, § 4.1.2); apps that decode tokens expect it as `userId`. `epoch` is there
+     * once tokens of the user were ended.
+     */
+    payload: { sub: string, userId: string, role: Role, epoch?: string }
     /** `id` is empty when a valid token has no subject. */
     user: { id: string, role: Role, epoch?: string }
   }
@@ -97,7 +100,8 @@ export default fp(async app => {
   app.decorate('authenticate', guard())
   app.decorate('requireRole', guard)
 
-  app.decorate('issueToken', ({ id, role, epoch }) => app.jwt.sign({ sub: id, role, ...epoch && { epoch } }))
+  app.decorate('issueToken', ({ id, role, epoch }) =>
+    app.jwt.sign({ sub: id, userId: id, role, ...epoch && { epoch } }))
 
   function guard (...roles: Role[]): Guard {
     return Object.assign(async (request: FastifyRequest) => {

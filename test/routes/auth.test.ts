@@ -1,3 +1,4 @@
+import type { FastifyJWT } from '@fastify/jwt'
 import { randomUUID } from 'node:crypto'
 
 import argon2 from 'argon2'
@@ -302,7 +303,7 @@ t.test('GET /auth/me', async t => {
   t.test('returns 401 when the token names no user', async t => {
     for (const sub of [undefined, '', 'not-a-uuid', 'nul\u0000', '\ud800', 'x'.repeat(5000)]) {
       const claims = { role: 'STUDENT', ...sub === undefined ? {} : { sub } }
-      const response = await me(app.jwt.sign(claims as { sub: string, role: 'STUDENT' }))
+      const response = await me(app.jwt.sign(claims as FastifyJWT['payload']))
       t.strictSame([response.statusCode, response.json()], [401, { message: 'Unauthorized' }],
         `sub: ${JSON.stringify(sub)?.slice(0, 20)}`)
     }
@@ -330,7 +331,7 @@ t.test('GET /auth/me varies by Origin, too, if there are frontends', async t => 
 
 t.test('When too many passwords wait for hashing, only operations with a password return 503', async t => {
   // All of one network: of two, the one that holds less would get a place of the other.
-  const app = await build(t, { SIGN_IN_ATTEMPTS_PER_NETWORK: '400' })
+  const app = await build(t)
   const ada = await person(app)
   let release!: (verified: boolean) => void
   const released = new Promise<boolean>(resolve => { release = resolve })
@@ -359,7 +360,7 @@ t.test('When too many passwords wait for hashing, only operations with a passwor
   t.strictSame([...new Set(statuses)].sort(), [401, 503])
   const counted = await app.sql`
     SELECT split_part(key, ' ', 1) AS email FROM rate_limits
-    WHERE name = 'failed-sign-ins-for-account' AND times[1] > '-infinity'
+    WHERE name = 'failed-sign-ins-for-account'
   `
   t.strictSame(counted.map(({ email }) => email).filter(email => emails.includes(email)).sort(),
     emails.filter((_, i) => statuses[i] === 401).sort(), 'only what was verified counts as a failure')
