@@ -43,6 +43,8 @@ export default fp(async app => {
 
 function respond (reply: FastifyReply, status: number, body: { message?: string }) {
   const { plainTextErrors } = reply.request.routeOptions.config
+  // RFC 9110, § 15.5.2
+  if (status === 401) reply.header('www-authenticate', 'Bearer')
   return reply.code(status).send(plainTextErrors ? body.message : body)
 }
 

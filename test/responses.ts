@@ -81,6 +81,8 @@ function record (
   const { contentMediaType = schema?.enum ? 'text/plain' : 'application/json' } = schema ?? {}
   if (!schema) undeclared.add([...response, 'is not declared:', payload].join(' '))
   else if (!ajv.validate(schema, body)) undeclared.add([...response, ajv.errorsText(), payload].join(' '))
+  // RFC 9110, § 15.5.2
+  else if (statusCode === 401 && !headers['www-authenticate']) undeclared.add(`${response.join(' ')} names no scheme`)
   else if (body !== null && type !== contentMediaType) undeclared.add([...response, 'is', type].join(' '))
   else seen.add([...response, ...textsOf(schema) ? [isJson ? body.message : body] : []].join(' '))
 }
