@@ -113,7 +113,7 @@ export interface paths {
         };
         /**
          * Finish the identity-provider sign-in
-         * @description The identity provider redirects the browser here. Apps do not call it. Errors are plain text. Returns 429 after too many failed callbacks from one network. `Retry-After` is in seconds.
+         * @description The identity provider redirects the browser here. Apps do not call it. Errors are plain text.
          */
         get: operations["finishProviderSignIn"];
         put?: never;
@@ -285,7 +285,7 @@ export interface paths {
         put?: never;
         /**
          * Submit a blog post
-         * @description Creates a draft. An admin decides whether to publish it. Operators may limit submissions per user; `Retry-After` is in seconds.
+         * @description Creates a draft. An admin decides whether to publish it.
          *
          *     Roles: `STUDENT`, `CLUB_HEAD`, `ADMIN`.
          */
@@ -794,7 +794,7 @@ export interface paths {
         get?: never;
         /**
          * Change your password
-         * @description Revokes all your tokens, including the one used for this request, and returns a new token. Common passwords and passwords that contain your email address are refused. If your account has no password yet, use `POST /account/password/forgot`. Returns 429 after too many wrong passwords. `Retry-After` is in seconds.
+         * @description Revokes all your tokens, including the one used for this request, and returns a new token. Common passwords and passwords that contain your email address are refused. If your account has no password yet, use `POST /account/password/forgot`. Returns 429 after too many tries. `Retry-After` is in seconds.
          */
         put: operations["changeMyPassword"];
         post?: never;
@@ -1988,14 +1988,6 @@ export interface components {
                  */
                 createdAt: string;
             } | null;
-            networks: {
-                /**
-                 * Format: date
-                 * @description The day of your last sign-in from one network.
-                 * @example 2026-01-31
-                 */
-                lastSignIn: string;
-            }[];
             mails: {
                 /** @example test */
                 kind: string;
@@ -2265,20 +2257,6 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Too many invalid links, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Too many invalid links, please try again later";
-                    };
-                };
-            };
             /** @description `Error verifying the email` */
             500: {
                 headers: {
@@ -2455,7 +2433,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Too many invalid links, please try again later` */
+            /** @description `Too many new passwords, please try again later` */
             429: {
                 headers: {
                     /** @description The number of seconds to wait before you try again. */
@@ -2465,7 +2443,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "Too many invalid links, please try again later";
+                        message: "Too many new passwords, please try again later";
                     };
                 };
             };
@@ -2707,17 +2685,6 @@ export interface operations {
                 };
                 content: {
                     "text/plain": "No access token" | "Failed to fetch userinfo" | "No email in profile";
-                };
-            };
-            /** @description `Too many failed sign-ins, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/plain": "Too many failed sign-ins, please try again later";
                 };
             };
             /** @description `Frontend URL not configured` or `OAuth callback failed` */
@@ -3478,20 +3445,6 @@ export interface operations {
                     "application/json": {
                         /** @enum {string} */
                         message: "Forbidden";
-                    };
-                };
-            };
-            /** @description `Too many submissions, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Too many submissions, please try again later";
                     };
                 };
             };
@@ -6225,7 +6178,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Too many failed sign-ins, please try again later` */
+            /** @description `Too many failed sign-ins, please try again later` or `Too many new passwords, please try again later` */
             429: {
                 headers: {
                     /** @description The number of seconds to wait before you try again. */
@@ -6235,7 +6188,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "Too many failed sign-ins, please try again later";
+                        message: "Too many failed sign-ins, please try again later" | "Too many new passwords, please try again later";
                     };
                 };
             };

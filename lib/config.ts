@@ -94,10 +94,8 @@ export const variables = Type.Object({
     default: '7d', pattern: '^[1-9][0-9]{0,4}(s|m|h|d|w)$', description: 'a lifetime such as 15m, 12h or 7d',
   }),
   SIGN_IN_ATTEMPTS: limit('a number of failures', { default: 20, maximum: 1000 }),
-  SIGN_IN_ATTEMPTS_PER_NETWORK: limit('a number of failures', { default: 300, maximum: 10_000 }),
   SIGN_IN_WINDOW: integer('a number of seconds', { default: 900, minimum: 1, maximum: 86_400 }),
   REGISTRATIONS_PER_NETWORK: limit('a number of registrations', { default: 0, maximum: 10_000 }),
-  SUBMISSIONS_PER_USER: limit('a number of blogs', { default: 15, maximum: 10_000 }),
   ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', description: 'an email address' })),
   ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, description: 'a password of at least 8 characters' })),
 

@@ -35,7 +35,7 @@ export default fp(async app => {
   app.decorateRequest('holding', null)
 
   app.addHook('onRequest', (request, { raw }, done) => {
-    const holding = request.holding = account.begin(request.socket, () => clientNetwork(request.ip, 48))
+    const holding = request.holding = account.begin(request.socket, () => clientNetwork(request.ip))
     // Not by a hook `onResponse`: Fastify would not log the error of a response any more.
     raw.on('finish', () => account.release(holding))
     const length = announcedLength(request)

@@ -16,25 +16,28 @@ export interface Account {
   role: Role
 }
 
+/** An account to be created. Its password is hashed. */
+export type NewAccount = Omit<Account, 'id'> & { password: string }
+
 const columns = (sql: Sql) => sql`id, email, first_name AS "firstName", last_name AS "lastName", role`
 
 /**
- * Adds an account with a password, for a client of this network; `undefined` when the email has one already. With
- * `verify`, a mail asks the owner of the address to prove it.
+ * Adds an account; `undefined` when the email has one already. With `verify`, an email asks the owner of the address to
+ * verify it.
  */
 export async function createAccount (
-  sql: Sql, { email, password, firstName, lastName, role }: Omit<Account, 'id'> & { password: string },
-  network?: string, verify = false
+  sql: Sql, { email, password, firstName, lastName, role }: NewAccount, verify = false
 ): Promise<Account | undefined> {
+  const mail = enqueueMails(sql, 'email-verification', sql`
+    SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM created
+  `)
   const [account] = await sql<Account[]>`
     WITH created AS (
       INSERT INTO users (email, password, first_name, last_name, role)
-      VALUES (${email}, ${await hashPassword(password, network)}, ${firstName}, ${lastName}, ${role})
+      VALUES (${email}, ${password}, ${firstName}, ${lastName}, ${role})
       ON CONFLICT (email) DO NOTHING
       RETURNING *
-    ), mailed AS (${enqueueMails(sql, 'email-verification', sql`
-      SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM created WHERE ${verify}
-    `)})
+    ) ${verify ? sql`, mailed AS (${mail})` : sql``}
     SELECT ${columns(sql)} FROM created
   `
   return account
@@ -100,7 +103,7 @@ export async function ensureAdmin (
     RETURNING users.id, CASE before.role WHEN 'ADMIN' THEN 'found' ELSE 'promoted' END AS outcome
   `
   if (known) return known
-  const admin = { email, password, firstName: 'Platform', lastName: 'Admin', role: 'ADMIN' as const }
-  const created = await createAccount(sql, admin)
+  const admin = { email, firstName: 'Platform', lastName: 'Admin', role: 'ADMIN' as const }
+  const created = await createAccount(sql, { ...admin, password: await hashPassword(password) })
   return created ? { id: created.id, outcome: 'created' } : ensureAdmin(sql, email, password)
 }

@@ -28,17 +28,3 @@ export const epochOf = (sql: Sql) => sql`(SELECT epoch FROM ended_tokens WHERE u
 export const epochsOf = (sql: Sql, userIds: string[]) => sql`(
   SELECT json_object_agg(user_id, epoch) FROM ended_tokens WHERE user_id = ANY (${`{${userIds.join()}}`}::uuid[])
 )`
-
-/**
- * Removes some ends that are past: tokens expire after this interval of PostgreSQL's. It may have been longer when they
- * were issued, so an end stays for 30 days at least.
- */
-export async function removePastEnds (sql: Sql, lifetime: string) {
-  await sql`
-    DELETE FROM ended_tokens WHERE user_id IN (
-      SELECT user_id FROM ended_tokens
-      WHERE ended_at < now() - greatest(${lifetime}::interval, '30 days') ORDER BY ended_at LIMIT 10
-      FOR UPDATE SKIP LOCKED
-    )
-  `
-}

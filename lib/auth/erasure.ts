@@ -73,9 +73,7 @@ export function eraseUser (
       `
     }
     await sql`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${id}`
-    await sql`DELETE FROM rate_limits WHERE key IN (${id}::text, ${email}) OR starts_with(key, ${`${email} `})`
-    // Instances of the version before write here, until the next release drops the table.
-    await sql`DELETE FROM sign_in_failures WHERE email = ${email}`
+    await sql`DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email})`
     // With likes, mails and the address of a calendar. The row in ended_tokens stays: no ended token must work again.
     await sql`DELETE FROM users WHERE id = ${id}`
     return erasure

@@ -63,10 +63,6 @@ async function findUser (sql: Sql, userId: string) {
             'eventReminder', event_reminder, 'eventMessage', event_message, 'blogDecision', blog_decision
           ) FROM notifications WHERE user_id = users.id
         ),
-        'networks', (
-          SELECT coalesce(json_agg(json_build_object('lastSignIn', used_on) ORDER BY used_on DESC, hash), '[]')
-          FROM known_networks WHERE user_id = users.id
-        ),
         'tokens', (
           SELECT json_build_object('endedAt', iso8601(ended_at)) FROM ended_tokens WHERE user_id = users.id
         )

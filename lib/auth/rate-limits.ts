@@ -1,120 +1,85 @@
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
-import { clientNetwork } from '../http/client-network.ts'
 
-/** How often a client or an account may do something within a window; `max` is 0 for any number. */
+/** How often something may be done within a window. All instances on one database count together. */
 export interface RateLimit {
-  name: 'failed-sign-ins' | 'failed-sign-ins-for-account' | 'failed-callbacks' | 'failed-links' | 'registrations' |
-    'submissions' | 'event-messages' | 'account-mails' | 'account-mails-to'
-  /** A network, the id of a user, an email, or an email and a network. */
+  name: 'failed-sign-ins-for-account' | 'new-passwords' | 'registrations' | 'event-messages' | 'account-mails' |
+    'account-mails-to'
+  /** A network, or an email or the id of a user, alone or with a network after a space. */
   key: string
+  /** 0 for any number of uses. */
   max: number
 }
 
 /**
- * Counts one more use against each of these limits, for all instances together, however many are counted at once.
- * Returns 0, or the seconds to wait when one of them is reached: then nothing is counted, nor written. If another use
- * reaches one of them at the same moment, this one counts against the others only.
+ * Counts one use against a limit. The window begins with the first use. Returns 0, or the seconds to wait if the limit
+ * is reached: then nothing is counted, nor written. Many uses at once never exceed the limit.
  */
-export async function takeUse (sql: Sql, limits: RateLimit[], windowSeconds: number): Promise<number> {
-  const counted = limits.filter(({ max }) => max > 0)
-  if (counted.length === 0) return 0
-  const [row] = await sql<[{ waitSeconds: number, count: number }]>`
-    WITH ${limitsTable(sql, counted)}, reached AS (${reachedLimits(sql, windowSeconds)}), counted AS (
-      INSERT INTO rate_limits AS known (name, key, times)
-      SELECT name, key, ARRAY[now()] FROM limits WHERE NOT EXISTS (SELECT FROM reached)
-      -- All statements lock the rows in this order, so no two of them deadlock.
-      ORDER BY name, key
-      ON CONFLICT (name, key) DO UPDATE
-        SET times = (now() || known.times)[:${maxOf(sql)}]
-        WHERE (known.times[${maxOf(sql)}] > ${since(sql, windowSeconds)}) IS NOT TRUE
-      RETURNING true
+export async function takeUse (sql: Sql, limit: RateLimit, windowSeconds: number): Promise<number> {
+  const { name, key, max } = limit
+  if (max === 0) return 0
+  const { count } = await sql`
+    WITH past AS (
+      -- A use leaves one row behind and removes up to ten, so they do not pile up.
+      DELETE FROM rate_limits WHERE (name, key) IN (
+        SELECT name, key FROM rate_limits
+        WHERE ends_at <= now() AND (name, key) <> (${name}, ${key}) ORDER BY ends_at LIMIT 10
+        FOR UPDATE SKIP LOCKED
+      )
     )
-    SELECT
-      (SELECT coalesce(max(wait_seconds), 0) FROM reached) AS "waitSeconds",
-      (SELECT count(*)::integer FROM counted) AS count
+    INSERT INTO rate_limits AS used (name, key, uses, ends_at)
+    SELECT ${name}, ${key}, 1, now() + make_interval(secs => ${windowSeconds})
+    WHERE NOT EXISTS (${reached(sql, limit)})
+    ON CONFLICT (name, key) DO UPDATE SET
+      uses = CASE WHEN used.ends_at > now() THEN used.uses + 1 ELSE 1 END,
+      ends_at = CASE WHEN used.ends_at > now() THEN used.ends_at ELSE excluded.ends_at END
+    WHERE used.uses < ${max} OR used.ends_at <= now()
   `
-  if (row.waitSeconds > 0) return row.waitSeconds
-  // A use at the same time was faster and reached a limit: it is there to be found now.
-  if (row.count < counted.length) return takeUse(sql, limits, windowSeconds)
-  await removePastUses(sql, windowSeconds)
-  return 0
+  return count > 0 ? 0 : Math.max(1, await waitFor(sql, limit))
 }
 
-/** The same for a user. Nothing is counted, nor written, for one who was deleted or erased: their token still works. */
-export function takeUseOfUser (sql: Sql, limit: RateLimit, windowSeconds: number): Promise<number> {
-  if (!limit.max) return Promise.resolve(0)
-  return sql.begin(async transaction => {
-    // An erasure that runs is waited for; one that begins waits.
-    const { count } = await transaction`SELECT FROM users WHERE id = ${limit.key} FOR KEY SHARE`
-    return count > 0 ? takeUse(transaction as unknown as Sql, [limit], windowSeconds) : 0
-  })
+/** The seconds to wait if a limit is reached, else 0. Nothing is counted. */
+export async function waitFor (sql: Sql, limit: RateLimit): Promise<number> {
+  if (limit.max === 0) return 0
+  const [row] = await sql<{ seconds: number }[]>`${reached(sql, limit)}`
+  return row?.seconds ?? 0
 }
 
-/** The seconds to wait when one of these limits is reached, else 0. Nothing is counted. */
-export async function waitFor (sql: Sql, limits: RateLimit[], windowSeconds: number) {
-  const [row] = await sql<[{ waitSeconds: number }]>`
-    WITH ${limitsTable(sql, limits)}, reached AS (${reachedLimits(sql, windowSeconds)})
-    SELECT coalesce(max(wait_seconds), 0) AS "waitSeconds" FROM reached
-  `
-  return row.waitSeconds
+/** Forgets all uses of a limit. */
+export async function forgetUses (sql: Sql, { name, key }: RateLimit) {
+  await sql`DELETE FROM rate_limits WHERE name = ${name} AND key = ${key}`
 }
 
-/** How often the use of a `known` row may be counted. */
-const maxOf = (sql: Sql) => sql`(SELECT max FROM limits WHERE (name, key) = (known.name, known.key))`
-
-/** These limits as the CTE `limits`. */
-export const limitsTable = (sql: Sql, limits: RateLimit[]) => sql`
-  limits (name, key, max) AS (
-    SELECT name, key, max::integer
-    FROM (VALUES ${sql(limits.map(({ name, key, max }) => [name, key, max]))}) AS given (name, key, max)
-  )
+/** Finds for how many seconds a limit is reached; no row if it is not. */
+const reached = (sql: Sql, { name, key, max }: RateLimit) => sql`
+  SELECT ceil(extract(epoch FROM ends_at - now()))::integer AS seconds FROM rate_limits
+  WHERE name = ${name} AND key = ${key} AND uses >= ${max} AND ends_at > now()
 `
 
-/** The statement that finds which `limits` are reached: the name of each, and for how many seconds it will be. */
-export const reachedLimits = (sql: Sql, windowSeconds: number) => sql`
-  SELECT name, ceil(extract(epoch FROM times[max] - ${since(sql, windowSeconds)}))::integer AS wait_seconds
-  FROM limits JOIN rate_limits USING (name, key)
-  WHERE times[max] > ${since(sql, windowSeconds)}
-`
+/** The limit of wrong passwords for one account from one network, whether the account exists or not. */
+export const failedSignIns = (email: string, network: string, max: number): RateLimit =>
+  ({ name: 'failed-sign-ins-for-account', key: `${email} ${network}`, max })
 
-/**
- * Removes some rows whose last use is past the window. A use leaves a row for each of its limits behind and removes up
- * to ten, so they do not pile up. A row that another use is about to change stays.
- */
-async function removePastUses (sql: Sql, windowSeconds: number) {
-  await sql`
-    DELETE FROM rate_limits WHERE (name, key) IN (
-      SELECT name, key FROM rate_limits
-      WHERE times[1] <= ${since(sql, windowSeconds)} ORDER BY times[1] LIMIT 10
-      FOR UPDATE SKIP LOCKED
-    )
-  `
-}
+/** The limit of new passwords for one account from one network: each keeps the processor busy for some milliseconds. */
+export const newPasswords = (userId: string, network: string): RateLimit =>
+  ({ name: 'new-passwords', key: `${userId} ${network}`, max: 20 })
 
-/** When the window began, by the clock of the database. */
-const since = (sql: Sql, windowSeconds: number) => sql`(now() - make_interval(secs => ${windowSeconds}))`
-
-/** Throws a 429 with this message when a limit is reached for any number of seconds. */
+/** Throws a 429 with this message if there is any time to wait. */
 export function throwIfReached (message: string, waitSeconds: number) {
   if (waitSeconds > 0) throw new HttpError(429, message, { headers: { 'retry-after': waitSeconds } })
 }
 
-/** A /56 may have four times the uses of a /64: one subscriber has it, or many share it. */
-const PREFIX_FACTOR = 4
+/** Emails with a link that one network causes within the window. */
+const MAILS_PER_NETWORK = 300
 
-/** The limit of a client's network; with IPv6 also that of its /56, which one subscriber may have. */
-export function networkLimits (name: RateLimit['name'], ip: string, max: number): RateLimit[] {
-  const [network, prefix] = [clientNetwork(ip), clientNetwork(ip, 56)]
-  const limit = { name, key: network, max }
-  return prefix === network ? [limit] : [limit, { name, key: prefix, max: PREFIX_FACTOR * max }]
-}
-
-/** Mails with a link to one address within the window. */
+/** Emails with a link to one email address within the window. */
 const MAILS_PER_ADDRESS = 5
 
-/** The limits of mails that a client has the service send to this address, whether it has an account or not. */
-export const accountMailLimits = (email: string, ip: string, perNetwork: number): RateLimit[] => [
-  { name: 'account-mails-to', key: email, max: MAILS_PER_ADDRESS },
-  ...networkLimits('account-mails', ip, perNetwork),
-]
+/** Counts an email with a link that a network causes, whether the address has an account or not. As `takeUse`. */
+export async function takeAccountMail (sql: Sql, email: string, network: string, windowSeconds: number) {
+  const [ofNetwork, ofAddress]: RateLimit[] = [
+    { name: 'account-mails', key: network, max: MAILS_PER_NETWORK },
+    { name: 'account-mails-to', key: email, max: MAILS_PER_ADDRESS },
+  ]
+  return await takeUse(sql, ofNetwork!, windowSeconds) || takeUse(sql, ofAddress!, windowSeconds)
+}

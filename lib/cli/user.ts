@@ -6,6 +6,7 @@ import {
 import { type Erasure, eraseUser } from '../auth/erasure.ts'
 import { readPersonalData } from '../auth/personal-data.ts'
 import type { Limits, Sql } from '../database/client.ts'
+import { hashPassword } from '../auth/passwords.ts'
 import { isEmail, isText, printableLine } from '../formats.ts'
 import { assertMigrated } from '../database/migrations.ts'
 import { StartupError } from '../errors.ts'
@@ -78,7 +79,7 @@ export default async function userCommand (args: string[]) {
       const account = {
         email: email(), role: role(), firstName: take('first-name', isText), lastName: take('last-name', isText),
       }
-      const password = await readPassword(values['password-stdin'])
+      const password = await hashPassword(await readPassword(values['password-stdin']))
       const created = await onAccounts(async sql => {
         const [known] = await sql`SELECT FROM users WHERE id = ${idOfEmail(sql, account.email)}`
         return known ? undefined : createAccount(sql, { ...account, password })

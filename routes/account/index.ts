@@ -1,30 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
 
-import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
 import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, hashPassword } from '../../lib/auth/passwords.ts'
-import { accountMailLimits, networkLimits, takeUse, throwIfReached } from '../../lib/auth/rate-limits.ts'
+import { newPasswords, takeAccountMail, takeUse, throwIfReached } from '../../lib/auth/rate-limits.ts'
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
-import { TOO_MANY_MAILS } from '../../lib/schemas.ts'
+import { TOO_MANY_MAILS, TOO_MANY_PASSWORDS } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 import {
-  findEmailOfToken, findNotification, insertResetMail, resetPassword, turnOff, verifyEmail,
+  findAccountOfToken, findNotification, insertResetMail, resetPassword, turnOff, verifyEmail,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** The time of a response about a forgotten password, in milliseconds: longer than it takes to write the mail. */
 const FORGOTTEN_TIME = 500
 
+const INVALID_LINK = 'Invalid or expired link'
+
 /** Operations on an account by the links of its mails, without a sign-in. */
 const account: FastifyPluginAsyncTypebox = async app => {
-  const { SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds, JWT_EXPIRES_IN } = app.config
+  const { SIGN_IN_WINDOW: windowSeconds } = app.config
 
   app.post('/password/forgot', {
     onRequest: app.requireMail,
@@ -33,11 +33,11 @@ const account: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     if (!app.mail.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const { email } = request.body
-    const limits = accountMailLimits(email, request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
-    throwIfReached(TOO_MANY_MAILS, await takeUse(app.sql, limits, windowSeconds))
+    const network = clientNetwork(request.ip)
+    throwIfReached(TOO_MANY_MAILS, await takeAccountMail(app.sql, email, network, windowSeconds))
     // Only an account gets a mail, and a commit takes its time.
     const [user] = await Promise.all([insertResetMail(app.sql, app.mail, email), sleep(FORGOTTEN_TIME)])
-    audit(request, 'password-forgotten', { user, network: clientNetwork(request.ip) })
+    audit(request, 'password-forgotten', { user, network })
     reply.code(202)
     return { message: 'If this email has an account, a mail is on its way' }
   })
@@ -48,15 +48,14 @@ const account: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const hash = hashSecretToken(request.body.token)
     const network = clientNetwork(request.ip)
-    const subscriber = clientNetwork(request.ip, 48)
-    await assertNotBusy(subscriber)
-    const email = await findEmailOfToken(app.sql, hash)
-    if (email === undefined) return refuse(request)
-    await assertHardToGuess('password', request.body.password, email)
-    await removePastEnds(app.sql, JWT_EXPIRES_IN)
-    const password = await hashPassword(request.body.password, subscriber)
+    await assertNotBusy(network)
+    const account = await findAccountOfToken(app.sql, hash)
+    if (!account) throw new HttpError(400, INVALID_LINK)
+    throwIfReached(TOO_MANY_PASSWORDS, await takeUse(app.sql, newPasswords(account.id, network), windowSeconds))
+    await assertHardToGuess('password', request.body.password, account.email)
+    const password = await hashPassword(request.body.password, network)
     const user = await resetPassword(app.sql, app.mail, hash, { password, network })
-    if (!user) return refuse(request)
+    if (!user) throw new HttpError(400, INVALID_LINK)
     audit(request, 'password-changed', { user, network, by: 'mail' })
     return { message: 'Password set successfully' }
   })
@@ -66,7 +65,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error verifying the email' },
   }, async request => {
     const user = await verifyEmail(app.sql, hashSecretToken(request.body.token))
-    if (!user) return refuse(request)
+    if (!user) throw new HttpError(400, INVALID_LINK)
     audit(request, 'email-verified', { user, network: clientNetwork(request.ip) })
     return { message: 'Email verified successfully' }
   })
@@ -82,13 +81,6 @@ const account: FastifyPluginAsyncTypebox = async app => {
     if (await turnOff(app.sql, mail)) audit(request, 'notifications-changed', { user, kind, by: 'mail' })
     return { message: 'You get no more mails of this kind' }
   })
-
-  /** Rejects for a link that does not work. Such links are limited; one that works never is. */
-  async function refuse ({ ip }: FastifyRequest): Promise<never> {
-    const failures = networkLimits('failed-links', ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
-    throwIfReached(schemas.TOO_MANY_LINKS, await takeUse(app.sql, failures, windowSeconds))
-    throw new HttpError(400, 'Invalid or expired link')
-  }
 }
 
 export default account

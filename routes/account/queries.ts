@@ -16,13 +16,13 @@ export async function insertResetMail (sql: Sql, mail: Pick<Mail, 'enqueue'>, em
   return account?.id
 }
 
-/** Finds the email of the account whose password this token sets; `undefined` when it does not work. */
-export async function findEmailOfToken (sql: Sql, hash: string) {
-  const [account] = await sql<{ email: string }[]>`
-    SELECT email FROM account_tokens JOIN users ON users.id = user_id
+/** Finds the account whose password this token sets; `undefined` when it does not work. */
+export async function findAccountOfToken (sql: Sql, hash: string) {
+  const [account] = await sql<{ id: string, email: string }[]>`
+    SELECT users.id, email FROM account_tokens JOIN users ON users.id = user_id
     WHERE hash = ${hash} AND purpose = 'password' AND expires_at > now()
   `
-  return account?.email
+  return account
 }
 
 /**

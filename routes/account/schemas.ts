@@ -1,10 +1,10 @@
 import { Type } from '@sinclair/typebox'
 
 import { BUSY } from '../../lib/auth/passwords.ts'
-import { EmailInput, IdParam, Message, NewPassword, RetryAfter, TextInput, TOO_MANY_MAILS } from '../../lib/schemas.ts'
+import {
+  EmailInput, IdParam, Message, NewPassword, RetryAfter, TextInput, TOO_MANY_MAILS, TOO_MANY_PASSWORDS,
+} from '../../lib/schemas.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
-
-export const TOO_MANY_LINKS = 'Too many invalid links, please try again later'
 
 const LinkToken = () => TextInput({
   description: 'The token from the fragment of the link.', examples: ['kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'],
@@ -34,7 +34,7 @@ export const resetPassword = {
   response: {
     200: Message('Password set successfully'),
     400: Message('Invalid or expired link'),
-    429: { ...Message(TOO_MANY_LINKS), headers: RetryAfter },
+    429: { ...Message(TOO_MANY_PASSWORDS), headers: RetryAfter },
     503: Message(BUSY),
   },
 }
@@ -48,7 +48,6 @@ export const verifyEmail = {
   response: {
     200: Message('Email verified successfully'),
     400: Message('Invalid or expired link'),
-    429: { ...Message(TOO_MANY_LINKS), headers: RetryAfter },
   },
 }
 

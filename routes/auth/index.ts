@@ -3,48 +3,43 @@ import { randomBytes } from 'node:crypto'
 import cookie from '@fastify/cookie'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import postgres from 'postgres'
 
-import { createAccount } from '../../lib/auth/accounts.ts'
+import { createAccount, type NewAccount } from '../../lib/auth/accounts.ts'
 import { auditSignIn, type SignInAttempt } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { type Identity, IdentityProvider } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
-import { hashNetwork, rememberNetwork } from '../../lib/auth/known-networks.ts'
-import { assertNotBusy, verifyPassword } from '../../lib/auth/passwords.ts'
-import { networkLimits, type RateLimit, takeUse, throwIfReached, waitFor } from '../../lib/auth/rate-limits.ts'
+import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
+import {
+  failedSignIns, forgetUses, type RateLimit, takeAccountMail, takeUse, throwIfReached, waitFor,
+} from '../../lib/auth/rate-limits.ts'
 import { TOO_MANY_FAILURES } from '../../lib/schemas.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/timeout.ts'
-import { findCredentials, forgetFailures, profileQuery, signInWithIdentity } from './queries.ts'
+import { findCredentials, profileQuery, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Accounts: registration, sign-in with a password or an identity provider, and the signed-in user. */
 const auth: FastifyPluginAsyncTypebox = async app => {
   await app.register(cookie)
-  const {
-    SIGN_IN_ATTEMPTS, SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds, REGISTRATIONS_PER_NETWORK,
-  } = app.config
-  const secret = await jwtSecretOf(app.config)
-  const networkKey = deriveKey(secret, 'known networks')
-  const idp = new IdentityProvider(app.config, app.log, deriveKey(secret, 'code verifiers'))
+  const { SIGN_IN_ATTEMPTS, SIGN_IN_WINDOW: windowSeconds, REGISTRATIONS_PER_NETWORK, SMTP_URL } = app.config
+  const idp = new IdentityProvider(app.config, app.log, deriveKey(await jwtSecretOf(app.config), 'code verifiers'))
 
   app.post('/register', {
     schema: schemas.register,
     config: { failure: 'Registration failed', extraTime: HASHING_SECONDS },
   }, async (request, reply) => auditSignIn(request, 'registration', async attempt => {
     const network = clientNetwork(request.ip)
-    const subscriber = clientNetwork(request.ip, 48)
-    await assertNotBusy(subscriber)
-    const registrations = networkLimits('registrations', request.ip, REGISTRATIONS_PER_NETWORK)
+    await assertNotBusy(network)
+    const registrations: RateLimit = { name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK }
     throwIfReached(schemas.TOO_MANY_REGISTRATIONS, await takeUse(app.sql, registrations, windowSeconds))
-    // Past this limit the account is there without the mail: POST /me/email/verification sends it later.
-    const mails = networkLimits('account-mails', request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
-    const verify = app.mail.canLink && await takeUse(app.sql, mails, windowSeconds) === 0
-    const user = await createAccount(app.sql, { ...request.body, role: 'STUDENT' }, subscriber, verify)
+    const { email, firstName, lastName } = request.body
+    const password = await hashPassword(request.body.password, network)
+    const user = await createWithMail(request, { email, password, firstName, lastName, role: 'STUDENT' })
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id
-    await rememberNetwork(app.sql, user.id, hashNetwork(networkKey, user.email, network))
     reply.code(201)
     return { user, token: app.issueToken(user) }
   }))
@@ -56,28 +51,21 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
     const network = clientNetwork(request.ip)
-    const subscriber = clientNetwork(request.ip, 48)
-    await assertNotBusy(subscriber)
-    const ofAccount: RateLimit = {
-      name: 'failed-sign-ins-for-account', key: `${email} ${network}`, max: SIGN_IN_ATTEMPTS,
-    }
-    const ofNetwork = networkLimits('failed-sign-ins', request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
-    const networkHash = hashNetwork(networkKey, email, network)
-    const { waitSeconds, account: user } =
-      await findCredentials(app.sql, { email, networkHash }, [ofAccount, ...ofNetwork], windowSeconds)
+    await assertNotBusy(network)
+    const user = await findCredentials(app.sql, email)
     attempt.user = user?.userId
-    throwIfReached(TOO_MANY_FAILURES, waitSeconds)
-    const verified = await verifyPassword(user?.password, password, subscriber)
-    const limits = user?.known ? [ofAccount] : [ofAccount, ...ofNetwork]
-    // Past a limit, which others may have reached meanwhile, the response does not tell whether the password was right.
+    const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
+    throwIfReached(TOO_MANY_FAILURES, await waitFor(app.sql, failures))
+    const verified = await verifyPassword(user?.password, password, network)
+    // Others may have reached the limit by now: past it, the response does not tell whether the password was right.
     throwIfReached(TOO_MANY_FAILURES, verified
-      ? await forgetFailures(app.sql, ofAccount, limits, windowSeconds)
-      : await takeUse(app.sql, limits, windowSeconds))
+      ? await waitFor(app.sql, failures)
+      : await takeUse(app.sql, failures, windowSeconds))
     if (!user || !verified) {
       attempt.reason = user ? 'Wrong password' : 'Unknown email'
       throw new HttpError(401, 'Invalid credentials')
     }
-    if (!user.knownToday) await rememberNetwork(app.sql, user.userId, networkHash)
+    await forgetUses(app.sql, failures).catch(err => request.log.error({ err }, 'Cannot forget failed sign-ins'))
     return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
   }))
 
@@ -108,7 +96,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     }
     const { email, ...identity } = await idp.verifyIdToken(String(idToken))
     if (!email) throw new HttpError(401, 'Invalid IdP token')
-    return signIn(request, attempt, { ...identity, email })
+    return signIn(attempt, { ...identity, email })
   }))
 
   app.get<{ Querystring: { redirect?: unknown } }>('/google/start', {
@@ -151,24 +139,34 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!n || n !== cookies.oauth_state_nonce) throw new HttpError(400, 'Invalid state')
     const frontend = app.config.FRONTEND_URL.find(origin => origin === o) ?? app.config.FRONTEND_URL[0]
     if (!frontend) throw new HttpError(500, 'Frontend URL not configured')
-
-    const failures = networkLimits('failed-callbacks', request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
-    throwIfReached(TOO_MANY_FAILURES, await waitFor(app.sql, failures, windowSeconds))
-    const identity = await identify(code, n).catch(async error => {
-      await takeUse(app.sql, failures, windowSeconds)
-      throw error
-    })
-    const { token } = await signIn(request, attempt, identity)
+    const { token } = await signIn(attempt, await identify(code, n))
     return reply.redirect(
       `${frontend}/auth/callback?token=${encodeURIComponent(token)}&to=${encodeURIComponent(r)}`
     )
   }))
 
+  /**
+   * Creates an account with an email that asks its owner to verify the address. Without it past a limit, or when it
+   * cannot be written: `POST /me/email/verification` sends it later.
+   */
+  async function createWithMail ({ ip, log }: FastifyRequest, account: NewAccount) {
+    if (!app.mail.canLink) return createAccount(app.sql, account)
+    try {
+      const waitSeconds = await takeAccountMail(app.sql, account.email, clientNetwork(ip), windowSeconds)
+      return await createAccount(app.sql, account, waitSeconds === 0)
+    } catch (error) {
+      // After any other error the account may be there.
+      if (!(error instanceof postgres.PostgresError)) throw error
+      log.error({ err: error }, 'Cannot write the email that verifies an address')
+      return createAccount(app.sql, account)
+    }
+  }
+
   /** Signs in the account of a person whom the provider knows. */
-  async function signIn ({ ip }: FastifyRequest, attempt: SignInAttempt, identity: Identity & { email: string }) {
-    const user = await signInWithIdentity(app.sql, identity, app.mail.canLink)
+  async function signIn (attempt: SignInAttempt, identity: Identity & { email: string }) {
+    // Only who can be sent an email can set another password.
+    const user = await signInWithIdentity(app.sql, identity, app.mail.canLink && SMTP_URL !== undefined)
     Object.assign(attempt, { user: user.userId, account: user.account })
-    await rememberNetwork(app.sql, user.userId, hashNetwork(networkKey, user.email, clientNetwork(ip)))
     return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
   }
 

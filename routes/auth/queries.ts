@@ -3,9 +3,7 @@ import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { endCalendar, endTokens, epochOf } from '../../lib/auth/ended-tokens.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
-import { knownNetwork } from '../../lib/auth/known-networks.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
-import { limitsTable, type RateLimit, reachedLimits } from '../../lib/auth/rate-limits.ts'
 import { enqueueMails } from '../../lib/mail/outbox.ts'
 import type { me } from './schemas.ts'
 
@@ -14,48 +12,16 @@ interface Credentials {
   email: string
   role: Role
   password: string
-  /** Whether the user has signed in from this network lately, and today. */
-  known: boolean
-  knownToday: boolean
   /** The epoch of tokens for the account. */
   epoch: string | null
 }
 
-/**
- * A sign-in begins with these: the account with this email, if there is one, and for how many seconds a limit is
- * reached, or 0. Only the limit of the account holds up who is known by this hash.
- */
-export async function findCredentials (
-  sql: Sql, { email, networkHash }: { email: string, networkHash: string }, limits: RateLimit[], windowSeconds: number
-) {
-  const [row] = await sql<[{ waitSeconds: number, account: Credentials | null }]>`
-    WITH ${limitsTable(sql, limits)}, reached AS (${reachedLimits(sql, windowSeconds)}), account AS (
-      SELECT id AS "userId", email, role, password, ${epochOf(sql)} AS epoch, known, known_today AS "knownToday"
-      FROM users CROSS JOIN LATERAL (${knownNetwork(sql, networkHash)}) AS network
-      WHERE email = ${email}
-    )
-    SELECT (SELECT row_to_json(account) FROM account) AS account, (
-      SELECT coalesce(max(wait_seconds), 0) FROM reached
-      WHERE name = 'failed-sign-ins-for-account' OR NOT EXISTS (SELECT FROM account WHERE known)
-    ) AS "waitSeconds"
+/** Finds the account of this email; `undefined` when there is none. */
+export async function findCredentials (sql: Sql, email: string) {
+  const [account] = await sql<Credentials[]>`
+    SELECT id AS "userId", email, role, password, ${epochOf(sql)} AS epoch FROM users WHERE email = ${email}
   `
-  return row
-}
-
-/**
- * Forgets the failures that one of these limits counts, after a success. Returns 0, or the seconds to wait where others
- * have reached one of them meanwhile: then nothing is forgotten.
- */
-export async function forgetFailures (
-  sql: Sql, { name, key }: RateLimit, limits: RateLimit[], windowSeconds: number
-): Promise<number> {
-  const [row] = await sql<[{ waitSeconds: number }]>`
-    WITH ${limitsTable(sql, limits)}, reached AS (${reachedLimits(sql, windowSeconds)}), forgotten AS (
-      DELETE FROM rate_limits WHERE name = ${name} AND key = ${key} AND NOT EXISTS (SELECT FROM reached)
-    )
-    SELECT coalesce(max(wait_seconds), 0) AS "waitSeconds" FROM reached
-  `
-  return row.waitSeconds
+  return account
 }
 
 /** A user as they see themselves, with their club; no row for an unknown user. */

@@ -133,8 +133,7 @@ export const googleStart = {
 export const googleCallback = {
   operationId: 'finishProviderSignIn',
   summary: 'Finish the identity-provider sign-in',
-  description: 'The identity provider redirects the browser here. Apps do not call it. Errors are plain text. ' +
-    'Returns 429 after too many failed callbacks from one network. `Retry-After` is in seconds.',
+  description: 'The identity provider redirects the browser here. Apps do not call it. Errors are plain text.',
   docsOnly: {
     querystring: Type.Object({
       code: Type.String({ description: 'The authorization code.' }),
@@ -153,7 +152,6 @@ export const googleCallback = {
     }),
     400: PlainText('Missing code/state', 'Invalid state'),
     401: PlainText('No access token', 'Failed to fetch userinfo', 'No email in profile'),
-    429: { ...PlainText(TOO_MANY_FAILURES), headers: RetryAfter },
     500: PlainText('Frontend URL not configured', 'OAuth callback failed'),
   },
 }

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 
 import {
   Avatar, DateTime, Enum, FirstName, IdParam, LastName, Message, NullableString, OpaqueId, OPTIONAL_SIGN_IN,
-  ResponseObject, RetryAfter, TextInput, UrlInput,
+  ResponseObject, TextInput, UrlInput,
 } from '../../lib/schemas.ts'
 
 const TITLE = { examples: ['How to lose at chess'] }
@@ -62,19 +62,14 @@ export const read = {
   },
 }
 
-/** The message of a submission past the limit. */
-export const TOO_MANY_SUBMISSIONS = 'Too many submissions, please try again later'
-
 export const submit = {
   operationId: 'submitBlog',
   summary: 'Submit a blog post',
-  description: 'Creates a draft. An admin decides whether to publish it. Operators may limit submissions per user; ' +
-    '`Retry-After` is in seconds.',
+  description: 'Creates a draft. An admin decides whether to publish it.',
   body: Type.Object({ title: Title, content: Content, imageUrl: Type.Optional(Image) }, { title: 'BlogSubmission' }),
   response: {
     201: ResponseObject({ blog: BlogWithAuthorName }),
     401: Message('Unauthorized'),
-    429: { ...Message(TOO_MANY_SUBMISSIONS), headers: RetryAfter },
   },
 }
 

@@ -3,11 +3,10 @@ import { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 
-import { removePastEnds } from '../../lib/auth/ended-tokens.ts'
 import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
-  accountMailLimits, type RateLimit, takeUse, takeUseOfUser, throwIfReached, waitFor,
+  failedSignIns, newPasswords, type RateLimit, takeAccountMail, takeUse, throwIfReached, waitFor,
 } from '../../lib/auth/rate-limits.ts'
 import { findManagedEvent } from '../../lib/auth/permissions.ts'
 import { readPersonalData } from '../../lib/auth/personal-data.ts'
@@ -15,7 +14,7 @@ import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
-import { TOO_MANY_FAILURES, TOO_MANY_MAILS } from '../../lib/schemas.ts'
+import { TOO_MANY_FAILURES, TOO_MANY_MAILS, TOO_MANY_PASSWORDS } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 import {
@@ -30,9 +29,7 @@ const MESSAGES_PER_USER = 5
 
 /** Resources of the signed-in user. */
 const me: FastifyPluginAsyncTypebox = async app => {
-  const {
-    REMINDER_HOURS, SIGN_IN_ATTEMPTS, SIGN_IN_ATTEMPTS_PER_NETWORK, SIGN_IN_WINDOW: windowSeconds,
-  } = app.config
+  const { REMINDER_HOURS, SIGN_IN_ATTEMPTS, SIGN_IN_WINDOW: windowSeconds } = app.config
   const reminderHours = app.mail.isConfigured ? REMINDER_HOURS : 0
 
   app.put('/password', {
@@ -43,24 +40,21 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const { currentPassword, newPassword } = request.body
     const { id } = request.user
     const network = clientNetwork(request.ip)
-    const subscriber = clientNetwork(request.ip, 48)
-    await assertNotBusy(subscriber)
+    await assertNotBusy(network)
     const account = await findAccount(app.sql, id)
     if (!account) throw new HttpError(401, 'Unauthorized')
+    throwIfReached(TOO_MANY_PASSWORDS, await takeUse(app.sql, newPasswords(id, network), windowSeconds))
     await assertHardToGuess('newPassword', newPassword, account.email)
-    // Sign-ins count here, too. A token is for one account, so there is no need to count for the network.
-    const failures: RateLimit = {
-      name: 'failed-sign-ins-for-account', key: `${account.email} ${network}`, max: SIGN_IN_ATTEMPTS,
-    }
-    throwIfReached(TOO_MANY_FAILURES, await waitFor(app.sql, [failures], windowSeconds))
-    const verified = await verifyPassword(account.password, currentPassword, subscriber)
-    // Past the limit, which others may have reached meanwhile, the response does not tell whether it was right.
+    // Sign-ins count here, too.
+    const failures = failedSignIns(account.email, network, SIGN_IN_ATTEMPTS)
+    throwIfReached(TOO_MANY_FAILURES, await waitFor(app.sql, failures))
+    const verified = await verifyPassword(account.password, currentPassword, network)
+    // Others may have reached the limit by now: past it, the response does not tell whether the password was right.
     throwIfReached(TOO_MANY_FAILURES, verified
-      ? await waitFor(app.sql, [failures], windowSeconds)
-      : await takeUse(app.sql, [failures], windowSeconds))
-    if (verified) await removePastEnds(app.sql, app.config.JWT_EXPIRES_IN)
+      ? await waitFor(app.sql, failures)
+      : await takeUse(app.sql, failures, windowSeconds))
     const user = verified && await changePassword(
-      app.sql, app.mail, { id, from: account.password, to: await hashPassword(newPassword, subscriber) }
+      app.sql, app.mail, { id, from: account.password, to: await hashPassword(newPassword, network) }
     )
     if (!user) {
       audit(request, 'password-refused', { network })
@@ -79,8 +73,8 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const account = await findAccount(app.sql, request.user.id)
     if (!account) throw new HttpError(401, 'Unauthorized')
     if (account.isProven) throw new HttpError(409, 'Email is already verified')
-    const limits = accountMailLimits(account.email, request.ip, SIGN_IN_ATTEMPTS_PER_NETWORK)
-    throwIfReached(TOO_MANY_MAILS, await takeUse(app.sql, limits, windowSeconds))
+    const network = clientNetwork(request.ip)
+    throwIfReached(TOO_MANY_MAILS, await takeAccountMail(app.sql, account.email, network, windowSeconds))
     await insertVerificationMail(app.sql, app.mail, request.user.id)
     reply.code(202)
     return { message: 'A mail is on its way' }
@@ -113,7 +107,6 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.endTokens,
     config: { failure: 'Error signing out' },
   }, async request => {
-    await removePastEnds(app.sql, app.config.JWT_EXPIRES_IN)
     if (!await endTokensOf(app.sql, request.user.id)) throw new HttpError(401, 'Unauthorized')
     audit(request, 'tokens-ended')
     return { message: 'Signed out everywhere' }
@@ -152,7 +145,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (!event) throw new HttpError(404, 'Event not found')
     if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
     const messages: RateLimit = { name: 'event-messages', key: user.id, max: MESSAGES_PER_USER }
-    throwIfReached(schemas.TOO_MANY_MESSAGES, await takeUseOfUser(app.sql, messages, windowSeconds))
+    throwIfReached(schemas.TOO_MANY_MESSAGES, await takeUse(app.sql, messages, windowSeconds))
     const isWritten = await insertMessage(app.sql, app.mail, { user, eventId: id, message: body })
     if (!isWritten) throw new HttpError(404, 'Event not found')
     audit(request, 'message-sent', { target: id })

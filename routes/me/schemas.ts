@@ -4,6 +4,7 @@ import { BUSY } from '../../lib/auth/passwords.ts'
 import {
   Avatar, ClubName, DateTime, EmailAddress, Enum, FirstName, IdParam, LastName, Message, NewPassword, NullableString,
   OpaqueId, ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES, TOO_MANY_MAILS,
+  TOO_MANY_PASSWORDS,
 } from '../../lib/schemas.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
 
@@ -12,7 +13,7 @@ export const changePassword = {
   summary: 'Change your password',
   description: 'Revokes all your tokens, including the one used for this request, and returns a new token. Common ' +
     'passwords and passwords that contain your email address are refused. If your account has no password yet, use ' +
-    '`POST /account/password/forgot`. Returns 429 after too many wrong passwords. `Retry-After` is in seconds.',
+    '`POST /account/password/forgot`. Returns 429 after too many tries. `Retry-After` is in seconds.',
   body: Type.Object({
     currentPassword: TextInput({ examples: ['correct horse'] }),
     newPassword: NewPassword(),
@@ -22,7 +23,7 @@ export const changePassword = {
       message: Enum(['Password changed successfully']), token: Token,
     }, { title: 'PasswordChanged' }),
     401: Message('Unauthorized', 'Current password is wrong'),
-    429: { ...Message(TOO_MANY_FAILURES), headers: RetryAfter },
+    429: { ...Message(TOO_MANY_FAILURES, TOO_MANY_PASSWORDS), headers: RetryAfter },
     503: Message(BUSY),
   },
 }
@@ -204,11 +205,6 @@ export const exportData = {
       registrations: Type.Array(Registration),
       likes: Type.Array(Like),
       calendar: Type.Union([ResponseObject({ createdAt: DateTime }), Type.Null()]),
-      networks: Type.Array(ResponseObject({
-        lastSignIn: Type.String({
-          description: 'The day of your last sign-in from one network.', format: 'date', examples: ['2026-01-31'],
-        }),
-      })),
       mails: Type.Array(Mail),
       messages: Type.Array(SentMessage),
       notifications: Type.Union([NotificationSwitches, Type.Null()]),

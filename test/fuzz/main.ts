@@ -54,7 +54,6 @@ async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
     // A low limit makes bodies that exceed it cheap. Rate limits would block the next attempts.
     MAX_BODY_BYTES: '65536',
     SIGN_IN_ATTEMPTS: '0',
-    SIGN_IN_ATTEMPTS_PER_NETWORK: '0',
   }
   const { operations, issueToken } = await readOperations(loadConfig(environment, '/dev/null'))
   const chosen = operations.filter(({ name }) => only.test(name))

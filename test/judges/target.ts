@@ -46,7 +46,7 @@ export async function startTarget (
   const { stdout } = await seed('--json')
   if (more.length > 0) await seed('--force', ...more)
   const service = await startService(scope, directory, {
-    DATA_DIR, SIGN_IN_ATTEMPTS: '0', SIGN_IN_ATTEMPTS_PER_NETWORK: '0', ...environment,
+    DATA_DIR, SIGN_IN_ATTEMPTS: '0', ...environment,
   })
   const { password, signIns } = JSON.parse(stdout) as Seeded
   return { ...service, dataDir: DATA_DIR, password, signIns }

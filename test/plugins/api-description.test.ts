@@ -147,5 +147,5 @@ t.test('The text of a 400 is open, because unreadable requests get one, too', as
 
 t.test('No schema has a format that only this service knows', async t => {
   const formats = [...body.matchAll(/"format":"([^"]+)"/g)].map(([, format]) => format!)
-  t.strictSame([...new Set(formats)].sort(), ['date', 'date-time', 'email', 'int64', 'password', 'uri'])
+  t.strictSame([...new Set(formats)].sort(), ['date-time', 'email', 'int64', 'password', 'uri'])
 })

@@ -77,7 +77,7 @@ t.test('A sign-in with a password is logged', async t => {
   const { id: user, email } = await withPassword()
   const signIn = (password: string, as = email) =>
     auditFrom('/auth/login', { email: as, password }, '2001:db8:1:2:3:4:5:6')
-  const about = { method: 'password', network: '2001:db8:1:2::/64' }
+  const about = { method: 'password', network: '2001:db8:1::/48' }
   const refused = { event: 'sign-in-refused', ...about }
 
   t.strictSame(await signIn(PASSWORD), { event: 'sign-in', ...about, user })

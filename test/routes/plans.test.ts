@@ -10,9 +10,8 @@ import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import { createAccountLink } from '#lib/auth/secret-tokens.js'
 import * as endedTokens from '#lib/auth/ended-tokens.js'
-import { rememberNetwork } from '#lib/auth/known-networks.js'
 import { findManagedEvent } from '#lib/auth/permissions.js'
-import { type RateLimit, takeUse } from '#lib/auth/rate-limits.js'
+import { failedSignIns, forgetUses, takeUse, waitFor } from '#lib/auth/rate-limits.js'
 import * as mailings from '#lib/mail/mailings.js'
 import * as outbox from '#lib/mail/outbox.js'
 import type { Mail } from '#plugins/mail.js'
@@ -69,13 +68,11 @@ await sql.unsafe(`
       JOIN (SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM events) AS e USING (n);
   INSERT INTO event_registration_counts SELECT event_id, 0, 1 FROM event_registrations;
   INSERT INTO mentor_like_counts SELECT mentor_id, 0, 1 FROM mentor_likes;
-  INSERT INTO rate_limits SELECT 'failed-sign-ins-for-account', email || ' 192.0.2.1',
-    ARRAY[now() - random() * interval '1 hour'] FROM users;
-  INSERT INTO rate_limits SELECT 'submissions', id, ARRAY[now() - random() * interval '1 hour'] FROM users;
+  INSERT INTO rate_limits SELECT 'failed-sign-ins-for-account', email || ' 192.0.2.1', 1,
+    now() + (random() - 0.5) * interval '1 hour' FROM users;
   INSERT INTO calendar_tokens SELECT id, id::text FROM users;
   INSERT INTO account_tokens SELECT id, 'password', id::text, now() + random() * interval '1 hour' FROM users;
   INSERT INTO account_tokens SELECT id, 'email', 'email ' || id, now() + random() * interval '1 hour' FROM users;
-  INSERT INTO known_networks SELECT id, id::text, current_date - (random() * 40)::integer FROM users;
   INSERT INTO mails (kind, bulk, user_id, data, status, settled_at)
     SELECT 'test', false, id, '{}', 'sent', now() FROM users;
   INSERT INTO ended_tokens (user_id, ended_at) SELECT id, now() - random() * interval '30 days' FROM users;
@@ -103,8 +100,7 @@ const [row] = await sql`
 const id = row as Record<'user' | 'club' | 'blog' | 'mentor' | 'testimonial' | 'event', string>
 const head = { id: id.user, role: 'CLUB_HEAD' } as const
 const email = 'user1@example.org'
-const ofAccount = { name: 'failed-sign-ins-for-account', key: `${email} 192.0.2.1`, max: 20 } as const
-const limits: RateLimit[] = [ofAccount, { name: 'failed-sign-ins', key: '192.0.2.1', max: 300 }]
+const failures = failedSignIns(email, '192.0.2.1', 20)
 const name = { firstName: 'Grace', lastName: 'Hopper' }
 const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
 
@@ -123,10 +119,10 @@ const read = (query: CachedQuery<any>) => cache.get('', () => query)
 
 /** All statements that read or write single rows, or one page, by the function in `queries.ts`. */
 const operations: Record<string, () => Promise<unknown>> = {
-  findCredentials: () => auth.findCredentials(sql, { email, networkHash: 'x' }, limits, 900),
-  rememberNetwork: () => rememberNetwork(sql, id.user, 'x'),
-  forgetFailures: () => auth.forgetFailures(sql, ofAccount, limits, 900),
-  takeUse: () => takeUse(sql, limits, 900),
+  findCredentials: () => auth.findCredentials(sql, email),
+  takeUse: () => takeUse(sql, failures, 900),
+  waitFor: () => waitFor(sql, failures),
+  forgetUses: () => forgetUses(sql, failures),
   profileQuery: () => read(auth.profileQuery(sql, id.user)),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
   createAccountLink: () => createAccountLink(
@@ -135,7 +131,7 @@ const operations: Record<string, () => Promise<unknown>> = {
     'password', sql`true`
   ),
   insertResetMail: () => account.insertResetMail(sql, mail, email),
-  findEmailOfToken: () => account.findEmailOfToken(sql, id.user),
+  findAccountOfToken: () => account.findAccountOfToken(sql, id.user),
   resetPassword: () => account.resetPassword(sql, mail, id.user, { password: '!', network: '192.0.2.1' }),
   verifyEmail: () => account.verifyEmail(sql, id.user),
   findAccount: () => me.findAccount(sql, id.user),
@@ -194,7 +190,6 @@ const operations: Record<string, () => Promise<unknown>> = {
   readPersonalData: async () => text((await readPersonalData(work => work(sql), id.user))!),
   endTokensOf: () => me.endTokensOf(sql, id.user),
   signOut: () => accounts.signOut(sql, email),
-  removePastEnds: () => endedTokens.removePastEnds(sql, '7d'),
   epochsOf: async () => sql`SELECT ${endedTokens.epochsOf(sql, [id.user, id.club])}`,
   deleteCalendar: () => me.deleteCalendar(sql, id.club),
   findWork: () => outbox.findWork(sql),
@@ -227,7 +222,7 @@ t.test('All functions in queries.ts are tested here, or read whole tables', asyn
   const functions = modules.flatMap(module => Object.keys(module))
   // Some statements are in lib/.
   const others = [
-    'takeUse', 'rememberNetwork', 'findManagedEvent', 'readPersonalData', 'createAccountLink',
+    'takeUse', 'waitFor', 'forgetUses', 'findManagedEvent', 'readPersonalData', 'createAccountLink',
     ...[accounts, endedTokens, mailings, outbox].flatMap(Object.keys),
   ]
   const tested = Object.keys(operations).map(name => name.split(',')[0]!).filter(name => !others.includes(name))

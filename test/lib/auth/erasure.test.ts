@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
 import { ROLES } from '#lib/auth/accounts.js'
-import { rememberNetwork } from '#lib/auth/known-networks.js'
 import { createLogger } from '#lib/http/logger.js'
 import userCommand from '#lib/cli/user.js'
 import { enqueueMails } from '#lib/mail/outbox.js'
@@ -75,7 +74,6 @@ async function addActivePerson (role: typeof ROLES[number] = 'STUDENT') {
   await sql`${enqueueMails(sql, 'password-changed', sql`
     SELECT ${ada.id}::uuid AS user_id, '{}'::jsonb AS data, NULL AS key
   `)}`
-  await rememberNetwork(sql, ada.id, 'a hash')
   await sql`INSERT INTO account_tokens VALUES (${ada.id}, 'password', ${ada.id}, now() + interval '1 hour')`
   await inject(app, 'POST', '/auth/login', { email: ada.email, password: 'wrong' })
   return { ...ada, words: [ada.email, firstName!, lastName!] }
@@ -161,16 +159,6 @@ t.test('erase while the user registers for events leaves no trace', async t => {
   ])
   const [outcome] = await Promise.all([user('erase', '--email', ada.email), ...requests])
   t.equal(outcome.code, 0)
-  await isErased(t, ada)
-})
-
-t.test('A sign-in during an erasure leaves no trace', async t => {
-  const ada = await addActivePerson()
-  const remembered = await sql.begin(async sql => {
-    await sql`SELECT FROM users WHERE id = ${ada.id} FOR UPDATE`
-    return [user('erase', '--email', ada.email), rememberNetwork(app.sql, ada.id, 'another hash')]
-  })
-  await Promise.all(remembered)
   await isErased(t, ada)
 })
 

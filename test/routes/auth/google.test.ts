@@ -49,13 +49,6 @@ for (const [way, signIn] of Object.entries(WAYS)) {
     }
   })
 
-  t.test(`${way} makes the network known`, async t => {
-    const account = add()
-    await signIn(account)
-    const { id } = await stored(account.email)
-    t.match(await app.sql`SELECT hash FROM known_networks WHERE user_id = ${id}`, [{ hash: /^[\w-]{43}$/ }])
-  })
-
   t.test(`${way} creates an account from minimal claims`, async t => {
     const account = add({ given_name: undefined!, family_name: undefined!, picture: undefined! })
     await signIn(account)
