@@ -3,7 +3,7 @@
 /** A hash of a password with its wait, on a machine that is not the fastest. */
 export const HASHING_SECONDS = 5
 
-/** One request to the identity provider, and one sign-in, for which it is asked for three things at most. */
+/** One request to the identity provider, and all requests of one sign-in. */
 export const PROVIDER_REQUEST_SECONDS = 5
 export const PROVIDER_SECONDS = 3 * PROVIDER_REQUEST_SECONDS
 

@@ -58,8 +58,10 @@ const PAGE = `<!doctype html><title>Sign in</title>
   <input name="sub" placeholder="Who are you?"><input name="password" type="password"><button>Sign in</button>
 </form>`
 
-/** Starts a real provider with a login page. Tests add to `accounts`. */
-export async function startProvider (t: Teardown, redirectUri = CLIENT.IDP_REDIRECT_URI) {
+/** Starts a real provider with a login page, for clients that authenticate in this way. Tests add to `accounts`. */
+export async function startProvider (
+  t: Teardown, redirectUri = CLIENT.IDP_REDIRECT_URI, authMethod = 'client_secret_basic'
+) {
   const accounts: Account[] = []
   const listeners: RequestListener[] = []
   const { origin } = await serve(t, (request, response) => listeners[0]!(request, response))
@@ -69,7 +71,13 @@ export async function startProvider (t: Teardown, redirectUri = CLIENT.IDP_REDIR
   // Imported lazily, because it is big.
   const { default: Provider } = await import('oidc-provider')
   const provider = new Provider(origin, {
-    clients: [{ client_id: client[0], client_secret: client[1], redirect_uris: [redirectUri, OWN_CALLBACK] }],
+    clients: [{
+      client_id: client[0],
+      client_secret: client[1],
+      redirect_uris: [redirectUri, OWN_CALLBACK],
+      token_endpoint_auth_method: authMethod,
+    }],
+    clientAuthMethods: [authMethod],
     claims: { email: ['email', 'email_verified'], profile: ['given_name', 'family_name', 'picture'] },
     // As Google does, puts the profile into the ID token.
     conformIdTokenClaims: false,

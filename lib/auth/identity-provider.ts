@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 
 import type { FastifyBaseLogger } from 'fastify'
-import { createRemoteJWKSet, decodeJwt, jwtVerify, type JWTPayload } from 'jose'
+import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 
 import type { Config } from '../config.ts'
 import { isSecureUrl } from '../formats.ts'
@@ -11,8 +11,11 @@ import type { Endpoints, OAuth2Client } from './oauth2-client.ts'
 /** Timeout of one request to the provider. */
 const TIMEOUT_MS = 1000 * PROVIDER_REQUEST_SECONDS
 
-/** How long its discovery document is used before it is fetched again. */
-const DISCOVERY_LIFETIME_MS = 24 * 60 * 60 * 1000
+/** How long its discovery document and its keys are used before they are fetched again. */
+const LIFETIME_MS = 24 * 60 * 60 * 1000
+
+/** How long they are used further after they could not be fetched. */
+const RETRY_MS = 60_000
 
 /** How far its clock may be off. */
 const SKEW_SECONDS = 60
@@ -51,18 +54,20 @@ interface Provider {
   metadata: Metadata
   keys: ReturnType<typeof createRemoteJWKSet>
   client?: Promise<OAuth2Client>
-  expires: number
 }
 
 /**
- * An OpenID Connect provider, by its issuer. Nothing is asked of it before the first use; what is learned is kept, and
- * asked for again after a failure or a day.
+ * An OpenID Connect provider, by its issuer. Nothing is asked of it before the first use. What is learned is kept, and
+ * fetched again after a day. While the provider is away, what is known is used further.
  */
 export class IdentityProvider {
   readonly #config: Config
   readonly #log: Pick<FastifyBaseLogger, 'warn'>
   readonly #verifierKey: Buffer
-  #provider: Promise<Provider> | undefined
+  #known: Provider | undefined
+  /** When what is known is fetched again, in milliseconds of `Date.now()`. */
+  #expires = 0
+  #fetching: Promise<Provider> | undefined
 
   /** The key, which instances share, makes the code verifiers of PKCE. */
   constructor (config: Config, log: Pick<FastifyBaseLogger, 'warn'>, verifierKey: Buffer) {
@@ -94,33 +99,38 @@ export class IdentityProvider {
   }
 
   /**
-   * Exchanges the code of the sign-in with this nonce for an access token; `undefined` when the provider's response has
-   * none. An ID token beside it must have the nonce.
+   * Exchanges the code of the sign-in with this nonce. Returns the access token, `undefined` when the provider's
+   * response has none, and the subject of the ID token beside it, if there is one. That is verified like any other; if
+   * it has a nonce, it must be the one of the sign-in.
    */
-  async exchangeCode (code: string, nonce: string): Promise<string | undefined> {
+  async exchangeCode (code: string, nonce: string): Promise<{ accessToken?: string, subject?: string }> {
     const client = await this.#client()
     const verifier = await this.#codeVerifier(nonce)
-    try {
-      const { token } = await client.getToken({
-        code, redirect_uri: this.#config.IDP_REDIRECT_URI, ...verifier && { code_verifier: verifier },
-      })
-      // It comes from the token endpoint over TLS, which stands for its signature (OpenID Connect Core 1.0, § 3.1.3.7).
-      if (token.id_token && decodeJwt(token.id_token).nonce !== nonce) throw new Error('The ID token has another nonce')
-      return token.access_token
-    } catch (error) {
+    const { token } = await client.getToken({
+      code, redirect_uri: this.#config.IDP_REDIRECT_URI, ...verifier && { code_verifier: verifier },
+    }).catch(error => {
       // The error itself carries the request, code and client secret included; for a response that is not JSON, the
       // message quotes a part of it.
       const { message, data } = error as Error & { data?: { isResponseError?: boolean, payload?: Buffer } }
       const reason = data?.payload && !data.isResponseError ? 'Its response is not JSON' : message
       throw new Error(`The identity provider does not exchange the code: ${reason}`)
-    }
+    })
+    const { access_token: accessToken, id_token: idToken } = token
+    if (!accessToken || !idToken) return { accessToken }
+    const claims = await this.#verify(idToken)
+    if (claims.nonce !== undefined && claims.nonce !== nonce) throw new Error('The ID token has another nonce')
+    return { accessToken, subject: claims.sub }
   }
 
-  /** Asks who the holder of an access token is; `undefined` when the provider refuses. */
-  async fetchIdentity (accessToken: string): Promise<Identity | undefined> {
+  /**
+   * Asks who the holder of an access token is; `undefined` when the provider refuses, or names another subject than the
+   * ID token: its claims must not be used then (OpenID Connect Core 1.0, § 5.3.2).
+   */
+  async fetchIdentity (accessToken: string, subject?: string): Promise<Identity | undefined> {
     const { metadata } = await this.#discover()
     try {
       const claims = await fetchJson<JWTPayload>(metadata.userinfo_endpoint, { authorization: `Bearer ${accessToken}` })
+      if (subject !== undefined && claims.sub !== subject) throw new Error('The ID token has another subject')
       return toIdentity(claims, this.#config)
     } catch (error) {
       this.#log.warn({ err: error }, 'The identity provider does not say who signed in')
@@ -128,11 +138,16 @@ export class IdentityProvider {
     }
   }
 
+  /** Who an ID token is about. Rejects if it does not verify. */
+  async verifyIdToken (idToken: string): Promise<Identity> {
+    return toIdentity(await this.#verify(idToken), this.#config)
+  }
+
   /**
    * Verifies an ID token: RS256 or ES256 by a key that the provider publishes, its issuer, our client as its audience,
    * and its lifetime. A key that is not known yet makes the keys be fetched again, at most every 30 seconds.
    */
-  async verifyIdToken (idToken: string): Promise<Identity> {
+  async #verify (idToken: string): Promise<JWTPayload> {
     const { metadata, keys } = await this.#discover()
     try {
       const { payload } = await jwtVerify(idToken, keys, {
@@ -142,7 +157,7 @@ export class IdentityProvider {
         clockTolerance: SKEW_SECONDS,
         requiredClaims: ['sub', 'exp'],
       })
-      return toIdentity(payload, this.#config)
+      return payload
     } catch (error) {
       // The error itself carries the claims.
       throw new Error(`The ID token does not verify: ${(error as Error).message}`)
@@ -172,15 +187,26 @@ export class IdentityProvider {
   }
 
   async #discover (): Promise<Provider> {
-    if (this.#provider && (await this.#provider).expires > Date.now()) return this.#provider
-    const provider = discover(this.#config.IDP_ISSUER)
-    this.#provider = provider
-    provider.catch(() => { if (this.#provider === provider) this.#provider = undefined })
-    return provider
+    if (this.#known && this.#expires > Date.now()) return this.#known
+    this.#fetching ??= this.#fetch().finally(() => { this.#fetching = undefined })
+    return this.#fetching
+  }
+
+  async #fetch (): Promise<Provider> {
+    try {
+      this.#known = await discover(this.#config.IDP_ISSUER, this.#known)
+      this.#expires = Date.now() + LIFETIME_MS
+    } catch (error) {
+      if (!this.#known) throw error
+      this.#log.warn({ err: error }, 'The identity provider does not describe itself: what is known is used further')
+      this.#expires = Date.now() + RETRY_MS
+    }
+    return this.#known
   }
 }
 
-async function discover (issuer: string): Promise<Provider> {
+/** Fetches what an issuer says about itself. Its keys are kept while their address is the same. */
+async function discover (issuer: string, known: Provider | undefined): Promise<Provider> {
   const metadata = issuer === GOOGLE.issuer
     ? GOOGLE
     : await fetchJson<Metadata>(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
@@ -188,11 +214,13 @@ async function discover (issuer: string): Promise<Provider> {
   for (const name of ['authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri'] as const) {
     if (!isSecureUrl(metadata[name])) throw new Error(`The ${name} of ${issuer} is not an https address`)
   }
-  return {
-    metadata,
-    keys: createRemoteJWKSet(new URL(metadata.jwks_uri), { timeoutDuration: TIMEOUT_MS }),
-    expires: Date.now() + DISCOVERY_LIFETIME_MS,
+  if (known?.metadata.jwks_uri === metadata.jwks_uri) {
+    await known.keys.reload()
+    return { metadata, keys: known.keys }
   }
+  // Without an age of their own, keys that are known are used while they cannot be fetched.
+  const keys = createRemoteJWKSet(new URL(metadata.jwks_uri), { timeoutDuration: TIMEOUT_MS, cacheMaxAge: Infinity })
+  return { metadata, keys }
 }
 
 /**
@@ -211,9 +239,13 @@ async function fetchJson<T> (url: string, headers: Record<string, string> = {}) 
   return await withTimeout(read(), TIMEOUT_MS / 1000).finally(() => abort.abort())
 }
 
-/** Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1); throws without a subject. */
+/**
+ * Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1); throws without a subject. Names and
+ * the picture lose the character NUL, which PostgreSQL cannot store.
+ */
 function toIdentity (claims: JWTPayload, config: Config): Identity {
   const text = (value: unknown) => typeof value === 'string' && value !== '' ? value : undefined
+  const name = (value: unknown) => text(text(value)?.replaceAll('\0', ''))
   const id = text(claims.sub)
   if (!id) throw new Error('There is no subject')
   const address = text(claims.email)
@@ -221,9 +253,9 @@ function toIdentity (claims: JWTPayload, config: Config): Identity {
   return {
     id,
     email,
-    firstName: text(claims.given_name) ?? text(claims.name) ?? email?.split('@')[0] ?? '',
-    lastName: text(claims.family_name) ?? '',
-    avatar: text(claims.picture) ?? null,
+    firstName: name(claims.given_name) ?? name(claims.name) ?? email?.split('@')[0] ?? '',
+    lastName: name(claims.family_name) ?? '',
+    avatar: name(claims.picture) ?? null,
   }
 }
 

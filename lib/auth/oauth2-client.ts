@@ -16,13 +16,20 @@ export interface OAuth2Client {
 export interface Endpoints {
   authorization_endpoint: string
   token_endpoint: string
+  token_endpoint_auth_methods_supported?: string[]
 }
 
-/** Makes the client for the endpoints of a discovery document. Its requests time out after so many milliseconds. */
+/**
+ * Makes the client for the endpoints of a discovery document. It sends its secret by Basic authentication, the default
+ * of OpenID Connect Discovery 1.0 (§ 3), or in the body where the provider supports only that. Its requests time out
+ * after so many milliseconds.
+ */
 export async function createOAuth2Client (
   endpoints: Endpoints, config: Config, timeout: number
 ): Promise<OAuth2Client> {
   const [authorize, token] = [new URL(endpoints.authorization_endpoint), new URL(endpoints.token_endpoint)]
+  const methods = endpoints.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+  const inBody = methods.includes('client_secret_post') && !methods.includes('client_secret_basic')
   const app = Fastify()
   app.register(oauth2, {
     name: 'idp',
@@ -37,6 +44,7 @@ export async function createOAuth2Client (
         tokenPath: token.pathname + token.search,
       },
       http: { timeout },
+      options: { authorizationMethod: inBody ? 'body' : 'header' },
     },
   })
   await app.ready()

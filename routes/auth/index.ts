@@ -21,6 +21,9 @@ import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/timeout.ts'
 import { findCredentials, profileQuery, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
 
+/** A nonce: 16 random bytes, base64url. */
+const NONCE = /^[\w-]{22}$/
+
 /** Accounts: registration, sign-in with a password or an identity provider, and the signed-in user. */
 const auth: FastifyPluginAsyncTypebox = async app => {
   await app.register(cookie)
@@ -102,7 +105,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   app.get<{ Querystring: { redirect?: unknown } }>('/google/start', {
     schema: schemas.googleStart,
     config: { failure: 'Failed to start IdP OAuth', extraTime: PROVIDER_SECONDS },
-  }, async ({ query, headers }, reply) => {
+  }, async ({ query, headers, cookies }, reply) => {
     const required = ['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET', 'IDP_REDIRECT_URI'] as const
     const missingVariables = required.filter(name => !app.config[name])
     if (missingVariables.length > 0) {
@@ -115,7 +118,9 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const origin = chooseFrontend(app.config.FRONTEND_URL, headers.origin, headers.referer)
     // People would be sent away for a sign-in that fails when they come back.
     if (!origin) throw new Error('FRONTEND_URL is not set')
-    const nonce = randomBytes(16).toString('base64url')
+    // A sign-in that has begun in another tab of this browser goes on with the same cookie.
+    const { oauth_state_nonce: begun = '' } = cookies
+    const nonce = NONCE.test(begun) ? begun : randomBytes(16).toString('base64url')
     const url = await idp.authorizationUrl(encodeState({
       n: nonce,
       r: typeof query.redirect === 'string' ? query.redirect : '/',
@@ -172,9 +177,9 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   /** The identity that the provider returns for this code, to the sign-in that began with this nonce. */
   async function identify (code: string, nonce: string) {
-    const accessToken = await idp.exchangeCode(code, nonce)
+    const { accessToken, subject } = await idp.exchangeCode(code, nonce)
     if (!accessToken) throw new HttpError(401, 'No access token')
-    const identity = await idp.fetchIdentity(accessToken)
+    const identity = await idp.fetchIdentity(accessToken, subject)
     if (!identity) throw new HttpError(401, 'Failed to fetch userinfo')
     const { email } = identity
     if (!email) throw new HttpError(401, 'No email in profile')
