@@ -314,7 +314,7 @@ t.test('GET /auth/me', async t => {
     const directives = String(response.headers['cache-control']).split(', ')
     t.ok(directives.includes('no-cache'))
     t.ok(directives.includes('no-store'))
-    t.equal(response.headers.vary, 'Authorization, Cookie')
+    t.equal(response.headers.vary, 'Origin, Authorization, Cookie')
     const refused = await app.inject('/auth/me')
     for (const { headers } of [response, refused]) {
       t.match(headers, { 'cache-control': /no-store/, pragma: 'no-cache', expires: '0' })
