@@ -1818,6 +1818,10 @@ export interface components {
              */
             blogDecision: boolean;
         };
+        Overloaded: {
+            /** @enum {string} */
+            message: "The service has too much to do at this moment, please try again in a few seconds";
+        };
         OwnCalendar: {
             /**
              * @description The path of the link, relative to the URL of the service.
@@ -2143,6 +2147,10 @@ export interface components {
             /** @example https://images.example.org/grace.png */
             imageUrl?: string;
         };
+        TokenRequired: {
+            /** @enum {string} */
+            message: "Access token required" | "Invalid or expired token";
+        };
         User: {
             /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
             id: string;
@@ -2211,7 +2219,280 @@ export interface components {
             club: components["schemas"]["NamedClub"] | null;
         };
     };
-    responses: never;
+    responses: {
+        /** @description `Access token required` or `Invalid or expired token` or `Authentication required` */
+        AccessTokenRequiredOrInvalidOrExpiredTokenOrAuthenticationRequired: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Access token required" | "Invalid or expired token" | "Authentication required";
+                };
+            };
+        };
+        /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
+        AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Access token required" | "Invalid or expired token" | "Unauthorized";
+                };
+            };
+        };
+        /** @description `Calendar not found` */
+        CalendarNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Calendar not found";
+                };
+            };
+        };
+        /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
+        Error: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description `Error fetching calendar` */
+        ErrorFetchingCalendar: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Error fetching calendar";
+                };
+            };
+        };
+        /** @description `Error fetching event registrations` */
+        ErrorFetchingEventRegistrations: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Error fetching event registrations";
+                };
+            };
+        };
+        /** @description `Error fetching users` */
+        ErrorFetchingUsers: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Error fetching users";
+                };
+            };
+        };
+        /** @description `Error sending the mail` */
+        ErrorSendingTheMail: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Error sending the mail";
+                };
+            };
+        };
+        /** @description `Event ID is required` */
+        EventIDIsRequired: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    message: string;
+                };
+            };
+        };
+        /** @description `Event not found` */
+        EventNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Event not found";
+                };
+            };
+        };
+        /** @description `Failed to fetch blogs` */
+        FailedToFetchBlogs: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Failed to fetch blogs";
+                };
+            };
+        };
+        /** @description `Forbidden` */
+        Forbidden: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Forbidden";
+                };
+            };
+        };
+        /** @description `Forbidden` or `Not allowed to view registrations for this event` */
+        ForbiddenOrNotAllowedToViewRegistrationsForThisEvent: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Forbidden" | "Not allowed to view registrations for this event";
+                };
+            };
+        };
+        /** @description `Mail is not configured` or `Frontend URL not configured` */
+        MailIsNotConfiguredOrFrontendURLNotConfigured: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Mail is not configured" | "Frontend URL not configured";
+                };
+            };
+        };
+        /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+        Overloaded: {
+            headers: {
+                /** @description The number of seconds to wait before you try again. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Overloaded"];
+            };
+        };
+        /** @description The response that you stored is up to date. */
+        TheResponseThatYouStoredIsUpToDate: {
+            headers: {
+                /** @description Identifies this version. Send it back as `If-None-Match`. */
+                ETag?: string;
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
+        /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
+        TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment: {
+            headers: {
+                /** @description The number of seconds to wait before you try again. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many people sign in at this moment, please try again in a few seconds";
+                };
+            };
+        };
+        /** @description `Access token required` or `Invalid or expired token` */
+        TokenRequired: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["TokenRequired"];
+            };
+        };
+        /** @description `Too many mails, please try again later` */
+        TooManyMails: {
+            headers: {
+                /** @description The number of seconds to wait before you try again. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Too many mails, please try again later";
+                };
+            };
+        };
+        /** @description `User not found` */
+        UserNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "User not found";
+                };
+            };
+        };
+        /** @description `Validation error` */
+        ValidationError: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    message: string;
+                    /** @description One for every issue of a request that breaks its schema. */
+                    errors?: components["schemas"]["Issue"][];
+                };
+            };
+        };
+        /** @description `Validation error` or `All fields are required` */
+        ValidationErrorOrAllFieldsAreRequired: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    message: string;
+                    /** @description One for every issue of a request that breaks its schema. */
+                    errors?: components["schemas"]["Issue"][];
+                };
+            };
+        };
+        /** @description `Validation error` or `Invalid or expired link` */
+        ValidationErrorOrInvalidOrExpiredLink: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    message: string;
+                    /** @description One for every issue of a request that breaks its schema. */
+                    errors?: components["schemas"]["Issue"][];
+                };
+            };
+        };
+    };
     parameters: never;
     requestBodies: never;
     headers: never;
@@ -2244,19 +2525,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` or `Invalid or expired link` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
+            400: components["responses"]["ValidationErrorOrInvalidOrExpiredLink"];
             /** @description `Error verifying the email` */
             500: {
                 headers: {
@@ -2269,29 +2538,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     forgotPassword: {
@@ -2319,80 +2567,12 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Too many mails, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Too many mails, please try again later";
-                    };
-                };
-            };
-            /** @description `Error sending the mail` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Error sending the mail";
-                    };
-                };
-            };
-            /** @description `Mail is not configured` or `Frontend URL not configured` */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Mail is not configured" | "Frontend URL not configured";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            429: components["responses"]["TooManyMails"];
+            500: components["responses"]["ErrorSendingTheMail"];
+            501: components["responses"]["MailIsNotConfiguredOrFrontendURLNotConfigured"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     resetPassword: {
@@ -2420,19 +2600,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` or `Invalid or expired link` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
+            400: components["responses"]["ValidationErrorOrInvalidOrExpiredLink"];
             /** @description `Too many new passwords, please try again later` */
             429: {
                 headers: {
@@ -2459,29 +2627,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many people sign in at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
+            "4XX": components["responses"]["Error"];
         };
     };
     unsubscribe: {
@@ -2535,29 +2682,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     loginWithIdToken: {
@@ -2621,29 +2747,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     finishProviderSignIn: {
@@ -2707,15 +2812,7 @@ export interface operations {
                     "text/plain": "The service has too much to do at this moment, please try again in a few seconds";
                 };
             };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            "4XX": components["responses"]["Error"];
         };
     };
     startProviderSignIn: {
@@ -2765,29 +2862,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     login: {
@@ -2812,19 +2888,7 @@ export interface operations {
                     "application/json": components["schemas"]["SignedIn"];
                 };
             };
-            /** @description `Validation error` or `All fields are required` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
+            400: components["responses"]["ValidationErrorOrAllFieldsAreRequired"];
             /** @description `Invalid credentials` */
             401: {
                 headers: {
@@ -2863,29 +2927,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many people sign in at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
+            "4XX": components["responses"]["Error"];
         };
     };
     getCurrentUser: {
@@ -2908,18 +2951,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
-                    };
-                };
-            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
             /** @description `Internal server error` */
             500: {
                 headers: {
@@ -2932,29 +2964,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     register: {
@@ -2979,19 +2990,7 @@ export interface operations {
                     "application/json": components["schemas"]["Registered"];
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
             /** @description `User already exists` */
             409: {
                 headers: {
@@ -3030,29 +3029,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many people sign in at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
+            "4XX": components["responses"]["Error"];
         };
     };
     listBlogs: {
@@ -3081,50 +3059,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that you stored is up to date. */
-            304: {
-                headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `Failed to fetch blogs` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Failed to fetch blogs";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            500: components["responses"]["FailedToFetchBlogs"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     createBlog: {
@@ -3151,43 +3089,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Failed to create blog` */
             500: {
                 headers: {
@@ -3200,29 +3104,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     listAllBlogs: {
@@ -3245,65 +3128,11 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
-            /** @description `Failed to fetch blogs` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Failed to fetch blogs";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["FailedToFetchBlogs"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     listMyBlogs: {
@@ -3326,30 +3155,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description `Failed to fetch your blogs` */
             500: {
                 headers: {
@@ -3362,29 +3169,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     submitBlog: {
@@ -3411,43 +3197,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            403: components["responses"]["Forbidden"];
             /** @description `Failed to submit blog` */
             500: {
                 headers: {
@@ -3460,29 +3212,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     getBlog: {
@@ -3517,15 +3248,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that you stored is up to date. */
-            304: {
-                headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
+            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
             /** @description `You are not allowed to view this blog` */
             403: {
                 headers: {
@@ -3562,29 +3285,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     updateBlog: {
@@ -3617,43 +3319,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Failed to update blog` */
             500: {
                 headers: {
@@ -3666,29 +3334,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     deleteBlog: {
@@ -3718,43 +3365,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Failed to delete blog` */
             500: {
                 headers: {
@@ -3767,29 +3380,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     approveBlog: {
@@ -3818,43 +3410,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Failed to approve blog` */
             500: {
                 headers: {
@@ -3867,29 +3425,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     archiveBlog: {
@@ -3918,43 +3455,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Failed to archive blog` */
             500: {
                 headers: {
@@ -3967,29 +3470,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     listClubs: {
@@ -4017,15 +3499,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that you stored is up to date. */
-            304: {
-                headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
+            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
             /** @description `Error fetching clubs` */
             500: {
                 headers: {
@@ -4038,29 +3512,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     createClub: {
@@ -4098,30 +3551,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Club head not found` */
             404: {
                 headers: {
@@ -4146,29 +3577,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     listEvents: {
@@ -4211,28 +3621,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that you stored is up to date. */
-            304: {
-                headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
+            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            400: components["responses"]["ValidationError"];
             /** @description `Error fetching events` */
             500: {
                 headers: {
@@ -4245,29 +3635,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     createEvent: {
@@ -4307,30 +3676,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Error creating event` */
             500: {
                 headers: {
@@ -4343,29 +3690,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     listMyClubEvents: {
@@ -4399,30 +3725,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Error fetching club events` */
             500: {
                 headers: {
@@ -4435,29 +3739,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     listMyRegistrations: {
@@ -4480,18 +3763,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
+            401: components["responses"]["TokenRequired"];
             /** @description `Error fetching registered events` */
             500: {
                 headers: {
@@ -4504,29 +3776,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     registerForEvent: {
@@ -4566,18 +3817,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
+            401: components["responses"]["TokenRequired"];
             /** @description `Error registering for event` */
             500: {
                 headers: {
@@ -4590,29 +3830,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     updateEvent: {
@@ -4647,31 +3866,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
             /** @description `Forbidden` or `Not allowed to modify this event` */
             403: {
                 headers: {
@@ -4684,18 +3880,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Event not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Event not found";
-                    };
-                };
-            };
+            404: components["responses"]["EventNotFound"];
             /** @description `Error updating event` */
             500: {
                 headers: {
@@ -4708,29 +3893,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     deleteEvent: {
@@ -4760,31 +3924,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
             /** @description `Forbidden` or `Not allowed to delete this event` */
             403: {
                 headers: {
@@ -4797,18 +3938,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Event not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Event not found";
-                    };
-                };
-            };
+            404: components["responses"]["EventNotFound"];
             /** @description `Error deleting event` */
             500: {
                 headers: {
@@ -4821,29 +3951,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     listEventRegistrations: {
@@ -4883,88 +3992,13 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Event ID is required` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden" | "Not allowed to view registrations for this event";
-                    };
-                };
-            };
-            /** @description `Event not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Event not found";
-                    };
-                };
-            };
-            /** @description `Error fetching event registrations` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Error fetching event registrations";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["EventIDIsRequired"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["ForbiddenOrNotAllowedToViewRegistrationsForThisEvent"];
+            404: components["responses"]["EventNotFound"];
+            500: components["responses"]["ErrorFetchingEventRegistrations"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     exportRegistrations: {
@@ -4991,88 +4025,13 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description `Event ID is required` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden" | "Not allowed to view registrations for this event";
-                    };
-                };
-            };
-            /** @description `Event not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Event not found";
-                    };
-                };
-            };
-            /** @description `Error fetching event registrations` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Error fetching event registrations";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["EventIDIsRequired"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["ForbiddenOrNotAllowedToViewRegistrationsForThisEvent"];
+            404: components["responses"]["EventNotFound"];
+            500: components["responses"]["ErrorFetchingEventRegistrations"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     exportUsers: {
@@ -5093,65 +4052,11 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
-            /** @description `Error fetching users` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Error fetching users";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["ErrorFetchingUsers"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     getBlogsFeed: {
@@ -5178,15 +4083,7 @@ export interface operations {
                     "application/atom+xml": string;
                 };
             };
-            /** @description The response that you stored is up to date. */
-            304: {
-                headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
+            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
             /** @description `Error fetching feed` */
             500: {
                 headers: {
@@ -5199,29 +4096,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     getClubCalendar: {
@@ -5254,15 +4130,7 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            /** @description The response that you stored is up to date. */
-            304: {
-                headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
+            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
             /** @description `Club not found` */
             404: {
                 headers: {
@@ -5275,41 +4143,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Error fetching calendar` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Error fetching calendar";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            500: components["responses"]["ErrorFetchingCalendar"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     getEventsCalendar: {
@@ -5336,50 +4172,10 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            /** @description The response that you stored is up to date. */
-            304: {
-                headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `Error fetching calendar` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Error fetching calendar";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            500: components["responses"]["ErrorFetchingCalendar"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     getOwnCalendar: {
@@ -5412,62 +4208,11 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            /** @description The response that you stored is up to date. */
-            304: {
-                headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `Calendar not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Calendar not found";
-                    };
-                };
-            };
-            /** @description `Error fetching calendar` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Error fetching calendar";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            404: components["responses"]["CalendarNotFound"];
+            500: components["responses"]["ErrorFetchingCalendar"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     getLiveness: {
@@ -5491,15 +4236,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            "4XX": components["responses"]["Error"];
         };
     };
     createMyCalendar: {
@@ -5522,18 +4259,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
-                    };
-                };
-            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
             /** @description `Error creating calendar` */
             500: {
                 headers: {
@@ -5546,29 +4272,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     deleteMyCalendar: {
@@ -5592,30 +4297,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Calendar not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Calendar not found";
-                    };
-                };
-            };
+            401: components["responses"]["TokenRequired"];
+            404: components["responses"]["CalendarNotFound"];
             /** @description `Error deleting calendar` */
             500: {
                 headers: {
@@ -5628,29 +4311,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     verifyMyEmail: {
@@ -5674,18 +4336,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
-                    };
-                };
-            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
             /** @description `Email is already verified` */
             409: {
                 headers: {
@@ -5698,67 +4349,11 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Too many mails, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Too many mails, please try again later";
-                    };
-                };
-            };
-            /** @description `Error sending the mail` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Error sending the mail";
-                    };
-                };
-            };
-            /** @description `Mail is not configured` or `Frontend URL not configured` */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Mail is not configured" | "Frontend URL not configured";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            429: components["responses"]["TooManyMails"];
+            500: components["responses"]["ErrorSendingTheMail"];
+            501: components["responses"]["MailIsNotConfiguredOrFrontendURLNotConfigured"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     sendEventMessage: {
@@ -5805,42 +4400,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden" | "Not allowed to view registrations for this event";
-                    };
-                };
-            };
-            /** @description `Event not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Event not found";
-                    };
-                };
-            };
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["ForbiddenOrNotAllowedToViewRegistrationsForThisEvent"];
+            404: components["responses"]["EventNotFound"];
             /** @description `Too many messages, please try again later` */
             429: {
                 headers: {
@@ -5879,29 +4441,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     exportMyData: {
@@ -5922,18 +4463,7 @@ export interface operations {
                     "application/json": components["schemas"]["PersonalData"];
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
-                    };
-                };
-            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
             /** @description `Error exporting data` */
             500: {
                 headers: {
@@ -5946,29 +4476,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     getMyNotifications: {
@@ -5996,18 +4505,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
-                    };
-                };
-            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
             /** @description `Error fetching notifications` */
             500: {
                 headers: {
@@ -6020,29 +4518,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     setMyNotifications: {
@@ -6069,31 +4546,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
             /** @description `Error changing notifications` */
             500: {
                 headers: {
@@ -6106,29 +4560,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     changeMyPassword: {
@@ -6153,19 +4586,7 @@ export interface operations {
                     "application/json": components["schemas"]["PasswordChanged"];
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
             /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` or `Current password is wrong` */
             401: {
                 headers: {
@@ -6204,29 +4625,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many people sign in at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
+            "4XX": components["responses"]["Error"];
         };
     };
     endMyTokens: {
@@ -6250,18 +4650,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized";
-                    };
-                };
-            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
             /** @description `Error signing out` */
             500: {
                 headers: {
@@ -6274,29 +4663,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     listMentors: {
@@ -6325,24 +4693,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that you stored is up to date. */
-            304: {
-                headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            "4XX": components["responses"]["Error"];
         };
     };
     createMentor: {
@@ -6369,43 +4721,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` or `All fields are required` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationErrorOrAllFieldsAreRequired"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Error creating mentor` */
             500: {
                 headers: {
@@ -6418,29 +4736,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     listLikedMentors: {
@@ -6463,18 +4760,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` or `Authentication required` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Authentication required";
-                    };
-                };
-            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrAuthenticationRequired"];
             /** @description `Error fetching liked mentors` */
             500: {
                 headers: {
@@ -6487,29 +4773,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     updateMentor: {
@@ -6542,43 +4807,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Error updating mentor` */
             500: {
                 headers: {
@@ -6591,29 +4822,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     deleteMentor: {
@@ -6643,43 +4853,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Error deleting mentor` */
             500: {
                 headers: {
@@ -6692,29 +4868,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     toggleMentorLike: {
@@ -6741,18 +4896,7 @@ export interface operations {
                     "application/json": components["schemas"]["MentorLike"];
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` or `Authentication required` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Authentication required";
-                    };
-                };
-            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrAuthenticationRequired"];
             /** @description `Mentor not found` */
             404: {
                 headers: {
@@ -6777,29 +4921,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     getReadiness: {
@@ -6835,15 +4958,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            "4XX": components["responses"]["Error"];
         };
     };
     listTestimonials: {
@@ -6898,28 +5013,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description The response that you stored is up to date. */
-            304: {
-                headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
+            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            400: components["responses"]["ValidationError"];
             /** @description `Failed to fetch testimonials` */
             500: {
                 headers: {
@@ -6932,29 +5027,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     createTestimonial: {
@@ -6981,43 +5055,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Failed to create testimonial` */
             500: {
                 headers: {
@@ -7030,29 +5070,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     updateTestimonial: {
@@ -7085,43 +5104,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Failed to update testimonial` */
             500: {
                 headers: {
@@ -7134,29 +5119,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     deleteTestimonial: {
@@ -7181,43 +5145,9 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Failed to delete testimonial` */
             500: {
                 headers: {
@@ -7230,29 +5160,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     listUsers: {
@@ -7275,65 +5184,11 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
-            /** @description `Error fetching users` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Error fetching users";
-                    };
-                };
-            };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
+            500: components["responses"]["ErrorFetchingUsers"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     getAnalytics: {
@@ -7356,30 +5211,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Error fetching platform analytics` */
             500: {
                 headers: {
@@ -7392,29 +5225,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     updateUser: {
@@ -7449,55 +5261,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
-            /** @description `User not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "User not found";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UserNotFound"];
             /** @description `Error updating user` */
             500: {
                 headers: {
@@ -7510,29 +5277,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     deleteUser: {
@@ -7562,55 +5308,10 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
-            /** @description `User not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "User not found";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UserNotFound"];
             /** @description `Error deleting user` */
             500: {
                 headers: {
@@ -7623,29 +5324,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     assignUserToClub: {
@@ -7680,43 +5360,9 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Error assigning user to club` */
             500: {
                 headers: {
@@ -7729,29 +5375,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
     removeUserFromClub: {
@@ -7769,52 +5394,10 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description `Validation error` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
-                        errors?: components["schemas"]["Issue"][];
-                    };
-                };
-            };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
+            "4XX": components["responses"]["Error"];
         };
     };
     changeUserRole: {
@@ -7862,30 +5445,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token";
-                    };
-                };
-            };
-            /** @description `Forbidden` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden";
-                    };
-                };
-            };
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
             /** @description `Error changing role` */
             500: {
                 headers: {
@@ -7898,29 +5459,8 @@ export interface operations {
                     };
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
-            503: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds";
-                    };
-                };
-            };
-            /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Error"];
-                };
-            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
         };
     };
 }

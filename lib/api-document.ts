@@ -8,8 +8,8 @@ const FORMATS: Record<string, string | undefined> = { url: 'uri', 'url-or-empty'
 
 /**
  * Finishes a document that @fastify/swagger made of the schemas of this service. Each schema with a title goes to the
- * components, with a reference to it where it was, and the order of paths and components becomes that of their names.
- * Throws when two schemas that differ have the same title.
+ * components, and so does each error that several operations have, with a reference to it where it was. The order of
+ * paths and components becomes that of their names. Throws when two that differ have the same name.
  */
 export function finishDocument ({ paths, components, ...document }: Node) {
   const schemas: Node = {}
@@ -20,10 +20,7 @@ export function finishDocument ({ paths, components, ...document }: Node) {
 
   function share ({ title, ...schema }: Node): Node {
     const finished = finishSchema(schema)
-    if (!title) return finished
-    schemas[title] ??= finished
-    if (!isDeepStrictEqual(schemas[title], finished)) throw new Error(`Two schemas that differ are called ${title}`)
-    return { $ref: `#/components/schemas/${title}` }
+    return title ? refer('schemas', schemas, title, finished) : finished
   }
 
   function finishSchema ({ format, properties, items, anyOf, ...schema }: Node): Node {
@@ -38,7 +35,46 @@ export function finishDocument ({ paths, components, ...document }: Node) {
     }
   }
 
-  return { ...document, paths: finish(sorted(paths)), components: { ...components, schemas: sorted(schemas) } }
+  const finished = finish(sorted(paths))
+  const responses = shareErrors(finished)
+  return {
+    ...document, paths: finished, components: { ...components, responses: sorted(responses), schemas: sorted(schemas) },
+  }
+}
+
+/** Moves errors that several operations have to the components, which it returns. */
+function shareErrors (paths: Node) {
+  const shared: Node = {}
+  const errors = Object.values(paths).flatMap(path => Object.values<Node>(path))
+    .flatMap(({ responses = {} }) => Object.keys(responses)
+      .map(status => ({ responses, status, text: JSON.stringify(responses[status]) })))
+    .filter(({ status }) => !status.startsWith('2'))
+  const counts = new Map<string, number>()
+  for (const { text } of errors) counts.set(text, (counts.get(text) ?? 0) + 1)
+  for (const { responses, status, text } of errors) {
+    if (counts.get(text)! < 2) continue
+    const response = responses[status]
+    responses[status] = refer('responses', shared, nameOf(response), response)
+  }
+  return shared
+}
+
+/** Puts an object among the components of its kind, unless it is there. Returns the reference to it. */
+function refer (kind: string, components: Node, name: string, node: Node): Node {
+  components[name] ??= node
+  if (!isDeepStrictEqual(components[name], node)) throw new Error(`Two ${kind} that differ are called ${name}`)
+  return { $ref: `#/components/${kind}/${name}` }
+}
+
+/**
+ * The name of a response: that of its schema, else its description in one word, such as `EventNotFound`, without a
+ * request such as `, please try again later`.
+ */
+function nameOf ({ content, description }: Node): string {
+  const { $ref } = content?.['application/json']?.schema ?? {}
+  if ($ref) return $ref.split('/').at(-1)
+  const [sentence = '']: string[] = description.replace(/, please[^`]*/g, '').split(/[.:]/)
+  return sentence.replace(/\w+/g, word => word[0]!.toUpperCase() + word.slice(1)).replace(/\W/g, '')
 }
 
 function mapValues (node: Node, change: (value: any, key: string) => unknown): Node {

@@ -166,7 +166,10 @@ function responsesOf (route: RouteOptions) {
   return Object.fromEntries(described)
 }
 
-/** A response with description, content and examples, as @fastify/swagger takes it; its texts are its examples. */
+/**
+ * A response with description, content and examples, as @fastify/swagger takes it. Its texts are its examples; a
+ * `{message}` with one text needs none beside its schema.
+ */
 function describeResponse (status: string, response: TSchema) {
   const { description = STATUS_CODES[status], headers, examples: _, contentMediaType, ...schema } = response
   if (schema.type === 'null') return { type: 'null', description, headers }
@@ -176,10 +179,14 @@ function describeResponse (status: string, response: TSchema) {
   const texts = Object.keys(examples).map(text => `\`${text}\``).join(' or ')
   // A body that is no JSON, for example, gets a 400 with a text of the framework.
   if (status === '400' && schema.properties) schema.properties = { ...schema.properties, message: Type.String() }
+  const { message, ...others } = schema.properties ?? {}
+  const isOne = message?.enum?.length === 1 && Object.keys(others).length === 0
   return {
     description: Number(status) < 400 ? description : response.description ?? texts,
     headers,
-    content: { [contentMediaType ?? (schema.enum ? 'text/plain' : 'application/json')]: { schema, examples } },
+    content: {
+      [contentMediaType ?? (schema.enum ? 'text/plain' : 'application/json')]: { schema, ...!isOne && { examples } },
+    },
   }
 }
 

@@ -17,6 +17,12 @@ const Invalid = ResponseObject({
   errors: Type.Optional(Type.Array(Issue, { description: 'One for every issue of a request that breaks its schema.' })),
 })
 
+const TokenRequired: TObject = {
+  ...Message('Access token required', 'Invalid or expired token'), title: 'TokenRequired',
+}
+
+const Overloaded: TObject = { ...Message(OVERLOADED), title: 'Overloaded' }
+
 /**
  * Adds to the response schemas of a route those that its other options imply: 400 by its request schemas, 401 and 403
  * by its guard, 501 by `requireMail`, 500 and the 503 of an overload by its failure. So each route has a schema for
@@ -30,14 +36,14 @@ export default fp(async app => {
     const add = (status: number, added: TObject) => { responses[status] = either(added, responses[status]) }
 
     if (body || params || querystring) add(400, Invalid)
-    if (guard) add(401, Message('Access token required', 'Invalid or expired token'))
+    if (guard) add(401, TokenRequired)
     if (guard && guard.roles.length > 0) add(403, Message('Forbidden'))
     if ([route.onRequest].flat().includes(app.requireMail)) add(501, Message(MAIL_REQUIRED))
     if (route.config?.failure) {
       const { plainTextErrors } = route.config
       const { status, body } = failureOf(route.config)
       if (body.message && !plainTextErrors) add(status, Message(body.message))
-      const overloaded = plainTextErrors ? PlainText(OVERLOADED) : either(Message(OVERLOADED), responses[503])
+      const overloaded = plainTextErrors ? PlainText(OVERLOADED) : either(Overloaded, responses[503])
       // An operation whose failure is a success responds to an overload with that, too.
       if (status >= 400) responses[503] = { ...overloaded, headers: RetryAfter } as TObject
     }

@@ -1,3 +1,5 @@
+import { stat } from 'node:fs/promises'
+
 import { createConfig, lint } from '@redocly/openapi-core'
 
 import t from './suite.ts'
@@ -16,4 +18,8 @@ t.test('openapi.json satisfies the ruleset recommended-strict of Redocly', async
   t.strictSame(problems, WITHOUT_SUCCESS.map(pointer => ({
     ruleId: 'operation-2xx-response', message: 'Operation must have at least one `2XX` response.', pointer,
   })))
+})
+
+t.test('openapi.json says each error once', async t => {
+  t.ok((await stat('openapi.json')).size <= 330_000)
 })

@@ -52,6 +52,27 @@ t.test('Paths and components are sorted by name', async t => {
   t.strictSame(Object.keys(components.schemas), ['A', 'B', 'C'])
 })
 
+t.test('Errors of several operations become components, named by their descriptions', async t => {
+  const error = (description: string, content = {}) => ({ description, content })
+  const late = error('`Too late, please try again later` or `Over`')
+  const once = error('Once')
+  const { paths, components } = finishDocument({
+    paths: {
+      '/a': { get: { responses: { 200: error('OK'), 404: error('`Not found`'), 503: late, 500: once } } },
+      '/b': { get: { responses: { 200: error('OK'), 404: error('`Not found`') } }, put: { responses: { 503: late } } },
+    },
+  })
+  const [notFound, tooLate] = ['NotFound', 'TooLateOrOver'].map(name => ({ $ref: `#/components/responses/${name}` }))
+  t.strictSame(paths['/a'].get.responses, { 200: error('OK'), 404: notFound, 503: tooLate, 500: once })
+  t.strictSame(paths['/b'].put.responses, { 503: tooLate })
+  t.strictSame(components.responses, { NotFound: error('`Not found`'), TooLateOrOver: late })
+  const other = error('`Not found`', { 'text/plain': {} })
+  const responses = [error('`Not found`'), other].flatMap(response => [response, response])
+  t.throws(() => finishDocument({ paths: responses.map(response => ({ get: { responses: { 404: response } } })) }), {
+    message: 'Two responses that differ are called NotFound',
+  })
+})
+
 t.test('Enumerations are strings, and formats are standard ones', async t => {
   t.strictSame(finished({ enum: ['a', 'b'] })[0], { type: 'string', enum: ['a', 'b'] })
   t.strictSame(finished({ type: 'string', format: 'date-time' })[0], { type: 'string', format: 'date-time' })

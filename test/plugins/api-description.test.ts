@@ -6,8 +6,8 @@ import { createDatabase, inject, testConfig } from '../helper.ts'
 import t from '../suite.ts'
 
 interface Media {
-  schema: { $ref?: string, properties?: Record<string, object> }
-  examples: Record<string, { value: unknown }>
+  schema: { $ref?: string, properties?: Record<string, { enum?: string[] }> }
+  examples?: Record<string, { value: unknown }>
 }
 
 interface ResponseObject {
@@ -37,9 +37,13 @@ await app.ready()
 const { body, headers } = await inject(app, 'GET', '/openapi.json')
 const document = JSON.parse(body)
 
-/** The operation of a route in the document. */
-const operationOf = ({ method, url }: Pick<RouteOptions, 'method' | 'url'>): Operation =>
-  document.paths[url.replace(/:(\w+)/g, '{$1}')]?.[String(method).toLowerCase()]
+/** The operation of a route in the document, with its responses in place of references to them. */
+function operationOf ({ method, url }: Pick<RouteOptions, 'method' | 'url'>): Operation {
+  const operation = document.paths[url.replace(/:(\w+)/g, '{$1}')]?.[String(method).toLowerCase()]
+  const responses = Object.entries<{ $ref?: string }>(operation.responses).map(([status, response]) =>
+    [status, response.$ref ? document.components.responses[response.$ref.split('/').at(-1)!] : response])
+  return { ...operation, responses: Object.fromEntries(responses) }
+}
 
 const operation = (method: string, url: string) => operationOf({ method, url } as RouteOptions)
 
@@ -65,7 +69,7 @@ t.test('Exactly the operations are described', async t => {
   }
 })
 
-t.test('Every declared response is described, with each of its texts as an example', async t => {
+t.test('Every declared response is described, with each of its texts as an example, or in its schema', async t => {
   for (const route of routes) {
     const { operationId, responses } = operationOf(route)
     const declared = Object.entries(route.schema.response as Record<string, any>)
@@ -77,7 +81,10 @@ t.test('Every declared response is described, with each of its texts as an examp
         continue
       }
       const media = response!.content![contentMediaType ?? (plain ? 'text/plain' : 'application/json')]!
-      const values = Object.values(media.examples).map(({ value }) => value as { message?: string })
+      const values = Object.values(media.examples ?? {}).map(({ value }) => value as { message?: string })
+      const { $ref, properties: described } = media.schema
+      const { message } = ($ref ? document.components.schemas[$ref.split('/').at(-1)!].properties : described) ?? {}
+      if (message?.enum?.length === 1) values.push({ message: message.enum[0] })
       const texts: string[] = plain ?? properties?.message?.enum ?? []
       const shown = values.map(value => plain ? value : value.message)
       for (const text of texts) t.ok(shown.includes(text as never), `${operationId} ${status} ${text}`)
@@ -130,7 +137,7 @@ t.test('Headers and statuses that plugins add are described', async t => {
   }
   const { responses } = operation('POST', '/auth/login')
   t.ok(responses[429]!.headers!['Retry-After'])
-  t.equal(Object.keys(responses[503]!.content!['application/json']!.examples).length, 2)
+  t.equal(Object.keys(responses[503]!.content!['application/json']!.examples!).length, 2)
   t.ok(operation('GET', '/auth/google/callback').responses[503]!.content!['text/plain'])
 })
 
