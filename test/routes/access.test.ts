@@ -3,89 +3,8 @@ import { createHmac, generateKeyPairSync, sign as signWithKey } from 'node:crypt
 import { type Role, ROLES } from '#lib/auth/accounts.js'
 import { assertComplete, assertInvalid } from '../assertions.ts'
 import { bearerOfJson, buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
+import { ANY_USER, OPERATIONS, roleFor } from '../operations.ts'
 import t from '../suite.ts'
-
-const ANY: readonly Role[] = []
-const CONTRIBUTORS: readonly Role[] = ['STUDENT', 'CLUB_HEAD', 'ADMIN']
-const ORGANIZERS: readonly Role[] = ['CLUB_HEAD', 'ADMIN']
-const HEADS: readonly Role[] = ['CLUB_HEAD']
-const ADMINS: readonly Role[] = ['ADMIN']
-
-/** Every operation, and who may use it: anyone, any user, or these roles. */
-const OPERATIONS: Record<string, 'anyone' | readonly Role[]> = {
-  'POST /auth/register': 'anyone',
-  'POST /auth/login': 'anyone',
-  'GET /auth/me': ANY,
-  'POST /auth/google': 'anyone',
-  'GET /auth/google/start': 'anyone',
-  'GET /auth/google/callback': 'anyone',
-
-  'GET /blogs': 'anyone',
-  'GET /blogs/:id': 'anyone',
-  'POST /blogs/submit': CONTRIBUTORS,
-  'GET /blogs/me': CONTRIBUTORS,
-  'GET /blogs/admin': ADMINS,
-  'POST /blogs': ADMINS,
-  'PUT /blogs/:id': ADMINS,
-  'POST /blogs/:id/approve': ADMINS,
-  'POST /blogs/:id/archive': ADMINS,
-  'DELETE /blogs/:id': ADMINS,
-
-  'GET /users': ADMINS,
-  'GET /users/analytics': ADMINS,
-  'PUT /users/:id': ADMINS,
-  'PUT /users/:userId/role': ADMINS,
-  'PUT /users/:userId/club': ADMINS,
-  'DELETE /users/:userId/club': ADMINS,
-  'DELETE /users/:id': ADMINS,
-
-  'GET /mentors': 'anyone',
-  'POST /mentors/:mentorId/like': ANY,
-  'GET /mentors/liked': ANY,
-  'POST /mentors': ADMINS,
-  'PUT /mentors/:id': ADMINS,
-  'DELETE /mentors/:id': ADMINS,
-
-  'GET /testimonials': 'anyone',
-  'POST /testimonials': ADMINS,
-  'PUT /testimonials/:id': ADMINS,
-  'DELETE /testimonials/:id': ADMINS,
-
-  'GET /clubs': 'anyone',
-  'POST /clubs': ADMINS,
-
-  'GET /events': 'anyone',
-  'GET /events/mine': ORGANIZERS,
-  'POST /events': HEADS,
-  'PUT /events/:id': ORGANIZERS,
-  'DELETE /events/:id': ORGANIZERS,
-  'POST /events/:eventId/register': ANY,
-  'GET /events/registered': ANY,
-  'GET /events/:id/registrations': ORGANIZERS,
-
-  'GET /feeds/events.ics': 'anyone',
-  'GET /feeds/clubs/:id.ics': 'anyone',
-  'GET /feeds/me/:token.ics': 'anyone',
-  'GET /feeds/blogs.atom': 'anyone',
-
-  'GET /exports/events/:id/registrations.csv': ORGANIZERS,
-  'GET /exports/users.csv': ADMINS,
-
-  'POST /account/password/forgot': 'anyone',
-  'POST /account/password/reset': 'anyone',
-  'POST /account/email/verify': 'anyone',
-  'POST /account/unsubscribe/:token': 'anyone',
-
-  'PUT /me/password': ANY,
-  'POST /me/email/verification': ANY,
-  'POST /me/calendar': ANY,
-  'DELETE /me/calendar': ANY,
-  'DELETE /me/tokens': ANY,
-  'GET /me/notifications': ANY,
-  'PUT /me/notifications': ANY,
-  'POST /me/events/:id/message': ORGANIZERS,
-  'GET /me/export': ANY,
-}
 
 /** Probes, the API description, and its page. */
 const OTHERS = [
@@ -101,8 +20,7 @@ const people = { STUDENT: student, CLUB_HEAD: head, ADMIN: admin }
 
 for (const route of routes.filter(({ schema }) => schema?.body)) {
   t.test(`${nameOf(route)} requires a body that is an object`, async t => {
-    const access = OPERATIONS[nameOf(route)]!
-    const { token } = access === 'anyone' || access === ANY ? student : people[access[0] as Role]
+    const { token } = people[roleFor(OPERATIONS[nameOf(route)]!) ?? 'STUDENT']
     for (const payload of ['[]', '[{}]', 'null', '"text"', '5', 'true']) {
       const method = route.method as 'POST' | 'PUT' | 'DELETE'
       const url = route.url.replace(/:\w+/, 'unknown')
@@ -113,7 +31,7 @@ for (const route of routes.filter(({ schema }) => schema?.body)) {
 
 t.test('The service has exactly these operations', async t => {
   const entries = [...Object.keys(OPERATIONS), ...OTHERS]
-  assertComplete(t, entries, routes.map(nameOf), 'OPERATIONS in test/routes/access.test.ts')
+  assertComplete(t, entries, routes.map(nameOf), 'OPERATIONS in test/operations.ts')
   t.equal(new Set(routes.map(nameOf)).size, routes.length, 'each once')
 })
 
@@ -227,7 +145,7 @@ const refused = (role: Role): [string, string | undefined, string][] => {
   ]
 }
 
-for (const [operation, access] of Object.entries(OPERATIONS)) {
+for (const [operation, { access }] of Object.entries(OPERATIONS)) {
   const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
   const url = pattern.replace(/:\w+/, 'unknown')
   const send = async (authorization: string | undefined, payload?: unknown, path = url) => {
@@ -249,7 +167,7 @@ for (const [operation, access] of Object.entries(OPERATIONS)) {
     continue
   }
 
-  const allowed = access === ANY ? ROLES : access
+  const allowed = access === ANY_USER ? ROLES : access
   const others = ROLES.filter(role => !allowed.includes(role))
 
   t.test(`${operation} returns 401 without a valid token`, async t => {
@@ -261,7 +179,7 @@ for (const [operation, access] of Object.entries(OPERATIONS)) {
     t.strictSame(responses, headers.map(([what, , message]) => [what, 401, { message }]))
   })
 
-  t.test(`${operation} is open to ${access === ANY ? 'every role' : allowed.join(', ')}`, async t => {
+  t.test(`${operation} is open to ${access === ANY_USER ? 'every role' : allowed.join(', ')}`, async t => {
     for (const role of allowed) {
       for (const scheme of ['Bearer', 'bearer', 'Token', 'x']) {
         const response = await send(`${scheme} ${people[role].token}`)
@@ -272,7 +190,7 @@ for (const [operation, access] of Object.entries(OPERATIONS)) {
     }
   })
 
-  if (access !== ANY) {
+  if (access !== ANY_USER) {
     t.test(`${operation} returns 403 to other roles: ${others.join(', ') || 'unknown ones'}`, async t => {
       const tokens = [
         ...others.map(role => people[role].token),

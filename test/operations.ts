@@ -1,0 +1,267 @@
+// Every operation, once. What all of them have in common is tested by this list: who may use it, how it fails without
+// the database, who shares its response, and that it stores no field that a client may not set.
+import type { FastifyContextConfig, FastifyInstance } from 'fastify'
+
+import type { Role } from '#lib/auth/accounts.js'
+import { hashPassword } from '#lib/auth/passwords.js'
+import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
+import { inject, insert, type Person, person } from './helper.ts'
+
+export interface Operation {
+  /** Who may use it: anyone, any user, or these roles. */
+  access: 'anyone' | readonly Role[]
+  /** How it fails; one without a failure does not use the database. */
+  failure?: NonNullable<FastifyContextConfig['failure']>
+  /** Who shares its response; a `GET` without it is not cached. */
+  cache?: 'public' | 'private'
+  /** The `Cache-Control` of a success, if not `no-store`. */
+  cacheControl?: string
+  /** A valid body, with every field that it stores. */
+  body?: object
+  /** What it needs to succeed, beside the body: inserts that, and returns the id in the path, or more of the body. */
+  given?: (world: World) => Promise<{ id?: string, body?: object }>
+  /** Values that it stores by itself. */
+  stores?: string[]
+}
+
+/** What the operations work on. */
+export interface World {
+  app: FastifyInstance
+  /** The club of the club head. */
+  club: string
+  people: Record<Role, Person>
+}
+
+export async function createWorld (app: FastifyInstance): Promise<World> {
+  const club = await insert(app, 'clubs')
+  const [STUDENT, CLUB_HEAD, ADMIN] = await Promise.all([
+    person(app), person(app, 'CLUB_HEAD', { club_id: club }), person(app, 'ADMIN'),
+  ])
+  return { app, club, people: { STUDENT, CLUB_HEAD, ADMIN } }
+}
+
+export const ANY_USER: readonly Role[] = []
+const CONTRIBUTORS: readonly Role[] = ['STUDENT', 'CLUB_HEAD', 'ADMIN']
+const ORGANIZERS: readonly Role[] = ['CLUB_HEAD', 'ADMIN']
+const HEADS: readonly Role[] = ['CLUB_HEAD']
+const ADMINS: readonly Role[] = ['ADMIN']
+
+/** The first role that may use an operation; `undefined` if it needs none. */
+export function roleFor ({ access }: Operation): Role | undefined {
+  return access === 'anyone' ? undefined : access[0] ?? 'STUDENT'
+}
+
+const PASSWORD = 'correct horse'
+const ACCOUNT = { email: 'new@example.org', password: PASSWORD, firstName: 'Ada', lastName: 'Lovelace' }
+const BLOG = { title: 'A title', content: 'twenty characters or more', imageUrl: 'https://example.org/b.png' }
+const MENTOR = {
+  name: 'Grace', expertise: 'COBOL', imageUrl: 'https://example.org/m.png', networkUrl: '', clubId: 'x',
+}
+const TESTIMONIAL = { name: 'Grace', content: 'I learned a lot', batchYear: 2026, imageUrl: '' }
+const EVENT = {
+  title: 'A game',
+  description: 'Ten games at once',
+  data: '2030-01-31T09:30:00.000Z',
+  imageUrl: 'https://example.org/e.png',
+}
+
+const inClub = async ({ club }: World) => ({ body: { clubId: club } })
+const blog = async ({ app, people }: World) => ({ id: await insert(app, 'blogs', { author_id: people.STUDENT.id }) })
+const user = async ({ app }: World) => ({ id: (await person(app)).id })
+const mentor = async ({ app, club }: World) => ({ id: await insert(app, 'mentors', { club_id: club }) })
+const testimonial = async ({ app }: World) => ({ id: await insert(app, 'testimonials') })
+const event = async ({ app, club }: World) =>
+  ({ id: await insert(app, 'events', { date: new Date('2030-01-01'), club_id: club }) })
+const both = (one: typeof inClub, other: typeof user) => async (world: World) =>
+  ({ ...await one(world), ...await other(world) })
+
+/** The token in an email to a new user. */
+const link = (purpose: string) => async (world: World) => {
+  const token = createSecretToken()
+  const { id } = await user(world)
+  await world.app.sql`INSERT INTO account_tokens VALUES (${id}, ${purpose}, ${hashSecretToken(token)}, '2999-01-01')`
+  return { body: { token } }
+}
+
+export const OPERATIONS: Record<string, Operation> = {
+  'POST /auth/register': { access: 'anyone', failure: 'Registration failed', body: ACCOUNT },
+  'POST /auth/login': {
+    access: 'anyone',
+    failure: 'Login failed',
+    body: { email: 'known@example.org', password: PASSWORD },
+    async given ({ app }) {
+      await inject(app, 'POST', '/auth/register', { ...ACCOUNT, email: 'known@example.org' })
+      return {}
+    },
+  },
+  'GET /auth/me': {
+    access: ANY_USER,
+    failure: 'Internal server error',
+    cache: 'private',
+    cacheControl: 'no-store, no-cache, must-revalidate, private',
+  },
+  'POST /auth/google': { access: 'anyone', failure: { status: 401, body: { message: 'IdP login failed' } } },
+  'GET /auth/google/start': { access: 'anyone', failure: 'Failed to start IdP OAuth' },
+  'GET /auth/google/callback': { access: 'anyone', failure: 'OAuth callback failed' },
+
+  'GET /blogs': {
+    access: 'anyone',
+    failure: 'Failed to fetch blogs',
+    cache: 'public',
+    cacheControl: 'public, s-maxage=120, stale-while-revalidate=300',
+  },
+  'GET /blogs/:id': {
+    access: 'anyone', failure: 'Failed to fetch blog', cache: 'public', cacheControl: 'no-cache',
+  },
+  'POST /blogs/submit': { access: CONTRIBUTORS, failure: 'Failed to submit blog', body: BLOG },
+  'GET /blogs/me': { access: CONTRIBUTORS, failure: 'Failed to fetch your blogs', cache: 'private' },
+  'GET /blogs/admin': { access: ADMINS, failure: 'Failed to fetch blogs', cache: 'private' },
+  'POST /blogs': { access: ADMINS, failure: 'Failed to create blog', body: { ...BLOG, status: 'ARCHIVED' } },
+  'PUT /blogs/:id': {
+    access: ADMINS, failure: 'Failed to update blog', body: { ...BLOG, status: 'ARCHIVED' }, given: blog,
+  },
+  'POST /blogs/:id/approve': {
+    access: ADMINS, failure: 'Failed to approve blog', given: blog, stores: ['PUBLISHED'],
+  },
+  'POST /blogs/:id/archive': { access: ADMINS, failure: 'Failed to archive blog', given: blog },
+  'DELETE /blogs/:id': { access: ADMINS, failure: 'Failed to delete blog', given: blog },
+
+  'GET /users': { access: ADMINS, failure: 'Error fetching users', cache: 'private' },
+  'GET /users/analytics': { access: ADMINS, failure: 'Error fetching platform analytics', cache: 'private' },
+  'PUT /users/:id': {
+    access: ADMINS, failure: 'Error updating user', body: { firstName: 'Bea' }, given: both(inClub, user),
+  },
+  'PUT /users/:userId/role': {
+    access: ADMINS, failure: 'Error changing role', body: { newRole: 'CLUB_HEAD' }, given: user,
+  },
+  'PUT /users/:userId/club': {
+    access: ADMINS, failure: 'Error assigning user to club', body: { clubId: 'x' }, given: both(inClub, user),
+  },
+  'DELETE /users/:userId/club': { access: ADMINS },
+  'DELETE /users/:id': { access: ADMINS, failure: 'Error deleting user', given: user },
+
+  'GET /mentors': {
+    access: 'anyone',
+    failure: { status: 200, body: { mentors: [] } },
+    cache: 'public',
+    cacheControl: 'public, s-maxage=300, stale-while-revalidate=600',
+  },
+  'POST /mentors/:mentorId/like': { access: ANY_USER, failure: 'Error toggling mentor like', given: mentor },
+  'GET /mentors/liked': { access: ANY_USER, failure: 'Error fetching liked mentors', cache: 'private' },
+  'POST /mentors': { access: ADMINS, failure: 'Error creating mentor', body: MENTOR, given: inClub },
+  'PUT /mentors/:id': {
+    access: ADMINS, failure: 'Error updating mentor', body: MENTOR, given: both(inClub, mentor),
+  },
+  'DELETE /mentors/:id': { access: ADMINS, failure: 'Error deleting mentor', given: mentor },
+
+  'GET /testimonials': {
+    access: 'anyone', failure: 'Failed to fetch testimonials', cache: 'public', cacheControl: 'no-cache',
+  },
+  'POST /testimonials': { access: ADMINS, failure: 'Failed to create testimonial', body: TESTIMONIAL },
+  'PUT /testimonials/:id': {
+    access: ADMINS, failure: 'Failed to update testimonial', body: TESTIMONIAL, given: testimonial,
+  },
+  'DELETE /testimonials/:id': { access: ADMINS, failure: 'Failed to delete testimonial', given: testimonial },
+
+  'GET /clubs': { access: 'anyone', failure: 'Error fetching clubs', cache: 'public' },
+  'POST /clubs': {
+    access: ADMINS,
+    failure: 'Error creating club',
+    body: { name: 'Bridge', description: 'A club', clubHeadEmail: 'nobody@example.org' },
+    given: async ({ app }) => ({ body: { clubHeadEmail: (await person(app)).email } }),
+  },
+
+  'GET /events': {
+    access: 'anyone',
+    failure: 'Error fetching events',
+    cache: 'public',
+    cacheControl: 'public, s-maxage=60, stale-while-revalidate=120',
+  },
+  'GET /events/mine': { access: ORGANIZERS, failure: 'Error fetching club events', cache: 'private' },
+  'POST /events': { access: HEADS, failure: 'Error creating event', body: EVENT },
+  'PUT /events/:id': {
+    access: ORGANIZERS, failure: 'Error updating event', body: EVENT, given: both(inClub, event),
+  },
+  'DELETE /events/:id': { access: ORGANIZERS, failure: 'Error deleting event', given: event },
+  'POST /events/:eventId/register': { access: ANY_USER, failure: 'Error registering for event', given: event },
+  'GET /events/registered': { access: ANY_USER, failure: 'Error fetching registered events', cache: 'private' },
+  'GET /events/:id/registrations': {
+    access: ORGANIZERS, failure: 'Error fetching event registrations', cache: 'private',
+  },
+
+  'GET /feeds/events.ics': {
+    access: 'anyone', failure: 'Error fetching calendar', cache: 'public', cacheControl: 'public, no-cache',
+  },
+  'GET /feeds/clubs/:id.ics': {
+    access: 'anyone', failure: 'Error fetching calendar', cache: 'public', cacheControl: 'public, no-cache',
+  },
+  'GET /feeds/me/:token.ics': {
+    access: 'anyone', failure: 'Error fetching calendar', cache: 'public', cacheControl: 'private, no-cache',
+  },
+  'GET /feeds/blogs.atom': {
+    access: 'anyone', failure: 'Error fetching feed', cache: 'public', cacheControl: 'public, no-cache',
+  },
+
+  'GET /exports/events/:id/registrations.csv': { access: ORGANIZERS, failure: 'Error fetching event registrations' },
+  'GET /exports/users.csv': { access: ADMINS, failure: 'Error fetching users' },
+
+  'POST /account/password/forgot': {
+    access: 'anyone',
+    failure: 'Error sending the mail',
+    body: { email: 'nobody@example.org' },
+    given: async ({ app }) => ({ body: { email: (await person(app)).email } }),
+  },
+  'POST /account/password/reset': {
+    access: 'anyone',
+    failure: 'Error setting the password',
+    body: { token: 'x', password: 'battery staple' },
+    given: link('password'),
+  },
+  'POST /account/email/verify': {
+    access: 'anyone', failure: 'Error verifying the email', body: { token: 'x' }, given: link('email'),
+  },
+  'POST /account/unsubscribe/:token': {
+    access: 'anyone',
+    failure: 'Error turning off mails',
+    async given (world) {
+      const token = createSecretToken()
+      const { id } = await user(world)
+      await insert(world.app, 'mails', {
+        kind: 'event-reminder', bulk: true, user_id: id, data: {}, token_hash: hashSecretToken(token),
+      })
+      return { id: token }
+    },
+  },
+
+  'PUT /me/password': {
+    access: ANY_USER,
+    failure: 'Error changing password',
+    body: { currentPassword: PASSWORD, newPassword: 'battery staple' },
+    async given ({ app, people }) {
+      await app.sql`UPDATE users SET password = ${await hashPassword(PASSWORD)} WHERE id = ${people.STUDENT.id}`
+      return {}
+    },
+  },
+  'POST /me/email/verification': { access: ANY_USER, failure: 'Error sending the mail' },
+  'POST /me/calendar': { access: ANY_USER, failure: 'Error creating calendar' },
+  'DELETE /me/calendar': {
+    access: ANY_USER,
+    failure: 'Error deleting calendar',
+    async given ({ app, people }) {
+      await app.sql`INSERT INTO calendar_tokens VALUES (${people.STUDENT.id}, 'x') ON CONFLICT DO NOTHING`
+      return {}
+    },
+  },
+  'DELETE /me/tokens': { access: ANY_USER, failure: 'Error signing out' },
+  'GET /me/notifications': { access: ANY_USER, failure: 'Error fetching notifications', cache: 'private' },
+  'PUT /me/notifications': {
+    access: ANY_USER, failure: 'Error changing notifications', body: { notifications: { registration: false } },
+  },
+  'POST /me/events/:id/message': {
+    access: ORGANIZERS,
+    failure: 'Error sending the message',
+    body: { subject: 'Boards', text: 'Bring a board, please.' },
+    given: event,
+  },
+  'GET /me/export': { access: ANY_USER, failure: 'Error exporting data' },
+}
