@@ -1,8 +1,9 @@
 import fp from 'fastify-plugin'
 
 import { createPools, openDatabase, type Sql } from '../lib/database/client.ts'
+import type { Connections } from '../lib/database/connections.ts'
 import { prepareDatabase } from '../lib/database/prepare.ts'
-import type { PoolStats } from '../lib/database/statements.ts'
+import { TimeoutError } from '../lib/timeout.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -11,8 +12,8 @@ declare module 'fastify' {
     database: {
       /** Runs a short statement on a connection apart from the pool. */
       probe: Sql
-      /** The statements on the pool. */
-      stats: PoolStats
+      /** The connections of the pool, and the one of `probe`. */
+      connections: Connections
     }
   }
 }
@@ -21,9 +22,13 @@ declare module 'fastify' {
 export default fp(async app => {
   const { config, log, describeOnly } = app
   const database = describeOnly ? createPools('postgres://', config, log) : await openDatabase(config, log)
-  const { sql, probe, stats } = database
+  const { sql, probe, connections } = database
   app.decorate('sql', sql)
-  app.decorate('database', { probe, stats })
+  app.decorate('database', { probe, connections })
+  app.addHook('onError', (_request, _reply, error, done) => {
+    if (error instanceof TimeoutError) connections.suspect()
+    done()
+  })
   app.addHook('onClose', async () => { await database.close() })
 
   if (!describeOnly) await prepareDatabase(database, config, log)
