@@ -78,11 +78,13 @@ const blogsOf = (userId: string): Batch<Item> => (sql, last) => sql<(Item & Posi
     time, id,
     json_build_object(
       'id', id, 'title', title, 'content', content, 'imageUrl', image_url, 'status', status,
-      'createdAt', time, 'updatedAt', iso8601(updated_at)
+      'createdAt', time, 'publishedAt', iso8601(published), 'updatedAt', iso8601(updated_at)
     )::text AS item
   FROM (${batchOf(sql, sql`
     SELECT
       *, iso8601(created_at) AS time,
+      -- Blogs from before there was such a time have none of their own.
+      coalesce(published_at, CASE WHEN status = 'PUBLISHED' THEN created_at END) AS published,
       octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0) AS size
     FROM blogs
     WHERE author_id = ${userId} AND ${rowsAfter(sql, last, { time: 'created_at', id: 'id' })}

@@ -10,7 +10,7 @@ export interface FeedBlog {
   content: string
   author: string
   /** Date-times as in other responses: `2026-01-31T09:30:00.000Z`. */
-  createdAt: string
+  publishedAt: string
   updatedAt: string
 }
 
@@ -47,10 +47,10 @@ const feed = (updated: string | null, link: string | undefined) => ({
   },
 })
 
-const entry = ({ id, title, content, author, createdAt, updatedAt }: FeedBlog, link: string | undefined) => ({
+const entry = ({ id, title, content, author, publishedAt, updatedAt }: FeedBlog, link: string | undefined) => ({
   id: `urn:uuid:${id}`,
   title: { ...attributes({ type: 'text' }), '#text': printableLine(title) },
-  published: createdAt,
+  published: publishedAt,
   updated: updatedAt,
   author: { name: printableLine(author) },
   ...link && { link: attributes({ rel: 'alternate', href: `${link}/${id}` }) },

@@ -41,7 +41,7 @@ export const own = {
 export const blogs = {
   operationId: 'getBlogsFeed',
   summary: 'Subscribe to blog posts',
-  description: 'Returns a feed of the 50 newest published posts.',
+  description: 'Returns a feed of the 50 posts that were published last.',
   response: {
     200: Media('application/atom+xml', {
       description: 'Atom (RFC 4287). The content of a post is plain text, even if it looks like HTML. It is cut at ' +

@@ -163,6 +163,7 @@ const Blog = ResponseObject({
   imageUrl: NullableString({ examples: ['https://images.example.org/chess-night.png'] }),
   status: Enum(['DRAFT', 'PUBLISHED', 'ARCHIVED']),
   createdAt: DateTime,
+  publishedAt: Type.Union([DateTime, Type.Null()]),
   updatedAt: DateTime,
 })
 

@@ -26,8 +26,8 @@ const TEXTS = [
 ]
 
 const NOW = '2026-01-31T09:30:00.000Z'
-const BLOG = { id: '1', createdAt: NOW, updatedAt: NOW }
-const EVENT = { ...BLOG, date: NOW, sequence: 0 }
+const BLOG = { id: '1', publishedAt: NOW, updatedAt: NOW }
+const EVENT = { id: '1', date: NOW, createdAt: NOW, updatedAt: NOW, sequence: 0 }
 const calendar = icalendar('https://example.org').createWriter()
 const feed = atom('https://example.org').createWriter()
 

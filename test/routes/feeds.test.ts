@@ -297,6 +297,40 @@ t.test('GET /feeds/blogs.atom is a feed of the newest fifty published blogs', as
   t.notMatch(body, '@', 'no email')
 })
 
+t.test('GET /feeds/blogs.atom is in the order of first publication, so a late approval comes first', async t => {
+  await empty()
+  const [ada, admin] = [await person(app), await person(app, 'ADMIN')]
+  const long = new Date('2020-01-01T00:00:00.000Z')
+  // From before there was such a time.
+  await app.sql`ALTER TABLE blogs DISABLE TRIGGER set_published_at`
+  const [old] = await addBlogs([{ author_id: ada.id, created_at: long }])
+  await app.sql`ALTER TABLE blogs ENABLE TRIGGER set_published_at`
+  await addBlogs(Array.from({ length: 47 }, () => ({ author_id: ada.id, created_at: new Date('2026-01-01') })))
+  const [late] = await addBlogs([{ author_id: ada.id, status: 'DRAFT', created_at: long }])
+
+  const published = async (id: string) => {
+    const { entries } = await readFeed(t)
+    const index = entries.findIndex(entry => textOf(entry, 'id') === `urn:uuid:${id}`)
+    return [index, index < 0 ? undefined : textOf(entries[index]!, 'published')]
+  }
+  t.strictSame(await published(old!), [47, long.toISOString()])
+  t.strictSame(await published(late!), [-1, undefined], 'a draft')
+  await admin.inject('POST', `/blogs/${late}/approve`)
+  const [index, time] = await published(late!)
+  t.equal(index, 0)
+  t.ok(Math.abs(Date.now() - Date.parse(String(time))) < 60_000, String(time))
+
+  await addBlogs([{ author_id: ada.id }])
+  for (const [id, place] of [[late, [1, time]], [old, [49, long.toISOString()]]] as const) {
+    await admin.inject('POST', `/blogs/${id}/archive`)
+    t.strictSame(await published(id!), [-1, undefined], 'archived')
+    await admin.inject('POST', `/blogs/${id}/approve`)
+    t.strictSame(await published(id!), place, 'published again')
+    await admin.inject('PUT', `/blogs/${id}`, { title: 'Another title' })
+    t.strictSame(await published(id!), place, 'changed')
+  }
+})
+
 t.test('GET /feeds/blogs.atom has no links without a frontend, and no entries without blogs', async t => {
   await empty(bare)
   const { feed, entries } = await readFeed(t, bare)

@@ -198,6 +198,7 @@ t.test('GET /me/export has all data of the user, and of nobody else', async t =>
       club: { id: club, name: 'Chess' },
       emailVerifiedAt: null,
     })
+    for (const blog of blogs) t.equal(blog.publishedAt, blog.status === 'PUBLISHED' ? blog.createdAt : null)
     t.strictSame(blogs.map(({ title, status }: Record<string, string>) => [title, status]).sort(),
       ['ARCHIVED', 'DRAFT', 'PUBLISHED'].map(status => [`By ${ada.id}`, status]))
     t.strictSame(registrations.map(({ event }: { event: { title: string } }) => event.title).sort(), ['Chess', 'Go'])
