@@ -4,7 +4,6 @@ import { setImmediate } from 'node:timers/promises'
 import { Negotiator } from '@fastify/accept-negotiator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import fresh from 'fresh'
 import { LRUCache } from 'lru-cache'
 import type { Sql } from 'postgres'
 
@@ -125,12 +124,15 @@ export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) =
 
   /** Sends a body in this encoding, or a 304 when the client has it. */
   function sendPublic (reply: FastifyReply, body: CachedBody, encoded: Awaited<ReturnType<typeof encodingFor>>) {
-    const { headers } = reply.request
+    const { headers, method } = reply.request
     const etag = encoded ? `"${body.hash}-${encoded.encoding}"` : `"${body.hash}"`
     // A plugin such as @fastify/cors may have set another one.
     const vary = reply.getHeader('vary')
     reply.headers({ etag, vary: vary ? `${vary}, Accept-Encoding` : 'Accept-Encoding' })
-    if (fresh(headers, { etag })) return reply.code(304).send()
+    if (isStored(headers['if-none-match'], etag)) {
+      // Without a stream, Fastify would give the response to HEAD a length of 0 (RFC 9110, § 8.6).
+      return reply.code(304).send(method === 'HEAD' ? Readable.from([]) : undefined)
+    }
     if (encoded) reply.header('content-encoding', encoded.encoding)
     sendChunks(reply, body, encoded?.chunks ?? body.chunks)
   }
@@ -141,6 +143,11 @@ export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) =
     reply.send(chunks.length > 1 ? Readable.from(inTurns(chunks)) : chunks[0])
   }
 }, { name: 'snapshot-cache' })
+
+/** Whether `If-None-Match` has this entity tag, by the weak comparison (RFC 9110, § 13.1.2). Ours have no comma. */
+function isStored (given = '', etag: string) {
+  return given === '*' || given.split(',').some(tag => tag.trim().replace(/^W\//, '') === etag)
+}
 
 /** The chunks, each in a turn of the event loop of its own: the kernel may take 7 MB at once, which takes 70 ms. */
 async function * inTurns (chunks: Chunks) {

@@ -87,8 +87,13 @@ t.test('A response has an entity tag, which a client may send to get a 304', asy
     t.equal(headers.vary, first.headers.vary, tag)
   }
   t.equal((await send(app, '/testimonials', { 'if-none-match': '"other"' })).status, 200)
-  const reload = { 'if-none-match': etag, 'cache-control': 'no-cache' }
-  t.equal((await send(app, '/testimonials', reload)).status, 200, 'a reload gets the body')
+  const conditional = { 'if-none-match': etag, 'cache-control': 'no-cache', pragma: 'no-cache' }
+  t.equal((await send(app, '/testimonials', conditional)).status, 304, 'as fetch() sends it with a header of ours')
+  t.equal((await send(app, '/testimonials', { 'if-none-match': `x${etag}` })).status, 200)
+  t.equal((await send(app, '/testimonials', { 'if-modified-since': new Date().toUTCString() })).status, 200)
+  const { status, headers } = await send(app, '/testimonials', { 'if-none-match': etag }, 'HEAD')
+  t.strictSame([status, headers.etag, headers['content-length'], headers['content-type'], headers['transfer-encoding']],
+    [304, etag, undefined, undefined, undefined])
 })
 
 t.test('A poll gets a 304 until the response changes, whatever else is written', async t => {
