@@ -5,6 +5,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 
 import type { Config } from './config.ts'
 import { isEmail, isPassword, isText, isUrl } from './formats.ts'
+import { isWithin } from './http/client-network.ts'
 import { sendClientError } from './http/framework-errors.ts'
 import { createHttpServer } from './http/server.ts'
 import { logAborted, type Logger, logOptions } from './http/logger.ts'
@@ -33,11 +34,15 @@ export function buildApp (
   { describeOnly = false }: { describeOnly?: boolean } = {}
 ): FastifyInstance {
   const { TRUST_PROXY } = config
+  // Dates in requests that name no zone are in UTC, wherever the service runs.
+  process.env.TZ = 'UTC'
   const app: FastifyInstance = Fastify({
     ...logger && logOptions(logger),
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
     // Given a number, Fastify would trust no proxy.
-    trustProxy: typeof TRUST_PROXY === 'number' ? (_address, hop) => hop < TRUST_PROXY : TRUST_PROXY,
+    trustProxy: typeof TRUST_PROXY === 'number'
+      ? (_address, hop) => hop < TRUST_PROXY
+      : TRUST_PROXY && isWithin(TRUST_PROXY),
     serverFactory: handler => createHttpServer(config, handler),
     bodyLimit: Math.min(SMALL_BODY, config.MAX_BODY_BYTES),
     routerOptions: {

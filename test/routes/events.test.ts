@@ -9,6 +9,7 @@ import {
 import { bearerOfJson, build, createDatabase, inject, person, type Person } from '../helper.ts'
 import t from '../suite.ts'
 
+process.env.TZ = 'America/Los_Angeles'
 const app = await build(t)
 
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
@@ -103,6 +104,8 @@ const dates: [data: string, date: string][] = [
   ['2026-01-31T09:30Z', '2026-01-31T09:30:00.000Z'],
   ['2026-01-31', '2026-01-31T00:00:00.000Z'],
   ['2026', '2026-01-01T00:00:00.000Z'],
+  ['2026-07-31T09:30', '2026-07-31T09:30:00.000Z'],
+  ['July 31, 2026 09:30', '2026-07-31T09:30:00.000Z'],
   ['2026-01-31T09:30:00.1239Z', '2026-01-31T09:30:00.123Z'],
   ['2026-01-31T09:30:00+05:30', '2026-01-31T04:00:00.000Z'],
   ['Sat, 31 Jan 2026 09:30:00 GMT', '2026-01-31T09:30:00.000Z'],
