@@ -589,7 +589,7 @@ export interface paths {
         };
         /**
          * Subscribe to blog posts
-         * @description Returns a feed of the 50 newest published posts.
+         * @description Returns a feed of the 50 posts that were published last.
          */
         get: operations["getBlogsFeed"];
         put?: never;
@@ -1946,6 +1946,7 @@ export interface components {
                  * @example 2026-01-31T09:30:00.000Z
                  */
                 createdAt: string;
+                publishedAt: string | null;
                 /**
                  * Format: date-time
                  * @example 2026-01-31T09:30:00.000Z

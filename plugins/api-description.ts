@@ -66,11 +66,11 @@ expect 404 or 409, for example for an unknown id. Their descriptions say so.
 body 16 KB. A larger body gets a 413.`
 
 /** The address of the service, and its audience. */
-const SERVER = {
-  url: '/',
+const serverAt = (url = '/') => ({
+  url,
   description: 'The service that serves this document: local, staging or production',
   'x-internal': false,
-}
+})
 
 /** The error of any request that is refused before its operation runs. */
 const Refused = ResponseObject({ message: Type.String({ examples: ['Request body is too large'] }) }, {
@@ -102,7 +102,7 @@ export default fp(async app => {
         description: DESCRIPTION,
         license: { name: 'MIT', identifier: 'MIT' },
       },
-      servers: [SERVER],
+      servers: [serverAt(app.config.PUBLIC_URL)],
       tags: [...new Set(Object.values(GROUPS))],
       components: {
         securitySchemes: {

@@ -18,7 +18,7 @@ export default fp(async app => {
     origin: (origin, callback) => callback(null, isAllowed(origin ?? '') && origin!),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
     credentials: true,
-    exposedHeaders: ['Retry-After', 'ETag', 'X-Request-Id'],
+    exposedHeaders: ['Retry-After', 'ETag', 'X-Request-Id', 'Content-Disposition'],
     maxAge: 600,
     // OPTIONS without a method to ask for is not refused in plain text.
     strictPreflight: false,

@@ -16,6 +16,8 @@ export default fp(async app => {
     })
     await docs.register(swaggerUi, {
       routePrefix: '/docs',
+      // Behind a proxy that takes a prefix away.
+      indexPrefix: new URL(app.config.PUBLIC_URL ?? 'http://localhost').pathname,
       uiConfig: { layout: 'BaseLayout', tryItOutEnabled: true },
       theme: { title: 'Community Platform' },
       staticCSP: {

@@ -38,7 +38,8 @@ async function describe () {
   // Loaded when needed only: other commands do without the service.
   const { buildApp } = await import('../app.ts')
   // The secret signs nothing; without it, the service would create one in DATA_DIR.
-  const app = buildApp({ ...loadConfig(), JWT_SECRET: 'unused' }, undefined, { describeOnly: true })
+  const config = { ...loadConfig(), JWT_SECRET: 'unused', PUBLIC_URL: undefined }
+  const app = buildApp(config, undefined, { describeOnly: true })
   try {
     await app.ready()
     return app.swagger()

@@ -25,6 +25,21 @@ t.test('GET /docs is a page that loads its assets from the service', async t => 
   t.notMatch(body, /<script(?![^>]* src=)/, 'no inline script')
 })
 
+t.test('Behind a prefix, the page and the description follow PUBLIC_URL', async t => {
+  for (const [PUBLIC_URL, prefix] of [
+    ['https://example.org/community', '/community'], ['https://example.org/a/b/', '/a/b'], ['https://example.org', ''],
+  ] as const) {
+    const app = await build(t, { PUBLIC_URL })
+    for (const path of ['/docs', '/docs/']) {
+      const { body } = await inject(app, 'GET', path)
+      const address = `https://example.org${prefix}${path}`
+      const parts = [...body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => new URL(url!, address).pathname)
+      for (const url of parts) t.ok(url.startsWith(`${prefix}/docs/static/`), url)
+    }
+    t.match((await inject(app, 'GET', '/openapi.json')).json().servers, [{ url: PUBLIC_URL }])
+  }
+})
+
 t.test('The page shows the description of GET /openapi.json', async t => {
   t.match((await inject(app, 'GET', '/docs/static/swagger-initializer.js')).body, './json')
   t.strictSame((await inject(app, 'GET', '/docs/json')).json(), (await inject(app, 'GET', '/openapi.json')).json())
