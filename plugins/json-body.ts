@@ -43,8 +43,8 @@ export default fp(async app => {
   })
 
   app.addHook<string>('onSend', (request, reply, payload, done) => {
-    // Undefined for a request by `inject`.
-    if (request.raw.complete !== false || typeof payload !== 'string') return done()
+    // Undefined for a request by `inject`. A request without a body is complete as soon as its headers are.
+    if (request.raw.complete !== false || !hasBody(request) || typeof payload !== 'string') return done()
     reply.header('content-length', Buffer.byteLength(payload))
     done(null, Readable.from(sendAndRead(payload, request.raw)) as unknown as string)
   })
@@ -67,7 +67,7 @@ function hasBody ({ headers }: FastifyRequest) {
 
 /** The response, which ends when the rest of its request is read, or more than a client should send in vain. */
 async function * sendAndRead (payload: string, request: IncomingMessage) {
-  yield payload
+  yield Buffer.from(payload)
   let bytes = 0
   // To leave the loop closes the connection.
   for await (const chunk of request) if ((bytes += chunk.length) > REFUSED_BYTES) break
