@@ -142,13 +142,16 @@ t.test('README.md has the figures of the latest benchmark', async t => {
 
 t.test('docs/api/errors.md has every message of an error, and no others', async t => {
   interface Media { examples?: Record<string, { value: string | { message: string } }> }
-  interface Response { content?: Record<string, Media> }
-  const { paths } = JSON.parse(await read('openapi.json')) as
-    { paths: Record<string, Record<string, { responses?: Record<string, Response> }>> }
+  interface Response { content?: Record<string, Media>, $ref?: string }
+  const { paths, components } = JSON.parse(await read('openapi.json')) as {
+    paths: Record<string, Record<string, { responses?: Record<string, Response> }>>
+    components: { responses: Record<string, Response> }
+  }
   const messages = new Set(['Not found'])
   for (const operation of Object.values(paths).flatMap(path => Object.values(path))) {
-    for (const [status, { content = {} }] of Object.entries(operation.responses ?? {})) {
+    for (const [status, response] of Object.entries(operation.responses ?? {})) {
       if (Number(status) < 400) continue
+      const { content = {} } = response.$ref ? components.responses[response.$ref.split('/').at(-1)!]! : response
       for (const { value } of Object.values(content).flatMap(({ examples = {} }) => Object.values(examples))) {
         messages.add(typeof value === 'string' ? value : value.message)
       }
