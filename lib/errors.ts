@@ -1,3 +1,5 @@
+import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
+
 import type { FastifyContextConfig } from 'fastify'
 
 declare module 'fastify' {
@@ -52,10 +54,17 @@ export class StartupError extends Error {
 }
 
 /**
+ * How long a connection is tried with one of the addresses of a host before the next, in milliseconds. By Node's 250 no
+ * server is reached that is further away, if its other addresses do not answer.
+ */
+const ATTEMPT_MS = 2000
+
+/**
  * Runs an entry point. A StartupError prints its message on standard error, any other error its stack trace as well;
  * both end with exit code 1.
  */
 export async function runMain (main: () => Promise<void>) {
+  setDefaultAutoSelectFamilyAttemptTimeout(ATTEMPT_MS)
   try {
     await main()
   } catch (error) {
