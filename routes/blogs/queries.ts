@@ -77,12 +77,12 @@ export const allBlogsQuery = (sql: Sql): CachedQuery<Body<typeof listAll>> => ({
 
 export async function insertBlog (sql: Sql, { title, content, imageUrl, status, authorId }: NewBlog) {
   return expectOne(await sql<BlogWithAuthor[]>`
-    WITH blogs AS (
+    WITH created AS (
       INSERT INTO blogs (title, content, image_url, status, author_id)
       VALUES (${title}, ${content}, ${imageUrl ?? null}, ${status ?? 'DRAFT'}, ${authorId})
       RETURNING *
     )
-    SELECT ${columns(sql)}, ${authorColumn(sql)} FROM blogs JOIN users ON users.id = author_id
+    SELECT ${columns(sql)}, ${authorColumn(sql)} FROM created AS blogs JOIN users ON users.id = author_id
   `)
 }
 

@@ -45,14 +45,14 @@ export async function insertClub (
   const [created] = await sql<NewClub[]>`
     WITH head AS (
       SELECT id FROM users WHERE email = ${text(clubHeadEmail)}
-    ), clubs AS (
+    ), created AS (
       INSERT INTO clubs (name, description, image_url, club_head_id)
       SELECT ${hasImage ? text(name) : null}, ${text(description)}, ${text(imageUrl)}, id FROM head
       RETURNING *
     ), promoted AS (
-      UPDATE users SET role = 'CLUB_HEAD', club_id = clubs.id FROM clubs WHERE users.id = club_head_id
+      UPDATE users SET role = 'CLUB_HEAD', club_id = created.id FROM created WHERE users.id = club_head_id
     )
-    SELECT ${columns(sql)}, '[]'::json AS members FROM clubs
+    SELECT ${columns(sql)}, '[]'::json AS members FROM created AS clubs
   `
   return created
 }

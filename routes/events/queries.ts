@@ -61,13 +61,13 @@ export async function insertEvent (
   sql: Sql, userId: string, { title, description, imageUrl, data }: Static<typeof create.body> & { imageUrl: string }
 ) {
   const [event] = await sql<Event[]>`
-    WITH events AS (
+    WITH created AS (
       INSERT INTO events (title, description, image_url, date, club_id)
       SELECT ${title}, ${description}, ${imageUrl}, ${toTimestamp(data)}::timestamptz, club_id
       FROM users WHERE id = ${userId} AND club_id IS NOT NULL
       RETURNING *
     )
-    SELECT ${columns(sql)} FROM events JOIN clubs ON clubs.id = club_id
+    SELECT ${columns(sql)} FROM created AS events JOIN clubs ON clubs.id = club_id
   `
   return event
 }

@@ -80,12 +80,12 @@ export async function insertMentor (
   sql: Sql, { name, expertise, imageUrl, networkUrl, clubId }: Static<typeof create.body> & { imageUrl: string }
 ) {
   return expectOne(await sql<Mentor[]>`
-    WITH mentors AS (
+    WITH created AS (
       INSERT INTO mentors (name, expertise, image_url, network_url, club_id)
       VALUES (${name}, ${expertise}, ${imageUrl}, ${networkUrl ?? ''}, ${clubId})
       RETURNING *
     )
-    SELECT ${columns(sql)}, ${clubNameColumn(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
+    SELECT ${columns(sql)}, ${clubNameColumn(sql)} FROM created AS mentors JOIN clubs ON clubs.id = club_id
   `)
 }
 
@@ -94,7 +94,7 @@ export async function updateMentor (
   sql: Sql, id: string, { name, expertise, imageUrl, networkUrl, clubId }: Static<typeof update.body>
 ) {
   return expectOne(await sql<Mentor[]>`
-    WITH mentors AS (
+    WITH changed AS (
       UPDATE mentors SET
         name = coalesce(${name ?? null}, name),
         expertise = coalesce(${expertise ?? null}, expertise),
@@ -104,7 +104,7 @@ export async function updateMentor (
       WHERE id = ${id}
       RETURNING *
     )
-    SELECT ${columns(sql)}, ${clubNameColumn(sql)} FROM mentors JOIN clubs ON clubs.id = club_id
+    SELECT ${columns(sql)}, ${clubNameColumn(sql)} FROM changed AS mentors JOIN clubs ON clubs.id = club_id
   `)
 }
 

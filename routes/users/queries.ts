@@ -57,15 +57,11 @@ export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> =>
           FROM (SELECT role, count(*) FROM users WHERE ${isPerson(sql)} GROUP BY role) AS roles
         ) AS "roleCounts",
         (
-          SELECT coalesce(json_agg(recent), '[]')
-          FROM (
-            SELECT ${registrationColumns(sql)}, ${registrationDetails(sql)}
-            FROM event_registrations AS registrations
-              JOIN events ON events.id = event_id
-              JOIN users ON users.id = user_id
-            ORDER BY registered_at DESC, registrations.id
-            LIMIT 10
-          ) AS recent
+          SELECT coalesce(json_agg(registration ORDER BY registered_at DESC, registrations.id), '[]')
+          FROM (SELECT * FROM event_registrations ORDER BY registered_at DESC, id LIMIT 10) AS registrations
+            JOIN events ON events.id = event_id
+            JOIN users ON users.id = user_id
+            CROSS JOIN LATERAL (SELECT ${registrationColumns(sql)}, ${registrationDetails(sql)}) AS registration
         ) AS "recentRegistrations"
     ) AS analytics
   `,
@@ -76,7 +72,7 @@ export async function updateUser (
   sql: Sql, id: string, { firstName, lastName, email, clubId }: Static<typeof update.body>
 ) {
   const [user] = await sql<FullUser[]>`
-    WITH users AS (
+    WITH changed AS (
       UPDATE users SET
         first_name = coalesce(${firstName ?? null}, first_name),
         last_name = coalesce(${lastName ?? null}, last_name),
@@ -85,23 +81,23 @@ export async function updateUser (
       WHERE id = ${id}
       RETURNING *
     )
-    SELECT ${allColumns(sql)} FROM users LEFT JOIN clubs ON clubs.id = club_id
+    SELECT ${allColumns(sql)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
   `
   return user
 }
 
 export async function setUserRole (sql: Sql, id: string, role: Role) {
   return expectOne(await sql<UserWithRole[]>`
-    WITH users AS (UPDATE users SET role = ${role} WHERE id = ${id} RETURNING *)
+    WITH changed AS (UPDATE users SET role = ${role} WHERE id = ${id} RETURNING *)
     SELECT users.id, email, first_name AS "firstName", last_name AS "lastName", role, ${clubColumn(sql)}
-    FROM users LEFT JOIN clubs ON clubs.id = club_id
+    FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
   `)
 }
 
 export async function setUserClub (sql: Sql, id: string, clubId: string) {
   return expectOne(await sql<FullUser[]>`
-    WITH users AS (UPDATE users SET club_id = ${clubId} WHERE id = ${id} RETURNING *)
-    SELECT ${allColumns(sql)} FROM users LEFT JOIN clubs ON clubs.id = club_id
+    WITH changed AS (UPDATE users SET club_id = ${clubId} WHERE id = ${id} RETURNING *)
+    SELECT ${allColumns(sql)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
   `)
 }
 
