@@ -2,7 +2,7 @@ import {
   type ObjectOptions, type SchemaOptions, type StringOptions, type TObject, type TProperties, type TSchema, Type,
 } from '@sinclair/typebox'
 
-import { ROLES } from './auth/accounts.ts'
+import { ROLES } from './roles.ts'
 
 // The same schemas check, serialize and describe: `description` and `examples` are for its readers, and a
 // schema with a `title` is found by that name among its components.

@@ -2,7 +2,7 @@ import jwt, { type FastifyJWT } from '@fastify/jwt'
 import type { FastifyRequest, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 
-import type { Role } from '../lib/auth/accounts.ts'
+import type { Role } from '../lib/roles.ts'
 import { HttpError } from '../lib/errors.ts'
 import { isUuid } from '../lib/formats.ts'
 import { jwtSecretOf } from '../lib/secret-file.ts'

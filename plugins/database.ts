@@ -1,9 +1,9 @@
 import fp from 'fastify-plugin'
 
 import { createPools, openDatabase, type Sql } from '../lib/database/client.ts'
-import type { Connections } from '../lib/database/connections.ts'
-import { prepareDatabase } from '../lib/database/prepare.ts'
-import { TimeoutError } from '../lib/timeout.ts'
+import { ensureFirstAdmin } from '../lib/auth/first-admin.ts'
+import { prepareSchema } from '../lib/database/migrations.ts'
+import type { PoolStats } from '../lib/database/statements.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -12,8 +12,8 @@ declare module 'fastify' {
     database: {
       /** Runs a short statement on a connection apart from the pool. */
       probe: Sql
-      /** The connections of the pool, and the one of `probe`. */
-      connections: Connections
+      /** The statements on the pool. */
+      stats: PoolStats
     }
   }
 }
@@ -22,14 +22,13 @@ declare module 'fastify' {
 export default fp(async app => {
   const { config, log, describeOnly } = app
   const database = describeOnly ? createPools('postgres://', config, log) : await openDatabase(config, log)
-  const { sql, probe, connections } = database
+  const { sql, probe, stats } = database
   app.decorate('sql', sql)
-  app.decorate('database', { probe, connections })
-  app.addHook('onError', (_request, _reply, error, done) => {
-    if (error instanceof TimeoutError) connections.suspect()
-    done()
-  })
+  app.decorate('database', { probe, stats })
   app.addHook('onClose', async () => { await database.close() })
 
-  if (!describeOnly) await prepareDatabase(database, config, log)
+  if (!describeOnly) {
+    await prepareSchema(database, config, log)
+    await ensureFirstAdmin(database.sql, config, log)
+  }
 }, { name: 'database' })

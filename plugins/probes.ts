@@ -3,7 +3,6 @@ import fp from 'fastify-plugin'
 import { assertMigrated } from '../lib/database/migrations.ts'
 import { HttpError } from '../lib/errors.ts'
 import { Message } from '../lib/schemas.ts'
-import { withTimeout } from '../lib/timeout.ts'
 
 /** Probes of an orchestrator or a load balancer. They are logged only when they fail. */
 export default fp(async app => {
@@ -28,9 +27,8 @@ export default fp(async app => {
     if (app.isClosing()) throw new HttpError(503, 'Stopping')
     try {
       // Apart from the pool, on which others may wait in a long line.
-      await withTimeout(assertMigrated(app.database.probe), app.config.DATABASE_TIMEOUT)
+      await assertMigrated(app.database.probe)
     } catch (error) {
-      app.database.connections.suspect()
       request.log.warn({ err: error }, 'Not ready')
       throw new HttpError(503, 'Not ready')
     }

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse, RouteOptions } from 'fastify'
 import postgres, { type Sql } from 'postgres'
 
-import type { Role } from '#lib/auth/accounts.js'
+import type { Role } from '#lib/roles.js'
 import { buildApp } from '#lib/app.js'
 import { type Config, loadConfig } from '#lib/config.js'
 import { driverOptions } from '#lib/database/client.js'

@@ -2,7 +2,7 @@
 // the database, who shares its response, and that it stores no field that a client may not set.
 import type { FastifyContextConfig, FastifyInstance } from 'fastify'
 
-import type { Role } from '#lib/auth/accounts.js'
+import type { Role } from '#lib/roles.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { inject, insert, type Person, person } from './helper.ts'

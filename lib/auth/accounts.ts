@@ -1,12 +1,9 @@
-import type { TransactionSql } from 'postgres'
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
-import { enqueueMails } from '../mail/outbox.ts'
+import type { Role } from '../roles.ts'
 import { endTokens } from './ended-tokens.ts'
 import { hashPassword } from './passwords.ts'
-
-export const ROLES = ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const
-export type Role = typeof ROLES[number]
 
 export interface Account {
   id: string
@@ -22,22 +19,20 @@ export type NewAccount = Omit<Account, 'id'> & { password: string }
 const columns = (sql: Sql) => sql`id, email, first_name AS "firstName", last_name AS "lastName", role`
 
 /**
- * Adds an account; `undefined` when the email has one already. With `verify`, an email asks the owner of the address to
- * verify it.
+ * Adds an account; `undefined` when the email has one already. `mailed` is a statement that writes an email to the user
+ * in the CTE `created`.
  */
 export async function createAccount (
-  sql: Sql, { email, password, firstName, lastName, role }: NewAccount, verify = false
+  sql: Sql, { email, password, firstName, lastName, role }: NewAccount,
+  mailed: PendingQuery<Row[]> = sql`SELECT`
 ): Promise<Account | undefined> {
-  const mail = enqueueMails(sql, 'email-verification', sql`
-    SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM created
-  `)
   const [account] = await sql<Account[]>`
     WITH created AS (
       INSERT INTO users (email, password, first_name, last_name, role)
       VALUES (${email}, ${password}, ${firstName}, ${lastName}, ${role})
       ON CONFLICT (email) DO NOTHING
       RETURNING *
-    ) ${verify ? sql`, mailed AS (${mail})` : sql``}
+    ), mailed AS (${mailed})
     SELECT ${columns(sql)} FROM created
   `
   return account

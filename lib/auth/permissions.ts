@@ -3,7 +3,7 @@ import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
-import type { Role } from './accounts.ts'
+import type { Role } from '../roles.ts'
 
 interface User {
   id: string

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import type { Info } from 'csv-parse'
 import { parse } from 'csv-parse/sync'
 
-import { type Role, ROLES } from '../auth/accounts.ts'
+import { type Role, ROLES } from '../roles.ts'
 import { PLACEHOLDER } from '../auth/passwords.ts'
 import { fromCell, toLine } from '../csv.ts'
 import type { Sql } from '../database/client.ts'

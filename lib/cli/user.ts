@@ -1,13 +1,14 @@
 import { text } from 'node:stream/consumers'
 
 import {
-  type Account, createAccount, idOfEmail, listAccounts, type Role, ROLES, setPassword, setRole, signOut,
+  type Account, createAccount, idOfEmail, listAccounts, setPassword, setRole, signOut,
 } from '../auth/accounts.ts'
 import { type Erasure, eraseUser } from '../auth/erasure.ts'
 import { readPersonalData } from '../auth/personal-data.ts'
 import type { Limits, Sql } from '../database/client.ts'
 import { hashPassword } from '../auth/passwords.ts'
 import { isEmail, isText, printableLine } from '../formats.ts'
+import { type Role, ROLES } from '../roles.ts'
 import { assertMigrated } from '../database/migrations.ts'
 import { StartupError } from '../errors.ts'
 import { onDatabase, OPERAND, parseCommandLine, UsageError } from './command-line.ts'

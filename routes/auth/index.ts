@@ -15,6 +15,7 @@ import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/pass
 import {
   failedSignIns, forgetUses, type RateLimit, takeAccountMail, takeUse, throwIfReached, waitFor,
 } from '../../lib/auth/rate-limits.ts'
+import { enqueueVerification } from '../../lib/mail/verification.ts'
 import { TOO_MANY_FAILURES } from '../../lib/schemas.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/timeout.ts'
@@ -158,7 +159,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!app.mail.canLink) return createAccount(app.sql, account)
     try {
       const waitSeconds = await takeAccountMail(app.sql, account.email, clientNetwork(ip), windowSeconds)
-      return await createAccount(app.sql, account, waitSeconds === 0)
+      return await createAccount(app.sql, account, waitSeconds === 0 ? enqueueVerification(app.sql) : undefined)
     } catch (error) {
       // After any other error the account may be there.
       if (!(error instanceof postgres.PostgresError)) throw error

@@ -1,10 +1,10 @@
-import type { Role } from '../../lib/auth/accounts.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { endCalendar, endTokens, epochOf } from '../../lib/auth/ended-tokens.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { enqueueMails } from '../../lib/mail/outbox.ts'
+import type { Role } from '../../lib/roles.ts'
 import type { me } from './schemas.ts'
 
 interface Credentials {

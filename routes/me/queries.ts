@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import { endTokens } from '../../lib/auth/ended-tokens.ts'
-import type { Role } from '../../lib/auth/accounts.ts'
+import type { Role } from '../../lib/roles.ts'
 import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'

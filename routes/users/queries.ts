@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
-import type { Role } from '../../lib/auth/accounts.ts'
+import type { Role } from '../../lib/roles.ts'
 import { FORMER_MEMBER } from '../../lib/auth/erasure.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'

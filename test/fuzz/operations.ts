@@ -1,6 +1,6 @@
 import type { RouteOptions } from 'fastify'
 
-import type { Role } from '#lib/auth/accounts.js'
+import type { Role } from '#lib/roles.js'
 import { buildApp } from '#lib/app.js'
 import type { Config } from '#lib/config.js'
 

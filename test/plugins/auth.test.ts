@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import type { FastifyInstance } from 'fastify'
 
-import { ROLES } from '#lib/auth/accounts.js'
+import { ROLES } from '#lib/roles.js'
 import { buildApp } from '#lib/app.js'
 import { build, createDatabase, inject, testConfig } from '../helper.ts'
 import t from '../suite.ts'

@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, sign as signWithKey } from 'node:crypto'
 
-import { type Role, ROLES } from '#lib/auth/accounts.js'
+import { type Role, ROLES } from '#lib/roles.js'
 import { assertComplete, assertInvalid } from '../assertions.ts'
 import { bearerOfJson, buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
 import { ANY_USER, OPERATIONS, roleFor } from '../operations.ts'

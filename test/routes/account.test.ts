@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import argon2 from 'argon2'
 import PostalMime from 'postal-mime'
 
-import { ROLES } from '#lib/auth/accounts.js'
+import { ROLES } from '#lib/roles.js'
 import { eraseUser } from '#lib/auth/erasure.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createLogger } from '#lib/http/logger.js'

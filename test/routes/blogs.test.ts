@@ -1,7 +1,7 @@
 import type { FastifyJWT } from '@fastify/jwt'
 import { createHmac, randomUUID } from 'node:crypto'
 
-import { ROLES } from '#lib/auth/accounts.js'
+import { ROLES } from '#lib/roles.js'
 import { assertInvalid, assertMessage, DATE_TIME, shown, unknownPaths } from '../assertions.ts'
 import { bearer, build, inject, person } from '../helper.ts'
 import t from '../suite.ts'

@@ -1,4 +1,4 @@
-import { ROLES } from '#lib/auth/accounts.js'
+import { ROLES } from '#lib/roles.js'
 import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { recordResponses } from '../responses.ts'

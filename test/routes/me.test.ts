@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import ICAL from 'ical.js'
 
-import { ROLES } from '#lib/auth/accounts.js'
+import { ROLES } from '#lib/roles.js'
 import { createLogger } from '#lib/http/logger.js'
 import { assertResponse } from '../assertions.ts'
 import { bearer, build, inject, insert, person, type Person } from '../helper.ts'

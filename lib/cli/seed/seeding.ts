@@ -1,4 +1,4 @@
-import type { Role } from '../../auth/accounts.ts'
+import type { Role } from '../../roles.ts'
 
 /** The password of every account that the command adds. It is public. */
 export const PASSWORD = 'demo-password'

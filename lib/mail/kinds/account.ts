@@ -1,5 +1,5 @@
 import { PLACEHOLDER } from '../../auth/passwords.ts'
-import { createAccountLink } from '../../auth/secret-tokens.ts'
+import { createAccountLink } from '../account-links.ts'
 import { formatTime, type MailKind } from '../message.ts'
 
 /** Asks the owner of the address to prove it. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import { ROLES } from '#lib/auth/accounts.js'
+import { ROLES } from '#lib/roles.js'
 import { createLogger } from '#lib/http/logger.js'
 import userCommand from '#lib/cli/user.js'
 import { enqueueMails } from '#lib/mail/outbox.js'

@@ -1,0 +1,40 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+import postgres from 'postgres'
+
+import { createDatabase } from './helper.ts'
+import t from './suite.ts'
+
+/** The folders of lib, each of which may import from those after it. `cache` knows none of them. */
+const ORDER = ['cli', 'mail', 'auth', 'database', 'http']
+
+const files = (await Promise.all(['lib', 'plugins', 'routes'].map(async folder =>
+  (await readdir(folder, { recursive: true })).filter(file => file.endsWith('.ts')).map(file => join(folder, file))
+))).flat()
+const sources = await Promise.all(files.map(async file => ({ file, text: await readFile(file, 'utf8') })))
+
+t.test('Folders of lib import from those below them only, and nothing in lib from plugins or routes', async t => {
+  const folderOf = (path: string) => /^lib\/(\w+)\//.exec(path)?.[1]
+  for (const { file, text } of sources) {
+    const [from, below] = [folderOf(file), ORDER.slice(ORDER.indexOf(folderOf(file) ?? '') + 1)]
+    for (const [, path = ''] of text.matchAll(/(?:from |import\()'(\.[^']+)'/g)) {
+      const target = join(dirname(file), path)
+      const to = folderOf(target)
+      if (file.startsWith('lib/')) t.match(target, /^lib\//, `${file} imports ${target}`)
+      if (from && to && from !== to) t.ok(from !== 'cache' && below.includes(to), `${file} imports ${target}`)
+      if (from === 'cache') t.ok(to === 'cache' || target === 'lib/http/aborted.ts', `${file} imports ${target}`)
+    }
+  }
+})
+
+t.test('No CTE has the name of a table', async t => {
+  const sql = postgres(await createDatabase(t), { max: 1 })
+  t.teardown(() => sql.end())
+  const tables = (await sql`SELECT tablename FROM pg_tables WHERE schemaname = 'public'`).map(row => row.tablename)
+  const cte = /(?:WITH|RECURSIVE|\),)\s+(\w+)(?: \([\w, ]+\))? AS (?:NOT )?(?:MATERIALIZED )?\(/g
+  for (const { file, text } of sources) {
+    const named = [...text.matchAll(cte)].map(([, name]) => name).filter(name => tables.includes(name))
+    t.strictSame(named, [], file)
+  }
+})
