@@ -142,7 +142,7 @@ export async function measureMails ({ results, postgres, directory, quick, only 
   if (mails.length === sent) results.fail(`${name}: no mail was sent meanwhile`)
   // Each claim is a commit, after which the list is read again.
   const [{ commits }] = await fixture.sql<[{ commits: number }]>`
-    SELECT count(DISTINCT claim) / extract(epoch FROM now() - ${start})::float AS commits
+    SELECT count(DISTINCT claimed_at) / extract(epoch FROM now() - ${start})::float AS commits
     FROM mails WHERE claimed_at > ${start}
   `
   results.goals[`${name}, of ${WITHOUT_MAILS}`] = [fastEnough(results.ratio(name, SERVICE, WITHOUT_MAILS), 0.9)]

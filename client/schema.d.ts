@@ -2002,7 +2002,7 @@ export interface components {
                  */
                 createdAt: string;
                 /**
-                 * @description pending, processing, sent, failed or unknown
+                 * @description pending, sent or failed
                  * @example sent
                  */
                 status: string;

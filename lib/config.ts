@@ -9,7 +9,7 @@ import type { Ajv } from 'ajv'
 import { envSchema } from 'env-schema'
 
 import { isDatabaseUrl, readDatabaseUrl } from './database-url.ts'
-import { decodeUtf8, isEmail, isSecureUrl, wasNotUtf8 } from './formats.ts'
+import { decodeUtf8, isEmail, isSecureUrl, parseMailbox, wasNotUtf8 } from './formats.ts'
 import { StartupError } from './errors.ts'
 import { JWT_SECRET_LENGTH } from './secret-file.ts'
 
@@ -117,9 +117,14 @@ export const variables = Type.Object({
   }),
 
   SMTP_URL: Type.Optional(Type.String({
-    format: 'smtp', description: 'an SMTP address such as smtp://user:password@host:587, or one of smtps',
+    format: 'smtp',
+    description: 'an SMTP address such as smtp://user:password@host:587, or one of smtps; ?tls=unverified at its end ' +
+      'accepts any certificate',
   })),
-  MAIL_FROM: Type.Optional(Type.String({ format: 'email', description: 'an email address' })),
+  MAIL_FROM: Type.Optional(Type.String({
+    format: 'mailbox',
+    description: 'an email address such as community@example.org or Community <community@example.org>',
+  })),
   MAIL_TIME_ZONE: Type.String({
     default: 'UTC', format: 'time-zone', description: 'an IANA time zone such as Europe/Berlin',
   }),
@@ -212,6 +217,7 @@ function validate (given: NodeJS.Dict<string>) {
             .addFormat('web', isWeb)
             .addFormat('base', isBase)
             .addFormat('smtp', isSmtp)
+            .addFormat('mailbox', value => parseMailbox(value) !== undefined)
             .addFormat('time-zone', isTimeZone)
           return compiler
         },
@@ -281,7 +287,7 @@ function isSmtp (value: string) {
     decodeURIComponent(username + password)
     // A password without a user would be left out.
     return /^smtps?:$/.test(protocol) && hostname !== '' && (username !== '' || password === '') &&
-      /^\/?$/.test(pathname) && search + hash === ''
+      /^\/?$/.test(pathname) && /^(\?tls=unverified)?$/.test(search + hash)
   } catch {
     return false
   }

@@ -14,6 +14,12 @@ export function isEmail (value: string) {
   return value.length <= 254 && EMAIL.test(value)
 }
 
+/** Reads a sender such as `ada@example.org` or `Ada Lovelace <ada@example.org>`; `undefined` if it is not one. */
+export function parseMailbox (value: string) {
+  const [, name, address = value] = /^"?([^"<>\p{Cc}]*?)"? *<(.+)>$/u.exec(value) ?? []
+  return isEmail(address) ? { ...name && { name }, address } : undefined
+}
+
 /** Whether PostgreSQL can store this as text: it takes every character but NUL. */
 export function isText (value: string) {
   return !value.includes('\0')

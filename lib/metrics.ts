@@ -52,7 +52,6 @@ export async function createMetrics (app: FastifyInstance) {
     mailGauge('mailings_due', 'Mails to many that are due and not written yet', ({ mailings }) => mailings.count)
     mailGauge('mailings_oldest_due_seconds', 'Time since the oldest of them was due', ({ mailings }) => mailings.age)
     mailGauge('mails_failed', 'Mails that were refused for good, or too often', ({ failed }) => failed.count)
-    mailGauge('mails_unknown', 'Mails that may have been accepted', ({ unknown }) => unknown.count)
   }
 
   gauge('held_bytes', 'Bytes that requests make the service hold', () => heldBytes.bytes)

@@ -4,7 +4,7 @@ import type { PendingQuery, Row } from 'postgres'
 
 import { HttpError } from '../lib/errors.ts'
 import type { KindName } from '../lib/mail/kinds.ts'
-import { enqueueMailing } from '../lib/mail/mailings.ts'
+import { type BatchTimes, enqueueMailing } from '../lib/mail/mailings.ts'
 import { countMails, enqueueMails, type MailCounts } from '../lib/mail/outbox.ts'
 import { Sender } from '../lib/mail/sender.ts'
 import { createTransport, isMailConfigured } from '../lib/mail/transport.ts'
@@ -26,9 +26,9 @@ export interface Mail {
    * The statement that writes mails, for the WITH of the statement that causes them, see `enqueueMails`. Where mail is
    * not configured it does nothing.
    */
-  enqueue (kind: KindName, mails: PendingQuery<Row[]>, delay?: number): PendingQuery<Row[]>
+  enqueue (kind: KindName, mails: PendingQuery<Row[]>, network?: string): PendingQuery<Row[]>
   /** The same for one mail to many, see `enqueueMailing`. */
-  enqueueMailing (kind: KindName, mailing: PendingQuery<Row[]>, delay?: number): PendingQuery<Row[]>
+  enqueueMailing (kind: KindName, mailing: PendingQuery<Row[]>, times?: BatchTimes): PendingQuery<Row[]>
   /** Mails that this process has sent. */
   sent (): number
   /** The mails in the outbox that are not sent, and those to many that are due. */
@@ -49,9 +49,9 @@ export default fp(async app => {
   const mail: Mail = {
     isConfigured: sender !== undefined,
     canLink: sender !== undefined && config.FRONTEND_URL.length > 0,
-    enqueue: (kind, mails, delay) => sender ? enqueueMails(sql, kind, mails, delay) : sql`SELECT WHERE false`,
-    enqueueMailing: (kind, mailing, delay) =>
-      sender ? enqueueMailing(sql, kind, mailing, delay) : sql`SELECT WHERE false`,
+    enqueue: (kind, mails, network) => sender ? enqueueMails(sql, kind, mails, network) : sql`SELECT WHERE false`,
+    enqueueMailing: (kind, mailing, times) =>
+      sender ? enqueueMailing(sql, kind, mailing, times) : sql`SELECT WHERE false`,
     sent: () => sender?.sent ?? 0,
     count: () => countMails(sql),
   }

@@ -73,7 +73,9 @@ export function eraseUser (
       `
     }
     await sql`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${id}`
-    await sql`DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email})`
+    await sql`
+      DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email}, ${email.toLowerCase()})
+    `
     // With likes, mails and the address of a calendar. The row in ended_tokens stays: no ended token must work again.
     await sql`DELETE FROM users WHERE id = ${id}`
     return erasure

@@ -79,7 +79,8 @@ const MAILS_PER_ADDRESS = 5
 export async function takeAccountMail (sql: Sql, email: string, network: string, windowSeconds: number) {
   const [ofNetwork, ofAddress]: RateLimit[] = [
     { name: 'account-mails', key: network, max: MAILS_PER_NETWORK },
-    { name: 'account-mails-to', key: email, max: MAILS_PER_ADDRESS },
+    // In another case it is the same mailbox.
+    { name: 'account-mails-to', key: email.toLowerCase(), max: MAILS_PER_ADDRESS },
   ]
   return await takeUse(sql, ofNetwork!, windowSeconds) || takeUse(sql, ofAddress!, windowSeconds)
 }

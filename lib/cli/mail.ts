@@ -4,7 +4,7 @@ import { assertMigrated } from '../database/migrations.ts'
 import { loadConfig } from '../config.ts'
 import { StartupError } from '../errors.ts'
 import { isText } from '../formats.ts'
-import { enqueueMails, type ListedMail, listMails, type MailState, retryMails, STATES } from '../mail/outbox.ts'
+import { enqueueMails, type ListedMail, listMails, retryMails, STATES } from '../mail/outbox.ts'
 import { isMailConfigured } from '../mail/transport.ts'
 import { onDatabase, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
 
@@ -13,12 +13,12 @@ const USAGE = `Usage: npm run mail -- COMMAND
   list [--state STATE] [--json]
       list the mails that are not sent, or those in a state: ${STATES.join(', ')}
   retry ID
-  retry --state STATE
-      send a mail again that has failed or is unknown, or all that have failed, or are unknown
+  retry --all
+      send a mail again that has failed, or all that have failed
   test --email EMAIL
       send a mail to the account with this email
 
-An unknown mail may have arrived: sent again, it may arrive twice. The service sends; this only writes to its outbox.
+The service sends; this only writes to its outbox. list shows why a mail was not sent.
 --json shows the mails to programs, as a list.`
 
 /** `npm run mail`: shows and changes the outbox. */
@@ -26,22 +26,23 @@ export default async function mailCommand (args: string[]) {
   const { command, operand, values } = parseCommandLine(args, {
     state: { type: 'string' },
     email: { type: 'string' },
+    all: { type: 'boolean' },
     json: { type: 'boolean' },
     help: { type: 'boolean' },
-  }, { list: ['state', 'json'], retry: ['state', OPERAND], test: ['email'] })
+  }, { list: ['state', 'json'], retry: ['all', OPERAND], test: ['email'] })
   if (values.help) return console.log(USAGE)
 
   switch (command) {
     case 'list': {
-      const state = values.state === undefined ? undefined : toState(values.state, STATES)
+      const state = STATES.find(name => name === values.state)
+      if (values.state !== undefined && !state) throw new UsageError(`--state must be ${STATES.join(' or ')}`)
       const mails = await onOutbox(sql => listMails(sql, state))
       return values.json ? console.log(JSON.stringify(mails)) : showLines(mails)
     }
     case 'retry': {
-      if ((operand === undefined) === (values.state === undefined)) throw new UsageError('retry needs an ID or --state')
-      const which = operand ? { id: operand } : { state: toState(values.state!, ['failed', 'unknown']) }
-      const count = await onOutbox(sql => retryMails(sql, which))
-      if (operand && count === 0) throw new StartupError('No mail with this id has failed or is unknown')
+      if ((operand === undefined) === (values.all === undefined)) throw new UsageError('retry needs an ID or --all')
+      const count = await onOutbox(sql => retryMails(sql, operand))
+      if (operand && count === 0) throw new StartupError('No mail with this id has failed')
       return console.log(`${count} ${count === 1 ? 'mail' : 'mails'} will be sent`)
     }
     case 'test': {
@@ -62,12 +63,6 @@ function onOutbox<T> (work: (sql: Sql) => Promise<T>) {
     await assertMigrated(sql)
     return work(sql)
   })
-}
-
-function toState<State extends MailState> (state: string, states: readonly State[]) {
-  const found = states.find(name => name === state)
-  if (!found) throw new UsageError(`--state must be ${states.join(' or ')}`)
-  return found
 }
 
 function showLines (mails: ListedMail[]) {

@@ -21,14 +21,14 @@ export interface KnownEvent {
 /** The fields of an event that people know once a mail has told them. */
 export const toldOf = ({ title, date, clubId, club }: MailedEvent): KnownEvent => ({ title, date, clubId, club })
 
-/** The event as the last mail before this one told it; nothing if there is none, or it may be lost. */
+/** The event as the last mail before this one told it; nothing if there is none, or its sender was killed. */
 export async function findTold (
   { sql }: Pick<Context, 'sql'>, { id, userId }: Pick<ClaimedMail, 'id' | 'userId'>, eventId: string
 ) {
   const [last] = await sql<{ told: KnownEvent | null }[]>`
     SELECT data -> 'told' AS told FROM mails
     WHERE user_id = ${userId} AND kind IN ('registration', 'event-changed') AND data ->> 'event' = ${eventId}
-      AND status IN ('processing', 'sent', 'unknown') AND id <> ${id}
+      AND status IN ('pending', 'sent') AND claimed_at IS NOT NULL AND id <> ${id}
     ORDER BY claimed_at DESC LIMIT 1
   `
   return last?.told

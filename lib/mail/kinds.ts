@@ -1,4 +1,6 @@
-import { accountLinked, emailVerification, passwordChanged, passwordReset, test } from './kinds/account.ts'
+import {
+  accountLinked, emailChanged, emailVerification, passwordChanged, passwordReset, test,
+} from './kinds/account.ts'
 import { blogDecision } from './kinds/blog-decision.ts'
 import { eventCancelled, eventChanged, eventMessage, eventReminder, registration } from './kinds/event.ts'
 import type { MailKind } from './message.ts'
@@ -7,6 +9,7 @@ import type { MailKind } from './message.ts'
 export const kinds = {
   'account-linked': accountLinked,
   'blog-decision': blogDecision,
+  'email-changed': emailChanged,
   'email-verification': emailVerification,
   'event-cancelled': eventCancelled,
   'event-changed': eventChanged,

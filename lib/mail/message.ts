@@ -1,6 +1,8 @@
+import type { SendMailOptions } from 'nodemailer'
+
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
-import { printableLine } from '../formats.ts'
+import { parseMailbox, printableLine } from '../formats.ts'
 import type { CalendarMethod } from '../icalendar.ts'
 
 /** A mail that was claimed: `data` is what its statement wrote. */
@@ -9,27 +11,29 @@ export interface ClaimedMail<Data = any> {
   kind: string
   userId: string
   data: Data
-  /** Attempts before this one. */
+  /** Attempts with this one. */
   attempts: number
   createdAt: Date
   /** The token of the link that turns off mails of this kind, if they can be turned off. */
   token?: string | null
 }
 
-/** Text, or a link with the text that names it. */
-export type Paragraph = string | { text: string, href: string }
+/** A line of text, several lines, or a link with the text that names it. */
+export type Paragraph = string | string[] | { text: string, href: string }
 
-/** The words of a mail, unescaped. A paragraph is one line. */
+/** The words of a mail, unescaped. */
 export interface Content {
   subject: string
   paragraphs: Paragraph[]
+  /** An address other than that of the account. */
+  to?: string
   /** Small print below them. */
   footer?: Paragraph[]
   /** Where responses go, if not to MAIL_FROM. */
   replyTo?: { name: string, address: string }
   /** An event that the mail adds to the reader's calendar, changes or removes there: iCalendar. */
   calendar?: { method: CalendarMethod, text: string }
-  /** The facts that the mail tells. Once it is sent, they are stored with it, as `told` of its data. */
+  /** The facts that the mail tells. After an attempt, they are stored with it, as `told` of its data. */
   told?: object
   /** The list of all mails of this kind (RFC 2919), and the address that turns them off with one request (RFC 8058). */
   list?: { name: string, unsubscribe: string }
@@ -56,36 +60,30 @@ export interface Context {
 /** The person that a mail is sent to. */
 export interface Recipient {
   email: string
+  /** Whether the address is known to be theirs. If it is not, their name may be an attack on its owner. */
+  isVerified: boolean
   firstName: string
   lastName: string
-}
-
-/** A mail as it is sent. */
-export interface Message {
-  /** That of the outbox. */
-  id: string
-  envelope: { from: string, to: string }
-  /** RFC 5322, with the line breaks of SMTP. */
-  raw: Buffer
 }
 
 /** Where MAIL_FROM is not required: in development, where mails are files. */
 const DEVELOPMENT_FROM = 'community@example.org'
 
+/** The sender of all mails: the address in MAIL_FROM, and the name there, else COMMUNITY_NAME. */
+export function senderOf ({ MAIL_FROM = DEVELOPMENT_FROM, COMMUNITY_NAME }: Config) {
+  const { name = COMMUNITY_NAME, address } = parseMailbox(MAIL_FROM)!
+  return { name, address, domain: address.split('@')[1]! }
+}
+
 /** Writes a mail with a text and an HTML part. Its Message-ID follows from its id, and is the same at every attempt. */
-export async function buildMessage (
-  id: string, recipient: Recipient, content: Content, { MAIL_FROM, COMMUNITY_NAME }: Config
-): Promise<Message> {
+export function buildMessage (id: string, recipient: Recipient, content: Content, config: Config): SendMailOptions {
   const { subject, replyTo, calendar, list } = content
-  // Loaded with the first mail: the service starts faster without it.
-  const { createTransport } = await import('nodemailer')
-  const from = MAIL_FROM ?? DEVELOPMENT_FROM
-  const domain = from.split('@')[1]
-  const composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' })
-  const { message, envelope } = await composer.sendMail({
+  const { domain, ...from } = senderOf(config)
+  const name = recipient.isVerified ? headerText(`${recipient.firstName} ${recipient.lastName}`) : ''
+  return {
     messageId: `<${id}@${domain}>`,
-    from: { name: COMMUNITY_NAME, address: from },
-    to: { name: headerText(`${recipient.firstName} ${recipient.lastName}`), address: recipient.email },
+    from,
+    to: { name, address: content.to ?? recipient.email },
     ...replyTo && { replyTo: { ...replyTo, name: headerText(replyTo.name) } },
     subject: headerText(subject),
     text: toText(content),
@@ -101,9 +99,7 @@ export async function buildMessage (
         'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
       },
     },
-  })
-  // A provider may give an address of any form: that of nodemailer has an ASCII domain, and quotes the rest.
-  return { id, envelope: { from, to: envelope.to[0]! }, raw: message as Buffer }
+  }
 }
 
 /** A time in words, in MAIL_TIME_ZONE: `Saturday, 31 January 2026 at 10:30 CET`. */
@@ -131,16 +127,16 @@ function headerText (text: string) {
 }
 
 function toText ({ paragraphs, footer = [] }: Content) {
-  const texts = (paragraphs: Paragraph[]) => paragraphs.map(paragraph => typeof paragraph === 'string'
-    ? `${printableLine(paragraph)}\n`
-    : `${printableLine(paragraph.text)}:\n${printableLine(paragraph.href)}\n`).join('\n')
+  const texts = (paragraphs: Paragraph[]) => paragraphs.map(paragraph => isLink(paragraph)
+    ? `${printableLine(paragraph.text)}:\n${printableLine(paragraph.href)}\n`
+    : `${linesOf(paragraph).join('\n')}\n`).join('\n')
   return texts(paragraphs) + (footer.length > 0 ? `\n-- \n${texts(footer)}` : '')
 }
 
 function toHtml ({ subject, paragraphs, footer = [] }: Content) {
-  const texts = (paragraphs: Paragraph[]) => paragraphs.map(paragraph => typeof paragraph === 'string'
-    ? `<p>${escapeHtml(paragraph)}</p>\n`
-    : `<p><a href="${escapeHtml(paragraph.href)}">${escapeHtml(paragraph.text)}</a></p>\n`).join('')
+  const texts = (paragraphs: Paragraph[]) => paragraphs.map(paragraph => isLink(paragraph)
+    ? `<p><a href="${escapeHtml(paragraph.href)}">${escapeHtml(paragraph.text)}</a></p>\n`
+    : `<p>${linesOf(paragraph).map(escapeHtml).join('<br>\n')}</p>\n`).join('')
   return `<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><title>${escapeHtml(subject)}</title></head>
@@ -149,6 +145,10 @@ ${texts(paragraphs)}${footer.length > 0 ? `<footer>\n${texts(footer)}</footer>\n
 </html>
 `
 }
+
+const isLink = (paragraph: Paragraph) => typeof paragraph === 'object' && 'href' in paragraph
+
+const linesOf = (paragraph: string | string[]) => [paragraph].flat().map(printableLine)
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyBaseLogger } from 'fastify'
@@ -8,36 +7,36 @@ import type { Sql } from '../database/client.ts'
 import { kinds } from './kinds.ts'
 import { findMailings, writeMails, writeReminders } from './mailings.ts'
 import { buildMessage, type ClaimedMail, type MailKind } from './message.ts'
-import { type Batch, findRecipient, findWork, type Outcome, settle } from './outbox.ts'
+import {
+  type Batch, claimMails, findDue, findRecipient, type Outcome, recordOutcomes, removePastMails,
+} from './outbox.ts'
 import type { Delivery, Transport } from './transport.ts'
 
 /** Times in milliseconds. */
 const TIMES = {
-  /** The interval of polls. A batch takes no longer, so a sender commits once in that time. */
+  /** The interval of polls. A sender commits once in that time. */
   turn: 1000,
-  /** The backoff of connecting to a server that cannot be reached: doubled from the first to the longest. */
-  reconnect: { first: 1000, longest: 60_000 },
-  /** For the mail that is being sent when the service stops. */
+  /** The pause while the server is down: doubled from the first to the longest. */
+  pause: { first: 1000, longest: 60_000 },
+  /** For the emails that are being sent when the service stops. */
   stop: 5000,
 }
 
-const MINUTE_MS = 60_000
+/** Emails that are sent at the same time. Those to many leave one connection to others. */
+const SENDING = { all: 4, bulk: 3 }
 
-/**
- * How many mails about an account are claimed at once. Each takes four round trips, which are 100 ms with a server that
- * is 25 ms away: ten fill a turn. No more, since all that are claimed become unknown when the sender is killed.
- */
-const ACCOUNT_MAILS = 10
+/** Emails about an account that are claimed at once. If the sender is killed, the ones that it has sent come twice. */
+const ACCOUNT_MAILS = 20
 
-/** Attempts after which a mail has failed: some 13 hours after the first one. */
-const ATTEMPTS = 8
+/** Attempts after which an email has failed: five days after the first one (RFC 5321, § 4.5.4.1). */
+const ATTEMPTS = 34
 
 /** Seconds until the next attempt after so many: a minute, then four times as long, up to four hours. */
 export function backoff (attempts: number) {
   return Math.min(60 * 4 ** (attempts - 1), 4 * 60 * 60)
 }
 
-type Attempt = (Delivery | { status: 'obsolete', error?: undefined }) & Pick<Outcome, 'told'>
+type Attempt = Omit<Delivery, 'status'> & Pick<Outcome, 'status' | 'told'>
 
 interface Options {
   sql: Sql
@@ -49,12 +48,12 @@ interface Options {
 }
 
 /**
- * Sends what is in the outbox, beside any number of other senders. Once in a turn it asks whether there is something to
- * do, and if there is, connects, claims a batch, and sends one mail after the other; their outcomes are recorded with
- * the next claim.
+ * Sends the emails in the outbox, alongside any number of other senders, each at least once. Once in a turn it asks
+ * whether there is something to do, which only reads. If there is, one commit records the outcomes and claims the next
+ * emails. An email whose attempt has begun may take longer than the turn; the others are released.
  */
 export class Sender {
-  /** Mails that this process has sent. */
+  /** Emails that this process has sent. */
   sent = 0
   readonly #sql: Sql
   readonly #probe: Sql
@@ -62,18 +61,21 @@ export class Sender {
   readonly #log: Options['log']
   readonly #transport: Transport
   readonly #times: typeof TIMES
-  readonly #allowance: Allowance
   readonly #stopping = new AbortController()
   #running: Promise<void> | undefined
+  /** Emails that are claimed and not begun, those about an account first. */
+  #waiting: ClaimedMail[] = []
+  /** Emails that are being sent. */
+  readonly #sending = new Set<{ bulk: boolean, ended: Promise<void> }>()
   /** Outcomes still to be recorded. */
-  #outcomes: Outcome[] = []
-  /** Claims by statements that failed: if they were made after all, their mails are released. */
-  #lostClaims: string[] = []
-  /** Whether the last turn wrote mails to many. */
-  #writes = false
-  /** When the server may be connected to again, and the pause after the next failure. */
-  #connectAt = 0
-  #connectPause: number
+  readonly #outcomes: Outcome[] = []
+  /** Emails to many that may be sent by MAIL_RATE: the share of a turn, and what the last turn has left. */
+  #allowance = 0
+  /** Whether the last turn wrote emails of a batch. */
+  #hasWritten = false
+  /** The pause after the next failure of the server, and when the server is asked again. It is down if there is one. */
+  #pause: number
+  #askAt: number | undefined
 
   constructor ({ sql, probe, config, log, transport }: Options, times = TIMES) {
     this.#sql = sql
@@ -82,15 +84,14 @@ export class Sender {
     this.#log = log
     this.#transport = transport
     this.#times = times
-    this.#allowance = new Allowance(config, times.turn)
-    this.#connectPause = times.reconnect.first
+    this.#pause = times.pause.first
   }
 
   start () {
     this.#running = this.#run()
   }
 
-  /** Finishes the mail that is being sent, records what was done, and releases the rest; also when called again. */
+  /** Finishes the emails that are being sent, records what was done, and releases the rest; also when called again. */
   async stop () {
     this.#stopping.abort()
     const timer = setTimeout(() => this.#transport.close(), this.#times.stop)
@@ -114,144 +115,138 @@ export class Sender {
       const rest = start + this.#times.turn - performance.now()
       await sleep(Math.max(0, rest), undefined, { signal }).catch(() => {})
     }
-    await this.#record().catch(error => this.#log.error({ err: error }, 'Mails that were sent cannot be recorded'))
+    this.#release()
+    await Promise.all([...this.#sending].map(({ ended }) => ended))
+    await this.#exchange({ account: 0, bulk: 0 })
+      .catch(error => this.#log.error({ err: error }, 'The outcomes of emails cannot be recorded: they are sent again'))
   }
 
-  async #turn (): Promise<unknown> {
+  async #turn () {
     const { REMINDER_HOURS } = this.#config
-    this.#allowance.addTurn()
-    const [{ account, bulk, expired }, { mailing, reminder }] =
-      await Promise.all([findWork(this.#probe), findMailings(this.#probe, REMINDER_HOURS)])
-    // Every other turn, so that mails that are there already do not wait for them.
-    this.#writes = (mailing || reminder) && !this.#writes
-    if (this.#writes) return mailing ? writeMails(this.#sql) : writeReminders(this.#sql, REMINDER_HOURS)
-    const batch = {
-      account: account ? ACCOUNT_MAILS : 0,
-      bulk: bulk ? this.#allowance.mails : 0,
+    this.#release()
+    const share = this.#config.MAIL_RATE * this.#times.turn / 60_000
+    this.#allowance = Math.min(this.#allowance, Math.max(share, 1)) + share
+    const [{ account, bulk }, { mailing, reminder }] =
+      await Promise.all([findDue(this.#probe), findMailings(this.#probe, REMINDER_HOURS)])
+    // Every other turn, so that emails that are there already do not wait for them.
+    this.#hasWritten = !this.#hasWritten && (reminder || (mailing && !bulk && this.#countBulk() === 0))
+    if (this.#hasWritten) {
+      if (reminder) await writeReminders(this.#sql, REMINDER_HOURS)
+      else await writeMails(this.#sql)
+      return
     }
-    const isIdle = !account && !bulk && this.#outcomes.length === 0
-    if (batch.account + batch.bulk > 0 && await this.#connect()) {
-      await this.#send(await this.#claim(batch))
-    } else {
-      if (expired) await this.#claim({ account: 0, bulk: 0 })
-      await this.#record()
-      if (isIdle) this.#transport.close()
+    const canSend = (account || bulk) && this.#sending.size < SENDING.all && this.#isUp()
+    await this.#exchange({
+      account: account && canSend ? ACCOUNT_MAILS : 0,
+      bulk: bulk && canSend && this.#countBulk() < SENDING.bulk ? Math.floor(this.#allowance) : 0,
+    })
+  }
+
+  /** Records outcomes and claims emails, in one commit, since every commit empties the snapshot cache. */
+  async #exchange (batch: Batch) {
+    const outcomes = [...this.#outcomes]
+    if (outcomes.length + batch.account + batch.bulk === 0) return
+    const { claimed } = await this.#sql.begin(async sql => {
+      if (outcomes.length > 0) {
+        await recordOutcomes(sql, outcomes)
+        await removePastMails(sql)
+      }
+      return { claimed: batch.account + batch.bulk > 0 ? await claimMails(sql, batch) : [] }
+    })
+    this.#outcomes.splice(0, outcomes.length)
+    this.#waiting = claimed
+    this.#allowance -= claimed.filter(({ kind }) => kindOf(kind).bulk).length
+    this.#sendWaiting()
+  }
+
+  /** Emails to many that are being sent. */
+  #countBulk () {
+    return [...this.#sending].filter(({ bulk }) => bulk).length
+  }
+
+  /** Gives back the emails whose attempt has not begun. */
+  #release () {
+    for (const { id, kind, attempts } of this.#waiting.splice(0)) {
+      this.#outcomes.push({ id, status: 'pending', attempts: attempts - 1 })
+      if (kindOf(kind).bulk) this.#allowance++
     }
   }
 
-  async #record () {
-    if (this.#outcomes.length + this.#lostClaims.length > 0) await this.#claim({ account: 0, bulk: 0 })
+  /** Begins to send the emails that wait, as long as there are connections for them. */
+  #sendWaiting () {
+    while (this.#waiting.length > 0 && this.#askAt === undefined) {
+      const { bulk } = kindOf(this.#waiting[0]!.kind)
+      if (this.#sending.size >= SENDING.all || (bulk && this.#countBulk() >= SENDING.bulk)) return
+      const mail = this.#waiting.shift()!
+      const sending = { bulk, ended: Promise.resolve() }
+      this.#sending.add(sending)
+      sending.ended = this.#deliver(mail).then(outcome => {
+        this.#outcomes.push({ id: mail.id, ...outcome })
+        this.#sending.delete(sending)
+        this.#sendWaiting()
+      })
+    }
   }
 
-  /** Records outcomes, and claims mails under a new claim. */
-  async #claim (batch: Batch) {
-    const claim = randomUUID()
-    const outcomes = this.#outcomes
-    const lostClaims = this.#lostClaims
+  /** Whether the server is up, as far as is known. One that was down is asked, after a pause. */
+  #isUp () {
+    if (this.#askAt === undefined) return true
+    if (performance.now() >= this.#askAt) this.#ask()
+    return false
+  }
+
+  async #ask () {
+    this.#askAt = Infinity
     try {
-      const mails = await settle(this.#sql, { outcomes, lostClaims, claim, batch })
-      this.#outcomes = []
-      this.#lostClaims = []
-      return mails.map(mail => ({ mail, claim }))
+      await this.#transport.verify()
+      this.#pause = this.#times.pause.first
+      this.#askAt = undefined
     } catch (error) {
-      // It may have been committed.
-      this.#lostClaims.push(claim)
-      throw error
+      this.#fail((error as Error).message)
     }
   }
 
-  /** Returns whether the server is connected to. */
-  async #connect () {
-    if (performance.now() < this.#connectAt) return false
-    try {
-      await this.#transport.connect()
-      this.#connectPause = this.#times.reconnect.first
-      return true
-    } catch (error) {
-      this.#connectAt = performance.now() + this.#connectPause
-      this.#log.warn(`The SMTP server cannot be reached, next attempt in ${this.#connectPause / 1000} s: ` +
-        (error as Error).message)
-      this.#connectPause = Math.min(2 * this.#connectPause, this.#times.reconnect.longest)
-      return false
-    }
+  /** Pauses. */
+  #fail (reason: string) {
+    this.#askAt = performance.now() + this.#pause
+    this.#log.warn(`No emails are sent for ${this.#pause / 1000} s. ${reason}`)
+    this.#pause = Math.min(2 * this.#pause, this.#times.pause.longest)
   }
 
-  /** Sends the mails that the rest of the turn is enough for, and releases the others. */
-  async #send (claimed: { mail: ClaimedMail, claim: string }[]) {
-    const end = performance.now() + this.#times.turn
-    let isOpen = true
-    let bulkMails = 0
-    for (const { mail, claim } of claimed) {
-      isOpen &&= performance.now() < end && !this.#stopping.signal.aborted && await this.#connect()
-      const outcome = isOpen
-        ? await this.#deliver(mail, claim)
-        : { status: 'pending', attempts: 0, delay: 0 } as const
-      if (isOpen && this.#kindOf(mail).bulk) bulkMails++
-      this.#outcomes.push({ id: mail.id, claim, ...outcome })
-    }
-    this.#allowance.use(bulkMails)
-  }
-
-  async #deliver (mail: ClaimedMail, claim: string): Promise<Omit<Outcome, 'id' | 'claim'>> {
-    const { status, error, told } = await this.#attempt(mail, claim)
-    const attempts = mail.attempts + 1
-    const details = { mail: mail.id, kind: mail.kind, error }
+  async #deliver (mail: ClaimedMail): Promise<Omit<Outcome, 'id'>> {
+    const { status, error, told, isDown } = await this.#attempt(mail)
+    // Others that were sent at the same time fail with it.
+    if (isDown && this.#askAt === undefined && !this.#stopping.signal.aborted) this.#fail(error!)
+    const { attempts } = mail
+    const details = { mail: mail.id, kind: mail.kind, ...error !== undefined && { error } }
     if (status === 'pending' && attempts < ATTEMPTS) {
       const delay = backoff(attempts)
-      this.#log.warn(details, `Mail not sent, next attempt in ${delay} s`)
-      return { status, error, attempts: 1, delay }
+      this.#log.warn(details, `Email not sent, next attempt in ${delay} s`)
+      return { status, error, told, attempts, delay }
     }
     const settled = status === 'pending' ? 'failed' : status
     if (settled === 'sent') this.sent++
-    if (settled === 'failed' || settled === 'unknown') this.#log.warn(details, `Mail ${settled}`)
-    else this.#log.info({ mail: mail.id, kind: mail.kind }, `Mail ${settled}`)
-    return { status: settled, error, told: settled === 'sent' ? told : undefined, attempts: 1, delay: 0 }
+    if (settled === 'failed') this.#log.warn(details, 'Email failed')
+    else this.#log.info(details, `Email ${settled}`)
+    return { status: settled, error, told, attempts }
   }
 
-  async #attempt (mail: ClaimedMail, claim: string): Promise<Attempt> {
+  async #attempt (mail: ClaimedMail): Promise<Attempt> {
     let message, told
     try {
-      const recipient = await findRecipient(this.#sql, mail.id, claim)
+      const recipient = await findRecipient(this.#sql, mail.id)
       if (!recipient) return { status: 'obsolete' }
       const context = { sql: this.#sql, config: this.#config, recipient }
-      const content = await this.#kindOf(mail).compose(mail, context)
+      const content = await kindOf(mail.kind).compose(mail, context)
       if (!content) return { status: 'obsolete' }
       told = content.told
-      message = await buildMessage(mail.id, recipient, content, this.#config)
+      message = buildMessage(mail.id, recipient, content, this.#config)
     } catch (error) {
-      this.#log.error({ err: error, mail: mail.id, kind: mail.kind }, 'Mail cannot be written')
+      this.#log.error({ err: error, mail: mail.id, kind: mail.kind }, 'Email cannot be written')
       return { status: 'pending', error: 'It could not be written' }
     }
     return { ...await this.#transport.send(message), told }
   }
-
-  #kindOf ({ kind }: ClaimedMail): MailKind {
-    return kinds[kind as keyof typeof kinds]
-  }
 }
 
-/**
- * The mails to many that an instance may send: by MAIL_RATE, and with one commit in a turn. Turns are counted: by a
- * clock, one that begins a moment early would send nothing.
- */
-class Allowance {
-  // In milliseconds times MAIL_RATE
-  readonly #turn: number
-  #saved = Infinity
-
-  constructor ({ MAIL_RATE }: Config, turn: number) {
-    this.#turn = MAIL_RATE * turn
-  }
-
-  addTurn () {
-    this.#saved = Math.min(this.#saved + this.#turn, this.#turn + MINUTE_MS - 1)
-  }
-
-  get mails () {
-    return Math.floor(this.#saved / MINUTE_MS)
-  }
-
-  use (mails: number) {
-    this.#saved -= mails * MINUTE_MS
-  }
-}
+const kindOf = (kind: string): MailKind => kinds[kind as keyof typeof kinds]

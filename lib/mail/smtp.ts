@@ -1,131 +1,85 @@
-import { Readable } from 'node:stream'
+import { createTransport, type SendMailOptions } from 'nodemailer'
 
-import SMTPConnection, { type SMTPConnectionAuth, type SMTPConnectionOptions } from 'nodemailer/lib/smtp-connection'
-
+import type { Config } from '../config.ts'
 import { isLoopback } from '../formats.ts'
-import { withTimeout } from '../timeout.ts'
-import type { Message } from './message.ts'
+import { senderOf } from './message.ts'
+import { LEASE_SECONDS } from './outbox.ts'
 import type { Delivery, Transport } from './transport.ts'
 
-/** Timeouts in seconds. */
-const TIMEOUTS = {
+/** Connections to the server. */
+export const CONNECTIONS = 4
+
+/** Times in milliseconds. */
+const TIMES = {
   /**
    * To connect, and then to be greeted. Some servers delay the greeting, to see who does not wait for it; RFC 5321
    * (§ 4.5.3.2.1) waits for five minutes.
    */
-  connect: 30,
-  /**
-   * For a mail, from its first command to the last response. RFC 5321 (§ 4.5.3.2.6) waits for ten minutes, so that no
-   * mail is sent twice: here, one without a response is not sent again.
-   */
-  send: 120,
+  connect: 30_000,
+  /** For an email, with the wait for a connection. It ends before another sender may claim the email. */
+  send: LEASE_SECONDS * 1000 - 30_000,
+  /** After which an unused connection is closed. */
+  idle: 10_000,
 }
 
-/** Bytes that are handed on at a time. */
-const CHUNK_BYTES = 16_384
-
-/** One connection to an SMTP server. */
+/** Connections to an SMTP server. */
 export class SmtpTransport implements Transport {
-  readonly #options: SMTPConnectionOptions
-  readonly #auth: SMTPConnectionAuth | undefined
-  readonly #timeouts: typeof TIMEOUTS
-  #connection: SMTPConnection | undefined
+  readonly #transporter
+  readonly #sendTime: number
 
-  constructor (url: string, timeouts = TIMEOUTS) {
-    const { protocol, hostname, port, username, password } = new URL(url)
+  constructor (config: Config, times = TIMES) {
+    const { protocol, hostname, port, username, password, searchParams } = new URL(config.SMTP_URL!)
     const secure = protocol === 'smtps:'
-    this.#auth = username ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) } : undefined
-    this.#timeouts = timeouts
-    this.#options = {
+    const auth = username ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) } : undefined
+    this.#sendTime = times.send
+    this.#transporter = createTransport({
+      pool: true,
       host: hostname.replace(/^\[|\]$/g, ''),
-      port: port || (secure ? 465 : this.#auth ? 587 : 25),
+      port: Number(port) || (secure ? 465 : auth ? 587 : 25),
       secure,
+      auth,
       // A password crosses no network in the clear.
-      requireTLS: this.#auth !== undefined && !isLoopback(hostname),
-      connectionTimeout: timeouts.connect * 1000,
-      greetingTimeout: timeouts.connect * 1000,
-      socketTimeout: timeouts.send * 1000,
-      socketCloseTimeout: 0,
-    }
+      requireTLS: auth !== undefined && !isLoopback(hostname),
+      tls: { rejectUnauthorized: searchParams.get('tls') !== 'unverified' },
+      // Strict servers refuse an address in brackets, the name of a machine that has no domain.
+      name: senderOf(config).domain,
+      maxConnections: CONNECTIONS,
+      // Only for a connection that the server has closed while it was idle.
+      maxRequeues: 1,
+      idleTimeout: times.idle,
+      connectionTimeout: times.connect,
+      greetingTimeout: times.connect,
+      socketTimeout: times.send,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    })
   }
 
-  async connect () {
-    if (this.#connection && !this.#connection.destroyed) return
-    const connection = new SMTPConnection(this.#options)
-    this.#connection = connection
-    // One that occurs between two mails: the next one connects again.
-    connection.on('error', () => {})
+  async verify () {
     try {
-      await withTimeout(this.#open(connection), 2 * this.#timeouts.connect)
+      await this.#transporter.verify()
     } catch (error) {
-      connection.close()
-      throw new Error(describeFailure(error))
+      throw new Error(describeFailure(error as SmtpError))
     }
   }
 
-  async #open (connection: SMTPConnection) {
-    await run(connection, done => connection.connect(done))
-    if (this.#auth) await run(connection, done => connection.login({ ...this.#auth }, done))
-  }
-
-  async send ({ envelope, raw }: Message): Promise<Delivery> {
-    const connection = this.#connection!
-    const stream = new MessageStream(raw)
-    // nodemailer changes the envelope that it is given.
-    const send = (done: (error: Error | null) => void) =>
-      connection.send({ ...envelope, size: raw.length }, stream, done)
+  async send (message: SendMailOptions): Promise<Delivery> {
     try {
-      await withTimeout(run(connection, send), this.#timeouts.send)
+      await this.#transporter.sendMail({ ...message, signal: AbortSignal.timeout(this.#sendTime) })
       return { status: 'sent' }
     } catch (error) {
-      connection.close()
-      return { status: statusOf(error as SmtpError, stream), error: describeFailure(error) }
+      const { responseCode = 0, command = '' } = error as SmtpError
+      const isAboutMessage = /^(MAIL FROM|RCPT TO|DATA|API)$/.test(command)
+      return {
+        status: isRefused(error as SmtpError) ? 'failed' : 'pending',
+        error: describeFailure(error as SmtpError),
+        isDown: !isAboutMessage || responseCode === 421,
+      }
     }
   }
 
   close () {
-    this.#connection?.close()
-  }
-}
-
-/**
- * Has a connection do something. Its callback alone is not enough: when the connection breaks, only `send` calls it.
- */
-async function run (connection: SMTPConnection, begin: (done: (error?: Error | null) => void) => void) {
-  let onError!: (error: Error) => void
-  const onEnd = () => onError(new Error('Connection closed'))
-  try {
-    await new Promise<void>((resolve, reject) => {
-      onError = reject
-      connection.on('error', onError).on('end', onEnd)
-      begin(error => { error ? reject(error) : resolve() })
-    })
-  } finally {
-    connection.off('error', onError).off('end', onEnd)
-  }
-}
-
-/**
- * The bytes of a mail, which the connection reads after the server's response to DATA. The final dot follows the last
- * of them, so until then the server cannot have accepted the mail.
- */
-class MessageStream extends Readable {
-  isRead = false
-  readonly #raw: Buffer
-  #offset = 0
-
-  constructor (raw: Buffer) {
-    super({ highWaterMark: CHUNK_BYTES })
-    this.#raw = raw
-  }
-
-  override _read () {
-    if (this.#offset < this.#raw.length) {
-      this.push(this.#raw.subarray(this.#offset, this.#offset += CHUNK_BYTES))
-    } else {
-      this.isRead = true
-      this.push(null)
-    }
+    this.#transporter.close({ force: true })
   }
 }
 
@@ -137,18 +91,37 @@ interface SmtpError extends Error {
   command?: string
 }
 
-function statusOf ({ responseCode = 0, code = '', command }: SmtpError, { isRead }: MessageStream) {
-  // A server that does not take the sender, takes no mail: the configuration is wrong, not this mail.
-  if (responseCode >= 500) return command === 'MAIL FROM' ? 'pending' : 'failed'
-  if (responseCode >= 400) return 'pending'
-  // nodemailer has not even asked the server: this is no address, or the mail is larger than the server takes.
-  if (command === 'API' || (code === 'EMESSAGE' && !isRead)) return 'failed'
-  return isRead ? 'unknown' : 'pending'
+/** Whether the same message would be refused again. A server that refuses the sender has a wrong configuration. */
+function isRefused ({ responseCode = 0, code = '', command = '' }: SmtpError) {
+  // Without a response, nodemailer has not even asked: this is not an address.
+  return responseCode === 0 ? code === 'EENVELOPE' : responseCode >= 500 && /^(RCPT TO|DATA)$/.test(command)
 }
 
-/** The stage, the codes of the server or else of the error: `RCPT TO: 550 5.1.1`. */
-function describeFailure (error: unknown) {
-  const { command = 'SMTP', responseCode, response = '', code, name } = error as SmtpError
-  const [enhanced] = /(?<=^\d{3}[ -])\d\.\d{1,3}\.\d{1,3}/.exec(response) ?? []
-  return [`${command}:`, responseCode ?? code ?? name, enhanced].filter(Boolean).join(' ')
+/** The parts that a server refuses, by the command. */
+const REFUSED: Record<string, string> = {
+  'MAIL FROM': 'the sender', 'RCPT TO': 'the recipient', DATA: 'the message', STARTTLS: 'TLS',
 }
+
+/** The cause of a failure in words, with the codes of the server, but without its text: that may have the address. */
+function describeFailure ({ command = '', responseCode, response = '', code = '', message }: SmtpError) {
+  if (responseCode) {
+    const [enhanced] = /(?<=^\d{3}[ -])\d\.\d{1,3}\.\d{1,3}/.exec(response) ?? []
+    const refused = command.startsWith('AUTH') ? 'the user or the password' : REFUSED[command] ?? 'the connection'
+    return [`The SMTP server refuses ${refused}:`, responseCode, enhanced].filter(Boolean).join(' ')
+  }
+  const known = CAUSES.find(([pattern]) => pattern.test(`${code} ${message}`))
+  return known ? known[1].replace('%', message) : message
+}
+
+/** The causes of failures without a response, in words. Other causes say what is wrong by themselves. */
+const CAUSES: [pattern: RegExp, words: string][] = [
+  [/ECONNREFUSED/, 'The SMTP server refuses the connection (%). Check that it runs at this host and port'],
+  [/EDNS/, 'The name of the SMTP server cannot be resolved (%)'],
+  [/wrong version number/i, 'The port of the SMTP server does not begin with TLS. Use smtp:// instead of smtps://'],
+  [/Greeting never received/, 'The SMTP server does not greet in time. Use smtps:// if its port begins with TLS'],
+  [/ETIMEDOUT|EABORT/, 'The SMTP server does not respond in time'],
+  [/certificate/i, 'The certificate of the SMTP server is not valid (%). Trust its CA with NODE_EXTRA_CA_CERTS, or ' +
+    'set tls=unverified in SMTP_URL'],
+  [/ECONNECTION/, 'The SMTP server has closed the connection'],
+  [/EENVELOPE/, 'The address is not valid'],
+]

@@ -36,7 +36,8 @@ const account: FastifyPluginAsyncTypebox = async app => {
     const network = clientNetwork(request.ip)
     throwIfReached(TOO_MANY_MAILS, await takeAccountMail(app.sql, email, network, windowSeconds))
     // Only an account gets a mail, and a commit takes its time.
-    const [user] = await Promise.all([insertResetMail(app.sql, app.mail, email), sleep(FORGOTTEN_TIME)])
+    const written = insertResetMail(app.sql, app.mail, email, network)
+    const [user] = await Promise.all([written, sleep(FORGOTTEN_TIME)])
     audit(request, 'password-forgotten', { user, network })
     reply.code(202)
     return { message: 'If this email has an account, a mail is on its way' }
@@ -68,6 +69,13 @@ const account: FastifyPluginAsyncTypebox = async app => {
     if (!user) throw new HttpError(400, INVALID_LINK)
     audit(request, 'email-verified', { user, network: clientNetwork(request.ip) })
     return { message: 'Email verified successfully' }
+  })
+
+  // A person opens the link of the header List-Unsubscribe, or a program looks what is there: nothing changes.
+  app.get<{ Params: { token: string } }>('/unsubscribe/:token', { schema: { hide: true } }, async (request, reply) => {
+    const [frontend] = app.config.FRONTEND_URL
+    if (!frontend) throw new HttpError(501, FRONTEND_REQUIRED)
+    return reply.redirect(`${frontend}/unsubscribe#token=${encodeURIComponent(request.params.token)}`)
   })
 
   // RFC 8058 has mail programs send a form, whose only content is that it is one.

@@ -5,11 +5,16 @@ import type { Sql } from '../../lib/database/client.ts'
 import { columnOf, type NotificationKind } from '../../lib/mail/notifications.ts'
 import type { Mail } from '../../plugins/mail.ts'
 
-/** Writes the mail to set a password; returns the id of the account, `undefined` when the email has none. */
-export async function insertResetMail (sql: Sql, mail: Pick<Mail, 'enqueue'>, email: string) {
+/**
+ * Writes the mail to set a password, for a client of this network; returns the id of the account, `undefined` when the
+ * email has none.
+ */
+export async function insertResetMail (sql: Sql, mail: Pick<Mail, 'enqueue'>, email: string, network: string) {
   const [account] = await sql<{ id: string }[]>`
     WITH account AS (SELECT id FROM users WHERE id = ${idOfEmail(sql, email)} FOR KEY SHARE), mailed AS (
-      ${mail.enqueue('password-reset', sql`SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM account`)}
+      ${mail.enqueue('password-reset', sql`
+        SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM account
+      `, network)}
     )
     SELECT id FROM account
   `

@@ -158,8 +158,9 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   async function createWithMail ({ ip, log }: FastifyRequest, account: NewAccount) {
     if (!app.mail.canLink) return createAccount(app.sql, account)
     try {
-      const waitSeconds = await takeAccountMail(app.sql, account.email, clientNetwork(ip), windowSeconds)
-      return await createAccount(app.sql, account, waitSeconds === 0 ? enqueueVerification(app.sql) : undefined)
+      const network = clientNetwork(ip)
+      const waitSeconds = await takeAccountMail(app.sql, account.email, network, windowSeconds)
+      return await createAccount(app.sql, account, waitSeconds === 0 ? enqueueVerification(app.sql, network) : undefined)
     } catch (error) {
       // After any other error the account may be there.
       if (!(error instanceof postgres.PostgresError)) throw error

@@ -72,8 +72,8 @@ export async function insertEvent (
   return event
 }
 
-/** Seconds for which further changes of an event are waited for, to be told in one mail. */
-const CHANGES_WINDOW = 120
+/** Seconds for which further changes of an event are waited for, to be told in one mail, and from one to the next. */
+const CHANGES = { delay: 120, pause: 900 }
 
 /**
  * Changes the fields that are given and not empty. `allowed` says whether the user may; then there is an `event`;
@@ -100,7 +100,7 @@ export function updateEvent (
         RETURNING *
       ), mailed AS (${mail.enqueueMailing('event-changed', sql`
         SELECT
-          changed.id::text AS key,
+          changed.id::text AS key, changed.id AS event_id,
           jsonb_build_object('event', changed.id, 'known', jsonb_build_object(
             'title', target.title, 'date', iso8601(target.date), 'clubId', target.club_id, 'club', clubs.name
           )) AS data,
@@ -108,7 +108,7 @@ export function updateEvent (
         FROM changed
           JOIN target ON target.sequence < changed.sequence AND greatest(target.date, changed.date) > now()
           JOIN clubs ON clubs.id = target.club_id
-      `, CHANGES_WINDOW)})
+      `, CHANGES)})
       SELECT allowed, (
         SELECT row_to_json(event)
         FROM (SELECT ${columns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
@@ -136,7 +136,7 @@ export function deleteEvent (sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user:
         DELETE FROM events USING target WHERE events.id = target.id AND allowed
       ), mailed AS (${mail.enqueueMailing('event-cancelled', sql`
         SELECT
-          NULL AS key,
+          NULL AS key, NULL::uuid AS event_id,
           jsonb_build_object('event', jsonb_build_object(
             'id', target.id, 'title', title, 'date', iso8601(date), 'createdAt', iso8601(target.created_at),
             'updatedAt', iso8601(now()), 'club', clubs.name, 'sequence', sequence + 1

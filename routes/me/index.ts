@@ -75,7 +75,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (account.isProven) throw new HttpError(409, 'Email is already verified')
     const network = clientNetwork(request.ip)
     throwIfReached(TOO_MANY_MAILS, await takeAccountMail(app.sql, account.email, network, windowSeconds))
-    await insertVerificationMail(app.sql, app.mail, request.user.id)
+    await insertVerificationMail(app.sql, app.mail, request.user.id, network)
     reply.code(202)
     return { message: 'A mail is on its way' }
   })

@@ -84,11 +84,13 @@ export async function changePassword (
   return user
 }
 
-/** Writes the mail that asks the user to prove their email. */
-export async function insertVerificationMail (sql: Sql, mail: Pick<Mail, 'enqueue'>, userId: string) {
+/** Writes the mail that asks the user to prove their email, for a client of this network. */
+export async function insertVerificationMail (
+  sql: Sql, mail: Pick<Mail, 'enqueue'>, userId: string, network: string
+) {
   await mail.enqueue('email-verification', sql`
     SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${userId} FOR KEY SHARE
-  `)
+  `, network)
 }
 
 /**
@@ -164,7 +166,7 @@ export async function insertMessage (
       RETURNING id, event_id
     ), mailed AS (${mail.enqueueMailing('event-message', sql`
       SELECT
-        NULL AS key, jsonb_build_object('message', id) AS data,
+        NULL AS key, jsonb_build_object('message', id) AS data, event_id,
         ${registeredFor(sql, sql`message.event_id`)} AS user_ids
       FROM message
     `)})

@@ -181,7 +181,7 @@ const Like = ResponseObject({
 const Mail = ResponseObject({
   kind: Type.String({ examples: ['test'] }),
   createdAt: DateTime,
-  status: Type.String({ examples: ['sent'], description: 'pending, processing, sent, failed or unknown' }),
+  status: Type.String({ examples: ['sent'], description: 'pending, sent or failed' }),
   sentAt: Type.Union([DateTime, Type.Null()]),
 })
 

@@ -5,6 +5,7 @@ import { FORMER_MEMBER } from '../../lib/auth/erasure.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
+import type { Mail } from '../../plugins/mail.ts'
 import type { analytics, assignClub, changeRole, list, update } from './schemas.ts'
 
 type FullUser = Static<typeof assignClub.response[200]>['user']
@@ -67,20 +68,33 @@ export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> =>
   `,
 })
 
-/** Changes the fields that are given; a given `clubId` of null ends the membership. */
+/**
+ * Changes the fields that are given; a given `clubId` of null ends the membership. A mail asks the owner of another
+ * email to prove it, where mails have links, and one tells the owner of the email before, if it was proven.
+ */
 export async function updateUser (
-  sql: Sql, id: string, { firstName, lastName, email, clubId }: Static<typeof update.body>
+  sql: Sql, mail: Pick<Mail, 'canLink' | 'enqueue'>, id: string,
+  { firstName, lastName, email, clubId }: Static<typeof update.body>
 ) {
   const [user] = await sql<FullUser[]>`
-    WITH changed AS (
+    WITH before AS (
+      SELECT id, email, email_verified_at FROM users WHERE id = ${id} FOR NO KEY UPDATE
+    ), changed AS (
       UPDATE users SET
-        first_name = coalesce(${firstName ?? null}, first_name),
-        last_name = coalesce(${lastName ?? null}, last_name),
-        email = coalesce(${email ?? null}, email),
-        club_id = CASE WHEN ${clubId === undefined} THEN club_id ELSE ${clubId ?? null} END
-      WHERE id = ${id}
-      RETURNING *
-    )
+        first_name = coalesce(${firstName ?? null}, users.first_name),
+        last_name = coalesce(${lastName ?? null}, users.last_name),
+        email = coalesce(${email ?? null}, users.email),
+        club_id = CASE WHEN ${clubId === undefined} THEN users.club_id ELSE ${clubId ?? null} END
+      FROM before WHERE users.id = before.id
+      RETURNING users.*
+    ), asked AS (${mail.enqueue('email-verification', sql`
+      SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM changed JOIN before USING (id)
+      WHERE changed.email <> before.email AND ${mail.canLink}
+    `)}), told AS (${mail.enqueue('email-changed', sql`
+      SELECT id AS user_id, jsonb_build_object('to', before.email) AS data, NULL AS key
+      FROM changed JOIN before USING (id)
+      WHERE changed.email <> before.email AND before.email_verified_at IS NOT NULL
+    `)})
     SELECT ${allColumns(sql)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
   `
   return user

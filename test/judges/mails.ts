@@ -21,6 +21,8 @@ export interface Words {
 /** The member, and the head of the club, with the same name. */
 export const MEMBER = 'ada@example.org'
 export const HEAD = 'grace@example.org'
+/** The address that an admin gives the member in the end. */
+const NEW = 'lovelace@example.org'
 
 const PASSWORD = 'correct horse of the judges'
 
@@ -58,7 +60,7 @@ export async function causeMails (
   { url, signIns, password }: Target, words: Words, next: (email: string) => Promise<Email>
 ) {
   const { firstName, lastName, club, title, newTitle, blog, subject, text } = words
-  const call = async (method: 'POST' | 'PUT' | 'DELETE', path: string, body?: object, token = '') => {
+  const call = async (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: object, token = '') => {
     const outcome = await send(url, { method, path, body, token })
     if (outcome.status >= 300) throw new Error(`${method} ${path}: ${outcome.status} ${JSON.stringify(outcome.body)}`)
     return outcome.body
@@ -110,5 +112,10 @@ export async function causeMails (
   await receive('event-changed')
   await call('DELETE', `/events/${id}`, undefined, head)
   await receive('event-cancelled')
+  const { users } = await call('GET', '/users', undefined, admin)
+  const { id: userId } = users.find(({ email }: { email: string }) => email === MEMBER)
+  await call('PUT', `/users/${userId}`, { email: NEW }, admin)
+  await receive('email-changed')
+  await prove(await next(NEW))
   return mails
 }

@@ -18,7 +18,7 @@ import { causeMails, HEAD, inbox, MEMBER, REMINDING, type Words } from './mails.
 import { startTarget } from './target.ts'
 
 /** The mailboxes: `ada` is that of ada@example.org. */
-const BOXES = ['ada', 'grace', 'eve']
+const BOXES = ['ada', 'grace', 'lovelace', 'eve']
 
 /** The password of each mailbox. */
 const PASSWORD = 'of-the-judges'
@@ -107,7 +107,9 @@ function flawsOf (kind: string, mail: Email) {
   if (others.length > 0) flaws.push(`headers ${others.join(', ')}`)
   if (cc ?? bcc) flaws.push('it has other recipients')
   const name = 'Ada Bcc: eve@example.org <script>alert(1)</script> Löve & "Låce" <eve@example.org> 漢字'
-  if (to?.length !== 1 || to[0]!.address !== MEMBER || to[0]!.name !== name) {
+  // An address that is not verified may be a stranger's: the name would be an attack.
+  const toName = ['email-verification', 'email-changed'].includes(kind) ? '' : name
+  if (to?.length !== 1 || to[0]!.address !== MEMBER || to[0]!.name !== toName) {
     flaws.push(`it is to ${JSON.stringify(to)}`)
   }
   if (replyTo && (replyTo.length !== 1 || replyTo[0]!.address !== HEAD || replyTo[0]!.name !== name)) {

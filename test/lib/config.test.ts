@@ -81,7 +81,7 @@ t.test('A valid value is accepted', async t => {
     IDP_REDIRECT_URI: ['http://localhost:3000/auth/google/callback', 'https://example.org/api/auth/google/callback'],
     IDP_CLIENT_ID: ['community'],
     IDP_EMAIL_VERIFIED: ['claim', 'assume'],
-    MAIL_FROM: ['community@example.org'],
+    MAIL_FROM: ['community@example.org', 'Chess & Go <community@example.org>', '"Go, Chess" <community@example.org>'],
     MAIL_TIME_ZONE: ['UTC', 'Europe/Berlin', 'America/Argentina/Ushuaia'],
     MAIL_RATE: ['1', '6000'],
     REMINDER_HOURS: ['0', '720'],
@@ -142,8 +142,8 @@ t.test('An invalid value is a StartupError of one line, with the variable and th
     IDP_REDIRECT_URI: ['/auth/google/callback', 'ftp://example.org/auth/google/callback'],
     IDP_EMAIL_VERIFIED: ['true', 'Assume', 'no'],
     SMTP_URL: ['localhost', 'http://localhost', 'smtp:localhost', 'smtp://', 'smtp://:secret@host', 'smtp://%@host',
-      'smtp://host/path', 'smtp://host?tls', 'smtp://host#tls', 'smtp://host:99999'],
-    MAIL_FROM: ['Community <community@example.org>', 'community'],
+      'smtp://host/path', 'smtp://host?tls', 'smtp://host?tls=off', 'smtp://host#tls', 'smtp://host:99999'],
+    MAIL_FROM: ['community', 'Community <community>', 'a@example.org, b@example.org', 'A\n <a@example.org>'],
     MAIL_TIME_ZONE: ['Berlin', 'Europe/Nowhere'],
     MAIL_RATE: ['0', '6001', 'all'],
     REMINDER_HOURS: ['-1', '721', '1.5'],
@@ -161,7 +161,9 @@ t.test('An invalid value is a StartupError of one line, with the variable and th
 t.test('SMTP_URL needs MAIL_FROM', async t => {
   const MAIL_FROM = 'community@example.org'
   t.equal(refusal({ SMTP_URL: 'smtp://localhost' }), 'MAIL_FROM must be set with SMTP_URL')
-  for (const SMTP_URL of ['smtp://localhost', 'smtps://host:465/', 'smtp://a%40b:c%2Fd@[::1]:25', 'smtp://ada@host']) {
+  for (const SMTP_URL of [
+    'smtp://localhost', 'smtps://host:465/', 'smtp://a%40b:c%2Fd@[::1]:25', 'smtp://ada@host', 'smtp://host?tls=unverified',
+  ]) {
     t.equal(load({ SMTP_URL, MAIL_FROM }).SMTP_URL, SMTP_URL)
   }
 })

@@ -6,11 +6,11 @@ import { bearerOfJson, buildWithRoutes, inject, MAIL, nameOf, type Person, perso
 import { ANY_USER, OPERATIONS, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
-/** Probes, the API description, and its page. */
+/** Probes, the API description with its page, and the link of mails to the browser app. */
 const OTHERS = [
   'GET /livez', 'GET /readyz', 'GET /openapi.json',
   'GET /docs', 'GET /docs/json', 'GET /docs/yaml', 'HEAD,GET /docs/static/*', 'GET /docs/static/index.html',
-  'GET /docs/static/swagger-initializer.js',
+  'GET /docs/static/swagger-initializer.js', 'GET /account/unsubscribe/:token',
 ]
 
 const { app, routes } = await buildWithRoutes(t, MAIL)

@@ -154,11 +154,11 @@ t.test('Only the link of the latest mail works', async t => {
 
 t.test('A mail that is tried again has a link that works', async t => {
   const { id, email } = await newPerson()
-  // The sender closes its connection when it is idle, and has its fault with the next one.
+  // The sender closes its connections when they are idle, and has its fault with the next one.
   while (server.open() > 0) await sleep(20)
   server.fault = () => ({ stage: 'DATA' })
   await forget(email)
-  while (await count(sql`SELECT FROM mails WHERE user_id = ${id} AND attempts > 0`) === 0) await sleep(20)
+  while (await count(sql`SELECT FROM mails WHERE user_id = ${id} AND error IS NOT NULL`) === 0) await sleep(20)
   server.fault = () => undefined
   const [{ hash }] = await sql<[{ hash: string }]>`SELECT hash FROM account_tokens WHERE user_id = ${id}`
   await sql`UPDATE mails SET due_at = now() WHERE user_id = ${id}`
@@ -215,7 +215,7 @@ t.test('A mail that is not true any more is not sent', async t => {
   t.equal(mailsTo(email).length, 0, 'the email is proven, and there is another password')
 
   const mail = { id: randomUUID(), kind: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date() }
-  const recipient = { email: newEmail(), ...NAMES }
+  const recipient = { email: newEmail(), isVerified: false, ...NAMES }
   t.equal(await kinds['password-reset'].compose(mail, { sql, config: app.config, recipient }), undefined,
     'the account has another email')
 })
@@ -329,6 +329,40 @@ t.test('Mails to an address and by a network are limited, whether there is an ac
 
   const from = { remoteAddress: '203.0.113.1' }
   for (let n = 0; n < 40; n++) t.equal((await verify('x', from)).statusCode, 400, 'unknown links are not counted')
+})
+
+t.test('Twelve spellings of an address get the mails of one mailbox, without the names that are given', async t => {
+  const email = `a${newEmail()}`
+  const spelled = (n: number) => `${n.toString(2).padStart(4, '0')}${email}`.replace(/^([01]+)a/, (_, bits: string) =>
+    [...'abcd'].map((letter, i) => bits[i] === '1' ? letter.toUpperCase() : letter).join('') + 'a')
+  const ids: string[] = []
+  for (let n = 0; n < 12; n++) {
+    const account = { email: spelled(n), password: PASSWORD, firstName: 'Win', lastName: 'a prize' }
+    ids.push((await post('/auth/register', account)).json().user.id)
+  }
+  t.equal(await count(sql`SELECT FROM mails WHERE user_id IN ${sql(ids)}`), 5)
+  while (server.mails.filter(({ to }) => to[0]!.toLowerCase() === spelled(0)).length < 5) await sleep(20)
+  const { raw } = server.mails.find(({ to }) => to[0]!.toLowerCase() === spelled(0))!
+  t.notMatch(raw, 'a prize')
+  t.equal((await forget(spelled(13))).statusCode, 429)
+})
+
+t.test('An email that an admin changes is asked about, and its former owner is told', async t => {
+  const admin = await person(app, 'ADMIN')
+  const to = async (id: string, email: string) => {
+    await admin.inject('PUT', `/users/${id}`, { email })
+    return sql`SELECT kind FROM mails WHERE user_id = ${id} ORDER BY kind`
+  }
+  const ada = await person(app, 'STUDENT', { email_verified_at: new Date() })
+  const email = newEmail()
+  t.strictSame([...await to(ada.id, email)], [{ kind: 'email-changed' }, { kind: 'email-verification' }])
+  t.equal((await verify(await tokenTo(t, email, 'verify-email'))).statusCode, 200)
+  while (mailsTo(ada.email).length === 0) await sleep(20)
+  t.match(mailsTo(ada.email)[0]!.raw, /^Subject: Your email address at Community was changed\r$/m)
+  t.equal((await to(ada.id, email)).length, 2, 'the same email is no change')
+
+  const bob = await person(app)
+  t.strictSame([...await to(bob.id, newEmail())], [{ kind: 'email-verification' }], 'who was not proven is not told')
 })
 
 t.test('A network that has caused its mails registers accounts without one', async t => {
@@ -536,7 +570,7 @@ t.test('Without mail, or without FRONTEND_URL, what needs a link responds with 5
 
 t.test('A link is not written where FRONTEND_URL is not set', async t => {
   const { id, email } = await newPerson({}, withoutFrontend)
-  const recipient = { email, ...NAMES }
+  const recipient = { email, isVerified: false, ...NAMES }
   const mail = { id: randomUUID(), kind: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date() }
   const { config, sql } = withoutFrontend
   await t.rejects(kinds['password-reset'].compose(mail, { sql, config, recipient }),

@@ -79,7 +79,7 @@ await sql.unsafe(`
   INSERT INTO notifications (user_id) SELECT id FROM users;
   INSERT INTO mailings (kind, data, user_ids, due_at)
     SELECT 'event-message', '{}', ARRAY[id], now() + random() * interval '1 hour' FROM users;
-  INSERT INTO event_reminders SELECT id, date FROM events;
+  INSERT INTO event_reminders SELECT id FROM events;
   INSERT INTO event_messages (event_id, sender_id, subject, text, created_at)
     SELECT e.id, u.id, 'A message', 'Its text', now() - random() * interval '1 day'
     FROM (SELECT id, row_number() OVER () AS n FROM events) AS e
@@ -104,11 +104,11 @@ const failures = failedSignIns(email, '192.0.2.1', 20)
 const name = { firstName: 'Grace', lastName: 'Hopper' }
 const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
 
-const CLAIM = '00000000-0000-4000-8000-000000000000'
-const OUTCOME = { id: CLAIM, claim: CLAIM, status: 'sent', attempts: 1, delay: 0 } as const
+const NONE = '00000000-0000-4000-8000-000000000000'
 
-const MAIL = { id: CLAIM, kind: 'test', data: {}, attempts: 0, createdAt: new Date() }
+const MAIL = { id: NONE, kind: 'test', data: {}, attempts: 0, createdAt: new Date() }
 const mail = {
+  canLink: true,
   enqueue: (...rest: Parameters<Mail['enqueue']>) => outbox.enqueueMails(sql, ...rest),
   enqueueMailing: (...rest: Parameters<Mail['enqueueMailing']>) => mailings.enqueueMailing(sql, ...rest),
 }
@@ -127,10 +127,14 @@ const operations: Record<string, () => Promise<unknown>> = {
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
   createAccountLink: () => createAccountLink(
     { ...MAIL, userId: id.user },
-    { sql, config: testConfig({ FRONTEND_URL: 'https://app.example.org' }), recipient: { ...name, email } },
+    {
+      sql,
+      config: testConfig({ FRONTEND_URL: 'https://app.example.org' }),
+      recipient: { ...name, email, isVerified: true },
+    },
     'password', sql`true`
   ),
-  insertResetMail: () => account.insertResetMail(sql, mail, email),
+  insertResetMail: () => account.insertResetMail(sql, mail, email, '192.0.2.1'),
   findAccountOfToken: () => account.findAccountOfToken(sql, id.user),
   resetPassword: () => account.resetPassword(sql, mail, id.user, { password: '!', network: '192.0.2.1' }),
   verifyEmail: () => account.verifyEmail(sql, id.user),
@@ -145,7 +149,7 @@ const operations: Record<string, () => Promise<unknown>> = {
     sql, mail,
     { user: { id: id.user, role: 'ADMIN' }, eventId: id.event, message: { subject: 'A message', text: 'Its text' } }
   ),
-  insertVerificationMail: () => me.insertVerificationMail(sql, mail, id.user),
+  insertVerificationMail: () => me.insertVerificationMail(sql, mail, id.user, '192.0.2.1'),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
   setPassword: () => accounts.setPassword(sql, email, 'correct horse'),
   publishedBlogQuery: () => read(blogs.publishedBlogQuery(sql, id.blog)),
@@ -155,7 +159,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   updateBlog: () => blogs.updateBlog(sql, mail, id.blog, { title: 'Another' }),
   setBlogStatus: () => blogs.setBlogStatus(sql, mail, id.blog, 'ARCHIVED'),
   deleteBlog: () => blogs.deleteBlog(sql, id.blog),
-  updateUser: () => users.updateUser(sql, id.user, name),
+  updateUser: () => users.updateUser(sql, mail, id.user, { ...name, email: 'other@example.org' }),
   setUserRole: () => users.setUserRole(sql, id.user, 'ADMIN'),
   setUserClub: () => users.setUserClub(sql, id.user, id.club),
   deleteUser: () => users.deleteUser(sql, '00000000-0000-0000-0000-000000000000'),
@@ -192,14 +196,14 @@ const operations: Record<string, () => Promise<unknown>> = {
   signOut: () => accounts.signOut(sql, email),
   epochsOf: async () => sql`SELECT ${endedTokens.epochsOf(sql, [id.user, id.club])}`,
   deleteCalendar: () => me.deleteCalendar(sql, id.club),
-  findWork: () => outbox.findWork(sql),
-  settle: () => outbox.settle(sql, {
-    outcomes: [OUTCOME], lostClaims: [CLAIM], claim: CLAIM, batch: { account: 10, bulk: 10 },
-  }),
+  findDue: () => outbox.findDue(sql),
+  recordOutcomes: () => outbox.recordOutcomes(sql, [{ id: NONE, status: 'sent', attempts: 1 }]),
+  removePastMails: () => outbox.removePastMails(sql),
+  claimMails: () => outbox.claimMails(sql, { account: 10, bulk: 10 }),
   findMailings: () => mailings.findMailings(sql, 24),
   writeReminders: () => mailings.writeReminders(sql, 24),
   writeMails: () => mailings.writeMails(sql),
-  findRecipient: () => outbox.findRecipient(sql, id.user, CLAIM),
+  findRecipient: () => outbox.findRecipient(sql, id.user),
   countMails: () => outbox.countMails(sql),
   blogsFeedQuery: () => read(feeds.blogsFeedQuery(sql, undefined)),
   signInWithIdentity: () => auth.signInWithIdentity(sql, {

@@ -14,8 +14,26 @@ export const emailVerification: MailKind = {
       paragraphs: [
         `There is an account at ${name} with this email address. If it is yours, please confirm it within seven days:`,
         { text: 'Confirm the address', href },
+        'Until then you get no other emails about events and posts, such as reminders.',
         'If you have not registered there, please ignore this mail: to confirm the address would leave the account ' +
           'to the one who has.',
+      ],
+    }
+  },
+}
+
+/** Tells the owner of the former address that an admin has given the account another one. */
+export const emailChanged: MailKind<{ to: string }> = {
+  bulk: false,
+  async compose ({ data: { to }, createdAt }, { config }) {
+    const name = config.COMMUNITY_NAME
+    return {
+      to,
+      subject: `Your email address at ${name} was changed`,
+      paragraphs: [
+        `An admin of ${name} has changed the email address of your account on ${formatTime(createdAt, config)}. ` +
+          'Emails about your account go to the new address, and no others until it is confirmed.',
+        'If you do not know about that, please tell those who run the platform.',
       ],
     }
   },

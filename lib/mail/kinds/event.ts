@@ -1,6 +1,6 @@
 import { printable } from '../../formats.ts'
 import type { CalendarEvent } from '../../icalendar.ts'
-import { calendarOf, findEventOf, findTold, type KnownEvent, toldOf } from '../events.ts'
+import { calendarOf, findEventOf, findTold, type KnownEvent, type MailedEvent, toldOf } from '../events.ts'
 import { type Context, formatTime } from '../message.ts'
 import { notification, wantsMails } from '../notifications.ts'
 
@@ -17,7 +17,7 @@ export const registration = notification<{ event: string }>({
         `You are registered for “${event.title}” of ${event.club}, on ` +
           `${formatTime(new Date(event.date), context.config)}.`,
         ...reminder ? [`You will be reminded on ${formatTime(reminder, context.config)}.`] : [],
-        'The file that comes with this mail adds it to your calendar.',
+        'Open the file that comes with this mail to add it to your calendar.',
       ],
       calendar: calendarOf(event, 'PUBLISH', context),
       told: toldOf(event),
@@ -36,13 +36,15 @@ async function findReminder ({ sql, config: { REMINDER_HOURS } }: Context, userI
  * Tells all who are registered that the event has another title, date or club: all changes since the last mail to them,
  * or else since it was as in `known`.
  */
-export const eventChanged = notification<{ event: string, known: KnownEvent }>({
+export const eventChanged = notification<{ event: string, known: KnownEvent, told?: KnownEvent }>({
   bulk: true,
   async compose (mail, context) {
     const { userId, data } = mail
     const event = await findEventOf(context, userId, data.event)
     if (!event) return undefined
-    const known = await findTold(context, mail, event.id) ?? data.known
+    const before = await findTold(context, mail, event.id) ?? data.known
+    // An attempt of this mail may have arrived, and the event may have changed back since.
+    const known = data.told && isAs(event, before) ? data.told : before
     if (!(event.isComing || new Date(known.date) > new Date())) return undefined
     const time = (date: string) => formatTime(new Date(date), context.config)
     const changes = [
@@ -57,13 +59,17 @@ export const eventChanged = notification<{ event: string, known: KnownEvent }>({
       paragraphs: [
         `“${known.title}”, which you are registered for, has changed.`,
         ...changes,
-        'The file that comes with this mail changes it in your calendar.',
+        'Open the file that comes with this mail to update your calendar, if you added the event there.',
       ],
       calendar: calendarOf(event, 'PUBLISH', context),
       told: toldOf(event),
     }
   },
 })
+
+/** Whether people who know this know the event. */
+const isAs = (event: MailedEvent, { title, date, clubId }: KnownEvent) =>
+  event.title === title && event.date === date && event.clubId === clubId
 
 /** Tells all who were registered that the event is deleted. It is gone, so the mail has what it needs. */
 export const eventCancelled = notification<{ event: CalendarEvent }>({
@@ -75,7 +81,7 @@ export const eventCancelled = notification<{ event: CalendarEvent }>({
       subject: `Cancelled: ${event.title}`,
       paragraphs: [
         `“${event.title}” of ${event.club}, on ${formatTime(date, context.config)}, does not take place.`,
-        'The file that comes with this mail removes it from your calendar.',
+        'If your calendar has the event, please delete it there: some calendar apps do not do that by themselves.',
       ],
       calendar: calendarOf(event, 'CANCEL', context),
     }
@@ -128,7 +134,7 @@ export const eventMessage = notification<{ message: string }>({
       subject,
       paragraphs: [
         `${name} writes to all who are registered for “${title}”:`,
-        ...printable(text).split('\n').filter(line => line.trim()),
+        ...printable(text).split(/\n\s*\n/).filter(part => part.trim()).map(part => part.trim().split('\n')),
       ],
       ...email !== null && { replyTo: { name, address: email } },
     }

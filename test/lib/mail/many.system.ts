@@ -86,7 +86,7 @@ t.test('An event that ten thousand are registered for is moved, and then deleted
 
   const { sql } = app
   const subjects = () => server.mails.map(({ raw }) => /^Subject: (.*)\r$/m.exec(raw)![1]!)
-  await sql`UPDATE mailings SET due_at = now()`
+  await sql`UPDATE mailings SET due_at = now() WHERE due_at <> 'infinity'`
   while (server.mails.length < 20) await sleep(50)
 
   // A mail about an account does not wait for them.
@@ -106,7 +106,7 @@ t.test('An event that ten thousand are registered for is moved, and then deleted
   // How often is measured by the benchmark: here commits of other tests on the same server empty the cache, too.
   t.ok(writes > 10 && hits > 10, 'lists are never stale, and hits')
   const [{ claims }] = await sql<[{ claims: number }]>`
-    SELECT count(DISTINCT claim)::integer AS claims FROM mails WHERE claimed_at > now() - interval '5 seconds'
+    SELECT count(DISTINCT claimed_at)::integer AS claims FROM mails WHERE claimed_at > now() - interval '5 seconds'
   `
   t.comment(`${claims} claims in 5 s, ${server.mails.length} mails so far`)
   t.ok(claims <= 6, 'a sender commits once in a second at most')
