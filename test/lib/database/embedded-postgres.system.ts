@@ -501,6 +501,16 @@ t.test('Other users run the server as themselves', async t => {
   t.strictSame(await findAccount(parent, initdb), { owner: { uid: 1234, gid: self.gid }, wrapper: [] })
 })
 
+t.test('A program that nobody can run is told apart from one that only root can', async t => {
+  const home = t.testdir({})
+  // As the loader says it where npm ran no scripts.
+  const message = `${join(home, 'initdb')}: error while loading shared libraries: libicuuc.so.60: cannot open`
+  await writeFile(join(home, 'initdb'), `#!/bin/sh\necho '${message}' >&2\nexit 127\n`, { mode: 0o755 })
+  t.intercept(process, 'getuid', { value: () => 0 })
+  t.equal(await refusal(findAccount(home, join(home, 'initdb'))),
+    `The embedded PostgreSQL does not run: ${message}. Run npm ci without --ignore-scripts, or set DATABASE_URL`)
+})
+
 t.test('Where root cannot change users, a user namespace does, and the data belongs to root', async t => {
   const path = await folderOf(t, 'unshare', 'id')
   const canUnshare = await run('unshare', ['--user', '--map-root-user', 'true']).then(() => true, () => false)
