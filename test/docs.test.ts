@@ -141,7 +141,10 @@ t.test('README.md has the figures of the latest benchmark', async t => {
 })
 
 t.test('docs/api/errors.md has every message of an error, and no others', async t => {
-  interface Media { examples?: Record<string, { value: string | { message: string } }> }
+  interface Media {
+    schema: { enum?: string[], properties?: { message: { enum?: string[] } } }
+    examples?: Record<string, { value: string | { message: string } }>
+  }
   interface Response { content?: Record<string, Media>, $ref?: string }
   const { paths, components } = JSON.parse(await read('openapi.json')) as {
     paths: Record<string, Record<string, { responses?: Record<string, Response> }>>
@@ -152,8 +155,10 @@ t.test('docs/api/errors.md has every message of an error, and no others', async 
     for (const [status, response] of Object.entries(operation.responses ?? {})) {
       if (Number(status) < 400) continue
       const { content = {} } = response.$ref ? components.responses[response.$ref.split('/').at(-1)!]! : response
-      for (const { value } of Object.values(content).flatMap(({ examples = {} }) => Object.values(examples))) {
-        messages.add(typeof value === 'string' ? value : value.message)
+      for (const { schema: { enum: texts, properties }, examples = {} } of Object.values(content)) {
+        for (const text of texts ?? properties?.message.enum ?? []) messages.add(text)
+        // The text of a 400 is open.
+        for (const { value } of Object.values(examples)) messages.add(typeof value === 'string' ? value : value.message)
       }
     }
   }
