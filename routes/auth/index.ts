@@ -163,7 +163,8 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     try {
       const network = clientNetwork(ip)
       const waitSeconds = await takeAccountMail(app.sql, account.email, network, windowSeconds)
-      return await createAccount(app.sql, account, waitSeconds === 0 ? enqueueVerification(app.sql, network) : undefined)
+      const mailed = waitSeconds === 0 ? enqueueVerification(app.sql, network) : undefined
+      return await createAccount(app.sql, account, mailed)
     } catch (error) {
       // After any other error the account may be there.
       if (!(error instanceof postgres.PostgresError)) throw error
