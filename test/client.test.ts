@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 
 import { createClient } from '#client'
+import { ACCOUNT } from './fixtures.ts'
 import { build, person } from './helper.ts'
 import t from './suite.ts'
 
@@ -50,8 +51,7 @@ t.test('A token may be set and removed', async t => {
   const client = createClient({ baseUrl, token: () => token })
   const statusOf = async () => (await client.GET('/auth/me')).response.status
   t.equal(await statusOf(), 401)
-  const account = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
-  token = (await client.POST('/auth/register', { body: account })).data!.token
+  token = (await client.POST('/auth/register', { body: ACCOUNT })).data!.token
   t.equal(await statusOf(), 200)
   token = undefined
   t.equal(await statusOf(), 401)

@@ -5,6 +5,7 @@ import type { FastifyContextConfig, FastifyInstance } from 'fastify'
 import type { Role } from '#lib/roles.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
+import { ACCOUNT, BLOG, EVENT, MENTOR, PASSWORD, TESTIMONIAL } from './fixtures.ts'
 import { inject, insert, type Person, person } from './helper.ts'
 
 export interface Operation {
@@ -51,20 +52,6 @@ export function roleFor ({ access }: Operation): Role | undefined {
   return access === 'anyone' ? undefined : access[0] ?? 'STUDENT'
 }
 
-const PASSWORD = 'correct horse'
-const ACCOUNT = { email: 'new@example.org', password: PASSWORD, firstName: 'Ada', lastName: 'Lovelace' }
-const BLOG = { title: 'A title', content: 'twenty characters or more', imageUrl: 'https://example.org/b.png' }
-const MENTOR = {
-  name: 'Grace', expertise: 'COBOL', imageUrl: 'https://example.org/m.png', networkUrl: '', clubId: 'x',
-}
-const TESTIMONIAL = { name: 'Grace', content: 'I learned a lot', batchYear: 2026, imageUrl: '' }
-const EVENT = {
-  title: 'A game',
-  description: 'Ten games at once',
-  data: '2030-01-31T09:30:00.000Z',
-  imageUrl: 'https://example.org/e.png',
-}
-
 const inClub = async ({ club }: World) => ({ body: { clubId: club } })
 const blog = async ({ app, people }: World) => ({ id: await insert(app, 'blogs', { author_id: people.STUDENT.id }) })
 const user = async ({ app }: World) => ({ id: (await person(app)).id })
@@ -84,7 +71,9 @@ const link = (purpose: string) => async (world: World) => {
 }
 
 export const OPERATIONS: Record<string, Operation> = {
-  'POST /auth/register': { access: 'anyone', failure: 'Registration failed', body: ACCOUNT },
+  'POST /auth/register': {
+    access: 'anyone', failure: 'Registration failed', body: { ...ACCOUNT, email: 'new@example.org' },
+  },
   'POST /auth/login': {
     access: 'anyone',
     failure: 'Login failed',

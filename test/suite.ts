@@ -11,7 +11,8 @@ export { t as default, type Test }
 
 /**
  * Runs files of tests in this process, one after the other, which loads the application once for all of them: to load
- * it takes longer than the tests of most files. Suites that run at the same time share the files.
+ * it takes longer than the tests of most files. Each file in test/suites/ is such a process, and `npm test` runs them
+ * all at once: each takes the next file that no other has taken. A file works the same by itself, by `npx tap`.
  */
 export async function runSuite () {
   const paths = readdirSync('dist/test', { recursive: true, encoding: 'utf8' })

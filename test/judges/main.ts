@@ -12,13 +12,10 @@ import { glewlwyd } from './glewlwyd.ts'
 import { icalendar } from './icalendar.ts'
 import type { Judge, Setting } from './judge.ts'
 import { postfix } from './postfix.ts'
-import { slowhttptest } from './slowhttptest.ts'
 import { spamassassin } from './spamassassin.ts'
 import { spectral } from './spectral.ts'
-import { sqlmap } from './sqlmap.ts'
-import { wapiti } from './wapiti.ts'
 
-const JUDGES = { spectral, glewlwyd, icalendar, csv, postfix, spamassassin, slowhttptest, sqlmap, wapiti }
+const JUDGES = { spectral, glewlwyd, icalendar, csv, postfix, spamassassin }
 
 const USAGE = `Usage: npm run test:judges [-- --only PATTERN]
 

@@ -9,6 +9,7 @@ import t, { type Test } from 'tap'
 
 import { migrate } from '#lib/database/migrations.js'
 import { createDatabase } from '../helper.ts'
+import { ACCOUNT } from '../fixtures.ts'
 import { CLIENT } from '../provider.ts'
 import {
   dataDir, freePort, postgresOf, redirectImport, remaining, run, type Service, startService, stop,
@@ -16,7 +17,6 @@ import {
 
 const MIGRATIONS = (await readdir('migrations')).length
 const ADMIN = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse' }
-const ADA = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
 
 /** Sends a JSON request. */
 async function send (service: Service, method: string, path: string, body?: unknown, token?: string) {
@@ -31,8 +31,8 @@ async function send (service: Service, method: string, path: string, body?: unkn
   return { status: response.status, body: await response.json() as any }
 }
 
-const register = (service: Service, account = ADA) => send(service, 'POST', '/auth/register', account)
-const login = (service: Service, { email, password } = ADA) =>
+const register = (service: Service, account = ACCOUNT) => send(service, 'POST', '/auth/register', account)
+const login = (service: Service, { email, password } = ACCOUNT) =>
   send(service, 'POST', '/auth/login', { email, password })
 const me = (service: Service, token: string) => send(service, 'GET', '/auth/me', undefined, token)
 
@@ -49,10 +49,10 @@ t.test('logs its address, and serves', async t => {
   t.equal((await register(service)).status, 201)
   const { status, body } = await login(service)
   t.equal(status, 200)
-  t.match(await me(service, body.token), { status: 200, body: { user: { email: ADA.email, role: 'STUDENT' } } })
+  t.match(await me(service, body.token), { status: 200, body: { user: { email: ACCOUNT.email, role: 'STUDENT' } } })
   const { code, stdout, stderr } = await stop(service)
   t.strictSame({ code, stderr }, { code: 0, stderr: '' })
-  t.notMatch(stdout, ADA.password)
+  t.notMatch(stdout, ACCOUNT.password)
   t.notMatch(stdout, body.token)
 })
 
@@ -91,8 +91,8 @@ t.test('the embedded database keeps its data over a stop and a kill', async t =>
   const processes = await postgresOf(DATA_DIR)
   t.equal(processes[0], server, 'and joined')
   t.equal((await login(third)).status, 200)
-  t.match(await me(third, token), { status: 200, body: { user: { email: ADA.email } } })
-  t.equal((await login(third, { ...ADA, email: ADMIN.ADMIN_EMAIL })).body.user.role, 'ADMIN')
+  t.match(await me(third, token), { status: 200, body: { user: { email: ACCOUNT.email } } })
+  t.equal((await login(third, { ...ACCOUNT, email: ADMIN.ADMIN_EMAIL })).body.user.role, 'ADMIN')
   t.equal((await stop(third)).code, 0)
   t.strictSame(await remaining(processes), [], 'and stopped in the end')
 })
@@ -102,7 +102,7 @@ t.test('two that start concurrently on an empty database both come up, with one 
   const variables = { DATABASE_URL, MIGRATE_ON_START: 'true', ...ADMIN }
   const services = await Promise.all([startService(t, variables), startService(t, variables)])
   for (const service of services) {
-    const { status, body } = await login(service, { ...ADA, email: ADMIN.ADMIN_EMAIL })
+    const { status, body } = await login(service, { ...ACCOUNT, email: ADMIN.ADMIN_EMAIL })
     t.equal(status, 200)
     t.equal(body.user.role, 'ADMIN')
     t.equal((await send(service, 'GET', '/readyz')).status, 200)

@@ -4,6 +4,7 @@ import { errorCodes, type InjectOptions } from 'fastify'
 import { buildApp } from '#lib/app.js'
 import { HttpError } from '#lib/errors.js'
 import { createLogger } from '#lib/http/logger.js'
+import { ACCOUNT } from '../fixtures.ts'
 import { createDatabase, inject, testConfig } from '../helper.ts'
 import t from '../suite.ts'
 
@@ -40,8 +41,6 @@ await app.ready()
 
 const send = (options: InjectOptions) => app.inject(options)
 const json = { 'content-type': 'application/json' }
-
-const ACCOUNT = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
 
 t.test('An unknown route is a 404', async t => {
   const unknown: [InjectOptions['method'], string][] = [

@@ -1,4 +1,5 @@
 import { createLogger } from '#lib/http/logger.js'
+import { ACCOUNT } from '../fixtures.ts'
 import { build, buildWithRoutes, inject, nameOf, person } from '../helper.ts'
 import { OPERATIONS } from '../operations.ts'
 import t from '../suite.ts'
@@ -34,9 +35,8 @@ t.test('Personal responses and errors are no-store', async t => {
     const { headers } = await admin.inject('GET', path)
     t.equal(headers['cache-control'], 'no-store', path)
   }
-  const account = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
   for (const operation of ['register', 'login', 'login?wrong']) {
-    const { headers } = await inject(app, 'POST', `/auth/${operation}`, account)
+    const { headers } = await inject(app, 'POST', `/auth/${operation}`, ACCOUNT)
     t.equal(headers['cache-control'], 'no-store', operation)
   }
   t.equal((await admin.inject('GET', '/auth/me')).headers['cache-control'],

@@ -3,12 +3,12 @@ import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { recordResponses } from '../responses.ts'
 import { bearer, build, createDatabase, inject, MAIL, person, testConfig, untilBlocked } from '../helper.ts'
+import { ACCOUNT } from '../fixtures.ts'
 import { OPERATIONS, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
 /** What stands for an id in a path. */
 const UNKNOWN = '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'
-const ACCOUNT = { email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }
 
 /** Operations with a failure. Some responses of those of the identity provider do not depend on the database. */
 const FAILING = Object.entries(OPERATIONS).filter(([, { failure }]) => failure)
