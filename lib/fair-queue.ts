@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** Work that waits for its turn. */
 interface Waiting {
   since: number
+  isWanted (): boolean
   begin (): void
   refuse (): void
 }
@@ -12,8 +13,8 @@ interface Options {
   concurrency: number
   /** How many may wait for their turn. */
   places: number
-  /** For how long one may wait, in milliseconds. */
-  maxWaitMs: number
+  /** For how long one may wait, in milliseconds; any time unless given. */
+  maxWaitMs?: number
   /** Makes the error of work that is refused. */
   refusal: () => Error
 }
@@ -45,15 +46,18 @@ export class FairQueue {
   get waiting () { return this.#length }
 
   /** Rejects with the refusal when work of this key would find no place. */
-  async assertPlace (key: string) {
+  async assertPlace (key: () => string) {
     if (!this.#hasPlace(key)) throw await this.#refusal()
   }
 
-  /** Runs the work when it is its turn. Rejects with the refusal when there is no place, or it waited for too long. */
-  async run<T> (key: string, work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs the work when it is its turn. Rejects with the refusal when there is no place, when it waited for too long, or
+   * when nobody wants it any more.
+   */
+  async run<T> (key: () => string, work: () => Promise<T>, isWanted = () => true): Promise<T> {
     if (!this.#hasPlace(key)) throw await this.#refusal()
     if (this.#running < this.#options.concurrency) this.#running++
-    else await this.#turn(key)
+    else await this.#turn(key(), isWanted)
     try {
       return await work()
     } finally {
@@ -62,9 +66,21 @@ export class FairQueue {
     }
   }
 
-  #hasPlace (key: string) {
+  /** Refuses the work that nobody wants any more. */
+  dropUnwanted () {
+    for (const [key, list] of this.#waiting) {
+      const wanted = list.filter(({ isWanted }) => isWanted())
+      if (wanted.length === list.length) continue
+      this.#length -= list.length - wanted.length
+      if (wanted.length > 0) this.#waiting.set(key, wanted)
+      else this.#waiting.delete(key)
+      for (const waiting of list) if (!wanted.includes(waiting)) waiting.refuse()
+    }
+  }
+
+  #hasPlace (key: () => string) {
     if (this.#length < this.#options.places) return true
-    const held = this.#waiting.get(key)?.length ?? 0
+    const held = this.#waiting.get(key())?.length ?? 0
     return this.#longest().length > held + 1
   }
 
@@ -82,21 +98,23 @@ export class FairQueue {
   }
 
   /** Resolves when it is the turn of this work, and it counts as running. */
-  #turn (key: string) {
+  #turn (key: string, isWanted: () => boolean) {
     return new Promise<void>((resolve, reject) => {
       // The newest of the key with the most places is refused: it has waited least.
       if (this.#length === this.#options.places) this.#longest().pop()!.refuse()
       else this.#length++
       const list = this.#waiting.get(key) ?? []
       this.#waiting.set(key, list)
-      list.push({ since: performance.now(), begin: resolve, refuse: () => reject(this.#options.refusal()) })
+      const refuse = () => reject(this.#options.refusal())
+      list.push({ since: performance.now(), isWanted, begin: resolve, refuse })
     })
   }
 
   #beginNext () {
-    while (this.#length > 0 && this.#running < this.#options.concurrency) {
-      const { since, begin, refuse } = this.#shift()
-      if (performance.now() - since > this.#options.maxWaitMs) {
+    const { concurrency, maxWaitMs = Infinity } = this.#options
+    while (this.#length > 0 && this.#running < concurrency) {
+      const { since, isWanted, begin, refuse } = this.#shift()
+      if (!isWanted() || performance.now() - since > maxWaitMs) {
         refuse()
       } else {
         this.#running++

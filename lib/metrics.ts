@@ -10,7 +10,7 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 /** Metrics for Prometheus: of the process, of requests, and of what the plugins count. */
 export async function createMetrics (app: FastifyInstance) {
-  const { cache, database: { stats }, mail, heldBytes, config: { DATABASE_POOL_SIZE: poolSize } } = app
+  const { cache, database: { stats }, mail, budget, config: { DATABASE_POOL_SIZE: poolSize } } = app
   // Loaded only when needed: the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -54,8 +54,8 @@ export async function createMetrics (app: FastifyInstance) {
     mailGauge('mails_failed', 'Mails that were refused for good, or too often', ({ failed }) => failed.count)
   }
 
-  gauge('held_bytes', 'Bytes that requests make the service hold', () => heldBytes.bytes)
-  counter('held_bytes_connections_closed_total', 'Connections closed past MAX_HELD_BYTES', () => heldBytes.closed)
+  gauge('held_bytes', 'Bytes that requests make the service hold', () => budget.bytes)
+  counter('held_bytes_connections_closed_total', 'Connections closed past MAX_HELD_BYTES', () => budget.closed)
 
   counter('log_lines_dropped_total', 'Lines of the log dropped because it could not be written',
     () => standardOutput.dropped)

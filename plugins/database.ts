@@ -12,6 +12,8 @@ declare module 'fastify' {
     database: {
       /** Runs a short statement on a connection apart from the pool. */
       probe: Sql
+      /** Runs the check of /readyz, on another one. */
+      monitor: Sql
       /** The statements on the pool. */
       stats: PoolStats
     }
@@ -22,9 +24,9 @@ declare module 'fastify' {
 export default fp(async app => {
   const { config, log, describeOnly } = app
   const database = describeOnly ? createPools('postgres://', config, log) : await openDatabase(config, log)
-  const { sql, probe, stats } = database
+  const { sql, probe, monitor, stats } = database
   app.decorate('sql', sql)
-  app.decorate('database', { probe, stats })
+  app.decorate('database', { probe, monitor, stats })
   app.addHook('onClose', async () => { await database.close() })
 
   if (!describeOnly) {

@@ -44,7 +44,8 @@ export default fp(async app => {
 
   app.addHook<string>('onSend', (request, reply, payload, done) => {
     // Undefined for a request by `inject`. A request without a body is complete as soon as its headers are.
-    if (request.raw.complete !== false || !hasBody(request) || typeof payload !== 'string') return done()
+    if (request.raw.complete !== false || !hasBody(request) || request.raw.destroyed) return done()
+    if (typeof payload !== 'string') return done()
     reply.header('content-length', Buffer.byteLength(payload))
     done(null, Readable.from(sendAndRead(payload, request.raw)) as unknown as string)
   })
@@ -69,8 +70,12 @@ function hasBody ({ headers }: FastifyRequest) {
 async function * sendAndRead (payload: string, request: IncomingMessage) {
   yield Buffer.from(payload)
   let bytes = 0
-  // To leave the loop closes the connection.
-  for await (const chunk of request) if ((bytes += chunk.length) > REFUSED_BYTES) break
+  try {
+    // To leave the loop closes the connection.
+    for await (const chunk of request) if ((bytes += chunk.length) > REFUSED_BYTES) break
+  } catch {
+    // The client has gone, or its time is over.
+  }
 }
 
 function useEmptyObject (request: FastifyRequest, _reply: unknown, done: () => void) {

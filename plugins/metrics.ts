@@ -7,6 +7,13 @@ import { HttpError } from '../lib/errors.ts'
 import { onAborted } from '../lib/http/aborted.ts'
 import { createMetrics } from '../lib/metrics.ts'
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** When it arrived, in milliseconds of `performance.now()`, where requests are measured. */
+    since: number
+  }
+}
+
 const digest = (text: string) => createHash('sha256').update(text).digest()
 
 /**
@@ -19,16 +26,19 @@ export default fp(async app => {
 
   const metrics = await createMetrics(app)
 
-  app.addHook('onResponse', (request, reply, done) => {
-    observe(request, reply, reply.statusCode)
+  app.decorateRequest('since', 0)
+  app.addHook('onRequest', (request, reply, done) => {
+    request.since = performance.now()
+    // Not by a hook `onResponse`: Fastify would not log the error of a response any more.
+    reply.raw.once('finish', () => observe(request, reply, reply.statusCode))
     done()
   })
   onAborted(app, observe)
 
-  function observe ({ method, routeOptions }: FastifyRequest, { elapsedTime }: FastifyReply, status: number) {
+  function observe ({ method, routeOptions, since }: FastifyRequest, _reply: FastifyReply, status: number) {
     // With and without a slash at its end it is the same operation.
     const route = routeOptions.url?.replace(/(?<=.)\/$/, '') ?? 'unknown'
-    metrics.observe(method, route, status, elapsedTime / 1000)
+    metrics.observe(method, route, status, (performance.now() - since) / 1000)
   }
 
   const expected = digest(METRICS_TOKEN)
@@ -39,4 +49,4 @@ export default fp(async app => {
     if (!timingSafeEqual(digest(token), expected)) throw new HttpError(401, 'Metrics token required')
     return reply.type(metrics.contentType).send(await metrics.read())
   })
-}, { name: 'metrics', dependencies: ['database', 'cache', 'held-bytes', 'mail'] })
+}, { name: 'metrics', dependencies: ['database', 'cache', 'budget', 'mail'] })

@@ -4,6 +4,9 @@ import { assertMigrated } from '../lib/database/migrations.ts'
 import { HttpError } from '../lib/errors.ts'
 import { Message } from '../lib/schemas.ts'
 
+/** How long a check counts, in milliseconds. */
+const CHECK_INTERVAL_MS = 1000
+
 /** Probes of an orchestrator or a load balancer. They are logged only when they fail. */
 export default fp(async app => {
   app.get('/livez', {
@@ -14,6 +17,16 @@ export default fp(async app => {
     },
     logLevel: 'warn',
   }, async () => ({ message: 'Alive' }))
+
+  /** The check that probes share until a second after it has ended. */
+  let check: Promise<void> | undefined
+  function assertReady () {
+    if (check) return check
+    check = assertMigrated(app.database.monitor)
+    const forget = () => { setTimeout(() => { check = undefined }, CHECK_INTERVAL_MS).unref() }
+    check.then(forget, forget)
+    return check
+  }
 
   // Ready: the database answers, its schema is up to date, and the service is not stopping.
   app.get('/readyz', {
@@ -26,8 +39,7 @@ export default fp(async app => {
   }, async request => {
     if (app.isClosing()) throw new HttpError(503, 'Stopping')
     try {
-      // Apart from the pool, on which others may wait in a long line.
-      await assertMigrated(app.database.probe)
+      await assertReady()
     } catch (error) {
       request.log.warn({ err: error }, 'Not ready')
       throw new HttpError(503, 'Not ready')

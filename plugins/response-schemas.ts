@@ -3,9 +3,9 @@ import fp from 'fastify-plugin'
 
 import { failureOf } from '../lib/errors.ts'
 import { either, Enum, Message, PlainText, ResponseObject, RetryAfter } from '../lib/schemas.ts'
+import { OVERLOADED } from './admission.ts'
 import { guardOf } from './auth.ts'
 import { MAIL_REQUIRED } from './mail.ts'
-import { OVERLOADED } from './pending-operations.ts'
 
 const Issue = ResponseObject({
   path: Type.String({ description: 'Which field.', examples: ['email'] }),

@@ -58,7 +58,7 @@ export function hashingStats () {
 
 /** Rejects with a 503 when a hash for this network would find no place to wait. */
 export async function assertNotBusy (network: string) {
-  await queue.assertPlace(network)
+  await queue.assertPlace(() => network)
 }
 
 /**
@@ -66,7 +66,7 @@ export async function assertNotBusy (network: string) {
  * take turns; rejects with a 503 when this one has its share of the hashes that wait, or when the hash waited too long.
  */
 export function hashPassword (password: string, network = OWN): Promise<string> {
-  return queue.run(network, () => argon2.hash(password, ARGON2ID))
+  return queue.run(() => network, () => argon2.hash(password, ARGON2ID))
 }
 
 /**
@@ -77,5 +77,5 @@ export async function verifyPassword (
   hash: string = PLACEHOLDER, password: string, network = OWN
 ): Promise<boolean> {
   const known = hash === PLACEHOLDER ? DECOY : hash
-  return await queue.run(network, () => argon2.verify(known, password)) && hash !== PLACEHOLDER
+  return await queue.run(() => network, () => argon2.verify(known, password)) && hash !== PLACEHOLDER
 }

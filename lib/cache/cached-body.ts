@@ -80,6 +80,12 @@ export class ChunkCollector {
   }
 }
 
+/** A body in chunks, or in an encoding, with its length in bytes. */
+export interface Sendable {
+  readonly chunks: Chunks
+  readonly length: number
+}
+
 interface BodyOptions {
   hash: string
   contentType: string
@@ -88,13 +94,13 @@ interface BodyOptions {
 }
 
 /** A body that is sent many times; it is hashed once, and encoded once for each content coding. */
-export class CachedBody {
+export class CachedBody implements Sendable {
   readonly chunks: Chunks
   readonly length: number
   /** SHA-256 of the bytes, base64url: equal for equal bytes in every instance. */
   readonly hash: string
   readonly contentType: string
-  readonly #encoded: { [encoding in Encoding]?: Promise<Chunks | undefined> } = {}
+  readonly #encoded: { [encoding in Encoding]?: Promise<Sendable | undefined> } = {}
   readonly #timeout: number
 
   constructor (chunks: Chunks, { hash, contentType, timeout = ENCODE_TIMEOUT_MS }: BodyOptions) {
@@ -110,7 +116,7 @@ export class CachedBody {
    * than the timeout, for the thread pool may be busy with passwords; while enough others are being encoded, since an
    * encoding goes on that no client waits for any more; and when it fails.
    */
-  encode (name: Encoding): Promise<Chunks | undefined> {
+  encode (name: Encoding): Promise<Sendable | undefined> {
     if (!this.#encoded[name] && encoding >= AT_ONCE) return Promise.resolve(undefined)
     this.#encoded[name] ??= this.#start(name)
     return this.#encoded[name]
@@ -130,12 +136,13 @@ export class CachedBody {
   }
 }
 
-async function encode (chunks: Chunks, name: Encoding) {
+async function encode (chunks: Chunks, name: Encoding): Promise<Sendable> {
   const collector = new ChunkCollector()
   await pipeline(Readable.from(chunks), ENCODERS[name](), async encoded => {
     for await (const chunk of encoded) collector.add(chunk as Buffer)
   })
-  return collector.end()
+  const encoded = collector.end()
+  return { chunks: encoded, length: lengthOf(encoded) }
 }
 
 /** The SHA-256 of the bytes, base64url. */
@@ -149,6 +156,6 @@ export async function hashChunks (chunks: Chunks) {
 }
 
 /** The number of bytes in the chunks. */
-export function lengthOf (chunks: Chunks) {
+function lengthOf (chunks: Chunks) {
   return chunks.reduce((sum, { length }) => sum + length, 0)
 }

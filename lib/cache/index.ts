@@ -7,13 +7,12 @@ import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
 import type { Sql } from 'postgres'
 
-import { type CachedBody, type Chunks, type Encoding, ENCODINGS, lengthOf } from './cached-body.ts'
+import { type CachedBody, type Chunks, type Encoding, ENCODINGS, type Sendable } from './cached-body.ts'
 import type { CachedQuery } from './cached-query.ts'
 import {
   type CacheCounts, createSnapshotCache, type PrimaryState, type SnapshotCacheOptions,
 } from './snapshot-cache.ts'
 
-export { type Chunks, lengthOf } from './cached-body.ts'
 export type { Body, BodyFormat, BodyWriter, CachedList, CachedQuery } from './cached-query.ts'
 export type { CacheCounts } from './snapshot-cache.ts'
 
@@ -61,8 +60,6 @@ declare module 'fastify' {
 export interface CacheOptions extends Omit<SnapshotCacheOptions<FastifyReply>, 'isWaiting'> {
   /** The owner of the private responses to this request, such as the id of its user. */
   owner (request: FastifyRequest): string
-  /** Called before a body is sent. Other responses may have the same chunks. */
-  beforeSend? (reply: FastifyReply, chunks: Chunks): void
 }
 
 /** Shorter bodies fit into a packet as they are; in bytes. */
@@ -72,7 +69,7 @@ const MIN_COMPRESSED = 1024
 const ACCEPTED = 100
 
 /** Adds `reply.cached`, which sends responses from a cache that is never stale: see docs/cache.md. */
-export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) => {
+export default fp<CacheOptions>(async (app, { owner, ...options }) => {
   const { currentState, get, counts, bytes } = createSnapshotCache<FastifyReply>({ ...options, isWaiting })
   const negotiator = new Negotiator({ supportedValues: ENCODINGS, cache: new LRUCache({ max: ACCEPTED }) })
 
@@ -106,7 +103,7 @@ export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) =
     }
     if (!body) return false
     this.header('cache-control', cacheControl)
-    if (scope === 'private') sendChunks(this, body, body.chunks)
+    if (scope === 'private') send(this, body, body)
     else sendPublic(this, body, encoding)
     // A handler that ends before its response is sent would have an empty one sent.
     if (!this.sent) await Promise.resolve(this).catch(() => {})
@@ -118,8 +115,8 @@ export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) =
     const accepted = headers['accept-encoding']
     if (!accepted || body.length <= MIN_COMPRESSED) return undefined
     const encoding = negotiator.negotiate(accepted) as Encoding | null
-    const chunks = encoding && await body.encode(encoding)
-    return chunks ? { encoding, chunks } : undefined
+    const encoded = encoding && await body.encode(encoding)
+    return encoded ? { encoding, body: encoded } : undefined
   }
 
   /** Sends a body in this encoding, or a 304 when the client has it. */
@@ -134,12 +131,13 @@ export default fp<CacheOptions>(async (app, { owner, beforeSend, ...options }) =
       return reply.code(304).send(method === 'HEAD' ? Readable.from([]) : undefined)
     }
     if (encoded) reply.header('content-encoding', encoded.encoding)
-    sendChunks(reply, body, encoded?.chunks ?? body.chunks)
+    send(reply, body, encoded?.body ?? body)
   }
 
-  function sendChunks (reply: FastifyReply, { contentType }: CachedBody, chunks: Chunks) {
-    reply.headers({ 'content-type': contentType, 'content-length': lengthOf(chunks) })
-    beforeSend?.(reply, chunks)
+  function send (reply: FastifyReply, { contentType }: CachedBody, body: Sendable) {
+    const { chunks, length } = body
+    reply.headers({ 'content-type': contentType, 'content-length': length })
+    options.hold?.([reply], body, length)
     reply.send(chunks.length > 1 ? Readable.from(inTurns(chunks)) : chunks[0])
   }
 }, { name: 'snapshot-cache' })

@@ -4,6 +4,8 @@ import { setImmediate } from 'node:timers/promises'
 export interface Shared<Caller> {
   /** Those that wait for it. More may join while it runs. */
   readonly callers: Caller[]
+  /** The bytes that it has read so far, by its own account. */
+  length: number
   /** Set by a read that ends with an error because its callers are gone: from then on none joins. */
   abandoned: boolean
 }
@@ -76,7 +78,7 @@ export function singleFlight<T, Caller = undefined> () {
   }
 
   function createFlight (key: string, read: Read, ready: Promise<unknown>) {
-    const flight = { state: 'WAITING', callers: [], abandoned: false, version: null, ready, waiting: 0 } as
+    const flight = { state: 'WAITING', callers: [], length: 0, abandoned: false, version: null, ready, waiting: 0 } as
       unknown as Flight<T, Caller>
     flight.result = new Promise(resolve => {
       flight.begin = async () => {

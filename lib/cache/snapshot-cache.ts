@@ -28,8 +28,11 @@ export interface SnapshotCacheOptions<Caller = unknown> {
   lookUp? (sql: Sql, keys: string[]): PendingQuery<Row[]>
   /** Begins the read of a list when it is the turn of this caller; the first turn of those that share it counts. */
   turn?(caller: Caller, begin: () => Promise<void>): Promise<void>
-  /** Called when the read of a body begins, and whenever it has so many bytes more, with the callers until then. */
-  onRead?(callers: readonly Caller[], bytes: number): void
+  /**
+   * Called when these callers hold a body, all or a part of it, and its length in bytes may have grown by so many: when
+   * its read begins, while it goes on, and before it is sent. Others may hold the same.
+   */
+  hold?(callers: readonly Caller[], body: { readonly length: number }, bytes: number): void
   /** Whether a caller still waits. A read without such a caller is abandoned. */
   isWaiting?(caller: Caller): boolean
 }
@@ -90,7 +93,7 @@ export interface CacheCounts {
  *    the same new snapshot share that read.
  */
 export function createSnapshotCache<Caller = undefined> ({
-  sql, probe, maxBytes, lookUp, turn, onRead, isWaiting = () => true,
+  sql, probe, maxBytes, lookUp, turn, hold, isWaiting = () => true,
 }: SnapshotCacheOptions<Caller>) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
@@ -152,7 +155,8 @@ export function createSnapshotCache<Caller = undefined> ({
   async function read (key: string, query: CachedQuery<any>, shared: Shared<Caller>): Promise<CacheEntry> {
     counts.misses++
     const { chunks, snapshot } = await readBody(sql, query, currentId, bytes => {
-      onRead?.(shared.callers, bytes)
+      shared.length += bytes
+      hold?.(shared.callers, shared, bytes)
       shared.abandoned = !shared.callers.some(isWaiting)
       return !shared.abandoned
     })

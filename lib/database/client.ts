@@ -17,6 +17,8 @@ export interface Database {
   sql: Sql
   /** A connection of its own, for short statements that must not wait behind long ones. */
   probe: Sql
+  /** Another one, for the check of /readyz: the question for the snapshot must not wait behind a lock. */
+  monitor: Sql
   /** The statements on `sql`. */
   stats: PoolStats
   close (): Promise<void>
@@ -95,13 +97,15 @@ export function createPools (
   const max = config.DATABASE_POOL_SIZE
   const sql = connect(url, { config, log, max, timeout: statementTimeout, withSettings, stats })
   const probe = connect(url, { config, log, max: 1, withSettings })
+  const monitor = connect(url, { config, log, max: 1, withSettings })
   return {
     url,
     sql,
     probe,
+    monitor,
     stats,
     async close () {
-      await Promise.all([sql, probe].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
+      await Promise.all([sql, probe, monitor].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
     },
   }
 }

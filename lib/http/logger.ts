@@ -87,10 +87,9 @@ class CompletedRequests extends LogController {
   override incomingRequest () {}
 
   override requestCompleted (error: Error | null | undefined, request: FastifyRequest, reply: FastifyReply) {
-    if (!LEVELS_OF_REQUESTS.has(request.log.level)) return
-    const line = lineOf(request, reply, reply.statusCode)
-    if (error) request.log.error({ err: error, ...line }, 'request errored')
-    else this.#log.info(line, 'request completed')
+    const line = () => lineOf(request, reply, reply.statusCode)
+    if (error) request.log.error({ err: error, ...line() }, 'request errored')
+    else if (LEVELS_OF_REQUESTS.has(request.log.level)) this.#log.info(line(), 'request completed')
   }
 }
 

@@ -3,13 +3,18 @@ import type { Socket } from 'node:net'
 
 import type { Config } from '../config.ts'
 import { trackResponse } from './framework-errors.ts'
-import { limitPipelining } from './pipelining.ts'
 
 /** How often connections are checked for their timeouts, in milliseconds: they may exceed them by so much. */
 const CHECK_INTERVAL_MS = 1000
 
 /** The longest time in which a client takes nothing of its response, in seconds. */
 const STALLED_SECONDS = 120
+
+/**
+ * The requests of a connection that may wait for their responses: each begins at once. Clients that people use send one
+ * after the other.
+ */
+const PIPELINED = 16
 
 interface Connection {
   /** The bytes that it has taken of its responses, and when that last changed. */
@@ -39,7 +44,9 @@ class HttpServer extends Server {
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
       // plugins/host-header.ts requires it: Node's own response would have no body.
       requireHostHeader: false,
-    }, limitPipelining(listener))
+    }, (request, response) => {
+      if (this.#isTaken(request, response)) listener(request, response)
+    })
     this.#stalledMs = Math.min(IDLE_TIMEOUT, STALLED_SECONDS) * 1000
     // Other expectations than 100-continue may be ignored (RFC 9110, § 10.1.1); Node would send a 417 that is not JSON.
     this.on('checkExpectation', (request, response) => this.emit('request', request, response))
@@ -47,7 +54,6 @@ class HttpServer extends Server {
       this.#connections.set(socket, { taken: 0, since: performance.now(), requests: 0, bytesRead: 0 })
       socket.once('close', () => this.#connections.delete(socket))
     })
-    this.prependListener('request', this.#countRequest)
     const timer = setInterval(() => {
       this.#closeStalled()
       if (!this.listening) this.closeIdleConnections()
@@ -55,15 +61,20 @@ class HttpServer extends Server {
     this.once('close', () => clearInterval(timer))
   }
 
-  #countRequest (request: IncomingMessage, response: ServerResponse) {
-    trackResponse(request, response)
+  /** Counts a request; returns false, and closes its connection, when that has too many. */
+  #isTaken (request: IncomingMessage, response: ServerResponse) {
     const { socket } = request
+    // Node has parsed what came in the same packet.
+    if (socket.destroyed) return false
+    trackResponse(request, response)
     const connection = this.#connections.get(socket)!
     connection.requests++
     response.once('close', () => {
       connection.requests--
       connection.bytesRead = socket.bytesRead
     })
+    if (connection.requests > PIPELINED) socket.destroy()
+    return !socket.destroyed
   }
 
   /**

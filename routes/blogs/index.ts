@@ -31,7 +31,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { id } = request.params
     if (await reply.cached(publishedBlogQuery, id)) return
-    const blog = await app.readInTurn(request)(sql => findBlog(sql, id))
+    const blog = await app.readInTurn(reply)(sql => findBlog(sql, id))
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
       const user = await readerOf(request)

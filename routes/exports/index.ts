@@ -54,7 +54,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
       'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,
     })
     if (request.method === 'HEAD') return reply.send(Readable.from([]))
-    return reply.send(toCsv(await readInBatches(app.readInTurn(request), rows), columns))
+    return reply.send(toCsv(await readInBatches(app.readInTurn(reply), rows), columns))
   }
 }
 

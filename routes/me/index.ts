@@ -158,7 +158,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.exportData,
     config: { failure: 'Error exporting data' },
   }, async (request, reply: FastifyReply) => {
-    const data = await readPersonalData(app.readInTurn(request), request.user.id)
+    const data = await readPersonalData(app.readInTurn(reply), request.user.id)
     if (!data) throw new HttpError(401, 'Unauthorized')
     reply.headers({
       'content-type': 'application/json; charset=utf-8',

@@ -9,6 +9,7 @@ function start () {
   const begun: string[] = []
   const outcomes: Record<string, string> = {}
   const ends: (() => void)[] = []
+  const gone = new Set<string>()
 
   /** Adds a task that runs until `finish`. */
   function add (key: string, name: string) {
@@ -16,7 +17,7 @@ function start () {
       begun.push(name)
       ends.push(resolve)
     })
-    return queue.run(key, work).then(
+    return queue.run(() => key, work, () => !gone.has(name)).then(
       () => { outcomes[name] = 'done' }, error => { outcomes[name] = (error as Error).message })
   }
 
@@ -28,7 +29,7 @@ function start () {
     }
   }
 
-  return { queue, begun, outcomes, add, runAll }
+  return { queue, begun, outcomes, gone, add, runAll }
 }
 
 /** Advances the clock of the queue. */
@@ -61,27 +62,27 @@ t.test('A single key may use all places, and no more', async t => {
   const { queue, outcomes, add, runAll } = start()
   const all = Array.from({ length: 9 }, (_, n) => add('a', `a${n}`))
   t.equal(queue.waiting, 6)
-  await t.rejects(queue.assertPlace('a'), { message: 'refused' })
+  await t.rejects(queue.assertPlace(() => 'a'), { message: 'refused' })
   await runAll()
   await Promise.all(all)
   t.strictSame(Object.values(outcomes).filter(outcome => outcome === 'done').length, 7)
   t.match(outcomes, { a6: 'done', a7: 'refused', a8: 'refused' })
-  t.resolves(queue.assertPlace('a'))
+  t.resolves(queue.assertPlace(() => 'a'))
 })
 
 t.test('When all places are taken, the newest task of the key with the most gives way to other keys', async t => {
   const { queue, begun, outcomes, add, runAll } = start()
   const all = Array.from({ length: 7 }, (_, n) => add('a', `a${n}`))
-  await queue.assertPlace('b')
+  await queue.assertPlace(() => 'b')
   all.push(...['b1', 'c1', 'b2', 'c2'].map(name => add(name[0]!, name)))
   await setImmediate()
   t.strictSame(outcomes, { a6: 'refused', a5: 'refused', a4: 'refused', a3: 'refused' })
   t.equal(queue.waiting, 6)
-  for (const key of ['a', 'b', 'c']) await t.rejects(queue.assertPlace(key), `${key} has its share`)
+  for (const key of ['a', 'b', 'c']) await t.rejects(queue.assertPlace(() => key), `${key} has its share`)
   all.push(add('d', 'd1'))
   await setImmediate()
   t.match(outcomes, { a2: 'refused' }, 'among equals, the one whose turn is next')
-  await t.rejects(queue.assertPlace('d'), 'no key has two more than it')
+  await t.rejects(queue.assertPlace(() => 'd'), 'no key has two more than it')
   await runAll()
   await Promise.all(all)
   t.strictSame(begun, ['a0', 'a1', 'b1', 'c1', 'd1', 'b2', 'c2'])
@@ -98,9 +99,22 @@ t.test('A task that waited too long is rejected when its turn comes, and the nex
   t.strictSame(outcomes, { a1: 'done', a2: 'refused', b1: 'refused', c1: 'done' })
 })
 
+t.test('A task that nobody wants any more never runs, and frees its place', async t => {
+  const { queue, begun, outcomes, gone, add, runAll } = start()
+  const all = ['a1', 'a2', 'a3', 'b1', 'c1'].map(name => add(name[0]!, name))
+  gone.add('a2').add('b1')
+  queue.dropUnwanted()
+  t.equal(queue.waiting, 2)
+  gone.add('c1')
+  await runAll()
+  await Promise.all(all)
+  t.strictSame(begun, ['a1', 'a3'])
+  t.strictSame(outcomes, { a1: 'done', a2: 'refused', a3: 'done', b1: 'refused', c1: 'refused' })
+})
+
 t.test('A task that fails frees its place', async t => {
   const { queue } = start()
-  await t.rejects(queue.run('a', async () => { throw new Error('of the work') }), { message: 'of the work' })
+  await t.rejects(queue.run(() => 'a', async () => { throw new Error('of the work') }), { message: 'of the work' })
   t.strictSame([queue.running, queue.waiting], [0, 0])
 })
 
@@ -109,7 +123,7 @@ t.test('Rejections are delayed, at most as many at a time as there are places', 
   const all = Array.from({ length: 7 }, () => add('a', 'a'))
   const begin = performance.now()
   const times = await Promise.all(Array.from({ length: 8 }, async () => {
-    await t.rejects(queue.assertPlace('a'))
+    await t.rejects(queue.assertPlace(() => 'a'))
     return performance.now() - begin
   }))
   t.equal(times.filter(time => time < 90).length, 2, `${times.map(Math.round)} ms`)

@@ -106,10 +106,11 @@ t.test('The bytes that requests hold are shown, and the connections that were cl
     const { held_bytes: bytes, held_bytes_connections_closed_total: closed } = await scrape(app)
     return [bytes, closed]
   }
-  const holding = app.heldBytes.begin(new Socket(), () => 'a network')
-  app.heldBytes.hold(holding, 1000)
+  const held = app.budget.begin(new Socket(), () => 'a network')
+  held.own = 1000
   t.strictSame(await show(), ['1000', '0'])
-  app.heldBytes.hold(holding, app.config.MAX_HELD_BYTES)
+  held.own = app.config.MAX_HELD_BYTES + 1
+  app.budget.grow(held.own)
   t.strictSame(await show(), ['0', '1'])
 })
 

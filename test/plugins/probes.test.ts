@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import { createLogger } from '#lib/http/logger.js'
-import { build, inject } from '../helper.ts'
+import { build, inject, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -40,6 +42,8 @@ t.test('GET /readyz returns 503 while a migration is missing', async t => {
   t.match(lines, [{ level: 40, reqId: /./, err: { message: /lacks 1 migration:/ } }], 'the log has the reason')
 
   await app.sql`INSERT INTO pgmigrations (name, run_on) VALUES (${last!.name}, ${last!.run_on}::timestamp)`
+  t.equal((await inject(app, 'GET', '/readyz')).statusCode, 503, 'the check counts for a second')
+  await sleep(1100)
   t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200, 'ready again')
 })
 
@@ -52,7 +56,25 @@ t.test('GET /readyz returns 503 without a schema', async t => {
 
 t.test('GET /readyz returns 503 without a database', async t => {
   const app = await build(t)
-  await app.database.probe.end({ timeout: 0 })
+  await app.database.monitor.end({ timeout: 0 })
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
+})
+
+t.test('Probes share a check, which delays no cached response', async t => {
+  const app = await build(t)
+  t.equal((await inject(app, 'GET', '/clubs')).statusCode, 200)
+  await app.sql.begin(async sql => {
+    await sql`LOCK TABLE pgmigrations`
+    const ready = Array.from({ length: 20 }, () => inject(app, 'GET', '/readyz'))
+    await untilBlocked(app.sql)
+    t.equal((await inject(app, 'GET', '/clubs')).statusCode, 200)
+    const [{ count }] = await app.sql`
+      SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    ` as unknown as [{ count: number }]
+    t.equal(count, 1)
+    return { ready }
+  }).then(async ({ ready }) => {
+    for (const { statusCode } of await Promise.all(ready)) t.equal(statusCode, 200)
+  })
 })

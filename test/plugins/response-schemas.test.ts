@@ -3,7 +3,7 @@ import type { RouteOptions } from 'fastify'
 
 import { buildApp } from '#lib/app.js'
 import { ResponseObject, Message } from '#lib/schemas.js'
-import { OVERLOADED } from '#plugins/pending-operations.js'
+import { OVERLOADED } from '#plugins/admission.js'
 import { createDatabase, testConfig } from '../helper.ts'
 import t from '../suite.ts'
 

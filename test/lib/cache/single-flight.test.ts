@@ -186,7 +186,7 @@ function startTurns (places: number) {
     read: (network: string, key: string) => share(key, () => new Promise(resolve => {
       begun.push(key)
       finish = () => resolve(key)
-    }), null, { turn: begin => queue.run(network, begin) }),
+    }), null, { turn: begin => queue.run(() => network, begin) }),
     async finish () {
       finish()
       await settle()

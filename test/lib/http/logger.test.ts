@@ -169,18 +169,24 @@ t.test('The service logs', async t => {
     pause.emit('over')
   })
 
-  t.test('a response that fails while it is sent', async t => {
-    const other = buildApp(app.config, createLogger('info', output.stream))
-    t.teardown(() => other.close())
-    other.get('/broken', async (_request, reply) => {
-      reply.hijack()
-      reply.raw.emit('error', new Error('broken off'))
-      reply.raw.end()
+  for (const [level, METRICS_TOKEN] of [['info', ''], ['warn', ''], ['info', 'a token of the metrics']] as const) {
+    t.test(`a response that fails while it is sent, at ${level}${METRICS_TOKEN && ' with metrics'}`, async t => {
+      const config = { ...app.config, METRICS_TOKEN: METRICS_TOKEN || undefined }
+      const other = buildApp(config, createLogger(level, output.stream))
+      t.teardown(() => other.close())
+      const path = `/broken-${level}${METRICS_TOKEN.length}`
+      other.register(async other => {
+        other.get(path, async (_request, reply) => {
+          reply.hijack()
+          reply.raw.emit('error', new Error('broken off'))
+          reply.raw.end()
+        })
+      })
+      await fetch(`${await other.listen({ port: 0 })}${path}`)
+      const line = output.lines().find(line => line.path === path)
+      t.match(line, { level: 50, err: { message: 'broken off' }, msg: 'request errored' })
     })
-    await fetch(`${await other.listen({ port: 0 })}/broken`)
-    const line = output.lines().find(({ path }) => path === '/broken')
-    t.match(line, { level: 50, err: { message: 'broken off' }, msg: 'request errored' })
-  })
+  }
 
   t.test('an unexpected error in full, without secrets', async t => {
     const before = output.lines().length
