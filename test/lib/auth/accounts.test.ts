@@ -41,7 +41,7 @@ t.test('Commands find an account whose email differs in case, and create no seco
   const run = async (command: typeof userCommand, args: string, input = '') =>
     await call(command, environment, { args: [...args.split(' '), '--email', 'ADA@example.org'], input })
   const { id } = await person(app, 'STUDENT', { email: 'Ada@example.org' })
-  await app.sql`INSERT INTO rate_limits (name, key, times) VALUES ('test', 'Ada@example.org', ARRAY[now()])`
+  await app.sql`INSERT INTO rate_limits VALUES ('test', 'Ada@example.org', 1, now())`
   const create = 'create --role ADMIN --first-name Ada --last-name L --password-stdin'
   t.match(await run(userCommand, create, 'correct horse'),
     { code: 1, stderr: 'ADA@example.org has an account already\n' })
