@@ -30,6 +30,7 @@ $$;
 
 CREATE FUNCTION set_updated_at() RETURNS trigger
 LANGUAGE plpgsql
+SET search_path FROM CURRENT
 AS $$
 BEGIN
   NEW.updated_at := clock_timestamp();

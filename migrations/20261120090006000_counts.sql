@@ -36,6 +36,7 @@ AS 'SELECT pg_backend_pid() % 32';
 
 CREATE FUNCTION count_event_registrations() RETURNS trigger
 LANGUAGE plpgsql
+SET search_path FROM CURRENT
 AS $$
 BEGIN
   IF TG_OP IN ('INSERT', 'UPDATE') THEN
@@ -58,6 +59,7 @@ $$;
 
 CREATE FUNCTION count_mentor_likes() RETURNS trigger
 LANGUAGE plpgsql
+SET search_path FROM CURRENT
 AS $$
 BEGIN
   IF TG_OP IN ('INSERT', 'UPDATE') THEN
@@ -80,6 +82,7 @@ $$;
 
 CREATE FUNCTION count_rows() RETURNS trigger
 LANGUAGE plpgsql
+SET search_path FROM CURRENT
 AS $$
 BEGIN
   IF TG_OP = 'TRUNCATE' THEN

@@ -20,6 +20,7 @@ ALTER TABLE users ADD email_verified_at timestamptz(3);
 -- no link that was sent before sets the password of an account that has another email or password now.
 CREATE FUNCTION end_account_tokens() RETURNS trigger
 LANGUAGE plpgsql
+SET search_path FROM CURRENT
 AS $$
 BEGIN
   IF NEW.email <> OLD.email THEN

@@ -5,6 +5,7 @@ ALTER TABLE events ADD sequence integer NOT NULL DEFAULT 0;
 
 CREATE FUNCTION count_event_change() RETURNS trigger
 LANGUAGE plpgsql
+SET search_path FROM CURRENT
 AS $$
 BEGIN
   NEW.sequence := OLD.sequence + 1;

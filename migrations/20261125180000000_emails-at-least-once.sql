@@ -28,6 +28,7 @@ CREATE TABLE event_reminders (event_id uuid PRIMARY KEY REFERENCES events ON DEL
 
 CREATE OR REPLACE FUNCTION count_event_change() RETURNS trigger
 LANGUAGE plpgsql
+SET search_path FROM CURRENT
 AS $$
 BEGIN
   NEW.sequence := OLD.sequence + 1;
@@ -41,6 +42,7 @@ $$;
 
 CREATE OR REPLACE FUNCTION count_event_change() RETURNS trigger
 LANGUAGE plpgsql
+SET search_path FROM CURRENT
 AS $$
 BEGIN
   NEW.sequence := OLD.sequence + 1;

@@ -114,8 +114,16 @@ export async function setBlogStatus (sql: Sql, mail: Pick<Mail, 'enqueue'>, id: 
   `)
 }
 
-/** The blog before a change. Of two changes at the same time the second sees what the first has made of it. */
-const lockBlog = (sql: Sql, id: string) => sql`SELECT id, status FROM blogs WHERE id = ${id} FOR NO KEY UPDATE`
+/**
+ * The blog before a change. Of two changes at the same time the second sees what the first has made of it. Its author,
+ * whom the mail refers to, is locked first, as by an erasure: in another order the two would deadlock.
+ */
+const lockBlog = (sql: Sql, id: string) => sql`
+  WITH author AS (
+    SELECT FROM users WHERE id = (SELECT author_id FROM blogs WHERE id = ${id}) FOR KEY SHARE
+  )
+  SELECT id, status FROM blogs WHERE id = ${id} AND (SELECT count(*) FROM author) >= 0 FOR NO KEY UPDATE
+`
 
 /** The statement that writes the mail to the author when `before` and `changed` differ in that. */
 const enqueueDecision = (sql: Sql, mail: Pick<Mail, 'enqueue'>) => mail.enqueue('blog-decision', sql`

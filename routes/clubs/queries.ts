@@ -35,7 +35,8 @@ export const clubsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
 
 /**
  * Adds a club and makes the user with this email its head and member; `undefined` when there is no such user.
- * The response has the members from before the insert: none.
+ * The response has the members from before the insert: none. The user is locked first, so that an erasure at the same
+ * time leaves no club with the id of nobody.
  */
 export async function insertClub (
   sql: Sql, { name, description, imageUrl, clubHeadEmail }: Record<string, unknown>
@@ -44,7 +45,7 @@ export async function insertClub (
   const hasImage = typeof imageUrl === 'string' || imageUrl == null
   const [created] = await sql<NewClub[]>`
     WITH head AS (
-      SELECT id FROM users WHERE email = ${text(clubHeadEmail)}
+      SELECT id FROM users WHERE email = ${text(clubHeadEmail)} FOR NO KEY UPDATE
     ), created AS (
       INSERT INTO clubs (name, description, image_url, club_head_id)
       SELECT ${hasImage ? text(name) : null}, ${text(description)}, ${text(imageUrl)}, id FROM head

@@ -4,7 +4,7 @@ import { ROLES } from '#lib/roles.js'
 import { createLogger } from '#lib/http/logger.js'
 import userCommand from '#lib/cli/user.js'
 import { enqueueMails } from '#lib/mail/outbox.js'
-import { build, inject, insert, person } from '../../helper.ts'
+import { build, inject, insert, MAIL, person, untilBlocked } from '../../helper.ts'
 import { call } from '../../process.ts'
 import t, { type Test } from '../../suite.ts'
 
@@ -160,6 +160,48 @@ t.test('erase while the user registers for events leaves no trace', async t => {
   const [outcome] = await Promise.all([user('erase', '--email', ada.email), ...requests])
   t.equal(outcome.code, 0)
   await isErased(t, ada)
+})
+
+t.test('A decision on a blog waits for the erasure of its author, and locks nothing until then', async t => {
+  const mailing = await build(t, { ...MAIL, DATABASE_URL })
+  const admin = await person(mailing, 'ADMIN')
+  const decide = (id: string, payload?: object) =>
+    admin.inject(payload ? 'PUT' : 'POST', `/blogs/${id}${payload ? '' : '/approve'}`, payload)
+  for (const payload of [undefined, { status: 'PUBLISHED' }]) {
+    const author = await person(mailing)
+    const draft = await insert(mailing, 'blogs', { author_id: author.id })
+    const published = await insert(mailing, 'blogs', { author_id: author.id, status: 'PUBLISHED' })
+    const { decisions } = await sql.begin(async transaction => {
+      await transaction`SELECT FROM users WHERE id = ${author.id} FOR UPDATE`
+      const decisions = [decide(draft, payload), decide(published, payload)]
+      await untilBlocked(sql, 2)
+      const locked = await transaction`SELECT FROM blogs WHERE author_id = ${author.id} FOR UPDATE NOWAIT`
+      t.equal(locked.length, 2)
+      return { decisions }
+    })
+    t.strictSame((await Promise.all(decisions)).map(({ statusCode }) => statusCode), [200, 200])
+
+    // With the whole erasure: what goes with it is not there any more, and what stays can be changed.
+    const again = await person(mailing)
+    const ids = await Promise.all([{}, { status: 'PUBLISHED' }].map(async fields =>
+      insert(mailing, 'blogs', { author_id: again.id, ...fields })))
+    const responses = Promise.all(ids.map(id => decide(id, payload)))
+    t.equal((await user('erase', '--email', again.email)).code, 0)
+    t.equal((await responses)[1]!.statusCode, 200)
+  }
+})
+
+t.test('A club whose head is erased at the same time is not created', async t => {
+  const [admin, head] = [await person(app, 'ADMIN'), await person(app)]
+  const name = randomUUID()
+  const { response } = await sql.begin(async transaction => {
+    await transaction`DELETE FROM users WHERE id = ${head.id}`
+    const response = admin.inject('POST', '/clubs', { name, description: 'Chess', clubHeadEmail: head.email })
+    await untilBlocked(sql)
+    return { response }
+  })
+  t.equal((await response).statusCode, 404)
+  t.strictSame([...await sql`SELECT FROM clubs WHERE name = ${name}`], [])
 })
 
 t.test('export prints the same as GET /me/export', async t => {

@@ -131,6 +131,25 @@ t.test('the schema guarantees', async t => {
     t.equal(await count('users', 'id', ada.id) + await count('events', 'id', id), 0)
   })
 
+  t.test('that triggers find their tables, whatever the path of the session, such as that of pg_restore', async t => {
+    const [ada, { id: eventId }, { id: mentorId }] = [await person(app), await event(), await mentor()]
+    await sql.begin(async sql => {
+      await sql`SET LOCAL search_path = ''`
+      await sql`INSERT INTO public.event_registrations (user_id, event_id) VALUES (${ada.id}, ${eventId})`
+      await sql`INSERT INTO public.mentor_likes (user_id, mentor_id) VALUES (${ada.id}, ${mentorId})`
+      await sql`INSERT INTO public.testimonials (name, content, batch_year) VALUES ('Ada', 'Good', 2020)`
+      await sql`UPDATE public.events SET title = 'Another' WHERE id = ${eventId}`
+      await sql`UPDATE public.users SET email = ${`${ada.id}@example.org`} WHERE id = ${ada.id}`
+    })
+    t.equal(await count('event_registration_counts', 'event_id', eventId), 1)
+    const functions = await sql<{ proname: string }[]>`
+      SELECT proname FROM pg_proc
+      WHERE pronamespace = 'public'::regnamespace AND prorettype = 'trigger'::regtype
+        AND NOT coalesce(proconfig::text LIKE '%search_path=%', false)
+    `
+    t.strictSame([...functions], [])
+  })
+
   t.test('that references exist', async t => {
     const { id } = await person(app)
     const dangling: [what: string, insert: () => Promise<unknown>][] = [
