@@ -153,7 +153,7 @@ t.test('Mails to many go out at MAIL_RATE, no slower and no faster', async t => 
     await until(() => server.mails.length === count)
     const seconds = (performance.now() - start) / 1000
     await sender.stop()
-    t.ok(seconds > 1.6 && seconds < 2.4, `${rate} a minute: ${seconds.toFixed(1)} s`)
+    t.ok(seconds > 1.6 && seconds < 3, `${rate} a minute: ${seconds.toFixed(1)} s`)
   }
 })
 
