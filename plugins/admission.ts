@@ -13,8 +13,8 @@ const overloaded = () => new HttpError(503, OVERLOADED, { headers: { 'retry-afte
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Runs a read of much data, such as a list, when it is the turn of the client's network. */
-    inTurn<T> (reply: FastifyReply, read: () => Promise<T>): Promise<T>
+    /** Runs a read, of much data or not, when it is the turn of the client's network. */
+    inTurn<T> (reply: FastifyReply, read: () => Promise<T>, isLong: boolean): Promise<T>
     /** Runs statements that read much data, each in its turn. */
     readInTurn (reply: FastifyReply): Read
   }
@@ -64,7 +64,7 @@ export default fp(async app => {
   let pending = 0
   let onIdle = () => {}
   app.decorateRequest('operation', null)
-  app.decorate('inTurn', (reply, read) => enter(reads, reply, read))
+  app.decorate('inTurn', (reply, read, isLong) => enter(isLong ? reads : operations, reply, read))
   app.decorate('readInTurn', reply => work => enter(reads, reply, () => work(app.sql)))
 
   const timer = setInterval(() => {

@@ -20,7 +20,7 @@ export default fp(async app => {
     maxBytes: config.CACHE_SIZE_MB * 2 ** 20,
     owner: request => request.user.id,
     lookUp: epochsOf,
-    turn: (reply, begin) => app.inTurn(reply, begin),
+    turn: app.inTurn,
     hold (replies, body, bytes) {
       for (const { request } of replies) request.held!.shared = body
       budget.grow(bytes)

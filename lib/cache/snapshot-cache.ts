@@ -26,8 +26,8 @@ export interface SnapshotCacheOptions<Caller = unknown> {
   maxBytes: number
   /** Looks these keys up together with the snapshot: an expression whose value is a JSON object by key, or null. */
   lookUp? (sql: Sql, keys: string[]): PendingQuery<Row[]>
-  /** Begins the read of a list when it is the turn of this caller; the first turn of those that share it counts. */
-  turn?(caller: Caller, begin: () => Promise<void>): Promise<void>
+  /** Begins a read, of a list or not, when it is this caller's turn; the first turn of those that share it counts. */
+  turn?(caller: Caller, begin: () => Promise<void>, isList: boolean): Promise<void>
   /**
    * Called when these callers hold a body, all or a part of it, and its length in bytes may have grown by so many: when
    * its read begins, while it goes on, and before it is sent. Others may hold the same.
@@ -147,7 +147,7 @@ export function createSnapshotCache<Caller = undefined> ({
     }
     // Or joins a running read that was started for the same snapshot.
     const { body } = await shareRead(key, shared => read(key, make(), shared), state?.snapshot, {
-      caller: caller!, turn: turn && (begin => make().list ? turn(caller!, begin) : begin()),
+      caller: caller!, turn: turn && (begin => turn(caller!, begin, Boolean(make().list))),
     })
     return body
   }

@@ -1,3 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import postgres from 'postgres'
+
 import { ROLES } from '#lib/roles.js'
 import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
@@ -76,13 +80,24 @@ t.test('POST /auth/register and /auth/login return their 500 when a token cannot
   t.strictSame([login.statusCode, login.json()], [500, { message: 'Login failed' }])
 })
 
-t.test('Past MAX_REQUESTS every operation returns 503', async t => {
-  const app = await build(t, { ...MAIL, MAX_REQUESTS: '1' })
+t.test('When MAX_REQUESTS wait, every operation returns 503', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  const app = await build(t, {
+    ...MAIL, DATABASE_URL, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '60', MAX_REQUESTS: '1',
+  })
   const people = await addPeople(app)
-  const { pending } = await app.sql.begin(async sql => {
-    await sql`LOCK TABLE mentor_likes`
-    const pending = people.STUDENT!.inject('POST', `/mentors/${UNKNOWN}/like`)
-    await untilBlocked(app.sql)
+  const sql = postgres(DATABASE_URL, { max: 2 })
+  t.teardown(() => sql.end())
+  const { waiting } = await sql.begin(async tx => {
+    await tx`LOCK TABLE mentor_likes`
+    // One more than run at once, of each kind: eight operations, one that hashes, one list.
+    const waiting = Array.from({ length: 9 }, () => people.STUDENT!.inject('POST', `/mentors/${UNKNOWN}/like`))
+    await untilBlocked(sql)
+    for (const n of ['1', '2']) {
+      waiting.push(inject(app, 'POST', '/auth/register', { ...ACCOUNT, email: `waits-${n}@example.org` }))
+      waiting.push(inject(app, 'GET', `/testimonials?limit=${n}`))
+    }
+    await sleep(1000)
     for (const [operation, entry] of FAILING) {
       const role = roleFor(entry)
       const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
@@ -91,7 +106,7 @@ t.test('Past MAX_REQUESTS every operation returns 503', async t => {
       if (operation === 'GET /mentors') t.strictSame([response.statusCode, response.json()], [200, { mentors: [] }])
       else t.strictSame([response.statusCode, response.headers['retry-after']], [503, '2'], operation)
     }
-    return { pending }
+    return { waiting }
   })
-  t.equal((await pending).statusCode, 404)
+  for (const { statusCode } of await Promise.all(waiting)) t.ok([200, 201, 404].includes(statusCode), `${statusCode}`)
 })
