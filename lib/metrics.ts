@@ -10,7 +10,7 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 /** Metrics for Prometheus: of the process, of requests, and of what the plugins count. */
 export async function createMetrics (app: FastifyInstance) {
-  const { cache, database: { stats }, mail, budget, config: { DATABASE_POOL_SIZE: poolSize } } = app
+  const { cache, database: { connections }, mail, budget, config: { DATABASE_POOL_SIZE: poolSize } } = app
   // Loaded only when needed: the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -24,14 +24,13 @@ export async function createMetrics (app: FastifyInstance) {
     buckets: BUCKETS,
     registers,
   })
-  gauge('database_pool_connections', 'Size of the connection pool', () => poolSize)
-  gauge('database_pool_used', 'Connections in use', () => Math.min(stats.pending, poolSize))
-  gauge('database_pool_waiting', 'Statements that wait for a connection',
-    () => Math.max(stats.pending - poolSize, 0))
-  counter('database_queries_total', 'Statements that have ended', () => stats.done)
-  counter('database_queries_late_total', 'Statements past DATABASE_TIMEOUT', () => stats.late)
-  counter('database_stray_transactions_total',
-    'Connections closed because a statement ran in a transaction of another caller', () => stats.stray)
+  gauge('database_connections', 'Connections to PostgreSQL that are open', () => connections.open)
+  gauge('database_connections_max', 'Connections that may be open: DATABASE_POOL_SIZE, and two for short statements',
+    () => poolSize + 2)
+  counter('database_connections_silent_total', 'Connections closed because PostgreSQL was silent for too long',
+    () => connections.silent)
+  counter('database_connections_stray_total',
+    'Connections closed because a statement ran in the transaction of another caller', () => connections.stray)
 
   gauge('password_hashes_running', 'Passwords that are being hashed or verified', () => hashingStats().running)
   gauge('password_hashes_waiting', 'Passwords that wait to be hashed or verified', () => hashingStats().waiting)

@@ -2,8 +2,9 @@ import fp from 'fastify-plugin'
 
 import { createPools, openDatabase, type Sql } from '../lib/database/client.ts'
 import { ensureFirstAdmin } from '../lib/auth/first-admin.ts'
+import type { Connections } from '../lib/database/connections.ts'
 import { prepareSchema } from '../lib/database/migrations.ts'
-import type { PoolStats } from '../lib/database/statements.ts'
+import { TimeoutError } from '../lib/timeout.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -14,8 +15,8 @@ declare module 'fastify' {
       probe: Sql
       /** Runs the check of /readyz, on another one. */
       monitor: Sql
-      /** The statements on the pool. */
-      stats: PoolStats
+      /** The connections of all three. */
+      connections: Connections
     }
   }
 }
@@ -24,9 +25,13 @@ declare module 'fastify' {
 export default fp(async app => {
   const { config, log, describeOnly } = app
   const database = describeOnly ? createPools('postgres://', config, log) : await openDatabase(config, log)
-  const { sql, probe, monitor, stats } = database
+  const { sql, probe, monitor, connections } = database
   app.decorate('sql', sql)
-  app.decorate('database', { probe, monitor, stats })
+  app.decorate('database', { probe, monitor, connections })
+  app.addHook('onError', (_request, _reply, error, done) => {
+    if (error instanceof TimeoutError) connections.suspect()
+    done()
+  })
   app.addHook('onClose', async () => { await database.close() })
 
   if (!describeOnly) {

@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import { assertMigrated } from '../lib/database/migrations.ts'
 import { HttpError } from '../lib/errors.ts'
 import { Message } from '../lib/schemas.ts'
+import { withTimeout } from '../lib/timeout.ts'
 
 /** How long a check counts, in milliseconds. */
 const CHECK_INTERVAL_MS = 1000
@@ -22,7 +23,7 @@ export default fp(async app => {
   let check: Promise<void> | undefined
   function assertReady () {
     if (check) return check
-    check = assertMigrated(app.database.monitor)
+    check = withTimeout(assertMigrated(app.database.monitor), app.config.DATABASE_TIMEOUT)
     const forget = () => { setTimeout(() => { check = undefined }, CHECK_INTERVAL_MS).unref() }
     check.then(forget, forget)
     return check
@@ -41,6 +42,7 @@ export default fp(async app => {
     try {
       await assertReady()
     } catch (error) {
+      app.database.connections.suspect()
       request.log.warn({ err: error }, 'Not ready')
       throw new HttpError(503, 'Not ready')
     }

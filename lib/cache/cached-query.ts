@@ -53,6 +53,9 @@ interface BodyRow {
   item: Buffer | null
 }
 
+/** Rows that are read before other requests are served. */
+const BATCH_ROWS = 50
+
 /** For how long items are written in a format before other requests are served, in milliseconds. */
 const WRITE_TIME_MS = 5
 
@@ -118,11 +121,14 @@ async function readList (
   `
   const writer = format ? formatWriter(format, collector, grow) : jsonWriter(field, collector)
   let first: BodyRow | undefined
-  await statement.raw().forEach(columns => {
-    const row = toBodyRow(columns as unknown as Buffer[])
-    if (!first && row.fields) writer.begin(row.fields)
-    first ??= row
-    if (first.fields && row.item) writer.add(row.item)
+  // In batches: the driver would read up to 2 MB of rows before anything else runs.
+  await statement.raw().cursor(BATCH_ROWS, batch => {
+    for (const columns of batch) {
+      const row = toBodyRow(columns as unknown as Buffer[])
+      if (!first && row.fields) writer.begin(row.fields)
+      first ??= row
+      if (first.fields && row.item) writer.add(row.item)
+    }
   })
   if (first!.fields) await writer.end(first!.fields)
   return first!

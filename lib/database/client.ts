@@ -3,8 +3,8 @@ import postgres from 'postgres'
 
 import type { Config } from '../config.ts'
 import { readDatabaseUrl } from '../database-url.ts'
+import { Connections, IDLE_TIMEOUT } from './connections.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
-import { createStats, observeStatements, type PoolStats } from './statements.ts'
 import { StartupError } from '../errors.ts'
 import { isUuid } from '../formats.ts'
 
@@ -19,8 +19,8 @@ export interface Database {
   probe: Sql
   /** Another one, for the check of /readyz: the question for the snapshot must not wait behind a lock. */
   monitor: Sql
-  /** The statements on `sql`. */
-  stats: PoolStats
+  /** The connections of all three. */
+  connections: Connections
   close (): Promise<void>
 }
 
@@ -93,17 +93,18 @@ export async function openDatabase (
 export function createPools (
   url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, { statementTimeout, withSettings }: Limits = {}
 ): Database {
-  const stats = createStats()
-  const max = config.DATABASE_POOL_SIZE
-  const sql = connect(url, { config, log, max, timeout: statementTimeout, withSettings, stats })
-  const probe = connect(url, { config, log, max: 1, withSettings })
-  const monitor = connect(url, { config, log, max: 1, withSettings })
+  // By then the server itself would have ended the statement, so the network is broken.
+  const connections = new Connections(config.DATABASE_TIMEOUT + 1)
+  const options = { config, log, connections, withSettings }
+  const sql = connect(url, { ...options, max: config.DATABASE_POOL_SIZE, timeout: statementTimeout })
+  const probe = connect(url, { ...options, max: 1 })
+  const monitor = connect(url, { ...options, max: 1 })
   return {
     url,
     sql,
     probe,
     monitor,
-    stats,
+    connections,
     async close () {
       await Promise.all([sql, probe, monitor].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
     },
@@ -113,20 +114,21 @@ export function createPools (
 interface PoolOptions {
   config: Config
   log: Pick<FastifyBaseLogger, 'warn'>
+  connections: Connections
   /** The number of connections. */
   max: number
   /** Seconds that a statement may take, 0 for any number; DATABASE_TIMEOUT unless given. */
   timeout?: number
   /** Whether connections ask for the settings of the service when they start. */
   withSettings?: boolean | undefined
-  stats?: PoolStats
 }
 
 /** Makes a pool of connections. */
-export function connect (url: string, options: PoolOptions): Sql {
-  const { config, log, max, timeout = config.DATABASE_TIMEOUT, withSettings = true, stats = createStats() } = options
+function connect (
+  url: string, { config, log, connections, max, timeout = config.DATABASE_TIMEOUT, withSettings = true }: PoolOptions
+): Sql {
   const { connection, ...server } = driverOptions(url)
-  return postgres({
+  const options = {
     connect_timeout: config.DATABASE_TIMEOUT,
     ...server,
     max,
@@ -134,15 +136,13 @@ export function connect (url: string, options: PoolOptions): Sql {
     // A pooler without prepared statements may give the server away between two statements of a connection.
     ...!config.DATABASE_PREPARE && { max_pipeline: 0 },
     fetch_types: false,
-    // Also while it waits for a connection: the driver would wait without limit.
-    query_timeout: timeout,
-    // By then the server itself would have ended the statement, so the network is broken.
-    silence_timeout: timeout && timeout + 1,
-    onquery: observeStatements(stats),
+    idle_timeout: IDLE_TIMEOUT,
+    // The types of the driver leave out this option.
+    ...timeout > 0 && { socket: connections.connect },
     // A server that comes back is found at once.
     backoff: () => 0.1,
-    onnotice ({ code, message }) {
-      if (code === 'STRAY_TRANSACTION') stats.stray++
+    onnotice ({ code, message }: postgres.Notice) {
+      if (code === 'STRAY_TRANSACTION') connections.stray++
       log.warn(`PostgreSQL: ${message} (${code})`)
     },
     connection: {
@@ -151,7 +151,8 @@ export function connect (url: string, options: PoolOptions): Sql {
       ...connection,
     },
     types: { uuid },
-  })
+  }
+  return postgres(options)
 }
 
 /** The options of postgres.js that lead to the server of this address. */

@@ -143,7 +143,7 @@ t.test('a configuration error is one line', async t => {
     ['an unreachable database', { DATABASE_URL: `postgres://user:hidden@127.0.0.1:${port}/name` },
       `Cannot reach the database at 127.0.0.1:${port}/name: connect ECONNREFUSED 127.0.0.1:${port}`],
     ['a database that does not answer', { DATABASE_URL: `postgres://127.0.0.1:${mute}/name`, DATABASE_TIMEOUT: '1' },
-      `Cannot reach the database at 127.0.0.1:${mute}/name: QUERY_TIMEOUT: No result within 1 s`],
+      `Cannot reach the database at 127.0.0.1:${mute}/name: write CONNECT_TIMEOUT 127.0.0.1:${mute}`],
     ['a database that does not exist', { DATABASE_URL: Object.assign(new URL(migrated), { pathname: '/none' }).href },
       /^Cannot reach the database at [\d.:]+\/none: database "none" does not exist$/],
     ['a database without the schema', { DATABASE_URL: await createDatabase(t, { migrated: false }) },

@@ -114,7 +114,7 @@ t.test('A registration that is acknowledged is stored, whatever transactions run
     t.strictSame([...await probe`
       SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'
     `], [])
-    t.match(app.database.stats, { pending: 0, stray: 0 })
+    t.equal(app.database.connections.stray, 0)
   }
 })
 

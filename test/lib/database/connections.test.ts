@@ -1,0 +1,105 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import postgres from 'postgres'
+
+import { Connections, IDLE_TIMEOUT } from '#lib/database/connections.js'
+import { openDatabase } from '#lib/database/client.js'
+import { createDatabase, testConfig } from '../../helper.ts'
+import { makeProxy } from '../../postgres-server.ts'
+import t, { type Test } from '../../suite.ts'
+
+/** A pool with one connection, whose server may be silent for 300 ms. */
+async function pool (t: Test) {
+  const address = new URL(await createDatabase(t))
+  const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
+  const url = Object.assign(address, { host: `127.0.0.1:${proxy.port}` }).href
+  const connections = new Connections(0.3)
+  const options = { max: 1, fetch_types: false, backoff: () => 0, socket: connections.connect }
+  const sql = postgres(url, options)
+  t.teardown(() => sql.end({ timeout: 0 }))
+  const backend = async () => (await sql<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`)[0]!.pid
+  return { sql, connections, proxy, backend, url }
+}
+
+t.test('A connection is closed on which nothing arrives after a timeout', async t => {
+  const { sql, connections, proxy, backend } = await pool(t)
+  const before = await backend()
+  // An idle connection may be silent.
+  await sleep(800)
+  t.equal(await backend(), before)
+  t.equal(connections.open, 1)
+
+  const end = proxy.swallow()
+  const statement = sql`SELECT 1`.execute()
+  // Other statements do not postpone it.
+  const others = setInterval(() => sql`SELECT 2`.catch(() => {}), 100)
+  await sleep(500)
+  t.equal(connections.silent, 0)
+  connections.suspect()
+  await t.rejects(statement, { code: 'CONNECTION_CLOSED' })
+  clearInterval(others)
+  end()
+  // One of the other statements may have begun to open a connection that is silent, too.
+  connections.suspect()
+  let after: number | undefined
+  while (!after) after = await backend().catch(() => undefined)
+  t.not(after, before)
+  t.ok(connections.silent > 0)
+
+  const now = performance.now.bind(performance)
+  let ahead = 0
+  t.capture(performance, 'now', () => now() + ahead)
+  await sleep(100)
+  ahead = (IDLE_TIMEOUT + 1) * 1000
+  while (connections.open > 0) await sleep(20)
+  t.equal((await sql`SELECT 1`.catch(() => sql`SELECT 1`)).length, 1, 'without a timeout, after a minute')
+
+  await sql.end()
+  t.equal(connections.open, 0)
+})
+
+t.test('A transaction on a silent connection fails, and stores nothing', async t => {
+  const { sql, connections, proxy, backend } = await pool(t)
+  await sql`CREATE TABLE notes (text text)`
+  let end!: () => void
+  await t.rejects(sql.begin(async transaction => {
+    await transaction`INSERT INTO notes VALUES ('never')`
+    end = proxy.swallow()
+    connections.suspect()
+    await transaction`INSERT INTO notes VALUES ('never')`
+  }), { code: 'CONNECTION_CLOSED' })
+  end()
+  await backend()
+  t.strictSame([...await sql`SELECT * FROM notes`], [])
+})
+
+t.test('A Unix socket is connected to', async t => {
+  const { port, hostname, username, password, pathname } = new URL(await createDatabase(t))
+  const directory = await mkdtemp(join(tmpdir(), 'socket-'))
+  const server = createServer(client => client.pipe(connect(Number(port), hostname)).pipe(client))
+  server.listen(join(directory, '.s.PGSQL.5432'))
+  const connections = new Connections(1)
+  const options = {
+    host: directory, username, password, database: pathname.slice(1), fetch_types: false, socket: connections.connect,
+  }
+  const sql = postgres(options)
+  t.equal((await sql`SELECT 1`).length, 1)
+  t.equal(connections.open, 1)
+  await sql.end()
+  server.close()
+  await rm(directory, { recursive: true })
+})
+
+t.test('The pool of the service is watched, for longer than a statement may take', async t => {
+  const { url } = await pool(t)
+  for (const [statementTimeout, isWatched] of [[undefined, true], [0, false]] as const) {
+    const { connections, close } = await openDatabase(
+      testConfig({ DATABASE_URL: url }), { info () {}, warn () {} }, statementTimeout === 0 ? { statementTimeout } : {})
+    t.equal(connections.open === 1, isWatched)
+    await close()
+  }
+})
