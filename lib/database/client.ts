@@ -3,6 +3,7 @@ import postgres from 'postgres'
 
 import type { Config } from '../config.ts'
 import { readDatabaseUrl } from '../database-url.ts'
+import { retryConflict } from './conflicts.ts'
 import { Connections, IDLE_TIMEOUT } from './connections.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { StartupError } from '../errors.ts'
@@ -152,7 +153,9 @@ function connect (
     },
     types: { uuid },
   }
-  return postgres(options)
+  const sql = postgres(options)
+  const begin = sql.begin as (...parameters: unknown[]) => Promise<unknown>
+  return Object.assign(sql, { begin: (...parameters: unknown[]) => retryConflict(() => begin(...parameters)) })
 }
 
 /** The options of postgres.js that lead to the server of this address. */

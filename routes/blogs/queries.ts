@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import { retryConflict } from '../../lib/database/conflicts.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import type { Mail } from '../../plugins/mail.ts'
 import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
@@ -90,7 +91,7 @@ export async function insertBlog (sql: Sql, { title, content, imageUrl, status, 
 export async function updateBlog (
   sql: Sql, mail: Pick<Mail, 'enqueue'>, id: string, { title, content, imageUrl, status }: Static<typeof update.body>
 ) {
-  return expectOne(await sql<BlogWithAuthor[]>`
+  return expectOne(await retryConflict(() => sql<BlogWithAuthor[]>`
     WITH before AS (${lockBlog(sql, id)}), changed AS (
       UPDATE blogs SET
         title = coalesce(${title ?? null}, title),
@@ -101,17 +102,17 @@ export async function updateBlog (
       RETURNING blogs.*
     ), mailed AS (${enqueueDecision(sql, mail)})
     SELECT ${columns(sql)}, ${authorColumn(sql)} FROM changed AS blogs JOIN users ON users.id = author_id
-  `)
+  `))
 }
 
 /** The same for the status alone. */
 export async function setBlogStatus (sql: Sql, mail: Pick<Mail, 'enqueue'>, id: string, status: Blog['status']) {
-  return expectOne(await sql<Blog[]>`
+  return expectOne(await retryConflict(() => sql<Blog[]>`
     WITH before AS (${lockBlog(sql, id)}), changed AS (
       UPDATE blogs SET status = ${status} FROM before WHERE blogs.id = before.id RETURNING blogs.*
     ), mailed AS (${enqueueDecision(sql, mail)})
     SELECT ${columns(sql)} FROM changed AS blogs
-  `)
+  `))
 }
 
 /**
@@ -133,5 +134,5 @@ const enqueueDecision = (sql: Sql, mail: Pick<Mail, 'enqueue'>) => mail.enqueue(
 `)
 
 export async function deleteBlog (sql: Sql, id: string) {
-  expectOne(await sql`DELETE FROM blogs WHERE id = ${id} RETURNING id`)
+  expectOne(await retryConflict(() => sql`DELETE FROM blogs WHERE id = ${id} RETURNING id`))
 }

@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import { retryConflict } from '../../lib/database/conflicts.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { eventSummary } from '../../lib/database/columns.ts'
 import type { create, list } from './schemas.ts'
@@ -43,7 +44,7 @@ export async function insertClub (
 ) {
   // An image that is no text must fail, but its column may be null. A null name fails instead.
   const hasImage = typeof imageUrl === 'string' || imageUrl == null
-  const [created] = await sql<NewClub[]>`
+  const [created] = await retryConflict(() => sql<NewClub[]>`
     WITH head AS (
       SELECT id FROM users WHERE email = ${text(clubHeadEmail)} FOR NO KEY UPDATE
     ), created AS (
@@ -54,7 +55,7 @@ export async function insertClub (
       UPDATE users SET role = 'CLUB_HEAD', club_id = created.id FROM created WHERE users.id = club_head_id
     )
     SELECT ${columns(sql)}, '[]'::json AS members FROM created AS clubs
-  `
+  `)
   return created
 }
 

@@ -4,6 +4,7 @@ import type { TransactionSql } from 'postgres'
 
 import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import { retryConflict } from '../../lib/database/conflicts.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import {
   clubCard, eventSummary, fullName, pageOf, paginationOf, registeredFor, registrationColumns, registrationCount,
@@ -158,7 +159,7 @@ const lockEvent = (sql: TransactionSql, id: string) => sql`SELECT FROM events WH
 export async function insertRegistration (
   sql: Sql, mail: Pick<Mail, 'enqueue'>, userId: string, eventId: string
 ) {
-  const [registration] = await sql<Registration[]>`
+  const [registration] = await retryConflict(() => sql<Registration[]>`
     WITH registrations AS (
       INSERT INTO event_registrations (user_id, event_id) VALUES (${userId}, ${eventId})
       ON CONFLICT (user_id, event_id) DO NOTHING
@@ -170,7 +171,7 @@ export async function insertRegistration (
     FROM registrations
       JOIN events ON events.id = event_id
       JOIN users ON users.id = user_id
-  `
+  `)
   return registration
 }
 

@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import { retryConflict } from '../../lib/database/conflicts.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { clubCard, likeCount } from '../../lib/database/columns.ts'
 import type { create, list, listLiked, update } from './schemas.ts'
@@ -46,7 +47,7 @@ export const likedMentorsQuery = (sql: Sql, userId: string): CachedQuery<Body<ty
  * The lock keeps the mentor from being deleted meanwhile; likes do not wait for each other.
  */
 export async function toggleLike (sql: Sql, userId: string, mentorId: string): Promise<boolean | undefined> {
-  const [toggled] = await sql<{ liked: boolean, unliked: boolean }[]>`
+  const [toggled] = await retryConflict(() => sql<{ liked: boolean, unliked: boolean }[]>`
     WITH mentor AS (
       SELECT id FROM mentors WHERE id = ${mentorId} FOR KEY SHARE
     ), unliked AS (
@@ -58,7 +59,7 @@ export async function toggleLike (sql: Sql, userId: string, mentorId: string): P
       RETURNING mentor_id
     )
     SELECT EXISTS (SELECT FROM liked) AS liked, EXISTS (SELECT FROM unliked) AS unliked FROM mentor
-  `
+  `)
   if (!toggled) return undefined
   // The same user's like, made in parallel, was not there to be removed yet and was in the way of another. Now it is.
   if (!toggled.liked && !toggled.unliked) return toggleLike(sql, userId, mentorId)
@@ -109,5 +110,5 @@ export async function updateMentor (
 }
 
 export async function deleteMentor (sql: Sql, id: string) {
-  expectOne(await sql`DELETE FROM mentors WHERE id = ${id} RETURNING id`)
+  expectOne(await retryConflict(() => sql`DELETE FROM mentors WHERE id = ${id} RETURNING id`))
 }

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
 import { openDatabase } from '#lib/database/client.js'
+import { retryConflict } from '#lib/database/conflicts.js'
 import { StartupError } from '#lib/errors.js'
 import { makeProxy } from '../../postgres-server.ts'
 import { createDatabase, testConfig } from '../../helper.ts'
@@ -191,7 +192,7 @@ t.test('All statements of a transaction end with its connection', async t => {
     let statements!: Promise<PromiseSettledResult<unknown>[]>
     const transaction = sql.begin(async sql => {
       // The first one has the connection, so the others wait.
-      statements = Promise.allSettled([1, 2, 3].map(n => sql`SELECT pg_sleep(10), ${n}::int`))
+      statements = Promise.allSettled([1, 2, 3].map(n => sql`SELECT pg_sleep(0.5), ${n}::int`))
       await sleep(50)
       // As a reset does it: the error comes first.
       sockets.at(-1)!.destroy(new Error('Reset'))
@@ -203,16 +204,52 @@ t.test('All statements of a transaction end with its connection', async t => {
   }
 })
 
+t.test('A transaction that ends in a deadlock or a serialization failure is tried again once', async t => {
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: await createDatabase(t) }), log)
+  t.teardown(close)
+  await sql`CREATE TABLE counters AS SELECT n AS id, 0 AS value FROM generate_series(1, 2) AS n`
+  let attempts = 0
+  let arrive!: () => void
+  const both = new Promise<void>(resolve => { arrive = resolve })
+  const transactions: Promise<void>[] = []
+  const add = (first: number, second: number) => sql.begin(async sql => {
+    // The one that was in the way ends first.
+    if (attempts === 2) await Promise.any(transactions)
+    await sql`UPDATE counters SET value = value + 1 WHERE id = ${first}`
+    if (++attempts === 2) arrive()
+    await both
+    await sql`UPDATE counters SET value = value + 1 WHERE id = ${second}`
+  })
+  transactions.push(add(1, 2), add(2, 1))
+  await Promise.all(transactions)
+  t.equal(attempts, 3)
+  t.strictSame([...await sql`SELECT value FROM counters`], [{ value: 2 }, { value: 2 }])
+
+  for (const [code, times] of [['40P01', 2], ['40001', 2], ['23505', 1]] as const) {
+    let runs = 0
+    await t.rejects(retryConflict(async () => {
+      runs++
+      await sql`DO ${sql.unsafe(`$$ BEGIN RAISE EXCEPTION 'No' USING ERRCODE = '${code}'; END $$`)}`
+    }), { code })
+    t.equal(runs, times, code)
+  }
+})
+
 t.test('200 transactions whose connections are reset end, and leave nothing behind', async t => {
   const address = new URL(await createDatabase(t))
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
   const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
-  const { sql, connections, close } = await openDatabase(testConfig({ DATABASE_URL, DATABASE_POOL_SIZE: '40' }), log)
+  const { sql, connections, close } = await openDatabase(testConfig({ DATABASE_URL }), log)
   t.teardown(close)
-  let begun = 0
+  const begun: (() => void)[] = []
   const transactions = Array.from({ length: 200 }, () => sql.begin(async sql => {
-    if (++begun % 40 === 0) setTimeout(proxy.cut, 20)
-    await sql`SELECT pg_sleep(10), ${begun}::int`
+    // All ten connections are reset between BEGIN and the second statement.
+    await new Promise<void>(resolve => {
+      if (begun.push(resolve) < 10) return
+      proxy.cut()
+      for (const goOn of begun.splice(0)) goOn()
+    })
+    await sql`SELECT ${1}::int`
   }))
   const outcomes = await Promise.allSettled(transactions)
   t.strictSame(new Set(outcomes.map(({ status }) => status)), new Set(['rejected']))
