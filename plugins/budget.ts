@@ -42,8 +42,8 @@ export default fp(async app => {
   })
 
   app.addHook('onSend', ({ held }, _reply, payload, done) => {
-    // Bodies from the cache are shared.
-    if (!held!.shared) hold(held!, lengthOf(payload))
+    // Bodies from the cache are shared. When a read had no row, the handler sends one of its own.
+    if (!held!.shared?.length) hold(held!, lengthOf(payload))
     done()
   })
 
