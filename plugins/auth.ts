@@ -6,6 +6,7 @@ import type { Role } from '../lib/roles.ts'
 import { HttpError } from '../lib/errors.ts'
 import { isUuid } from '../lib/formats.ts'
 import { jwtSecretOf } from '../lib/secret-file.ts'
+import { withTimeout } from '../lib/timeout.ts'
 
 declare module '@fastify/jwt' {
   interface FastifyJWT {
@@ -85,7 +86,7 @@ export default fp(async app => {
   app.decorate('isEnded', async (request, { id, epoch }) => {
     // There are tokens without a user, or with an id of another kind.
     if (!isUuid(id)) return false
-    const { found } = await app.cache.ask(request, id)
+    const { found } = await withTimeout(app.cache.ask(request, id), app.config.DATABASE_TIMEOUT)
     return found?.[id] !== undefined && found[id] !== epoch
   })
 

@@ -95,7 +95,7 @@ export function createPools (
   url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, { statementTimeout, withSettings }: Limits = {}
 ): Database {
   // By then the server itself would have ended the statement, so the network is broken.
-  const connections = new Connections(config.DATABASE_TIMEOUT + 1)
+  const connections = new Connections(config.DATABASE_TIMEOUT + 0.5)
   const options = { config, log, connections, withSettings }
   const sql = connect(url, { ...options, max: config.DATABASE_POOL_SIZE, timeout: statementTimeout })
   const probe = connect(url, { ...options, max: 1 })
