@@ -44,8 +44,9 @@ export default fp(async app => {
 
   app.addHook<string>('onSend', (request, reply, payload, done) => {
     // Undefined for a request by `inject`. A request without a body is complete as soon as its headers are.
-    if (request.raw.complete !== false || !hasBody(request) || request.raw.destroyed) return done()
-    if (typeof payload !== 'string') return done()
+    if (request.raw.complete !== false || !hasBody(request) || request.raw.destroyed || typeof payload !== 'string') {
+      return done()
+    }
     reply.header('content-length', Buffer.byteLength(payload))
     done(null, Readable.from(sendAndRead(payload, request.raw)) as unknown as string)
   })

@@ -79,6 +79,8 @@ function record (
   const schema = responsesOf(routeOptions)[statusCode]
   const response = [method, routeOptions.url, statusCode]
   const { contentMediaType = schema?.enum ? 'text/plain' : 'application/json' } = schema ?? {}
+  // Every route declares it as 4XX: the operation does not run.
+  if (statusCode === 413 && !schema) return
   if (!schema) undeclared.add([...response, 'is not declared:', payload].join(' '))
   else if (!ajv.validate(schema, body)) undeclared.add([...response, ajv.errorsText(), payload].join(' '))
   // RFC 9110, § 15.5.2

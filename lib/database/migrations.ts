@@ -107,22 +107,21 @@ async function backfill (client: Client, name: string) {
 
 /** Attempts something until it gets its locks, for `patience` milliseconds. */
 async function retry<T> (
-  client: Client, what: string, { log = console, patience = 3_600_000 }: Options, attempt: () => Promise<T>
+  client: Client, what: string, { log = console, patience = 3_600_000 }: Options, attempt: () => Promise<T>,
+  pause: number = PAUSES_MS.first
 ): Promise<T> {
-  const deadline = Date.now() + patience
-  for (let pause = PAUSES_MS.first; ; pause = Math.min(pause * 2, PAUSES_MS.longest)) {
-    try {
-      return await attempt()
-    } catch (error) {
-      const { code = '', message } = error as DatabaseError
-      if (!LOCKED.includes(code) || Date.now() + pause > deadline) {
-        throw new Error(`${what} failed: ${message}`, { cause: error })
-      }
-      await client.query('ROLLBACK')
-      log.warn(`${what} waits for ${await longTransactions(client)}: next attempt in ${pause / 1000} s`)
-      await sleep(pause)
-    }
+  const begin = Date.now()
+  try {
+    return await attempt()
+  } catch (error) {
+    const { code = '', message } = error as DatabaseError
+    if (!LOCKED.includes(code) || pause > patience) throw new Error(`${what} failed: ${message}`, { cause: error })
+    await client.query('ROLLBACK')
+    log.warn(`${what} waits for ${await longTransactions(client)}: next attempt in ${pause / 1000} s`)
+    await sleep(pause)
   }
+  const left = patience - (Date.now() - begin)
+  return retry(client, what, { log, patience: left }, attempt, Math.min(pause * 2, PAUSES_MS.longest))
 }
 
 /** Names the transactions that are open for longer than a migration waits for a lock. */

@@ -22,8 +22,6 @@ interface Connection {
   since: number
   /** How many of its requests are not answered. */
   requests: number
-  /** The bytes that it had received when the last one was. */
-  bytesRead: number
 }
 
 /** Creates the HTTP server. It closes connections of clients that send slowly, do not read, or do nothing. */
@@ -51,7 +49,7 @@ class HttpServer extends Server {
     // Other expectations than 100-continue may be ignored (RFC 9110, § 10.1.1); Node would send a 417 that is not JSON.
     this.on('checkExpectation', (request, response) => this.emit('request', request, response))
     this.on('connection', (socket: Socket) => {
-      this.#connections.set(socket, { taken: 0, since: performance.now(), requests: 0, bytesRead: 0 })
+      this.#connections.set(socket, { taken: 0, since: performance.now(), requests: 0 })
       socket.once('close', () => this.#connections.delete(socket))
     })
     const timer = setInterval(() => {
@@ -69,22 +67,19 @@ class HttpServer extends Server {
     trackResponse(request, response)
     const connection = this.#connections.get(socket)!
     connection.requests++
-    response.once('close', () => {
-      connection.requests--
-      connection.bytesRead = socket.bytesRead
-    })
+    response.once('close', () => connection.requests--)
     if (connection.requests > PIPELINED) socket.destroy()
     return !socket.destroyed
   }
 
   /**
-   * Closes connections without a request, also those that never had one: browsers open such ahead of time. Node's own
-   * method leaves those, and closes one whose response is still to be sent. A stop does this until there are none.
+   * Closes connections without a request. Node's own method leaves those that never had one, which browsers open ahead
+   * of time, and closes one whose response is not sent yet. So while any response is being sent, used ones stay.
    */
   override closeIdleConnections () {
-    for (const [socket, { requests, bytesRead }] of this.#connections) {
-      if (requests === 0 && socket.bytesRead === bytesRead) socket.destroy()
-    }
+    const sockets = [...this.#connections.keys()]
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+    if (sockets.every(socket => socket.writableLength === 0)) super.closeIdleConnections()
   }
 
   /**

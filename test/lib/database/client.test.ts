@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import { openDatabase } from '#lib/database/client.js'
+import { address, openDatabase } from '#lib/database/client.js'
 import { retryConflict } from '#lib/database/conflicts.js'
 import { StartupError } from '#lib/errors.js'
 import { makeProxy } from '../../postgres-server.ts'
@@ -72,6 +72,11 @@ for (const DATABASE_PREPARE of ['true', 'false']) {
     t.strictSame(row, { club_id: null }, 'null stays null')
   })
 }
+
+t.test('The address in messages has no secrets', async t => {
+  t.equal(address('postgres://ada:secret@db.example.org:5433/community?sslmode=require'), 'db.example.org:5433/community')
+  t.equal(address('postgres://ada:secret@[::1]/community'), '[::1]:5432/community')
+})
 
 t.test('A lost connection fails only the statement that ran on it', async t => {
   const address = new URL(await createDatabase(t))

@@ -96,6 +96,11 @@ for (const [stage, refused, refuse] of REFUSALS) {
   })
 }
 
+t.test('A server that refuses the connection', async t => {
+  const options: SMTPServerOptions = { onConnect: (_session, done) => done(refusal(554)) }
+  t.match(await attempt(t, undefined, options), { status: 'pending', error: `${REFUSED} the connection: 554` })
+})
+
 t.test('A server that closes the service is down', async t => {
   const options = { onMailFrom: (_address: unknown, _session: unknown, done: any) => done(refusal(421)) }
   t.match(await attempt(t, undefined, options), { status: 'pending', isDown: true })
