@@ -122,7 +122,7 @@ function flawsOf (kind: string, mail: Email) {
     if (!html.includes(escape(word))) flaws.push(`the HTML part does not have ${escape(word)}`)
   }
   const elements = new Set(html.match(/<[/!]?[a-z-]+/gi)?.map(tag => tag.replace(/<\/?/, '').toLowerCase()))
-  const plain = ['!doctype', 'html', 'head', 'meta', 'title', 'body', 'p', 'a', 'footer']
+  const plain = ['!doctype', 'html', 'head', 'meta', 'title', 'body', 'p', 'br', 'a', 'footer']
   for (const element of elements) if (!plain.includes(element)) flaws.push(`the HTML part has a <${element}>`)
   return [...flaws, ...calendarFlawsOf(kind, mail)].map(flaw => `${kind}: ${flaw}`)
 }
