@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
@@ -80,7 +81,7 @@ t.test('A transaction on a silent connection fails, and stores nothing', async t
 t.test('A Unix socket is connected to', async t => {
   const { port, hostname, username, password, pathname } = new URL(await createDatabase(t))
   const directory = await mkdtemp(join(tmpdir(), 'socket-'))
-  const server = createServer(client => client.pipe(connect(Number(port), hostname)).pipe(client))
+  const server = createServer(client => pipeline(client, connect(Number(port), hostname), client, () => {}))
   server.listen(join(directory, '.s.PGSQL.5432'))
   const connections = new Connections(1)
   const options = {

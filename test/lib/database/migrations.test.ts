@@ -215,3 +215,7 @@ t.test('the schema guarantees', async t => {
     t.strictSame(rows.map(({ name }) => name), names)
   })
 })
+
+t.test('A server that cannot be reached fails a migration with the cause', async t => {
+  await t.rejects(migrate('postgres://postgres@127.0.0.1:1/postgres'), { message: /ECONNREFUSED/ })
+})
