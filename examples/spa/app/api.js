@@ -47,7 +47,7 @@ export async function call (request) {
   if (response.ok) return /** @type {NonNullable<Data>} */ (data)
   const problem = toApiError(error, response.status)
   if (response.status !== 401 || !NOT_SIGNED_IN.includes(problem.message)) throw problem
-  // By now the user may have signed in again.
+  // The user may have signed in again while this request ran.
   if (sent === token()) expire()
   throw new SessionExpired()
 }
