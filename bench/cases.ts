@@ -29,7 +29,7 @@ async function asStudents ({ file, students }: Fixture, method: 'GET' | 'POST', 
   return { load: { args: ['tokens', method, await file(paths), await file(students)] } }
 }
 
-/** For a small public body; docs/benchmark.md says where the rest goes. */
+/** For a small public body; docs/contribute/benchmark.md says where the rest goes. */
 const SMALL: [defaults: number, warn: number] = [0.5, 0.55]
 
 export const EVENTS = listing('/events', SMALL)

@@ -155,7 +155,7 @@ const MOUNTED = [
 
 /** Variables of earlier versions, each with the advice of the line that stops the start. */
 const REMOVED: Record<string, string> = {
-  WORKERS: 'start several processes behind a proxy, see docs/deployment.md, "Several instances"',
+  WORKERS: 'start several processes behind a proxy, see docs/run/deploy.md, "Several instances"',
 }
 
 /**

@@ -54,7 +54,7 @@ const PARAMETERS: Record<string, RegExp> = {
   options: /./,
 }
 
-const DOCUMENT = 'docs/deployment.md, "The address of the database"'
+const DOCUMENT = 'docs/run/deploy.md, "The address of the database"'
 
 /** Whether this has the form of an address of PostgreSQL. Lists of hosts have it, too. */
 export function isDatabaseUrl (value: string) {
@@ -90,7 +90,7 @@ export function readDatabaseUrl (url: string): DatabaseServer {
 
 function severalHosts () {
   return new StartupError('DATABASE_URL must have one host: put HAProxy in front of several ' +
-    '(docs/deployment.md, "A database that fails over")')
+    '(docs/run/deploy.md, "A database that fails over")')
 }
 
 function readParameters (query: string) {

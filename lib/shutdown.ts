@@ -6,7 +6,7 @@ import {
 
 type Timeouts = Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT' | 'OTEL_EXPORTER_OTLP_ENDPOINT'>
 
-/** The timeouts of a shutdown, in seconds. compose.yaml, Dockerfile and docs/operations.md have the default total. */
+/** The timeouts of a shutdown, in seconds. compose.yaml, Dockerfile and docs/run/operate.md have the default total. */
 export function shutdownTimeouts (config: Timeouts) {
   const { STOP_DELAY, DATABASE_TIMEOUT, OTEL_EXPORTER_OTLP_ENDPOINT } = config
   /** The longest operation: its token is looked up, then it runs, and a sign-in with a provider runs longest. */

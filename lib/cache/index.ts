@@ -68,7 +68,7 @@ const MIN_COMPRESSED = 1024
 /** How many different `Accept-Encoding` headers are cached with their negotiated encoding. */
 const ACCEPTED = 100
 
-/** Adds `reply.cached`, which sends responses from a cache that is never stale: see docs/cache.md. */
+/** Adds `reply.cached`, which sends responses from a cache that is never stale: see docs/design/cache.md. */
 export default fp<CacheOptions>(async (app, { owner, ...options }) => {
   const { currentState, get, counts, bytes } = createSnapshotCache<FastifyReply>({ ...options, isWaiting })
   const negotiator = new Negotiator({ supportedValues: ENCODINGS, cache: new LRUCache({ max: ACCEPTED }) })

@@ -81,7 +81,7 @@ export async function openDatabase (
       database = createPools(server.url, config, log, { ...limits, withSettings: false })
       await database.sql`SELECT 1`
       log.warn(`The pooler takes no settings (${describe(error)}): give them to the role of the service, ` +
-        'see docs/deployment.md, "A pooler that takes no settings"')
+        'see docs/run/deploy.md, "A pooler that takes no settings"')
     }
     return { ...database, close }
   } catch (error) {

@@ -15,7 +15,7 @@ const BASE = 'docker.io/library/node:24-slim'
 /** The rights that compose.yaml gives its containers, and no folder in memory, which podman would add. */
 const HARDENED = ['--read-only', '--read-only-tmpfs=false', '--cap-drop', 'all', '--security-opt', 'no-new-privileges']
 
-/** Megabytes that the image may add to its base. docs/deployment.md has what it adds. */
+/** Megabytes that the image may add to its base. docs/run/deploy.md has what it adds. */
 const MAX_MEGABYTES = 100
 
 const { buildOptions, compose, context, podman, succeed } = await startEngine(t)

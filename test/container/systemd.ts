@@ -36,7 +36,7 @@ t.test('systemd finds it well sandboxed, as the document says', { skip }, async 
   const { stdout } = await exec('systemd-analyze', ['security', '--offline=true', '--no-pager', await writeUnit()])
   const [, level] = /Overall exposure level for \S+: ([\d.]+)/.exec(stdout)!
   t.ok(Number(level) <= 1.5)
-  t.match(await readFile('docs/deployment.md', 'utf8'), `exposure level of ${level}`)
+  t.match(await readFile('docs/run/deploy.md', 'utf8'), `exposure level of ${level}`)
 })
 
 t.test('It sets variables that exist, and waits longer than a stop may take', async t => {
@@ -46,7 +46,7 @@ t.test('It sets variables that exist, and waits longer than a stop may take', as
     t.hasProp(variables.properties, name.replace(/_FILE$/, ''))
     if (name.endsWith('_FILE')) t.match(UNIT, `LoadCredential=${value.replace('%d/', '')}:`)
   }
-  // As docs/deployment.md has it for several instances.
+  // As docs/run/deploy.md has it for several instances.
   const { total } = shutdownTimeouts(testConfig({ STOP_DELAY: '3' }))
   t.ok(Number(/^TimeoutStopSec=(\d+)$/m.exec(UNIT)?.[1]) > total)
 })

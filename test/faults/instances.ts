@@ -1,4 +1,4 @@
-// Several instances, as docs/deployment.md describes them: behind HAProxy, with PgBouncer between them and PostgreSQL.
+// Several instances, as docs/run/deploy.md describes them: behind HAProxy, with PgBouncer between them and PostgreSQL.
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-// A primary that fails, as docs/deployment.md describes it: three members with Patroni and etcd, behind HAProxy.
+// A primary that fails, as docs/run/deploy.md describes it: three members with Patroni and etcd, behind HAProxy.
 import { type ChildProcess, execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'

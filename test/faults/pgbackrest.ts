@@ -1,4 +1,4 @@
-// Point-in-time recovery with pgBackRest, as docs/operations.md describes it.
+// Point-in-time recovery with pgBackRest, as docs/run/operate.md describes it.
 import { chown, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -31,7 +31,7 @@ t.test('No operation may exceed them', async t => {
 
 t.test('By default, orchestrators wait longer, and the documents say so', async t => {
   const [compose, dockerfile, operations] = await Promise.all(
-    ['compose.yaml', 'Dockerfile', 'docs/operations.md'].map(file => readFile(file, 'utf8'))
+    ['compose.yaml', 'Dockerfile', 'docs/run/operate.md'].map(file => readFile(file, 'utf8'))
   )
   const [, seconds] = /^ +stop_grace_period: (\d+)s$/m.exec(compose!)!
   t.ok(Number(seconds) > DEFAULTS.total)

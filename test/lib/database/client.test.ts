@@ -380,7 +380,7 @@ t.test('A pooler that takes no settings is used without them, and named in the l
   for (const sql of [database.sql, database.probe]) t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }])
   t.strictSame(refusals, ['statement_timeout'])
   t.strictSame(lines, ['The pooler takes no settings (unsupported startup parameter: statement_timeout): ' +
-    'give them to the role of the service, see docs/deployment.md, "A pooler that takes no settings"'])
+    'give them to the role of the service, see docs/run/deploy.md, "A pooler that takes no settings"'])
 })
 
 t.test('An unreachable database is a StartupError with its address, without user, password and options', async t => {
