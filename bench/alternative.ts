@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 
-import { EXPRESS, LISTS } from './cases.ts'
+import { EXPRESS } from './cases.ts'
 import { type Fixture, JWT_SECRET } from './fixture.ts'
 import { run, type Server, source, startServer } from './programs.ts'
 
@@ -35,17 +35,17 @@ const isObject = (value: unknown): value is Record<string, unknown> => typeof va
  * Starts the alternative. Throws unless its responses equal those of the service in the fields that they have: a new
  * field need not be in its schema.
  */
-export async function startAlternative ({ databaseUrl, directory, students, blog }: Fixture, service: Server) {
+export async function startAlternative ({ databaseUrl, directory, students }: Fixture, service: Server) {
   await install()
   const command = [process.execPath, `${FOLDER}/server.js`]
   const env = { DATABASE_URL: databaseUrl, JWT_SECRET }
   const alternative = await startServer({ name: EXPRESS, command, env, directory, path: '/events' })
   const headers = { authorization: `Bearer ${students[0]}` }
-  for (const operation of [...LISTS.map(({ name }) => name), `GET /blogs/${blog}`, 'GET /auth/me']) {
+  for (const path of ['/events', '/auth/me']) {
     const [ours, theirs] = await Promise.all([service, alternative].map(async ({ url }) => {
-      return (await fetch(operation.replace('GET ', url), { headers })).json()
+      return (await fetch(url + path, { headers })).json()
     }))
-    assert.deepEqual({ [operation]: theirs }, { [operation]: withFieldsOf(theirs, ours) })
+    assert.deepEqual({ [path]: theirs }, { [path]: withFieldsOf(theirs, ours) })
   }
   return alternative
 }

@@ -4,8 +4,11 @@ import { join } from 'node:path'
 import { SignJWT } from 'jose'
 import postgres from 'postgres'
 
+import { hashPassword } from '#lib/auth/passwords.js'
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
-import { atEnd, run, startServer } from './programs.ts'
+import { migrate } from '#lib/database/migrations.js'
+import { atEnd, startServer } from './programs.ts'
+import { type Amounts, seed } from './seed.ts'
 
 /** The names of the service in the tables: with its defaults, and with LOG_LEVEL=warn. */
 export const SERVICE = 'service'
@@ -16,11 +19,15 @@ const VARIABLES: Record<string, NodeJS.Dict<string>> = { [SERVICE_WARN]: { LOG_L
 /** Signs the tokens of all requests. */
 export const JWT_SECRET = 'the secret of a benchmark, known to everyone'
 
-/** Numbers of rows, by option of `npm run seed`. */
-export type Amounts = Record<string, number>
+/** Of all accounts. */
+const PASSWORD = 'the password of a benchmark'
 
-const times = (factor: number, amounts: Amounts): Amounts => {
-  return Object.fromEntries(Object.entries(amounts).map(([kind, count]) => [kind, count * factor]))
+const NONE: Amounts = {
+  clubs: 0, users: 0, events: 0, registrations: 0, blogs: 0, mentors: 0, likes: 0, testimonials: 0,
+}
+
+function times (factor: number, amounts: Amounts) {
+  return Object.fromEntries(Object.entries(amounts).map(([kind, count]) => [kind, count * factor])) as Amounts
 }
 
 /** The size of a university, for most measurements. */
@@ -30,10 +37,10 @@ const MAIN = {
 }
 
 /** Grows a hundredfold. */
-const SMALL = { users: 1_000, clubs: 10, events: 100, registrations: 10_000 }
+const SMALL = { ...NONE, users: 1_000, clubs: 10, events: 100, registrations: 10_000 }
 
 /** For lists of 100,000 rows. */
-const LARGE = { users: 100_000, clubs: 100_000, events: 10_000, registrations: 100_000, blogs: 100_000 }
+const LARGE = { ...NONE, users: 100_000, clubs: 100_000, events: 10_000, registrations: 100_000, blogs: 100_000 }
 
 /** A tenth, except users, because all register for events. */
 const TENTH = { ...times(0.1, MAIN), users: MAIN.users }
@@ -82,10 +89,11 @@ export async function createFixture ({ url }: Postgres, name: string, amounts: A
   const databaseUrl = Object.assign(new URL(url), { pathname: name }).href
   const server = connect(url)
   await server`CREATE DATABASE ${server(name)}`
-  const flags = Object.entries(amounts).flatMap(([kind, count]) => [`--${kind}`, String(count)])
-  const env = { DATABASE_URL: databaseUrl, MIGRATE_ON_START: 'true' }
-  const seeded = await run('npm', ['run', '--silent', 'seed', '--', '--json', ...flags], env)
+  await migrate(databaseUrl)
   const sql = connect(databaseUrl)
+  const hash = await hashPassword(PASSWORD)
+  await sql.begin(sql => seed(sql, amounts, hash))
+  await sql`VACUUM ANALYZE`
   await sql`CHECKPOINT`
 
   async function tokens (role: string) {
@@ -94,10 +102,7 @@ export async function createFixture ({ url }: Postgres, name: string, amounts: A
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' }).setSubject(id).setIssuedAt().setExpirationTime('1d')
       .sign(new TextEncoder().encode(JWT_SECRET))))
   }
-  const [{ blog, hash }] = await sql<[{ blog: string, hash: string }]>`
-    SELECT
-      (SELECT id FROM blogs WHERE status = 'PUBLISHED' LIMIT 1) AS blog, (SELECT password FROM users LIMIT 1) AS hash
-  `
+  const [published] = await sql<{ id: string }[]>`SELECT id FROM blogs WHERE status = 'PUBLISHED' LIMIT 1`
   let files = 0
   return {
     databaseUrl,
@@ -107,10 +112,10 @@ export async function createFixture ({ url }: Postgres, name: string, amounts: A
     admins: await tokens('ADMIN'),
     heads: await tokens('CLUB_HEAD'),
     students: await tokens('STUDENT'),
-    // The id of a published blog.
-    blog,
+    // The id of a published blog post.
+    blog: published?.id,
     // Of all accounts.
-    password: JSON.parse(seeded).password as string,
+    password: PASSWORD,
     hash,
     /** Writes a file of lines for wrk. Returns its path. */
     async file (lines: string[]) {

@@ -1,12 +1,13 @@
 import { readFile, truncate, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import type { ARGON2, HTTP, PGBENCH } from './cases.ts'
 import type { Fixture } from './fixture.ts'
 import { get } from './http.ts'
 import { interrupted, run, type Server, source } from './programs.ts'
 import { type Figures, type Measure, median, type Results } from './results.ts'
 
-/** The requests of wrk: GET for a path, or those that wrk.lua makes of the arguments. */
+/** The requests of wrk: GET for a path, or the requests that wrk.lua makes of the arguments. */
 export interface Load {
   path?: string
   headers?: Record<string, string>
@@ -17,13 +18,15 @@ export interface Load {
 export interface Case {
   name: string
   /** Its baseline. */
-  baseline?: 'http' | 'profile' | 'pgbench' | 'argon2'
+  baseline?: typeof HTTP | typeof PGBENCH | typeof ARGON2
   /** Whether the alternative implements it. */
   alternative?: boolean
   /** The shares or multiples of other rates that the service must reach, with its defaults and with LOG_LEVEL=warn. */
   targets?: [of: string, defaults: number, warn: number][]
   /** Commits per second during the measurement, each a registration for a listed event. */
   commits?: number
+  /** Requests per second; by default each connection sends the next request after a response. */
+  rate?: number
   /** Prepares the requests for this URL, before each run. `check` returns what is wrong afterwards, if anything. */
   prepare (fixture: Fixture, url: string): Promise<{
     load: Load
@@ -45,14 +48,14 @@ export interface Outcome {
   late: number
 }
 
-/** Sends requests over so many connections, each the next one after a response. */
+/** Sends requests over so many connections: at this rate, or each connection the next one after a response. */
 export async function wrk (
-  url: string, { path = '', headers = {}, args = [] }: Load, connections: number, seconds: number
+  url: string, { path = '', headers = {}, args = [] }: Load, connections: number, seconds: number, rate = 0
 ): Promise<Outcome> {
   const stdout = await run('wrk', [
     '--threads', '1', '--connections', String(connections), '--duration', `${seconds}s`, '--timeout', '120s',
     ...Object.entries(headers).flatMap(([name, value]) => ['--header', `${name}: ${value}`]),
-    '--script', source('wrk.lua'), url + path, '--', ...args,
+    '--script', source('wrk.lua'), url + path, '--', String(rate), ...args,
   ])
   return JSON.parse(stdout.trim().split('\n').at(-1)!)
 }
@@ -70,7 +73,7 @@ const warm = new Map<string, number>()
 export async function measure (
   results: Results, fixture: Fixture, server: Server, operation: Case, connections = 64
 ): Promise<Measure & { outcome: Outcome }> {
-  const { name, prepare } = operation
+  const { name, rate: fixed, prepare } = operation
   const key = `${server.url} ${name}`
   if (!warm.has(key)) {
     const { load } = await prepare(fixture, server.url)
@@ -84,7 +87,7 @@ export async function measure (
   // Resets the peak of the resident memory.
   for (const pid of server.pids) await writeFile(`/proc/${pid}/clear_refs`, '5')
   const before = await cpuSeconds(server)
-  const outcome = await wrk(server.url, load, connections, enough)
+  const outcome = await wrk(server.url, load, connections, fixed ? 3 : enough, fixed)
   const cpu = await cpuSeconds(server) - before
   const { peak } = await residentMemory(server)
   await settle(fixture, server)

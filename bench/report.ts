@@ -1,18 +1,16 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 
-import {
-  ARGON2, BESIDE_MAILS, CASES, EXPRESS, HTTP, PGBENCH, PROFILE, TRACED, UNTRACED, WITHOUT_MAILS,
-} from './cases.ts'
+import { ARGON2, BESIDE_MAILS, CASES, EXPRESS, HTTP, PGBENCH, TRACED, UNTRACED, WITHOUT_MAILS } from './cases.ts'
 import { drawChart } from './chart.ts'
 import { SERVICE, SERVICE_WARN } from './fixture.ts'
 import { figure, type Results, type Verdict } from './results.ts'
 
-/** The columns of the table of rates and the bars of the chart. Of several baselines, the fastest one is shown. */
+/** The columns of the table of rates and the bars of the chart. A case has one baseline at most. */
 const SERIES = {
   Service: [SERVICE],
   'Service, LOG_LEVEL=warn': [SERVICE_WARN],
-  Baseline: [HTTP, PROFILE, PGBENCH, ...Object.values(ARGON2), UNTRACED, WITHOUT_MAILS],
+  Baseline: [HTTP, PGBENCH, ARGON2, UNTRACED, WITHOUT_MAILS],
   [EXPRESS]: [EXPRESS],
 }
 
@@ -26,13 +24,11 @@ export async function writeReport (results: Results, folder: string, millisecond
   const machine = `${cpu}, ${Math.round(os.totalmem() / 2 ** 30)} GiB; ${system}, Linux ${os.release()}; ` +
     `Node.js ${process.versions.node}, PostgreSQL ${postgres}`
 
-  const rates = [...CASES, ...TRACED, BESIDE_MAILS].map(({ name }) => ({
-    name,
-    rates: Object.values(SERIES).map(of => {
-      const found = of.flatMap(of => results.find(name, of)?.rate ?? [])
-      return found.length > 0 ? Math.max(...found) : undefined
-    }),
-  })).filter(({ rates: [service] }) => service !== undefined)
+  const rates = [...CASES, ...TRACED, BESIDE_MAILS].flatMap(({ name }) => {
+    const service = results.find(name, SERVICE)
+    const rates = Object.values(SERIES).map(of => of.flatMap(of => results.find(name, of)?.rate ?? [])[0])
+    return service ? [{ name, rates, p99: service.p99, cpu: service.cpu! * 1000 }] : []
+  })
 
   const verdict = ({ measured, needed, met }: Verdict) => [measured, needed, met === 'no' ? '**no**' : met]
   const goalTable = toTable([
@@ -40,9 +36,10 @@ export async function writeReport (results: Results, folder: string, millisecond
     ...Object.entries(goals).map(([goal, verdicts]) => [goal, ...verdicts.flatMap(verdict), '', '', ''].slice(0, 7)),
   ])
   const rateTable = toTable([
-    ['Requests/s over 64 connections', ...Object.keys(SERIES)],
-    ...rates.map(({ name, rates }) => [name, ...rates.map(figure)]),
+    ['Requests/s over 64 connections', ...Object.keys(SERIES), 'Service: p99 ms', 'CPU µs per request'],
+    ...rates.map(({ name, rates, p99, cpu }) => [name, ...[...rates, p99, cpu].map(figure)]),
   ])
+  const compared = rates.filter(({ rates: [, , ...others] }) => others.some(Boolean))
   const measured = `Measured on ${date} in ${minutes.toFixed(1)} minutes: ${machine}.`
   const round = (_key: string, value: unknown) => typeof value === 'number' ? Number(value.toPrecision(5)) : value
   const json = JSON.stringify({ date, minutes, machine, goals, problems, measures }, round, 2)
@@ -50,7 +47,7 @@ export async function writeReport (results: Results, folder: string, millisecond
   await mkdir(folder, { recursive: true })
   await writeFile(`${folder}results.json`, json + '\n')
   await writeFile(`${folder}results.md`, `${goalTable}\n\n${rateTable}\n\n${measured}\n`)
-  await writeFile(`${folder}chart.svg`, drawChart(rates, Object.keys(SERIES), `${cpu}, ${date}`))
+  await writeFile(`${folder}chart.svg`, drawChart(compared, Object.keys(SERIES), `${cpu}, ${date}`))
   console.log(`\n${goalTable}\n\n${measured}\nSee ${folder}`)
 }
 

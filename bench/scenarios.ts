@@ -8,10 +8,9 @@ import { startMailServer } from '../test/smtp.ts'
 import { percentile } from '../test/statistics.ts'
 import { startAlternative } from './alternative.ts'
 import { startBaseline } from './baselines.ts'
-import { BESIDE_MAILS, CASES, EVENTS, LIKE, LOGIN, REGISTER, TRACED, UNTRACED, WITHOUT_MAILS } from './cases.ts'
-import { checkCounts, checkLists, checkRegistrations } from './checks.ts'
+import { BESIDE_MAILS, CASES, LOGIN, TRACED, UNTRACED, WITHOUT_MAILS } from './cases.ts'
 import {
-  addEvents, type Amounts, amountsOf, createFixture, type Fixture, type Postgres, prepareCommits, SERVICE, SERVICE_WARN,
+  addEvents, amountsOf, createFixture, type Fixture, type Postgres, prepareCommits, SERVICE, SERVICE_WARN,
   startService,
 } from './fixture.ts'
 import { get } from './http.ts'
@@ -20,6 +19,7 @@ import {
 } from './measure.ts'
 import { interrupted, type Server } from './programs.ts'
 import { atMost, fastEnough, type Results } from './results.ts'
+import type { Amounts } from './seed.ts'
 
 /** Shared by all parts of the benchmark. */
 export interface Context {
@@ -66,9 +66,6 @@ export async function measureCases ({ results, postgres, directory, quick, only 
         fastEnough(results.ratio(name, SERVICE, of), defaults), fastEnough(results.ratio(name, SERVICE_WARN, of), warn),
       ]
     }
-    if (operation === EVENTS) await checkLists(results, service)
-    if (operation === REGISTER) await checkRegistrations(results, fixture, service)
-    if (operation === LIKE) await checkCounts(results, fixture, service)
     if (operation === LOGIN) await measureBesideLogins(results, fixture, services)
   }
   if (only.test('memory at rest')) {

@@ -1,9 +1,23 @@
--- Without arguments, wrk repeats the same GET request. With these it sends
+-- The arguments are RATE [MODE …]. RATE is the number of requests per second; with 0 each connection sends the next
+-- request after a response. Without a mode, wrk repeats the same GET request. The modes send
 --
 --   tokens METHOD PATHS TOKENS   for each path, a request with each token
 --   bodies BODIES                POST requests, one for each JSON body
 --
 -- where PATHS, TOKENS and BODIES are files with an entry a line. Prints one line of JSON at the end.
+local ffi = require("ffi")
+ffi.cdef("struct timeval { long sec, usec; }; int gettimeofday(struct timeval *, void *);")
+
+-- Plans requests at equal distances. A late response delays no other request while a connection is free.
+local function keep(rate)
+  local time, start, planned = ffi.new("struct timeval"), nil, 0
+  delay = function()
+    ffi.C.gettimeofday(time, nil)
+    local now = tonumber(time.sec) * 1000 + tonumber(time.usec) / 1000
+    start, planned = start or now, planned + 1000 / rate
+    return math.max(0, start + planned - now)
+  end
+end
 
 local function lines(path)
   local entries = {}
@@ -36,7 +50,8 @@ function modes.bodies(bodies)
 end
 
 function init(args)
-  if args[1] then modes[args[1]](unpack(args, 2)) end
+  if args[1] ~= "0" then keep(tonumber(args[1])) end
+  if args[2] then modes[args[2]](unpack(args, 3)) end
 end
 
 function done(summary, latency)

@@ -9,50 +9,7 @@ import { PrismaClient } from './generated/index.js'
 const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: process.env.DATABASE_URL }) })
 const app = express()
 
-const author = { select: { firstName: true, lastName: true, avatar: true } }
 const club = { select: { name: true, imageUrl: true } }
-
-app.get('/blogs', async (_req, res) => {
-  const blogs = await prisma.blog.findMany({
-    where: { status: 'PUBLISHED' },
-    include: { author },
-    orderBy: [{ createdAt: 'desc' }, { id: 'asc' }],
-  })
-  res.set('cache-control', 'public, s-maxage=120, stale-while-revalidate=300').json({ blogs })
-})
-
-app.get('/blogs/:id', async (req, res) => {
-  const blog = await prisma.blog.findUnique({ where: { id: req.params.id }, include: { author } })
-  if (!blog) return res.status(404).json({ message: 'Blog not found' })
-  if (blog.status !== 'PUBLISHED') {
-    return res.status(403).json({ message: 'You are not allowed to view this blog' })
-  }
-  res.json({ blog })
-})
-
-app.get('/mentors', async (_req, res) => {
-  const mentors = await prisma.mentor.findMany({
-    include: { club, _count: { select: { likes: true } } },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
-  })
-  res.set('cache-control', 'public, s-maxage=300, stale-while-revalidate=600').json({
-    mentors: mentors.map(({ _count, ...mentor }) => ({ ...mentor, likeCount: _count.likes })),
-  })
-})
-
-app.get('/clubs', async (_req, res) => {
-  const clubs = await prisma.club.findMany({
-    include: {
-      members: {
-        select: { id: true, firstName: true, lastName: true, email: true, role: true },
-        orderBy: { id: 'asc' },
-      },
-      events: { select: { id: true, title: true, date: true }, orderBy: [{ date: 'desc' }, { id: 'asc' }] },
-    },
-    orderBy: { id: 'asc' },
-  })
-  res.json({ clubs })
-})
 
 app.get('/events', async (req, res) => {
   const page = parseInt(req.query.page) || 1
@@ -71,20 +28,6 @@ app.get('/events', async (req, res) => {
     events: events.map(({ _count, ...event }) => ({ ...event, registrationCount: _count.registrations })),
     pagination: { page, pages: Math.ceil(total / limit), total, limit },
   })
-})
-
-app.get('/testimonials', async (req, res) => {
-  const page = Math.max(1, parseInt(req.query.page || '1', 10))
-  const limit = Math.min(100, Math.max(1, parseInt(req.query.limit || '12', 10)))
-  const [items, total] = await Promise.all([
-    prisma.testimonial.findMany({
-      orderBy: [{ createdAt: 'desc' }, { id: 'asc' }],
-      skip: (page - 1) * limit,
-      take: limit,
-    }),
-    prisma.testimonial.count(),
-  ])
-  res.json({ items, page, limit, total })
 })
 
 app.get('/auth/me', authenticate, async (req, res) => {

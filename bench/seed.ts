@@ -1,6 +1,9 @@
 import type { Fragment, TransactionSql } from 'postgres'
 
-import { type Amounts, DOMAIN } from './seeding.ts'
+/** How many rows of each kind to add, in the order of their foreign keys. */
+export type Amounts = Record<
+  'clubs' | 'users' | 'events' | 'registrations' | 'blogs' | 'mentors' | 'likes' | 'testimonials', number
+>
 
 const FIRST_NAMES = [
   'Amara', 'Bilal', 'Chiara', 'Dmitri', 'Elif', 'Farid', 'Grace', 'Hana', 'Ivo', 'Jaya', 'Kofi', 'Leila', 'Mateo',
@@ -13,34 +16,28 @@ const LAST_NAMES = [
 ]
 
 const SENTENCES = [
-  'We met every Thursday in the old library, and nobody wanted to leave before the lights went out.',
-  'What began as a question after a lecture became a project with eleven people and a budget.',
-  'The first attempt failed in front of everybody, and taught us more than the second, which worked.',
-  'Bring a friend who thinks that this is not for them: that is how most of us came here.',
-  'Who has an hour to spare can help, for there is always a poster to hang or a cable to solder.',
-  'Our mentors gave us no answers, they asked what we had tried so far.',
-  'Next term we do it again, with more time to prepare and fewer slides.',
+  'We met every Thursday in the old library, and left when the lights went out.',
+  'A question after a lecture became a project with eleven people and a budget.',
+  'The first attempt failed in front of everybody, and taught us more than the second.',
+  'Bring a friend who thinks that this is not for them: most of us came here like that.',
+  'There is always a poster to hang or a cable to solder, so an hour of your time helps.',
+  'Our mentors asked us about our attempts before they said anything.',
+  'Next term we will do it again, with more time to prepare and fewer slides.',
 ]
 
 /**
- * Adds as many rows as asked for, the same every time but for ids and times. Rows are numbered from 0, and everything
- * in a row follows from its number: nothing is random or sorted. Users 0, 1 and 2 are the admin, the head and the
- * student to sign in as, in club 0; users from 3 on are in clubs 1, 2, …, the first in each is its head. Prints each
- * kind that is done on standard error.
+ * Adds rows, the same every time except ids and times. Rows are numbered from 0, and everything in a row follows from
+ * its number: nothing is random or sorted. User 0 is an admin, and the next users are each the head of a club.
  *
- * An event's registrations have consecutive numbers. Of R registrations of U users for E events, number n is that of
- * user n % U for event n * E / R: as long as R <= U * E, an event has at most U of them, so that no pair occurs twice.
- * Likes are the same. All times lie in the past but those of the next events; people join before they register for
- * anything, and register before the event.
+ * An event's registrations have consecutive numbers. Of R registrations of U users for E events, number n belongs to
+ * user n % U and event n * E / R: as long as R <= U * E, an event has at most U registrations, so that no pair occurs
+ * twice. The same holds for likes. Only the next events are in the future. Users join before they register.
  */
-export async function seedMany (sql: TransactionSql, amounts: Amounts, password: string): Promise<Amounts> {
+export async function seed (sql: TransactionSql, amounts: Amounts, password: string) {
   const { users, clubs, events, registrations, blogs, mentors, likes, testimonials } = amounts
 
   async function add (kind: keyof Amounts, insert: (numbers: Fragment) => Promise<unknown>) {
-    const total = amounts[kind]
-    if (total === 0) return
-    await insert(sql`generate_series(0, ${total}::bigint - 1) AS n`)
-    console.error(`${kind}: ${total.toLocaleString('en')}`)
+    if (amounts[kind] > 0) await insert(sql`generate_series(0, ${amounts[kind]}::bigint - 1) AS n`)
   }
 
   /** The text whose turn it is. */
@@ -71,25 +68,20 @@ export async function seedMany (sql: TransactionSql, amounts: Amounts, password:
     SELECT seed_clubs.id, 'Club ' || n + 1, ${sentence}, ${imageUrl('clubs')}, seed_users.id
     FROM ${numbers}
       JOIN seed_clubs ON seed_clubs.number = n
-      LEFT JOIN seed_users ON seed_users.number = CASE n WHEN 0 THEN 1 ELSE n + 2 END
+      LEFT JOIN seed_users ON seed_users.number = n + 1
   `)
 
   await add('users', numbers => sql`
     INSERT INTO users (id, email, password, first_name, last_name, role, club_id, created_at)
     SELECT
       seed_users.id,
-      CASE n WHEN 0 THEN 'admin' WHEN 1 THEN 'head' WHEN 2 THEN 'student' ELSE 'user' || n + 1 END || '@' || ${DOMAIN},
-      ${password}, ${firstName}, ${lastName},
-      CASE
-        WHEN n = 0 THEN 'ADMIN'
-        WHEN n = 1 OR (n > 2 AND n < ${clubs}::bigint + 2) THEN 'CLUB_HEAD'
-        ELSE 'STUDENT'
-      END,
+      'user' || n || '@example.org', ${password}, ${firstName}, ${lastName},
+      CASE WHEN n = 0 THEN 'ADMIN' WHEN n <= ${clubs}::bigint THEN 'CLUB_HEAD' ELSE 'STUDENT' END,
       seed_clubs.id,
       now() - interval '1 year' - interval '2 years' * (n / ${users}::float)
     FROM ${numbers}
       JOIN seed_users ON seed_users.number = n
-      LEFT JOIN seed_clubs ON seed_clubs.number = greatest(n - 2, 0) % nullif(${clubs}::bigint, 0)
+      LEFT JOIN seed_clubs ON seed_clubs.number = greatest(n - 1, 0) % nullif(${clubs}::bigint, 0)
   `)
 
   await add('events', numbers => sql`
@@ -145,6 +137,4 @@ export async function seedMany (sql: TransactionSql, amounts: Amounts, password:
       ${paragraph}, now() - interval '1 year' * (n / ${testimonials}::float)
     FROM ${numbers}
   `)
-
-  return amounts
 }
