@@ -804,6 +804,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/pictures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List your pictures
+         * @description The newest picture comes first. `uses` lists where the platform shows it.
+         */
+        get: operations["listMyPictures"];
+        put?: never;
+        /**
+         * Upload a picture
+         * @description The body is the file itself. The service turns the picture upright, scales it to at most 2000 pixels and removes all metadata, for example the place where a photo was taken. Use the `url` of the response as `imageUrl`, or pass the `id` as `avatar` to `PUT /me/profile`. A picture that nothing uses for a day is deleted.
+         */
+        post: operations["uploadPicture"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/pictures/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a picture
+         * @description Admins may delete any picture. Browsers and CDNs may show a deleted picture for up to a year.
+         */
+        delete: operations["deleteMyPicture"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/tokens": {
         parameters: {
             query?: never;
@@ -912,6 +956,26 @@ export interface paths {
          * @description Adds your like. If you already like the mentor, it removes your like.
          */
         post: operations["toggleMentorLike"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/pictures/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a picture
+         * @description Anyone who has the URL can load the picture. Browsers and CDNs keep it for a year, because it never changes.
+         */
+        get: operations["getPicture"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -1842,6 +1906,30 @@ export interface components {
             /** @example https://images.example.org/chess.png */
             imageUrl: string | null;
         };
+        OwnPicture: {
+            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+            id: string;
+            /** @example https://api.example.org/pictures/0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+            url: string;
+            /**
+             * Format: int64
+             * @description In pixels.
+             * @example 2000
+             */
+            width: number;
+            /**
+             * Format: int64
+             * @description In pixels.
+             * @example 1500
+             */
+            height: number;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            createdAt: string;
+            uses: components["schemas"]["PictureUse"][];
+        };
         Pagination: {
             /**
              * Format: int64
@@ -2038,6 +2126,37 @@ export interface components {
                  */
                 endedAt: string;
             } | null;
+        };
+        Picture: {
+            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+            id: string;
+            /** @example https://api.example.org/pictures/0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+            url: string;
+            /**
+             * Format: int64
+             * @description In pixels.
+             * @example 2000
+             */
+            width: number;
+            /**
+             * Format: int64
+             * @description In pixels.
+             * @example 1500
+             */
+            height: number;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            createdAt: string;
+        };
+        PictureUse: {
+            /** @enum {string} */
+            kind: "avatar" | "blog" | "club" | "event" | "mentor" | "testimonial";
+            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+            id: string;
+            /** @example Chess Night */
+            name: string;
         };
         Registered: {
             user: {
@@ -2394,6 +2513,30 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Overloaded"];
+            };
+        };
+        /** @description `PUBLIC_URL is not configured` */
+        PUBLIC_URLIsNotConfigured: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "PUBLIC_URL is not configured";
+                };
+            };
+        };
+        /** @description `Picture not found` */
+        PictureNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Picture not found";
+                };
             };
         };
         /** @description The response that you stored is up to date. */
@@ -4630,6 +4773,193 @@ export interface operations {
             "4XX": components["responses"]["Error"];
         };
     };
+    listMyPictures: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        pictures: components["schemas"]["OwnPicture"][];
+                    };
+                };
+            };
+            401: components["responses"]["TokenRequired"];
+            /** @description `Error fetching pictures` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error fetching pictures";
+                    };
+                };
+            };
+            501: components["responses"]["PUBLIC_URLIsNotConfigured"];
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    uploadPicture: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "image/jpeg": unknown;
+                "image/png": unknown;
+                "image/webp": unknown;
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        picture: components["schemas"]["Picture"];
+                    };
+                };
+            };
+            /** @description `The file is not a picture, or it is damaged` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        message: string;
+                    };
+                };
+            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            /** @description `You may have at most 100 pictures and 100 MB of them. Please delete some first` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @example You may have at most 100 pictures and 100 MB of them. Please delete some first */
+                        message: string;
+                    };
+                };
+            };
+            /** @description `A picture may have at most 10 MB and 40 megapixels` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @example A picture may have at most 10 MB and 40 megapixels */
+                        message: string;
+                    };
+                };
+            };
+            /** @description `A picture must be a JPEG, PNG or WebP file` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "A picture must be a JPEG, PNG or WebP file";
+                    };
+                };
+            };
+            /** @description `Error uploading picture` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error uploading picture";
+                    };
+                };
+            };
+            501: components["responses"]["PUBLIC_URLIsNotConfigured"];
+            /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many pictures are being uploaded right now, please try again in a few seconds` */
+            503: {
+                headers: {
+                    /** @description The number of seconds to wait before you try again. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many pictures are being uploaded right now, please try again in a few seconds";
+                    };
+                };
+            };
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    deleteMyPicture: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the picture.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Picture deleted successfully";
+                    };
+                };
+            };
+            401: components["responses"]["TokenRequired"];
+            404: components["responses"]["PictureNotFound"];
+            /** @description `Error deleting picture` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error deleting picture";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
     endMyTokens: {
         parameters: {
             query?: never;
@@ -4919,6 +5249,53 @@ export interface operations {
                     "application/json": {
                         /** @enum {string} */
                         message: "Error toggling mentor like";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    getPicture: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The width you need in pixels. For 480 or less you get the small version, which is at most 480 pixels wide. Otherwise you get the large version.
+                 * @example 480
+                 */
+                width?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the picture.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The picture in WebP, without metadata. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/webp": string;
+                };
+            };
+            404: components["responses"]["PictureNotFound"];
+            /** @description `Error fetching picture` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error fetching picture";
                     };
                 };
             };

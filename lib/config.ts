@@ -66,6 +66,7 @@ export const variables = Type.Object({
   // A body becomes a string, of at most 512 MB in JavaScript: a longer one would end the process.
   MAX_BODY_BYTES: integer('a number of bytes', { default: 1_048_576, minimum: 1024, maximum: 268_435_456 }),
   MAX_TEXT_BYTES: integer('a number of bytes', { default: 262_144, minimum: 1024, maximum: 268_435_456 }),
+  MAX_PICTURE_BYTES: integer('a number of bytes', { default: 10_000_000, minimum: 1024, maximum: 100_000_000 }),
   MAX_HEADER_BYTES: integer('a number of bytes', { default: 16_384, minimum: 1024, maximum: 1_048_576 }),
   MAX_JSON_DEPTH: integer('a number of levels', { default: 32, minimum: 1, maximum: 1000 }),
   REQUEST_TIMEOUT: integer('a number of seconds', { default: 30, minimum: 1, maximum: 3600 }),
@@ -83,6 +84,8 @@ export const variables = Type.Object({
   DATABASE_POOL_SIZE: integer('a number of connections', { default: 10, minimum: 1, maximum: 1000 }),
   DATABASE_PREPARE: Type.Boolean({ default: true, description: 'true or false' }),
   DATABASE_TIMEOUT: integer('a number of seconds', { default: 5, minimum: 1, maximum: 3600 }),
+  PICTURES_PER_USER: integer('a number of pictures', { default: 100, minimum: 0, maximum: 100_000 }),
+  PICTURE_MB_PER_USER: integer('a number of megabytes', { default: 100, minimum: 0, maximum: 100_000 }),
   CACHE_SIZE_MB: integer('a number of megabytes', { default: 32, minimum: 1, maximum: 65_536 }),
   DATA_DIR: Type.String({ default: '.data', description: 'the path of a folder' }),
   MIGRATE_ON_START: Type.Boolean({ default: false, description: 'true or false' }),
@@ -187,6 +190,7 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
   return {
     ...config,
     TRUST_PROXY: readProxies(config.TRUST_PROXY),
+    MAX_TEXT_BYTES: Math.min(config.MAX_TEXT_BYTES, config.MAX_BODY_BYTES),
     MAX_HELD_BYTES: config.MAX_HELD_BYTES ?? defaultHeldBytes(),
     FRONTEND_URL: config.FRONTEND_URL?.split(',').map(url => new URL(url).origin) ?? [],
   }

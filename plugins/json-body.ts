@@ -20,7 +20,7 @@ const REFUSED_BYTES = 2 ** 25
  * connection with unread data resets it, and a client that still sends would not see why.
  */
 export default fp(async app => {
-  const { MAX_BODY_BYTES, MAX_JSON_DEPTH } = app.config
+  const { MAX_JSON_DEPTH } = app.config
   const parse = app.getDefaultJsonParser('remove', 'remove')
   app.removeAllContentTypeParsers()
 
@@ -52,7 +52,6 @@ export default fp(async app => {
   })
 
   app.addHook('onRoute', route => {
-    if (route.bodyLimit) route.bodyLimit = Math.min(route.bodyLimit, MAX_BODY_BYTES)
     if (!route.schema?.body) return
     route.preValidation = [useEmptyObject, ...[route.preValidation ?? []].flat()]
   })

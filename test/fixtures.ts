@@ -13,3 +13,8 @@ export const EVENT = {
   data: '2030-01-31T09:30:00.000Z',
   imageUrl: 'https://example.org/e.png',
 }
+
+/** A picture of one pixel. */
+export const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==', 'base64'
+)

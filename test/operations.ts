@@ -5,7 +5,7 @@ import type { FastifyContextConfig, FastifyInstance } from 'fastify'
 import type { Role } from '#lib/roles.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
-import { ACCOUNT, BLOG, EVENT, MENTOR, PASSWORD, TESTIMONIAL } from './fixtures.ts'
+import { ACCOUNT, BLOG, EVENT, MENTOR, PASSWORD, PNG, TESTIMONIAL } from './fixtures.ts'
 import { inject, insert, type Person, person } from './helper.ts'
 
 export interface Operation {
@@ -19,6 +19,8 @@ export interface Operation {
   cacheControl?: string
   /** A valid body, with every field that it stores. */
   body?: object
+  /** Its media type, if not JSON. */
+  type?: string
   /** What it needs to succeed, beside the body: inserts that, and returns the id in the path, or more of the body. */
   given?: (world: World) => Promise<{ id?: string, body?: object }>
   /** Values that it stores by itself. */
@@ -253,4 +255,15 @@ export const OPERATIONS: Record<string, Operation> = {
     given: event,
   },
   'GET /me/export': { access: ANY_USER, failure: 'Error exporting data' },
+
+  'GET /pictures/:id': { access: 'anyone', failure: 'Error fetching picture' },
+  'GET /me/pictures': { access: ANY_USER, failure: 'Error fetching pictures', cache: 'private' },
+  'POST /me/pictures': { access: ANY_USER, failure: 'Error uploading picture', body: PNG, type: 'image/png' },
+  'DELETE /me/pictures/:id': {
+    access: ANY_USER,
+    failure: 'Error deleting picture',
+    given: async ({ app, people }) => ({
+      id: await insert(app, 'pictures', { user_id: people.STUDENT.id, large: PNG, small: PNG, width: 1, height: 1 }),
+    }),
+  },
 }

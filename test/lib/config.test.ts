@@ -69,6 +69,9 @@ t.test('A valid value is accepted', async t => {
     DATABASE_PREPARE: ['true', 'false'],
     DATABASE_TIMEOUT: ['1', '3600'],
     CACHE_SIZE_MB: ['1', '65536'],
+    MAX_PICTURE_BYTES: ['1024', '100000000'],
+    PICTURES_PER_USER: ['0', '100000'],
+    PICTURE_MB_PER_USER: ['0', '100000'],
     DATA_DIR: ['/var/lib/community'],
     MIGRATE_ON_START: ['true', 'false'],
     JWT_SECRET: [SECRET],
@@ -90,7 +93,8 @@ t.test('A valid value is accepted', async t => {
   }
   for (const [name, values] of Object.entries(good) as [Name, string[]][]) {
     for (const value of values) {
-      const loaded = load({ [name]: value })[name]
+      // It bounds MAX_TEXT_BYTES.
+      const loaded = load({ MAX_BODY_BYTES: '268435456', [name]: value })[name]
       const { type } = variables.properties[name]
       t.equal(name === 'TRUST_PROXY' ? String(loaded) : loaded, type === 'string' ? value : JSON.parse(value),
         `${name}=${value}`)

@@ -8,7 +8,7 @@ import { createLogger } from '#lib/http/logger.js'
 import { recordResponses } from '../responses.ts'
 import { bearer, build, createDatabase, inject, MAIL, person, testConfig, untilBlocked } from '../helper.ts'
 import { ACCOUNT } from '../fixtures.ts'
-import { OPERATIONS, roleFor } from '../operations.ts'
+import { type Operation, OPERATIONS, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
 /** What stands for an id in a path. */
@@ -32,6 +32,8 @@ const requests: string[] = []
 app.addHook('onRequest', async ({ id }) => { requests.push(id) })
 await app.ready()
 
+const ofType = ({ type }: Operation): Record<string, string> => type === undefined ? {} : { 'content-type': type }
+
 /** A user of each role. */
 const addPeople = async (to = app) =>
   Object.fromEntries(await Promise.all(ROLES.map(async role => [role, await person(to, role)] as const)))
@@ -54,7 +56,7 @@ for (const [operation, entry] of ON_THE_DATABASE) {
     const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
     lines.length = requests.length = 0
     const response = await inject(app, method, pattern.replace(/:\w+/, UNKNOWN), payload, {
-      'accept-encoding': 'br', ...role && { authorization: `Bearer ${people[role]!.token}` },
+      'accept-encoding': 'br', ...ofType(entry), ...role && { authorization: `Bearer ${people[role]!.token}` },
     })
     t.equal(response.statusCode, status)
     t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
@@ -102,7 +104,7 @@ t.test('When MAX_REQUESTS wait, every operation returns 503', async t => {
       const role = roleFor(entry)
       const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
       const response = await inject(app, method, pattern.replace(/:\w+/, UNKNOWN), entry.body,
-        role && bearer(people[role]!.token))
+        { ...ofType(entry), ...role && bearer(people[role]!.token) })
       if (operation === 'GET /mentors') t.strictSame([response.statusCode, response.json()], [200, { mentors: [] }])
       else t.strictSame([response.statusCode, response.headers['retry-after']], [503, '2'], operation)
     }

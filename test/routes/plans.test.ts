@@ -14,6 +14,7 @@ import { findManagedEvent } from '#lib/auth/permissions.js'
 import { failedSignIns, forgetUses, takeUse, waitFor } from '#lib/auth/rate-limits.js'
 import * as mailings from '#lib/mail/mailings.js'
 import * as outbox from '#lib/mail/outbox.js'
+import { deleteUnusedPictures } from '#lib/pictures/stored.js'
 import type { Mail } from '#plugins/mail.js'
 import * as account from '#routes/account/queries.js'
 import * as auth from '#routes/auth/queries.js'
@@ -23,7 +24,9 @@ import * as events from '#routes/events/queries.js'
 import * as exports from '#routes/exports/queries.js'
 import * as feeds from '#routes/feeds/queries.js'
 import * as me from '#routes/me/queries.js'
+import * as ownPictures from '#routes/me/pictures/queries.js'
 import * as mentors from '#routes/mentors/queries.js'
+import * as pictures from '#routes/pictures/queries.js'
 import * as testimonials from '#routes/testimonials/queries.js'
 import * as users from '#routes/users/queries.js'
 import { assertComplete } from '../assertions.ts'
@@ -84,6 +87,8 @@ await sql.unsafe(`
     SELECT e.id, u.id, 'A message', 'Its text', now() - random() * interval '1 day'
     FROM (SELECT id, row_number() OVER () AS n FROM events) AS e
       JOIN (SELECT id, row_number() OVER () AS n FROM users) AS u USING (n);
+  INSERT INTO pictures (user_id, large, small, width, height, unused_since)
+    SELECT id, 'large', 'small', 1, 1, now() - random() * interval '1 day' FROM users;
   SET session_replication_role = origin;
 `)
 await sql.unsafe('VACUUM ANALYZE')
@@ -211,6 +216,13 @@ const operations: Record<string, () => Promise<unknown>> = {
   }),
   'signInWithIdentity, reclaiming': () =>
     auth.signInWithIdentity(sql, { ...name, id: 'a person', avatar: null, email }, true),
+  findPicture: () => pictures.findPicture(sql, id.user, true),
+  insertPicture: () => ownPictures.insertPicture(
+    sql, id.user, { large: Buffer.from('x'), small: Buffer.from('x'), width: 1, height: 1 }, { count: 9, bytes: 1e9 }
+  ),
+  picturesOfUserQuery: () => read(ownPictures.picturesOfUserQuery(sql, id.user, 'https://api.example.org/pictures/')),
+  deletePicture: () => ownPictures.deletePicture(sql, head, id.user),
+  deleteUnusedPictures: () => deleteUnusedPictures(sql, id.user),
   hasEvent: () => events.hasEvent(sql, id.event),
   deleteEvent: () => events.deleteEvent(sql, mail, head, id.event),
 }
@@ -222,11 +234,13 @@ const WHOLE = [
 ]
 
 t.test('All functions in queries.ts are tested here, or read whole tables', async t => {
-  const modules = await Promise.all((await readdir('routes')).map(folder => import(`#routes/${folder}/queries.js`)))
+  const files = (await readdir('routes', { recursive: true })).filter(file => file.endsWith('queries.ts'))
+  const modules = await Promise.all(files.map(file => import(`#routes/${file.replace('.ts', '.js')}`)))
   const functions = modules.flatMap(module => Object.keys(module))
   // Some statements are in lib/.
   const others = [
     'takeUse', 'waitFor', 'forgetUses', 'findManagedEvent', 'readPersonalData', 'createAccountLink',
+    'deleteUnusedPictures',
     ...[accounts, endedTokens, mailings, outbox].flatMap(Object.keys),
   ]
   const tested = Object.keys(operations).map(name => name.split(',')[0]!).filter(name => !others.includes(name))

@@ -1,0 +1,93 @@
+import sharp, { type Sharp } from 'sharp'
+
+import { HttpError } from '../errors.ts'
+import { FairQueue } from '../fair-queue.ts'
+
+/** The media types of pictures that people can upload. */
+export const PICTURE_TYPES = ['image/jpeg', 'image/png', 'image/webp']
+
+/** The longer side of a stored picture, in pixels. */
+const LARGE = 2000
+
+/** The width of its small version, for lists, in pixels. */
+export const SMALL = 480
+
+/** Decides how much memory a conversion needs. */
+const MAX_PIXELS = 40_000_000
+
+/** How many seconds a conversion may wait, and how many it may take. Noise of 40 megapixels took 6 on one core. */
+const CONVERSION_SECONDS = 20
+
+/** How many uploads may wait. The memory budget counts their bytes. */
+export const QUEUE_LENGTH = 20
+
+/** How many seconds an upload may take after its bytes have arrived. */
+export const UPLOAD_SECONDS = 2 * CONVERSION_SECONDS
+
+/** The error messages of uploads that are refused. */
+export const TOO_MANY_UPLOADS = 'Too many pictures are being uploaded right now, please try again in a few seconds'
+export const NOT_A_PICTURE = 'The file is not a picture, or it is damaged'
+export const OTHER_TYPE = 'A picture must be a JPEG, PNG or WebP file'
+export const tooLarge = (bytes: number) =>
+  `A picture may have at most ${bytes / 1_000_000} MB and ${MAX_PIXELS / 1_000_000} megapixels`
+
+/** A picture as it is stored, in two widths. */
+export interface Picture {
+  large: Buffer
+  small: Buffer
+  /** Of `large`, in pixels. */
+  width: number
+  height: number
+}
+
+// libvips can also read formats with a long history of vulnerabilities, such as SVG and TIFF.
+sharp.block({ operation: ['VipsForeignLoad'] })
+sharp.unblock({ operation: ['VipsForeignLoadJpegBuffer', 'VipsForeignLoadPngBuffer', 'VipsForeignLoadWebpBuffer'] })
+// Caches would keep up to 50 MB between uploads, and several threads for one picture would take turns from others.
+sharp.cache(false)
+sharp.concurrency(1)
+
+/** One at a time: a single conversion may need more memory than everything else in the process. */
+const queue = new FairQueue({
+  concurrency: 1,
+  places: QUEUE_LENGTH,
+  maxWaitMs: CONVERSION_SECONDS * 1000,
+  refusal: () => new HttpError(503, TOO_MANY_UPLOADS, { headers: { 'retry-after': 5 } }),
+})
+
+/** Rejects with a 503 if an upload from this network would find the queue full. */
+export async function assertPictureQueue (network: () => string) {
+  await queue.assertPlace(network)
+}
+
+/**
+ * Decodes a picture and encodes it again: upright, at most LARGE pixels wide and high, without any metadata. Networks
+ * take turns. Rejects with 400 for damaged pictures, 413 for too many pixels, 415 for other formats, and 503 if the
+ * queue is full. `maxBytes` is for the message of the 413.
+ */
+export function convertPicture (bytes: Buffer, maxBytes: number, network: () => string): Promise<Picture> {
+  return queue.run(network, async () => {
+    try {
+      const large = await encode(decode(bytes).autoOrient().resize(LARGE, LARGE, { fit: 'inside', ...NO_ENLARGEMENT }))
+      const small = await encode(decode(large.data).resize(SMALL, null, NO_ENLARGEMENT))
+      return { large: large.data, small: small.data, width: large.info.width, height: large.info.height }
+    } catch (error) {
+      // sharp gives its errors no codes. Everything else that it throws is about the bytes.
+      const { message } = error as Error
+      if (message.includes('exceeds pixel limit')) throw new HttpError(413, tooLarge(maxBytes))
+      if (message.includes('unsupported image format')) throw new HttpError(415, OTHER_TYPE)
+      throw new HttpError(400, NOT_A_PICTURE)
+    }
+  })
+}
+
+const NO_ENLARGEMENT = { withoutEnlargement: true }
+
+function decode (bytes: Buffer) {
+  return sharp(bytes, { limitInputPixels: MAX_PIXELS, failOn: 'error', sequentialRead: true })
+    .timeout({ seconds: CONVERSION_SECONDS })
+}
+
+function encode (picture: Sharp) {
+  return picture.webp({ quality: 80 }).toBuffer({ resolveWithObject: true })
+}

@@ -1,0 +1,57 @@
+import type { FastifyRequest } from 'fastify'
+
+import type { Config } from '../config.ts'
+import type { Sql } from '../database/client.ts'
+import { HttpError } from '../errors.ts'
+
+/** The error message where the service does not know its own URL. */
+export const PUBLIC_URL_REQUIRED = 'PUBLIC_URL is not configured'
+
+/**
+ * The URL under which browsers load the pictures of this service: below PUBLIC_URL, or below the host of the request in
+ * development. Throws a 501 in production without PUBLIC_URL, since anyone can send any host.
+ */
+export function picturesUrl ({ PUBLIC_URL, NODE_ENV }: Config, { protocol, host }: FastifyRequest) {
+  if (!PUBLIC_URL && NODE_ENV === 'production') throw new HttpError(501, PUBLIC_URL_REQUIRED)
+  return `${(PUBLIC_URL ?? `${protocol}://${host}`).replace(/\/$/, '')}/pictures/`
+}
+
+/**
+ * The rows that use `pictures.id`: their kind, id and name, and whether the owner of the picture may know. Nobody
+ * learns of the drafts and the avatars of others.
+ */
+export const pictureUses = (sql: Sql) => sql`
+  SELECT
+    'avatar' AS kind, users.id, concat_ws(' ', first_name, last_name) AS name,
+    users.id = pictures.user_id AS is_visible
+  FROM users WHERE picture_ids(avatar) @> ARRAY[pictures.id]
+  UNION ALL
+  SELECT 'blog', blogs.id, title, status = 'PUBLISHED' OR author_id = pictures.user_id
+  FROM blogs WHERE picture_ids(image_url) @> ARRAY[pictures.id] OR picture_ids(content) @> ARRAY[pictures.id]
+  UNION ALL
+  SELECT 'club', clubs.id, clubs.name, true FROM clubs WHERE picture_ids(image_url) @> ARRAY[pictures.id]
+  UNION ALL
+  SELECT 'event', events.id, title, true FROM events WHERE picture_ids(image_url) @> ARRAY[pictures.id]
+  UNION ALL
+  SELECT 'mentor', mentors.id, mentors.name, true FROM mentors WHERE picture_ids(image_url) @> ARRAY[pictures.id]
+  UNION ALL
+  SELECT 'testimonial', testimonials.id, testimonials.name, true
+  FROM testimonials WHERE picture_ids(image_url) @> ARRAY[pictures.id]
+`
+
+/**
+ * Deletes pictures that nothing has used for a day, and notes since when pictures are unused. With a `userId`, it
+ * examines only the pictures of this user and pictures without an owner. Returns how many were deleted.
+ */
+export async function deleteUnusedPictures (sql: Sql, userId?: string) {
+  const examined = userId === undefined ? sql`true` : sql`(user_id = ${userId} OR user_id IS NULL)`
+  await sql`
+    UPDATE pictures SET unused_since = CASE WHEN unused_since IS NULL THEN now() END
+    WHERE ${examined} AND (unused_since IS NULL) <> EXISTS (${pictureUses(sql)})
+  `
+  const { count } = await sql`
+    DELETE FROM pictures
+    WHERE ${examined} AND unused_since < now() - interval '1 day' AND NOT EXISTS (${pictureUses(sql)})
+  `
+  return count
+}

@@ -1,0 +1,68 @@
+import { type Static, Type } from '@sinclair/typebox'
+
+import { NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge, TOO_MANY_UPLOADS } from '../../../lib/pictures/convert.ts'
+import { PUBLIC_URL_REQUIRED } from '../../../lib/pictures/stored.ts'
+import { DateTime, Enum, IdParam, Message, OpaqueId, ResponseObject, RetryAfter } from '../../../lib/schemas.ts'
+
+/** The error message of an upload past the quota of an account. */
+export const tooMany = (count: number, megabytes: number) =>
+  `You may have at most ${count} pictures and ${megabytes} MB of them. Please delete some first`
+
+/** A response `{message}` whose text names a limit of the configuration. */
+const MessageSuchAs = (example: string) => ResponseObject({ message: Type.String({ examples: [example] }) })
+
+const fields = {
+  id: OpaqueId,
+  url: Type.String({ examples: ['https://api.example.org/pictures/0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'] }),
+  width: Type.Integer({ description: 'In pixels.', examples: [2000] }),
+  height: Type.Integer({ description: 'In pixels.', examples: [1500] }),
+  createdAt: DateTime,
+}
+const Picture = ResponseObject(fields, { title: 'Picture' })
+export type StoredPicture = Static<typeof Picture>
+
+const Use = ResponseObject({
+  kind: Enum(['avatar', 'blog', 'club', 'event', 'mentor', 'testimonial']),
+  id: OpaqueId,
+  name: Type.String({ examples: ['Chess Night'] }),
+}, { title: 'PictureUse' })
+
+export const upload = {
+  operationId: 'uploadPicture',
+  summary: 'Upload a picture',
+  description: 'The body is the file itself. The service turns the picture upright, scales it to at most 2000 pixels ' +
+    'and removes all metadata, for example the place where a photo was taken. Use the `url` of the response as ' +
+    '`imageUrl`, or pass the `id` as `avatar` to `PUT /me/profile`. A picture that nothing uses for a day is deleted.',
+  // OpenAPI 3.1 describes binary bodies by their media type alone.
+  docsOnly: { body: { content: Object.fromEntries(PICTURE_TYPES.map(type => [type, { schema: {} }])) } },
+  response: {
+    201: ResponseObject({ picture: Picture }),
+    400: Message(NOT_A_PICTURE),
+    401: Message('Unauthorized'),
+    409: MessageSuchAs(tooMany(100, 100)),
+    413: MessageSuchAs(tooLarge(10_000_000)),
+    415: Message(OTHER_TYPE),
+    501: Message(PUBLIC_URL_REQUIRED),
+    503: { ...Message(TOO_MANY_UPLOADS), headers: RetryAfter },
+  },
+}
+
+export const list = {
+  operationId: 'listMyPictures',
+  summary: 'List your pictures',
+  description: 'The newest picture comes first. `uses` lists where the platform shows it.',
+  response: {
+    200: ResponseObject({
+      pictures: Type.Array(ResponseObject({ ...fields, uses: Type.Array(Use) }, { title: 'OwnPicture' })),
+    }),
+    501: Message(PUBLIC_URL_REQUIRED),
+  },
+}
+
+export const remove = {
+  operationId: 'deleteMyPicture',
+  summary: 'Delete a picture',
+  description: 'Admins may delete any picture. Browsers and CDNs may show a deleted picture for up to a year.',
+  docsOnly: { params: Type.Object({ id: IdParam({ description: 'The id of the picture.' }) }) },
+  response: { 200: Message('Picture deleted successfully'), 404: Message('Picture not found') },
+}

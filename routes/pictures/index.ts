@@ -1,0 +1,27 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+
+import { HttpError } from '../../lib/errors.ts'
+import { SMALL } from '../../lib/pictures/convert.ts'
+import { findPicture } from './queries.ts'
+import * as schemas from './schemas.ts'
+
+/** Uploaded pictures. `POST /me/pictures` adds one. */
+const pictures: FastifyPluginAsyncTypebox = async app => {
+  app.get<{ Params: { id: string }, Querystring: { width?: unknown } }>('/:id', {
+    schema: schemas.read,
+    config: { failure: 'Error fetching picture' },
+  }, async ({ params, query }, reply) => {
+    const isSmall = parseInt(String(query.width), 10) <= SMALL
+    const bytes = await app.readInTurn(reply)(sql => findPicture(sql, params.id, isSmall))
+    if (!bytes) throw new HttpError(404, 'Picture not found')
+    // Apps of other origins show it; if a browser opened it as a page, nothing could run.
+    reply.headers({
+      'content-type': 'image/webp',
+      'cache-control': 'public, max-age=31536000, immutable',
+      'cross-origin-resource-policy': 'cross-origin',
+    })
+    return reply.send(bytes)
+  })
+}
+
+export default pictures

@@ -1,0 +1,237 @@
+import { setImmediate } from 'node:timers/promises'
+
+import sharp from 'sharp'
+
+import { QUEUE_LENGTH } from '#lib/pictures/convert.js'
+import { assertResponse } from '../assertions.ts'
+import { bearer, build, inject, insert, person, type Person } from '../helper.ts'
+import t from '../suite.ts'
+
+const app = await build(t, { PICTURES_PER_USER: '3', MAX_PICTURE_BYTES: '2000000' })
+const GONE = { message: 'Picture not found' }
+const DAMAGED = { message: 'The file is not a picture, or it is damaged' }
+const OTHER_TYPE = { message: 'A picture must be a JPEG, PNG or WebP file' }
+const BUSY = { message: 'Too many pictures are being uploaded right now, please try again in a few seconds' }
+const TOO_LARGE = { message: 'A picture may have at most 2 MB and 40 megapixels' }
+
+/** A picture whose left half is red and whose right half is blue. */
+const halves = (width = 600, height = 400) => sharp({ create: { width, height, channels: 3, background: 'red' } })
+  .composite([{
+    input: { create: { width: Math.ceil(width / 2), height, channels: 3, background: 'blue' } }, gravity: 'east',
+  }])
+
+async function upload (token: string, payload: Buffer | string, type = 'image/jpeg', service = app) {
+  const response = await service.inject({
+    method: 'POST', url: '/me/pictures', headers: { ...bearer(token), 'content-type': type }, payload,
+  })
+  return response
+}
+
+/** Uploads a picture. Returns it as the response has it. */
+async function stored (ada: Person, payload?: Buffer) {
+  const response = await upload(ada.token, payload ?? await halves().jpeg().toBuffer())
+  if (response.statusCode !== 201) throw new Error(response.body)
+  return response.json().picture as { id: string, url: string, width: number, height: number, createdAt: string }
+}
+
+const pathOf = (url: string) => new URL(url).pathname
+const load = (url: string, query = '') => inject(app, 'GET', pathOf(url) + query)
+
+t.test('POST /me/pictures takes JPEG, PNG and WebP, whatever type was announced', async t => {
+  const ada = await person(app)
+  for (const format of ['jpeg', 'png', 'webp'] as const) {
+    const response = await upload(ada.token, await halves().toFormat(format).toBuffer(), 'image/png')
+    t.equal(response.statusCode, 201, format)
+    const { picture: { id, url, createdAt, ...size }, ...rest } = response.json()
+    t.strictSame([size, rest], [{ width: 600, height: 400 }, {}])
+    t.equal(url, `http://localhost:80/pictures/${id}`)
+    t.match(createdAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    const { statusCode, headers, rawPayload } = await load(url)
+    t.equal(statusCode, 200)
+    t.match(headers, {
+      'content-type': 'image/webp',
+      'cache-control': 'public, max-age=31536000, immutable',
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'cross-origin',
+      'content-security-policy': /default-src 'none'/,
+    })
+    t.match(await sharp(rawPayload).metadata(), { format: 'webp', width: 600, height: 400 })
+  }
+})
+
+t.test('A photo is turned upright, and loses its place, name and color profile', async t => {
+  const photo = await halves().withIccProfile('p3')
+    .withExif({ IFD0: { Artist: 'Ada Lovelace', Orientation: '6' }, IFD3: { GPSLatitude: '51/1 30/1 0/1' } })
+    .withMetadata({ orientation: 6 }).jpeg().toBuffer()
+  t.match(await sharp(photo).metadata(), { orientation: 6, exif: Buffer }, 'the photo has what is to be lost')
+  const { url, width, height } = await stored(await person(app), photo)
+  t.strictSame([width, height], [400, 600])
+  const { rawPayload } = await load(url)
+  const { exif, xmp, icc, orientation } = await sharp(rawPayload).metadata()
+  t.strictSame([exif, xmp, icc, orientation], [undefined, undefined, undefined, undefined])
+  const { data } = await sharp(rawPayload).raw().toBuffer({ resolveWithObject: true })
+  t.ok(data[0]! > 200 && data[2]! < 60, 'red is at the top')
+  t.ok(data.at(-1)! > 200 && data.at(-3)! < 60, 'blue is at the bottom')
+})
+
+t.test('A large picture is scaled to 2000 pixels, and to 480 for lists', async t => {
+  const { url, width, height } = await stored(await person(app), await halves(5000, 2500).png().toBuffer())
+  t.strictSame([width, height], [2000, 1000])
+  for (const [query, expected] of [
+    ['?width=480', 480], ['?width=1', 480], ['?width=481', 2000], ['?width=', 2000], ['?width=x', 2000],
+  ] as const) {
+    t.match(await sharp((await load(url, query)).rawPayload).metadata(), { width: expected }, query)
+  }
+})
+
+t.test('POST /me/pictures refuses anything that is not a picture', async t => {
+  const { token } = await person(app)
+  const jpeg = await halves().jpeg().toBuffer()
+  const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script></svg>'
+  for (const [name, payload] of Object.entries({
+    text: 'not a picture',
+    svg,
+    html: '<html><script>alert(1)</script>',
+    gif: await halves().gif().toBuffer(),
+    tiff: await halves().tiff().toBuffer(),
+    avif: await halves(60, 40).avif().toBuffer(),
+    'polyglot svg': Buffer.concat([Buffer.from(svg), jpeg]),
+  })) {
+    assertResponse(t, await upload(token, payload), 415, OTHER_TYPE, name)
+  }
+  for (const [name, payload] of Object.entries({
+    empty: '',
+    half: jpeg.subarray(0, jpeg.length / 2),
+    header: jpeg.subarray(0, 20),
+  })) {
+    assertResponse(t, await upload(token, payload), 400, DAMAGED, name)
+  }
+  for (const type of ['image/gif', 'image/svg+xml', 'application/json', 'text/plain', 'multipart/form-data']) {
+    assertResponse(t, await upload(token, jpeg, type), 415, OTHER_TYPE, type)
+  }
+  assertResponse(t, await upload(token, Buffer.alloc(2_000_001)), 413, TOO_LARGE)
+})
+
+t.test('A picture with too many pixels is a 413 before it is decoded', async t => {
+  const bomb = await sharp({ create: { width: 6401, height: 6250, channels: 3, background: 'black' } }).png().toBuffer()
+  assertResponse(t, await upload((await person(app)).token, bomb, 'image/png'), 413, TOO_LARGE)
+})
+
+t.test('Bytes behind a picture are not stored', async t => {
+  const jpeg = Buffer.concat([await halves().jpeg().toBuffer(), Buffer.from('<script>alert(1)</script>PK\x03\x04')])
+  const { url } = await stored(await person(app), jpeg)
+  t.notOk((await load(url)).rawPayload.includes('script'))
+})
+
+t.test('An account has a quota of pictures and of bytes', async t => {
+  const ada = await person(app)
+  await Promise.all([1, 2, 3].map(() => stored(ada)))
+  assertResponse(t, await upload(ada.token, await halves().jpeg().toBuffer()), 409, {
+    message: 'You may have at most 3 pictures and 100 MB of them. Please delete some first',
+  })
+  const small = await build(t, { PICTURE_MB_PER_USER: '0' })
+  const { token } = await person(small)
+  assertResponse(t, await upload(token, await halves().jpeg().toBuffer(), 'image/jpeg', small), 409, {
+    message: 'You may have at most 100 pictures and 0 MB of them. Please delete some first',
+  })
+})
+
+t.test('Uploads of a deleted account are a 401', async t => {
+  const ada = await person(app)
+  await app.sql`DELETE FROM users WHERE id = ${ada.id}`
+  assertResponse(t, await upload(ada.token, await halves().jpeg().toBuffer()), 401, { message: 'Unauthorized' })
+})
+
+t.test('GET /me/pictures lists the newest picture first, with its uses', async t => {
+  const [ada, bob] = [await person(app), await person(app)]
+  const [first, second] = [await stored(ada), await stored(ada)]
+  await stored(bob)
+  const club = await insert(app, 'clubs', { name: 'Chess', image_url: first.url })
+  const fields = { image_url: first.url, club_id: club }
+  const event = await insert(app, 'events', { ...fields, title: 'Chess Night' })
+  const mentor = await insert(app, 'mentors', { ...fields, name: 'Grace' })
+  const testimonial = await insert(app, 'testimonials', { image_url: first.url, name: 'Grace' })
+  await insert(app, 'blogs', { author_id: bob.id, title: 'A draft', image_url: first.url })
+  const blog = await insert(app, 'blogs', {
+    author_id: bob.id,
+    status: 'PUBLISHED',
+    title: 'My post',
+    content: `![](${first.url}) and again ![](${first.url}?width=480)`,
+  })
+  await app.sql`UPDATE users SET avatar = ${first.url} WHERE id IN (${ada.id}, ${bob.id})`
+  assertResponse(t, await ada.inject('GET', '/me/pictures'), 200, {
+    pictures: [
+      { ...second, uses: [] },
+      {
+        ...first,
+        uses: [
+          { kind: 'avatar', id: ada.id, name: 'Ada Lovelace' },
+          { kind: 'blog', id: blog, name: 'My post' },
+          { kind: 'club', id: club, name: 'Chess' },
+          { kind: 'event', id: event, name: 'Chess Night' },
+          { kind: 'mentor', id: mentor, name: 'Grace' },
+          { kind: 'testimonial', id: testimonial, name: 'Grace' },
+        ],
+      },
+    ],
+  })
+})
+
+t.test('DELETE /me/pictures/:id deletes an own picture, and for admins any', async t => {
+  const [ada, bob, admin] = [await person(app), await person(app), await person(app, 'ADMIN')]
+  const [first, second] = [await stored(ada), await stored(ada)]
+  assertResponse(t, await bob.inject('DELETE', `/me/pictures/${first.id}`), 404, GONE)
+  for (const [who, { id, url }] of [[ada, first], [admin, second]] as const) {
+    const deleted = { message: 'Picture deleted successfully' }
+    assertResponse(t, await who.inject('DELETE', `/me/pictures/${id}`), 200, deleted)
+    assertResponse(t, await who.inject('DELETE', `/me/pictures/${id}`), 404, GONE)
+    assertResponse(t, await load(url), 404, GONE)
+  }
+  for (const id of ['unknown', '%00', '%FF']) assertResponse(t, await inject(app, 'GET', `/pictures/${id}`), 404, GONE)
+})
+
+t.test('An upload deletes pictures that nothing has used for a day', async t => {
+  const ada = await person(app)
+  const [used, unused] = [await stored(ada), await stored(ada)]
+  const club = await insert(app, 'clubs', { image_url: used.url })
+  const age = () => app.sql`
+    UPDATE pictures SET unused_since = unused_since - interval '25 hours' WHERE user_id = ${ada.id}
+  `
+  await age()
+  await stored(ada)
+  t.equal((await load(used.url)).statusCode, 200)
+  t.equal((await load(unused.url)).statusCode, 404)
+  await app.sql`UPDATE clubs SET image_url = NULL WHERE id = ${club}`
+  await stored(ada)
+  t.equal((await load(used.url)).statusCode, 200, 'it is kept for a day after its last use')
+  await age()
+  await stored(ada)
+  t.equal((await load(used.url)).statusCode, 404)
+})
+
+t.test('URLs begin with PUBLIC_URL, or in development with the host of the request', async t => {
+  const jpeg = await halves().jpeg().toBuffer()
+  const named = await build(t, { PUBLIC_URL: 'https://api.example.org/v1/' })
+  const ada = await person(named)
+  const { id, url } = (await upload(ada.token, jpeg, 'image/jpeg', named)).json().picture
+  t.equal(url, `https://api.example.org/v1/pictures/${id}`)
+  t.equal((await ada.inject('GET', '/me/pictures')).json().pictures[0].url, url)
+
+  const production = await build(t, { NODE_ENV: 'production' })
+  const bob = await person(production)
+  const refusal = { message: 'PUBLIC_URL is not configured' }
+  assertResponse(t, await upload(bob.token, jpeg, 'image/jpeg', production), 501, refusal)
+  assertResponse(t, await bob.inject('GET', '/me/pictures'), 501, refusal)
+})
+
+t.test('Uploads that find the queue full are a 503, before their bytes are read', async t => {
+  const jpeg = await halves().jpeg().toBuffer()
+  const people = await Promise.all(Array.from({ length: QUEUE_LENGTH + 5 }, () => person(app)))
+  const first = people.splice(0, QUEUE_LENGTH + 1).map(({ token }) => upload(token, jpeg))
+  await setImmediate()
+  const responses = await Promise.all([...first, ...people.map(({ token }) => upload(token, jpeg))])
+  t.strictSame([...new Set(responses.map(({ statusCode }) => statusCode))].sort(), [201, 503])
+  const refused = responses.find(({ statusCode }) => statusCode === 503)!
+  t.equal(refused.headers['retry-after'], '5')
+  t.strictSame(refused.json(), BUSY)
+})
