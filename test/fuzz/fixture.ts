@@ -4,6 +4,7 @@ import { type Role, ROLES } from '#lib/roles.js'
 import { hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { driverOptions } from '#lib/database/client.js'
+import { PNG } from '../fixtures.ts'
 import type { Scope } from '../scope.ts'
 
 /** The tables with rows in the fixture, each after those that it references, with its primary key. */
@@ -19,6 +20,7 @@ const TABLES: Record<string, string> = {
   calendar_tokens: 'user_id',
   ended_tokens: 'user_id',
   account_tokens: 'user_id, purpose',
+  pictures: 'id',
 }
 
 /** The password of all users. */
@@ -126,6 +128,9 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
     account_tokens: Object.entries(LINK_TOKENS).flatMap(([purpose, tokens]) => tokens.map((token, n) => ({
       user_id: id('users', n), purpose, hash: hashSecretToken(token), expires_at: new Date(Date.UTC(2099)),
     }))),
+    pictures: times(4, n => ({
+      id: id('pictures', n), user_id: id('users', n), large: PNG, small: PNG, width: 1, height: 1,
+    })),
   }
   for (const [table, all] of Object.entries(rows)) await sql`INSERT INTO ${sql(table)} ${sql(all)}`
   await sql.unsafe(await restoration(sql))

@@ -3,6 +3,7 @@ import { type TSchema, Type } from '@sinclair/typebox'
 import fc, { type Arbitrary } from 'fast-check'
 
 import { NullableTextInput, TextInput } from '#lib/schemas.js'
+import { PNG } from '../fixtures.ts'
 import type { Operation, Schema } from './operations.ts'
 import type { Known } from './values.ts'
 import { CALENDAR_TOKEN, LINK_TOKENS, PASSWORD, type Fixture } from './fixture.ts'
@@ -54,6 +55,17 @@ export class Hints {
 
   body ({ name, body }: Operation): Schema | undefined {
     return BODIES[name] as Schema | undefined ?? body
+  }
+
+  /** The file that an operation takes, sometimes with a wrong byte; `undefined` for other operations. */
+  file ({ name }: Operation): Arbitrary<Buffer> | undefined {
+    if (name !== 'POST /me/pictures') return undefined
+    const damaged = fc.tuple(fc.nat(PNG.length - 1), fc.nat(255)).map(([place, byte]) => {
+      const file = Buffer.from(PNG)
+      file[place] = byte
+      return file
+    })
+    return fc.oneof(fc.constant(PNG), damaged)
   }
 
   /** Known values for fields of bodies and query strings. */

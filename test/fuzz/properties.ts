@@ -63,7 +63,8 @@ function isLike (schema: Schema, { headers, body }: RawResponse, { method }: Mes
   if (method === 'HEAD') return true
   const type = headers['content-type']
   if (schema.type === 'null') return body === '' && type === undefined
-  if (schema.contentMediaType) return type === `${schema.contentMediaType}; charset=utf-8`
+  // Of texts, with their charset.
+  if (schema.contentMediaType) return type?.replace('; charset=utf-8', '') === schema.contentMediaType
   if (schema.enum) return type === 'text/plain; charset=utf-8' && schema.enum.includes(body)
   return type === 'application/json; charset=utf-8' && ajv.validate(schema, parse(body))
 }

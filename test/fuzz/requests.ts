@@ -80,13 +80,14 @@ function validDraft ({ operation, fixture, hints }: Context): Arbitrary<Draft> {
   const { method, path, roles, query } = operation
   const allowed = fixture.people.filter(({ role }) => !roles?.length || roles.includes(role))
   const schema = hints.body(operation)
+  const file = hints.file(operation)
   const names = parameters(path)
   return fc.record({
     params: fc.tuple(...names.map(() => hints.ids(operation)))
       .map(ids => Object.fromEntries(names.map((name, n) => [name, ids[n]!]))),
     query: query ? validValues(query, hints.known).map(toPairs) : fc.constant([]),
     bearer: roles ? fc.constantFrom(...allowed) : fc.option(fc.constantFrom(...fixture.people), { nil: undefined }),
-    body: schema ? validValues(schema, hints.known).map(toFields) : fc.constant(undefined),
+    body: file ?? (schema ? validValues(schema, hints.known).map(toFields) : fc.constant(undefined)),
     // Clients may send the content type without a body.
     hasJsonType: schema || method === 'GET' ? fc.constant(schema !== undefined) : fc.boolean(),
     extras: hints.extras(operation),
@@ -96,7 +97,7 @@ function validDraft ({ operation, fixture, hints }: Context): Arbitrary<Draft> {
     ...parts,
     query: [...query, ...extras.query.map(pair => pair.map(encodeURIComponent) as Pair)],
     headers: extras.headers,
-    contentType: hasJsonType ? 'application/json' : undefined,
+    contentType: file ? 'image/png' : hasJsonType ? 'application/json' : undefined,
     isChunked: false,
     damage: undefined,
   }))
