@@ -87,11 +87,6 @@ export async function createFixture (databaseUrl: string): Promise<Fixture> {
   }
 }
 
-/** The same fixture for the nth of several loads at a time: each knows the titles of its own blogs. */
-export function shareOf (fixture: Fixture, n: number, loads: number): Fixture {
-  return { ...fixture, blogs: fixture.blogs.filter((_, index) => index % loads === n) }
-}
-
 /** All pairs, in an order in which neighbours have no row in common. */
 function * pairs (students: Person[], ids: string[]): Generator<[Person, string], undefined> {
   for (let round = 0; round < ids.length; round++) {

@@ -25,33 +25,6 @@ export class Ledger {
     }
   }
 
-  /** The writes acknowledged until now. */
-  copy () {
-    const copy = new Ledger()
-    for (const name of ['registrations', 'blogs', 'accounts'] as const) {
-      for (const [id, content] of this[name]) copy[name].set(id, content as never)
-    }
-    copy.likes.push(...this.likes)
-    // Writes that are sent later may take effect, too.
-    for (const [id, { sent, acknowledged }] of this.titles) copy.titles.set(id, { sent, acknowledged })
-    copy.#updates = this.#updates
-    return copy
-  }
-
-  /** How many of these writes are in the database. */
-  async countFound ({ look }: Fixture): Promise<number> {
-    const titles = [...this.titles.values()].flatMap(({ sent }) => sent)
-    const [row] = await look(sql => sql`
-      SELECT (
-        (SELECT count(*) FROM event_registrations WHERE id = ANY(${[...this.registrations.keys()]}::uuid[])) +
-        (SELECT count(*) FROM mentor_likes WHERE concat_ws(' ', user_id, mentor_id) = ANY(${this.#pairs()})) +
-        (SELECT count(*) FROM users WHERE id = ANY(${[...this.accounts.keys()]}::uuid[])) +
-        (SELECT count(*) FROM blogs WHERE id = ANY(${[...this.blogs.keys()]}::uuid[]) OR title = ANY(${titles}))
-      )::int AS count
-    `)
-    return row!.count
-  }
-
   #pairs () {
     return this.likes.map(({ user, mentor }) => `${user} ${mentor}`)
   }

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { runMain } from '#lib/errors.js'
-import { clockFaults } from './clock.ts'
 import { databaseFaults, type Fault, type Setting } from './database.ts'
 import { instanceFaults } from './instances.ts'
 import { mailFaults } from './mail.ts'
@@ -12,7 +11,6 @@ import { type Options, readFaultOptions, USAGE } from './options.ts'
 import { memoryFaults } from './memory.ts'
 import { overloadFaults } from './overload.ts'
 import { patroniFaults } from './patroni.ts'
-import { pgbackrestFaults } from './pgbackrest.ts'
 import { processFaults } from './process.ts'
 import { type Row, showHeader, showRow } from './report.ts'
 import { Scope } from '../scope.ts'
@@ -50,8 +48,7 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
   const faults = [
-    databaseFaults, processFaults, overloadFaults, memoryFaults, instanceFaults, patroniFaults, pgbackrestFaults,
-    mailFaults, clockFaults,
+    databaseFaults, processFaults, overloadFaults, memoryFaults, instanceFaults, patroniFaults, mailFaults,
   ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()

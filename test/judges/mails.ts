@@ -6,21 +6,9 @@ import type { Email } from 'postal-mime'
 import { send } from '../faults/http.ts'
 import type { Target } from './target.ts'
 
-/** The words of people that are in mails. */
-export interface Words {
-  firstName: string
-  lastName: string
-  club: string
-  title: string
-  newTitle: string
-  blog: string
-  subject: string
-  text: string
-}
-
-/** The member, and the head of the club, with the same name. */
-export const MEMBER = 'ada@example.org'
-export const HEAD = 'grace@example.org'
+/** The member, and the head of the club. */
+const MEMBER = 'ada@example.org'
+const HEAD = 'grace@example.org'
 /** The address that an admin gives the member in the end. */
 const NEW = 'lovelace@example.org'
 
@@ -52,14 +40,8 @@ export function inbox (read: (email: string) => Promise<Email[]>) {
   }
 }
 
-/**
- * Has a service send the member a mail of each kind that operations cause, one after the other. Returns them by their
- * kinds, and one that is `blog-archived`.
- */
-export async function causeMails (
-  { url, signIns, password }: Target, words: Words, next: (email: string) => Promise<Email>
-) {
-  const { firstName, lastName, club, title, newTitle, blog, subject, text } = words
+/** Causes an email of each kind to the member, one after the other. Returns them by their kinds. */
+export async function causeMails ({ url, signIns, password }: Target, next: (email: string) => Promise<Email>) {
   const call = async (method: 'GET' | 'POST' | 'PUT' | 'DELETE', path: string, body?: object, token = '') => {
     const outcome = await send(url, { method, path, body, token })
     if (outcome.status >= 300) throw new Error(`${method} ${path}: ${outcome.status} ${JSON.stringify(outcome.body)}`)
@@ -75,7 +57,7 @@ export async function causeMails (
   const tokenIn = ({ text }: Email) => /#token=([\w-]{43})/.exec(text!)![1]
 
   const join = async (email: string) => {
-    await call('POST', '/auth/register', { email, password: PASSWORD, firstName, lastName })
+    await call('POST', '/auth/register', { email, password: PASSWORD, firstName: 'Ada', lastName: 'Lovelace' })
     return next(email)
   }
   const prove = (mail: Email) => call('POST', '/account/email/verify', { token: tokenIn(mail) })
@@ -88,10 +70,10 @@ export async function causeMails (
   await receive('password-changed')
 
   const admin = await signIn(signIns.find(({ role }) => role === 'ADMIN')!.email, password)
-  await call('POST', '/clubs', { name: club, description: 'Ten games at once', clubHeadEmail: HEAD }, admin)
+  await call('POST', '/clubs', { name: 'Chess Club', description: 'Ten games at once', clubHeadEmail: HEAD }, admin)
   const [head, member] = [await signIn(HEAD, PASSWORD), await signIn(MEMBER, secret)]
   const { event: { id } } = await call('POST', '/events', {
-    title,
+    title: 'Chess Night',
     description: 'Ten games at once',
     data: new Date(Date.now() + Number(REMINDING.REMINDER_HOURS) * 3_600_000 + UNTIL_REMINDER).toISOString(),
     imageUrl: 'https://images.example.org/chess.png',
@@ -99,16 +81,17 @@ export async function causeMails (
   await call('POST', `/events/${id}/register`, {}, member)
   await receive('registration')
   await receive('event-reminder')
-  await call('POST', `/me/events/${id}/message`, { subject, text }, head)
+  await call('POST', `/me/events/${id}/message`, {
+    subject: 'Bring a board',
+    text: 'We have fewer boards than guests this time.\n\nIf you can, please bring one.',
+  }, head)
   await receive('event-message')
   const { blog: { id: blogId } } = await call('POST', '/blogs/submit', {
-    title: blog, content: 'Ten games at once, and all of them lost.',
+    title: 'Ten games at once', content: 'Ten games at once, and all of them lost.',
   }, member)
   await call('POST', `/blogs/${blogId}/approve`, {}, admin)
   await receive('blog-decision')
-  await call('POST', `/blogs/${blogId}/archive`, {}, admin)
-  await receive('blog-archived')
-  await call('PUT', `/events/${id}`, { title: newTitle, data: '2999-01-31T18:30:00.000Z' }, head)
+  await call('PUT', `/events/${id}`, { title: 'Chess Evening', data: '2999-01-31T18:30:00.000Z' }, head)
   await receive('event-changed')
   await call('DELETE', `/events/${id}`, undefined, head)
   await receive('event-cancelled')

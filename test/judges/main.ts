@@ -9,13 +9,10 @@ import { isInstalled } from '../process.ts'
 import { Scope } from '../scope.ts'
 import { csv } from './csv.ts'
 import { glewlwyd } from './glewlwyd.ts'
-import { icalendar } from './icalendar.ts'
 import type { Judge, Setting } from './judge.ts'
-import { postfix } from './postfix.ts'
 import { spamassassin } from './spamassassin.ts'
-import { spectral } from './spectral.ts'
 
-const JUDGES = { spectral, glewlwyd, icalendar, csv, postfix, spamassassin }
+const JUDGES = { glewlwyd, csv, spamassassin }
 
 const USAGE = `Usage: npm run test:judges [-- --only PATTERN]
 

@@ -10,19 +10,8 @@ import { kinds } from '#lib/mail/kinds.js'
 import { send } from '../faults/http.ts'
 import { CLIENT, newAccount, startProvider } from '../provider.ts'
 import { findVersion, type Judge, run } from './judge.ts'
-import { causeMails, inbox, REMINDING, type Words } from './mails.ts'
+import { causeMails, inbox, REMINDING } from './mails.ts'
 import { CLI, startTarget } from './target.ts'
-
-const WORDS: Words = {
-  firstName: 'Ada',
-  lastName: 'Lovelace',
-  club: 'Chess Club',
-  title: 'Chess Night',
-  newTitle: 'Chess Evening',
-  blog: 'Ten games at once',
-  subject: 'Bring a board',
-  text: 'We have fewer boards than guests this time.\n\nIf you can, please bring one.',
-}
 
 /** A user who registers and then signs in with a provider. */
 const LINKED = 'bob@example.org'
@@ -72,7 +61,7 @@ export const spamassassin: Judge = {
     })
     const test = await next(LINKED)
     const mails: Record<string, Email> = {
-      ...await causeMails(target, WORDS, next), 'account-linked': linked, test,
+      ...await causeMails(target, next), 'account-linked': linked, test,
     }
 
     const findings = Object.keys(kinds).filter(kind => !mails[kind]).map(kind => `${kind}: there is no such mail`)
