@@ -4,13 +4,15 @@ import { hashingStats } from './auth/passwords.ts'
 import { VERSION } from './config.ts'
 import { standardOutput } from './http/log-output.ts'
 import type { MailCounts } from './mail/outbox.ts'
+import { withTimeout } from './timeout.ts'
 
 /** Upper bounds of the histogram's buckets, in seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** Metrics for Prometheus: of the process, of requests, and of what the plugins count. */
 export async function createMetrics (app: FastifyInstance) {
-  const { cache, database: { connections }, mail, budget, config: { DATABASE_POOL_SIZE: poolSize } } = app
+  const { cache, database: { connections }, mail, budget, config } = app
+  const poolSize = config.DATABASE_POOL_SIZE
   // Loaded only when needed: the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
@@ -91,7 +93,9 @@ export async function createMetrics (app: FastifyInstance) {
       name,
       help,
       registers,
-      async collect () { await countMails().then(counts => this.set(read(counts)), () => {}) },
+      async collect () {
+        await withTimeout(countMails(), config.DATABASE_TIMEOUT).then(counts => this.set(read(counts)), () => {})
+      },
     })
   }
 

@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest, preHandlerHookHandler } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
 import type { Read } from '../lib/database/batches.ts'
@@ -20,20 +20,14 @@ declare module 'fastify' {
   }
 
   interface FastifyRequest {
-    /** Its operation, until its response begins. */
-    operation: Operation | null
+    /** The timer of its operation, until its response begins. */
+    timer: NodeJS.Timeout | null
   }
 
   interface FastifyContextConfig {
     /** Seconds that this operation may take beyond DATABASE_TIMEOUT, for what is not asked of the database. */
     extraTime?: number
   }
-}
-
-interface Operation {
-  timer: NodeJS.Timeout
-  /** Frees its place. */
-  leave? (): void
 }
 
 /** Operations in progress for each connection of the pool. The driver pipelines their statements, at half the cost. */
@@ -51,6 +45,7 @@ const CHECK_INTERVAL_MS = 100
  * - After DATABASE_TIMEOUT an operation fails with its declared error, however many statements it has. One that still
  *   waits then, or whose client has gone, never begins. Not by Fastify's `handlerTimeout`, whose time begins before the
  *   body is there.
+ * - A place is free when the handler has ended, also after a timeout: its statements may still wait in the driver.
  *
  * A stop waits for all that has begun.
  */
@@ -63,7 +58,7 @@ export default fp(async app => {
   const longer = createQueue(MAX_REQUESTS)
   let pending = 0
   let onIdle = () => {}
-  app.decorateRequest('operation', null)
+  app.decorateRequest('timer', null)
   app.decorate('inTurn', (reply, read, isLong) => enter(isLong ? reads : operations, reply, read))
   app.decorate('readInTurn', reply => work => enter(reads, reply, () => work(app.sql)))
 
@@ -76,33 +71,28 @@ export default fp(async app => {
     if (!failure) return
     const queue = extraTime > 0 ? longer : operations
     const seconds = DATABASE_TIMEOUT + extraTime
-    const admit: preHandlerHookHandler = (request, reply, done) => {
+    const { handler } = route
+    route.handler = async function (request, reply) {
       pending++
-      const operation: Operation = { timer: setTimeout(fail, seconds * 1000, reply, seconds) }
-      request.operation = operation
-      if (cache) return done()
-      enter(queue, reply, () => new Promise<void>(resolve => {
-        operation.leave = resolve
-        done()
-      })).catch(done)
+      request.timer = setTimeout(fail, seconds * 1000, reply, seconds)
+      const run = async () => handler.call(this, request, reply)
+      if (cache) return run()
+      return enter(queue, reply, run).catch(error => {
+        // One that never began, or that would tell its client something: it has its response.
+        if (!(reply.sent && error instanceof HttpError)) throw error
+      })
     }
-    route.preHandler = [...[route.preHandler ?? []].flat(), admit]
   })
 
   app.addHook('onSend', (request, _reply, _payload, done) => {
-    end(request)
+    if (request.timer) {
+      clearTimeout(request.timer)
+      request.timer = null
+      pending--
+      if (pending === 0) onIdle()
+    }
     done()
   })
-
-  function end (request: FastifyRequest) {
-    const { operation } = request
-    if (!operation) return
-    request.operation = null
-    clearTimeout(operation.timer)
-    operation.leave?.()
-    pending--
-    if (pending === 0) onIdle()
-  }
 
   // By now each client has its response, or is gone. What this plugin depends on, the database, closes after it.
   app.addHook('onClose', async () => {

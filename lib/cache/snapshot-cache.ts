@@ -24,6 +24,8 @@ export interface SnapshotCacheOptions<Caller = unknown> {
   probe: Sql
   /** Bounds all entries, in bytes; the least recently used one goes first. */
   maxBytes: number
+  /** Seconds within which the primary answers, any number unless given. While an older question waits, others fail. */
+  timeout?: number
   /** Looks these keys up together with the snapshot: an expression whose value is a JSON object by key, or null. */
   lookUp? (sql: Sql, keys: string[]): PendingQuery<Row[]>
   /** Begins a read, of a list or not, when it is this caller's turn; the first turn of those that share it counts. */
@@ -86,14 +88,14 @@ export interface CacheCounts {
  * any number of instances:
  *
  * 1. A body is cached with the snapshot that it was read in. Both come from one statement.
- * 2. When there is a body, the current snapshot is asked for after the request arrived; requests of one turn of the
- *    event loop share the question. Equal ids mean that nothing was committed in between: the cached bytes are what a
+ * 2. The current snapshot is asked for after the request arrived; requests of one turn of the event loop share the
+ *    question. Equal ids mean that nothing was committed in between: the cached bytes are what a
  *    read would give.
  * 3. Otherwise the body is read again by a statement that begins after the request arrived. All requests that found
  *    the same new snapshot share that read.
  */
 export function createSnapshotCache<Caller = undefined> ({
-  sql, probe, maxBytes, lookUp, turn, hold, isWaiting = () => true,
+  sql, probe, maxBytes, timeout = Infinity, lookUp, turn, hold, isWaiting = () => true,
 }: SnapshotCacheOptions<Caller>) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
@@ -106,12 +108,14 @@ export function createSnapshotCache<Caller = undefined> ({
   let question: Promise<PrimaryState> | undefined
   /** The keys that are looked up with it. */
   let keys = new Set<string>()
+  /** The questions that are not answered, the oldest first, with their time in milliseconds. */
+  const unanswered = new Set<{ since: number }>()
 
   return { currentState, get, counts, bytes: () => entries.calculatedSize }
 
   /**
    * The state of the primary at some time after the call, with the value of this key. Calls of one turn of the event
-   * loop share the question.
+   * loop share the question. None is asked while one waits for longer than `timeout`: in an outage they would pile up.
    */
   function currentState (key?: string) {
     if (key) keys.add(key)
@@ -119,9 +123,17 @@ export function createSnapshotCache<Caller = undefined> ({
       question = undefined
       const andFound = lookUp && keys.size > 0 ? sql`, ${lookUp(sql, [...keys])} AS found` : sql``
       keys = new Set()
+      const asked = { since: performance.now() }
+      const [oldest = asked] = unanswered
+      if (asked.since - oldest.since > timeout * 1000) throw new Error('The database does not answer')
       counts.validations++
-      const [state] = await probe<[PrimaryState]>`SELECT ${currentId} AS snapshot ${andFound}`
-      return state
+      unanswered.add(asked)
+      try {
+        const [state] = await probe<[PrimaryState]>`SELECT ${currentId} AS snapshot ${andFound}`
+        return state
+      } finally {
+        unanswered.delete(asked)
+      }
     })
     return question
   }
@@ -133,9 +145,9 @@ export function createSnapshotCache<Caller = undefined> ({
   async function get (
     key: string, query: (sql: Sql) => CachedQuery<any>, known?: PrimaryState | null, caller?: Caller
   ): Promise<CachedBody | undefined> {
-    const state = known ?? (entries.has(key) ? await currentState() : null)
+    const state = known ?? await currentState()
     const entry = entries.get(key)
-    if (entry && state && state.snapshot !== null && entry.snapshot === state.snapshot) {
+    if (entry && state.snapshot !== null && entry.snapshot === state.snapshot) {
       counts.hits++
       return entry.body
     }
@@ -146,7 +158,7 @@ export function createSnapshotCache<Caller = undefined> ({
       return made
     }
     // Or joins a running read that was started for the same snapshot.
-    const { body } = await shareRead(key, shared => read(key, make(), shared), state?.snapshot, {
+    const { body } = await shareRead(key, shared => read(key, make(), shared), state.snapshot, {
       caller: caller!, turn: turn && (begin => turn(caller!, begin, Boolean(make().list))),
     })
     return body

@@ -112,6 +112,30 @@ t.test('An operation whose client has gone while it waits never begins', async t
   t.equal(begun, RUNNING)
 })
 
+t.test('An operation that has timed out keeps its place until its handler has ended', async t => {
+  const app = buildApp(testConfig({
+    DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1',
+  }))
+  t.teardown(() => app.close())
+  const end = new EventEmitter().setMaxListeners(20)
+  let begun = 0
+  app.register(async app => {
+    app.get('/waits', { config: { failure: 'It took too long' } }, async () => {
+      if (begun++ < RUNNING) await once(end, 'end')
+      return {}
+    })
+  })
+  await app.ready()
+  const statuses = async (count: number) =>
+    (await Promise.all(Array.from({ length: count }, () => app.inject('/waits')))).map(({ statusCode }) => statusCode)
+  t.strictSame(await statuses(RUNNING + 2), Array(RUNNING + 2).fill(500))
+  t.strictSame(await statuses(2), [500, 500])
+  t.equal(begun, RUNNING, 'what is in an outage does not pile up')
+  end.emit('end')
+  await sleep(10)
+  t.strictSame(await statuses(2), [200, 200])
+})
+
 /** Builds the service on a database whose results can be held back. */
 async function slow (t: Test) {
   const address = new URL(await createDatabase(t))
@@ -173,7 +197,7 @@ t.test('An error after a timeout is logged, also at warn', async t => {
 })
 
 t.test('It also covers the wait for a shared snapshot', async t => {
-  const { app, proxy } = await slow(t)
+  const { app, proxy, sql } = await slow(t)
   await app.listen({ port: 0 })
   const { port } = app.server.address() as AddressInfo
   const get = async () => {
@@ -190,5 +214,16 @@ t.test('It also covers the wait for a shared snapshot', async t => {
   t.strictSame([late.status, status], [500, 500])
   // One after the other they would take a timeout each.
   t.ok(late.seconds < seconds + 0.7, `${late.seconds} and ${seconds} s`)
+
+  const { validations } = app.cache.counts
+  const { token } = await person(Object.assign(Object.create(app), { sql }))
+  for (const path of ['/clubs', '/testimonials?page=2', '/auth/me']) {
+    const start = performance.now()
+    t.equal((await inject(app, 'GET', path, undefined, { authorization: `Bearer ${token}` })).statusCode, 500, path)
+    t.ok(performance.now() - start < 700, 'at once, since the database is known not to answer')
+  }
+  t.equal(app.cache.counts.validations, validations)
   release()
+  await sleep(100)
+  t.equal((await get()).status, 200)
 })
