@@ -119,7 +119,7 @@ export async function measureMails ({ results, postgres, directory, quick, only 
   const { name } = BESIDE_MAILS
   if (!only.test(name)) return
   const scope = new Scope()
-  const { url: SMTP_URL, mails } = await startMailServer(scope)
+  const { url: SMTP_URL, emails } = await startMailServer(scope)
   const amounts = amountsOf(quick).mailing
   const fixture = await createFixture(postgres, 'mailing', amounts, directory)
   const other = await createFixture(postgres, 'without-mails', amounts, directory)
@@ -128,19 +128,19 @@ export async function measureMails ({ results, postgres, directory, quick, only 
   })
   const without = await startService(other, WITHOUT_MAILS)
   await moveEvent(fixture, service)
-  while (mails.length === 0) await sleep(100, undefined, { signal: interrupted })
+  while (emails.length === 0) await sleep(100, undefined, { signal: interrupted })
 
   const [{ start }] = await fixture.sql<[{ start: Date }]>`SELECT now() AS start`
-  const sent = mails.length
+  const sent = emails.length
   await compare(results, [
     { run: () => measure(results, fixture, service, BESIDE_MAILS) },
     { run: () => measure(results, other, without, BESIDE_MAILS) },
   ], quick ? TURNS.quick : TURNS.judged)
-  if (mails.length === sent) results.fail(`${name}: no mail was sent meanwhile`)
+  if (emails.length === sent) results.fail(`${name}: no mail was sent meanwhile`)
   // Each claim is a commit, after which the list is read again.
   const [{ commits }] = await fixture.sql<[{ commits: number }]>`
     SELECT count(DISTINCT claimed_at) / extract(epoch FROM now() - ${start})::float AS commits
-    FROM mails WHERE claimed_at > ${start}
+    FROM emails WHERE claimed_at > ${start}
   `
   results.goals[`${name}, of ${WITHOUT_MAILS}`] = [fastEnough(results.ratio(name, SERVICE, WITHOUT_MAILS), 0.9)]
   results.goals[`${name}: claims/s`] = [atMost(commits, 1)]
@@ -162,7 +162,7 @@ async function moveEvent (fixture: Fixture, { url }: Server) {
     body: JSON.stringify({ data: '2100-01-02' }),
   })
   if (status !== 200) throw new Error(`PUT /events/${event}: ${status}`)
-  await sql`UPDATE mailings SET due_at = now()`
+  await sql`UPDATE email_batches SET due_at = now()`
 }
 
 /** Runs `use` with a service on a new database, which is dropped afterwards. */

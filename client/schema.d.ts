@@ -74,7 +74,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Unsubscribe from one kind of email
+         * Unsubscribe from one template of email
          * @description Email programs send this request when a person unsubscribes (RFC 8058). The body is ignored. `PUT /me/notifications` turns these emails on again. The token works for 30 days after the email was sent.
          */
         post: operations["unsubscribe"];
@@ -1472,7 +1472,7 @@ export interface components {
             role: components["schemas"]["Role"];
             club: components["schemas"]["OwnClub"] | null;
         };
-        EmailProof: {
+        EmailVerification: {
             /**
              * @description The token from the fragment of the link.
              * @example kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A
@@ -2081,9 +2081,9 @@ export interface components {
                  */
                 createdAt: string;
             } | null;
-            mails: {
+            emails: {
                 /** @example test */
-                kind: string;
+                template: string;
                 /**
                  * Format: date-time
                  * @example 2026-01-31T09:30:00.000Z
@@ -2124,7 +2124,7 @@ export interface components {
                  * Format: date-time
                  * @example 2026-01-31T09:30:00.000Z
                  */
-                endedAt: string;
+                revokedAt: string;
             } | null;
         };
         Picture: {
@@ -2376,6 +2376,18 @@ export interface components {
                 };
             };
         };
+        /** @description `Email is not configured` or `Frontend URL not configured` */
+        EmailIsNotConfiguredOrFrontendURLNotConfigured: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Email is not configured" | "Frontend URL not configured";
+                };
+            };
+        };
         /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
         Error: {
             headers: {
@@ -2421,15 +2433,15 @@ export interface components {
                 };
             };
         };
-        /** @description `Error sending the mail` */
-        ErrorSendingTheMail: {
+        /** @description `Error sending the email` */
+        ErrorSendingTheEmail: {
             headers: {
                 [name: string]: unknown;
             };
             content: {
                 "application/json": {
                     /** @enum {string} */
-                    message: "Error sending the mail";
+                    message: "Error sending the email";
                 };
             };
         };
@@ -2489,18 +2501,6 @@ export interface components {
                 "application/json": {
                     /** @enum {string} */
                     message: "Forbidden" | "Not allowed to view registrations for this event";
-                };
-            };
-        };
-        /** @description `Mail is not configured` or `Frontend URL not configured` */
-        MailIsNotConfiguredOrFrontendURLNotConfigured: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Mail is not configured" | "Frontend URL not configured";
                 };
             };
         };
@@ -2571,8 +2571,8 @@ export interface components {
                 "application/json": components["schemas"]["TokenRequired"];
             };
         };
-        /** @description `Too many mails, please try again later` */
-        TooManyMails: {
+        /** @description `Too many emails, please try again later` */
+        TooManyEmails: {
             headers: {
                 /** @description The number of seconds to wait before you try again. */
                 "Retry-After"?: number;
@@ -2581,7 +2581,7 @@ export interface components {
             content: {
                 "application/json": {
                     /** @enum {string} */
-                    message: "Too many mails, please try again later";
+                    message: "Too many emails, please try again later";
                 };
             };
         };
@@ -2653,7 +2653,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["EmailProof"];
+                "application/json": components["schemas"]["EmailVerification"];
             };
         };
         responses: {
@@ -2707,14 +2707,14 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "If this email has an account, a mail is on its way";
+                        message: "If this email has an account, an email is on its way";
                     };
                 };
             };
             400: components["responses"]["ValidationError"];
-            429: components["responses"]["TooManyMails"];
-            500: components["responses"]["ErrorSendingTheMail"];
-            501: components["responses"]["MailIsNotConfiguredOrFrontendURLNotConfigured"];
+            429: components["responses"]["TooManyEmails"];
+            500: components["responses"]["ErrorSendingTheEmail"];
+            501: components["responses"]["EmailIsNotConfiguredOrFrontendURLNotConfigured"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -2798,7 +2798,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "You get no more mails of this kind";
+                        message: "You're unsubscribed from these emails";
                     };
                 };
             };
@@ -2814,7 +2814,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Error turning off mails` */
+            /** @description `Error turning off emails` */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2822,7 +2822,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "Error turning off mails";
+                        message: "Error turning off emails";
                     };
                 };
             };
@@ -4476,7 +4476,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "A mail is on its way";
+                        message: "An email is on its way";
                     };
                 };
             };
@@ -4493,9 +4493,9 @@ export interface operations {
                     };
                 };
             };
-            429: components["responses"]["TooManyMails"];
-            500: components["responses"]["ErrorSendingTheMail"];
-            501: components["responses"]["MailIsNotConfiguredOrFrontendURLNotConfigured"];
+            429: components["responses"]["TooManyEmails"];
+            500: components["responses"]["ErrorSendingTheEmail"];
+            501: components["responses"]["EmailIsNotConfiguredOrFrontendURLNotConfigured"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -4573,7 +4573,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Mail is not configured` */
+            /** @description `Email is not configured` */
             501: {
                 headers: {
                     [name: string]: unknown;
@@ -4581,7 +4581,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "Mail is not configured";
+                        message: "Email is not configured";
                     };
                 };
             };

@@ -1,16 +1,16 @@
 import database from './cli/database.ts'
-import mail from './cli/mail.ts'
+import email from './cli/email.ts'
 import migrate from './cli/migrate.ts'
 import openapi from './cli/openapi.ts'
 import seed from './cli/seed.ts'
 import user from './cli/user.ts'
 import { runMain, StartupError } from './errors.ts'
 
-const COMMANDS: Record<string, (args: string[]) => Promise<void>> = { database, mail, migrate, openapi, seed, user }
+const COMMANDS: Record<string, (args: string[]) => Promise<void>> = { database, email, migrate, openapi, seed, user }
 
 const USAGE = `Usage: node dist/lib/cli.js COMMAND …
 
-COMMAND is database, mail, migrate, openapi, seed or user, see COMMAND --help.`
+COMMAND is database, email, migrate, openapi, seed or user, see COMMAND --help.`
 
 await runMain(async () => {
   const [name, ...args] = process.argv.slice(2)

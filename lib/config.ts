@@ -131,7 +131,7 @@ export const variables = Type.Object({
   MAIL_TIME_ZONE: Type.String({
     default: 'UTC', format: 'time-zone', description: 'an IANA time zone such as Europe/Berlin',
   }),
-  MAIL_RATE: integer('a number of mails', { default: 600, minimum: 1, maximum: 6000 }),
+  MAIL_RATE: integer('a number of emails', { default: 600, minimum: 1, maximum: 6000 }),
   REMINDER_HOURS: limit('a number of hours', { default: 24, maximum: 720 }, 'reminders'),
   PUBLIC_URL: Type.Optional(Type.String({
     format: 'base', description: 'the public http or https address of this service, such as https://api.example.org',

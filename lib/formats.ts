@@ -6,7 +6,7 @@ const LABEL = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 /** A run without a dot before the `@` (RFC 5322, § 3.2.3: no dot begins, ends or follows another). */
 const ATOM = "[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
 
-/** The e-mail address of the HTML standard (§ 4.10.5.1.5), with at least one dot in the domain. */
+/** The email address of the HTML standard (§ 4.10.5.1.5), with at least one dot in the domain. */
 const EMAIL = new RegExp(`^(?=.{1,64}@)${ATOM}(?:\\.${ATOM})*@${LABEL}(?:\\.${LABEL})+$`, 'i')
 
 /** Whether this is an ordinary `local@domain.tld`, at most 254 characters long (RFC 5321, § 4.5.3.1.3). */

@@ -58,7 +58,7 @@ export const calendarEvent = (
   ...link ? [['url', {}, 'uri', link]] : [],
 ], []]
 
-/** A calendar for a mail (RFC 5546), which adds an event to the reader's calendar, or changes or removes it. */
+/** A calendar for an email (RFC 5546), which adds an event to the reader's calendar, or changes or removes it. */
 export function writeInvitation (event: CalendarEvent, method: CalendarMethod, link: string | undefined) {
   const status = method === 'CANCEL' ? 'CANCELLED' : 'CONFIRMED'
   const entry = calendarEvent(event, link, { stamp: new Date().toISOString(), status })

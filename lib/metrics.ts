@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { hashingStats } from './auth/passwords.ts'
 import { VERSION } from './config.ts'
 import { standardOutput } from './http/log-output.ts'
-import type { MailCounts } from './mail/outbox.ts'
+import type { EmailCounts } from './email/outbox.ts'
 import { withTimeout } from './timeout.ts'
 
 /** Upper bounds of the histogram's buckets, in seconds. */
@@ -11,7 +11,7 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 /** Metrics for Prometheus: of the process, of requests, and of what the plugins count. */
 export async function createMetrics (app: FastifyInstance) {
-  const { cache, database: { connections }, mail, budget, config } = app
+  const { cache, database: { connections }, outbox, budget, config } = app
   const poolSize = config.DATABASE_POOL_SIZE
   // Loaded only when needed: the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
@@ -45,14 +45,14 @@ export async function createMetrics (app: FastifyInstance) {
     () => cache.counts.validations)
   gauge('response_cache_bytes', 'Memory of cached responses', cache.bytes)
 
-  let counting: Promise<MailCounts> | undefined
-  if (mail.isConfigured) {
-    counter('mails_sent_total', 'Mails that the SMTP server has accepted', mail.sent)
-    mailGauge('mails_pending', 'Mails that are not sent yet', ({ pending }) => pending.count)
-    mailGauge('mails_oldest_pending_seconds', 'Age of the oldest of them', ({ pending }) => pending.age)
-    mailGauge('mailings_due', 'Mails to many that are due and not written yet', ({ mailings }) => mailings.count)
-    mailGauge('mailings_oldest_due_seconds', 'Time since the oldest of them was due', ({ mailings }) => mailings.age)
-    mailGauge('mails_failed', 'Mails that were refused for good, or too often', ({ failed }) => failed.count)
+  let counting: Promise<EmailCounts> | undefined
+  if (outbox.isConfigured) {
+    counter('emails_sent_total', 'Emails that the SMTP server has accepted', outbox.sent)
+    emailGauge('emails_pending', 'Emails that are not sent yet', ({ pending }) => pending.count)
+    emailGauge('emails_oldest_pending_seconds', 'Age of the oldest of them', ({ pending }) => pending.age)
+    emailGauge('email_batches_due', 'Bulk emails that are due and not written yet', ({ batches }) => batches.count)
+    emailGauge('email_batches_oldest_due_seconds', 'Time since the oldest was due', ({ batches }) => batches.age)
+    emailGauge('emails_failed', 'Emails that were refused for good, or too often', ({ failed }) => failed.count)
   }
 
   gauge('held_bytes', 'Bytes that requests make the service hold', () => budget.bytes)
@@ -81,20 +81,20 @@ export async function createMetrics (app: FastifyInstance) {
     return new Gauge({ name, help, registers, collect () { this.set(read()) } })
   }
 
-  /** Counts the mails, once for all numbers of a scrape. */
-  function countMails () {
-    counting ??= mail.count().finally(() => { counting = undefined })
+  /** Counts the emails, once for all numbers of a scrape. */
+  function countEmails (): Promise<EmailCounts> {
+    counting ??= outbox.count().finally(() => { counting = undefined })
     return counting
   }
 
   /** A number of the whole outbox, the same in every process. It stays while the database does not answer. */
-  function mailGauge (name: string, help: string, read: (counts: MailCounts) => number) {
+  function emailGauge (name: string, help: string, read: (counts: EmailCounts) => number) {
     return new Gauge({
       name,
       help,
       registers,
       async collect () {
-        await withTimeout(countMails(), config.DATABASE_TIMEOUT).then(counts => this.set(read(counts)), () => {})
+        await withTimeout(countEmails(), config.DATABASE_TIMEOUT).then(counts => this.set(read(counts)), () => {})
       },
     })
   }

@@ -75,7 +75,7 @@ export const NewPassword = () => PasswordInput('battery staple')
 /** The messages of attempts past a limit. */
 export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'
 export const TOO_MANY_PASSWORDS = 'Too many new passwords, please try again later'
-export const TOO_MANY_MAILS = 'Too many mails, please try again later'
+export const TOO_MANY_EMAILS = 'Too many emails, please try again later'
 
 /** Fields of a person in a response; `fullName` in lib/database/columns.ts selects the first. */
 export const FullName = Type.String({ examples: ['Ada Lovelace'] })

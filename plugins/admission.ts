@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
-import type { Read } from '../lib/database/batches.ts'
+import type { Read } from '../lib/database/keyset.ts'
 import { HttpError } from '../lib/errors.ts'
 import { FairQueue } from '../lib/fair-queue.ts'
 import { TimeoutError } from '../lib/timeout.ts'

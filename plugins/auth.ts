@@ -12,7 +12,7 @@ declare module '@fastify/jwt' {
   interface FastifyJWT {
     /**
      * `sub` is the id of the user (RFC 7519, § 4.1.2); apps that decode tokens expect it as `userId`. `epoch` is there
-     * once tokens of the user were ended.
+     * once tokens of the user were revoked.
      */
     payload: { sub: string, userId: string, role: Role, epoch?: string }
     /** `id` is empty when a valid token has no subject. */
@@ -21,8 +21,8 @@ declare module '@fastify/jwt' {
 }
 
 /**
- * An onRequest hook that requires a valid token and, when it names any, one of these roles. Whether the token was ended
- * is looked up once the body has arrived: a client may hold it back until after the end.
+ * An onRequest hook that requires a valid token and, if it names roles, one of them. The plugin looks for a revocation
+ * after the body has arrived, because a client can hold its body back until its token is revoked.
  */
 export interface Guard {
   (request: FastifyRequest): Promise<void>
@@ -36,23 +36,23 @@ export function guardOf ({ onRequest }: Pick<RouteOptions, 'onRequest'>) {
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Requires a valid token that was not ended, else 401; sets `request.user` from its claims. */
+    /** Requires a valid token that was not revoked, else 401; sets `request.user` from its claims. */
     authenticate: Guard
-    /** Makes the same hook for these roles: responds with 403 to others, also when their token was ended. */
+    /** Makes the same hook for these roles: responds with 403 to others, also when their token was revoked. */
     requireRole (...roles: Role[]): Guard
     /** The claims of a token; `undefined` when it is not valid. */
     verifyToken (token: string): FastifyJWT['user'] | undefined
-    /** Whether the token with these claims was ended before the request arrived. */
-    isEnded (request: FastifyRequest, user: FastifyJWT['user']): Promise<boolean>
+    /** Whether the token with these claims was revoked before the request arrived. */
+    isRevoked (request: FastifyRequest, user: FastifyJWT['user']): Promise<boolean>
     /**
      * Signs an application token that names this user, valid for JWT_EXPIRES_IN. The epoch is that of the snapshot in
-     * which the user was recognized: if the tokens are ended before this one is issued, it is among them.
+     * which the user was recognized: if the tokens are revoked before this one is issued, it is among them.
      */
     issueToken (user: { id: string, role: Role, epoch?: string | null }): string
   }
 }
 
-/** The message of the 401 for a token that is not valid, or was ended. */
+/** The message of the 401 for a token that is not valid, or was revoked. */
 export const INVALID = 'Invalid or expired token'
 
 /** How many verified tokens are cached. */
@@ -83,7 +83,7 @@ export default fp(async app => {
     }
   })
 
-  app.decorate('isEnded', async (request, { id, epoch }) => {
+  app.decorate('isRevoked', async (request, { id, epoch }) => {
     // There are tokens without a user, or with an id of another kind.
     if (!isUuid(id)) return false
     const { found } = await withTimeout(app.cache.ask(request, id), app.config.DATABASE_TIMEOUT)
@@ -91,11 +91,11 @@ export default fp(async app => {
   })
 
   app.addHook('onRoute', route => {
-    if (guardOf(route)) route.preValidation = [refuseEnded, ...[route.preValidation ?? []].flat()]
+    if (guardOf(route)) route.preValidation = [refuseRevoked, ...[route.preValidation ?? []].flat()]
   })
 
-  async function refuseEnded (request: FastifyRequest) {
-    if (await app.isEnded(request, request.user)) throw new HttpError(401, INVALID)
+  async function refuseRevoked (request: FastifyRequest) {
+    if (await app.isRevoked(request, request.user)) throw new HttpError(401, INVALID)
   }
 
   app.decorate('authenticate', guard())

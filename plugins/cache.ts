@@ -1,12 +1,12 @@
 import fp from 'fastify-plugin'
 
-import { epochsOf } from '../lib/auth/ended-tokens.ts'
+import { epochsOf } from '../lib/auth/revoked-tokens.ts'
 import snapshotCache from '../lib/cache/index.ts'
 import { guardOf } from './auth.ts'
 
-/** Adds `reply.cached`: responses from memory that are never stale. */
+/** Adds `reply.sendCached`: responses from memory that are never stale. */
 export default fp(async app => {
-  const { sql, database: { probe }, budget, config } = app
+  const { sql, database: { shortSql }, budget, config } = app
 
   app.addHook('onRoute', route => {
     if (route.config?.cache === 'public' && guardOf(route)) {
@@ -16,7 +16,7 @@ export default fp(async app => {
 
   await app.register(snapshotCache, {
     sql,
-    probe,
+    shortSql,
     maxBytes: config.CACHE_SIZE_MB * 2 ** 20,
     timeout: config.DATABASE_TIMEOUT,
     owner: request => request.user.id,

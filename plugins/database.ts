@@ -11,11 +11,11 @@ declare module 'fastify' {
     /** Runs a statement on the pool: app.sql`SELECT …`. */
     sql: Sql
     database: {
-      /** Runs a short statement on a connection apart from the pool. */
-      probe: Sql
-      /** Runs the check of /readyz, on another one. */
+      /** Runs a short statement on a connection of its own. */
+      shortSql: Sql
+      /** Runs the check of /readyz on a connection of its own. */
       monitor: Sql
-      /** The connections of all three. */
+      /** The connections of all three pools. */
       connections: Connections
     }
   }
@@ -25,9 +25,9 @@ declare module 'fastify' {
 export default fp(async app => {
   const { config, log, describeOnly } = app
   const database = describeOnly ? createPools('postgres://', config, log) : await openDatabase(config, log)
-  const { sql, probe, monitor, connections } = database
+  const { sql, shortSql, monitor, connections } = database
   app.decorate('sql', sql)
-  app.decorate('database', { probe, monitor, connections })
+  app.decorate('database', { shortSql, monitor, connections })
   app.addHook('onError', (_request, _reply, error, done) => {
     if (error instanceof TimeoutError) connections.suspect()
     done()

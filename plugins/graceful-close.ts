@@ -16,7 +16,7 @@ declare module 'fastify' {
 /**
  * Closes each connection with its next response while the service stops. When STOP_DELAY is over, Fastify closes those
  * that are idle: a request just arriving there is lost, and clients repeat it if it was a GET. By then, load balancers
- * send none. Then the `onClose` hooks of other plugins wait for pending operations and mails, and close the pools.
+ * send none. Then the `onClose` hooks of other plugins wait for pending operations and emails, and close the pools.
  */
 export default fp(async app => {
   const { STOP_DELAY } = app.config

@@ -49,4 +49,4 @@ export default fp(async app => {
     if (!timingSafeEqual(digest(token), expected)) throw new HttpError(401, 'Metrics token required')
     return reply.type(metrics.contentType).send(await metrics.read())
   })
-}, { name: 'metrics', dependencies: ['database', 'cache', 'budget', 'mail'] })
+}, { name: 'metrics', dependencies: ['database', 'cache', 'budget', 'email'] })

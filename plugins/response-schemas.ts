@@ -5,7 +5,7 @@ import { failureOf } from '../lib/errors.ts'
 import { either, Enum, Message, PlainText, ResponseObject, RetryAfter } from '../lib/schemas.ts'
 import { OVERLOADED } from './admission.ts'
 import { guardOf } from './auth.ts'
-import { MAIL_REQUIRED } from './mail.ts'
+import { EMAIL_REQUIRED } from './email.ts'
 
 const Issue = ResponseObject({
   path: Type.String({ description: 'Which field.', examples: ['email'] }),
@@ -25,7 +25,7 @@ const Overloaded: TObject = { ...Message(OVERLOADED), title: 'Overloaded' }
 
 /**
  * Adds to the response schemas of a route those that its other options imply: 400 by its request schemas, 401 and 403
- * by its guard, 501 by `requireMail`, 500 and the 503 of an overload by its failure. So each route has a schema for
+ * by its guard, 501 by `requireEmail`, 500 and the 503 of an overload by its failure. So each route has a schema for
  * every response, and none is repeated.
  */
 export default fp(async app => {
@@ -38,7 +38,7 @@ export default fp(async app => {
     if (body || params || querystring) add(400, Invalid)
     if (guard) add(401, TokenRequired)
     if (guard && guard.roles.length > 0) add(403, Message('Forbidden'))
-    if ([route.onRequest].flat().includes(app.requireMail)) add(501, Message(MAIL_REQUIRED))
+    if ([route.onRequest].flat().includes(app.requireEmail)) add(501, Message(EMAIL_REQUIRED))
     if (route.config?.failure) {
       const { plainTextErrors } = route.config
       const { status, body } = failureOf(route.config)
@@ -49,4 +49,4 @@ export default fp(async app => {
     }
     route.schema = { ...route.schema, response: responses }
   })
-}, { name: 'response-schemas', dependencies: ['auth', 'errors', 'mail'] })
+}, { name: 'response-schemas', dependencies: ['auth', 'errors', 'email'] })

@@ -93,15 +93,6 @@ function sourceOf (script: string) {
   return [...code].flatMap(([path, text]) => dirname(path) === dirname(main) ? [text] : []).join('\n')
 }
 
-t.test('docs/run/operate.md says what each migration locks', async t => {
-  const names = [...paths].filter(path => path.startsWith('migrations/')).sort()
-  const rows = documents.get('docs/run/operate.md')!
-  const first = names.findIndex(name => name.endsWith('_events.sql'))
-  for (const name of names.slice(first).map(path => path.replace(/^.*_|\.sql$/g, ''))) {
-    t.ok(rows.includes(`\`…_${name}\``), `the table of locks in docs/run/operate.md has a row for …_${name}`)
-  }
-})
-
 t.test('The code names existing documents', async t => {
   for (const [path, text] of code) {
     for (const name of matches(text, /\b(docs\/[\w/-]+\.md|[A-Z]+\.md)\b/g)) t.ok(paths.has(name), `${path}: ${name}`)

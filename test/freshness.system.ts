@@ -179,7 +179,7 @@ class Member {
   /** A token like that of a sign-in. */
   async createToken () {
     const { id, role } = this.person
-    const [row] = await sql<{ epoch: string }[]>`SELECT epoch FROM ended_tokens WHERE user_id = ${id}`
+    const [row] = await sql<{ epoch: string }[]>`SELECT epoch FROM revoked_tokens WHERE user_id = ${id}`
     return services[0]!.issueToken({ id, role, epoch: row?.epoch ?? null })
   }
 
@@ -287,7 +287,7 @@ t.test('no response is older than a commit before the request, for any writer', 
   await checkAll(t, 'afterwards')
 })
 
-t.test('no ended token is let in, and every other one is', async t => {
+t.test('no revoked token is let in, and every other one is', async t => {
   const ways: { [way: string]: (member: Member, service: FastifyInstance, pause: number) => Promise<unknown> } = {
     through: (member, service) => member.signOut(signOutBy(service)),
     beside: member => member.signOut(({ person }) => signOut(sql as Sql, person.email)),

@@ -53,7 +53,7 @@ export async function build (
   return app
 }
 
-/** Variables with which mails can be written. Nothing listens there. */
+/** Variables with which emails can be written. Nothing listens there. */
 export const MAIL = {
   SMTP_URL: 'smtp://127.0.0.1:9', MAIL_FROM: 'community@example.org', FRONTEND_URL: 'https://app.example.org',
 }

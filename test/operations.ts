@@ -198,7 +198,7 @@ export const OPERATIONS: Record<string, Operation> = {
 
   'POST /account/password/forgot': {
     access: 'anyone',
-    failure: 'Error sending the mail',
+    failure: 'Error sending the email',
     body: { email: 'nobody@example.org' },
     given: async ({ app }) => ({ body: { email: (await person(app)).email } }),
   },
@@ -213,12 +213,12 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'POST /account/unsubscribe/:token': {
     access: 'anyone',
-    failure: 'Error turning off mails',
+    failure: 'Error turning off emails',
     async given (world) {
       const token = createSecretToken()
       const { id } = await user(world)
-      await insert(world.app, 'mails', {
-        kind: 'event-reminder', bulk: true, user_id: id, data: {}, token_hash: hashSecretToken(token),
+      await insert(world.app, 'emails', {
+        template: 'event-reminder', bulk: true, user_id: id, data: {}, token_hash: hashSecretToken(token),
       })
       return { id: token }
     },
@@ -233,7 +233,7 @@ export const OPERATIONS: Record<string, Operation> = {
       return {}
     },
   },
-  'POST /me/email/verification': { access: ANY_USER, failure: 'Error sending the mail' },
+  'POST /me/email/verification': { access: ANY_USER, failure: 'Error sending the email' },
   'POST /me/calendar': { access: ANY_USER, failure: 'Error creating calendar' },
   'DELETE /me/calendar': {
     access: ANY_USER,

@@ -9,7 +9,7 @@ import type { Teardown } from './scope.ts'
 
 /** Where a connection breaks. */
 export const STAGES = [
-  'connect', 'greeting', 'EHLO', 'MAIL FROM', 'RCPT TO', 'DATA', 'start of the mail', 'final dot', 'response',
+  'connect', 'greeting', 'EHLO', 'MAIL FROM', 'RCPT TO', 'DATA', 'start of the message', 'final dot', 'response',
 ] as const
 export type Stage = typeof STAGES[number]
 
@@ -19,11 +19,11 @@ export interface Fault {
   silent?: boolean
 }
 
-/** An SMTP server, and every mail that it has accepted. */
+/** An SMTP server, and every email that it has accepted. */
 export interface MailServer {
   url: string
   port: number
-  mails: { to: string[], raw: string }[]
+  emails: { to: string[], raw: string }[]
   /** How often each Message-ID has arrived. */
   counts (): Map<string, number>
   parse (n: number): Promise<Email>
@@ -37,12 +37,12 @@ export interface MailServer {
   breaks: Stage[]
 }
 
-/** The Message-ID in the header of a mail. */
+/** The Message-ID in the header of an email. */
 export const messageIdOf = (raw: string) => /^Message-ID: <(.+)>\r?$/m.exec(raw)?.[1] ?? ''
 
 /** Starts smtp-server on loopback, behind a proxy that breaks connections. */
 export async function startMailServer (t: Teardown, options: SMTPServerOptions = {}): Promise<MailServer> {
-  const mails: MailServer['mails'] = []
+  const emails: MailServer['emails'] = []
   const smtp = new SMTPServer({
     disabledCommands: ['STARTTLS', 'AUTH'],
     disableReverseLookup: true,
@@ -50,7 +50,7 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
     closeTimeout: 10,
     onData (stream, { envelope }, callback) {
       text(stream).then(raw => {
-        mails.push({ to: envelope.rcptTo.map(({ address }) => address), raw })
+        emails.push({ to: envelope.rcptTo.map(({ address }) => address), raw })
         callback()
       }, callback)
     },
@@ -64,7 +64,7 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
 
   const sockets = new Set<Socket>()
   const { port: backend } = listening.address() as AddressInfo
-  // Without Nagle's algorithm, which has each mail take 40 ms.
+  // Without Nagle's algorithm, which has each email take 40 ms.
   const proxy = createServer({ noDelay: true }, client => {
     sockets.add(client)
     client.on('close', () => sockets.delete(client))
@@ -81,13 +81,13 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
   const server: MailServer = {
     url: `smtp://127.0.0.1:${port}`,
     port,
-    mails,
+    emails,
     counts () {
       const counts = new Map<string, number>()
-      for (const { raw } of mails) counts.set(messageIdOf(raw), (counts.get(messageIdOf(raw)) ?? 0) + 1)
+      for (const { raw } of emails) counts.set(messageIdOf(raw), (counts.get(messageIdOf(raw)) ?? 0) + 1)
       return counts
     },
-    parse: n => PostalMime.parse(mails[n]!.raw),
+    parse: n => PostalMime.parse(emails[n]!.raw),
     fault: () => undefined,
     connections: 0,
     open: () => sockets.size,
@@ -131,7 +131,7 @@ function relay (client: Socket, port: number, fault: Fault | undefined, onBreak:
       if (line.startsWith('EHLO')) stages.push('EHLO')
       if (breaks(...stages)) return
     } else {
-      if (breaks('start of the mail')) return
+      if (breaks('start of the message')) return
       isComplete = line.endsWith('\r\n.\r\n')
       if (isComplete && breaks('final dot')) return
     }

@@ -2,7 +2,7 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 import type { Role } from '../roles.ts'
-import { endTokens } from './ended-tokens.ts'
+import { revokeTokens } from './revoked-tokens.ts'
 import { hashPassword } from './passwords.ts'
 
 export interface Account {
@@ -19,12 +19,12 @@ export type NewAccount = Omit<Account, 'id'> & { password: string }
 const columns = (sql: Sql) => sql`id, email, first_name AS "firstName", last_name AS "lastName", role`
 
 /**
- * Adds an account; `undefined` when the email has one already. `mailed` is a statement that writes an email to the user
- * in the CTE `created`.
+ * Adds an account. Returns `undefined` if the email address already has an account. `emailed` is a statement that
+ * writes an email to the user in the CTE `created`.
  */
 export async function createAccount (
   sql: Sql, { email, password, firstName, lastName, role }: NewAccount,
-  mailed: PendingQuery<Row[]> = sql`SELECT`
+  emailed: PendingQuery<Row[]> = sql`SELECT`
 ): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
     WITH created AS (
@@ -32,7 +32,7 @@ export async function createAccount (
       VALUES (${email}, ${password}, ${firstName}, ${lastName}, ${role})
       ON CONFLICT (email) DO NOTHING
       RETURNING *
-    ), mailed AS (${mailed})
+    ), emailed AS (${emailed})
     SELECT ${columns(sql)} FROM created
   `
   return account
@@ -58,12 +58,12 @@ export async function setRole (sql: Sql, email: string, role: Role): Promise<Acc
   return account
 }
 
-/** Gives the account of this email a password, and ends its tokens; `undefined` when there is none. */
+/** Gives the account of this email a password, and revokes its tokens; `undefined` when there is none. */
 export async function setPassword (sql: Sql, email: string, password: string): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
     WITH changed AS (
       UPDATE users SET password = ${await hashPassword(password)} WHERE id = ${idOfEmail(sql, email)} RETURNING *
-    ), ended AS (${endTokens(sql, sql`SELECT id FROM changed`)})
+    ), revoked AS (${revokeTokens(sql, sql`SELECT id FROM changed`)})
     SELECT ${columns(sql)} FROM changed
   `
   return account
@@ -73,7 +73,7 @@ export async function setPassword (sql: Sql, email: string, password: string): P
 export async function signOut (sql: Sql, email: string): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
     WITH account AS (SELECT * FROM users WHERE id = ${idOfEmail(sql, email)} FOR NO KEY UPDATE),
-      ended AS (${endTokens(sql, sql`SELECT id FROM account`)})
+      revoked AS (${revokeTokens(sql, sql`SELECT id FROM account`)})
     SELECT ${columns(sql)} FROM account
   `
   return account

@@ -64,7 +64,7 @@ export function eraseUser (
     await sql`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
     // Locked in the order of a sender.
-    await sql`SELECT FROM mails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
+    await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`
     if (!withBlogs && erasure.publishedBlogs > 0) {
       await sql`INSERT INTO users ${sql(FORMER_MEMBER)} ON CONFLICT (email) DO NOTHING`
@@ -76,7 +76,7 @@ export function eraseUser (
     await sql`
       DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email}, ${email.toLowerCase()})
     `
-    // With likes, mails and the address of a calendar. The row in ended_tokens stays: no ended token must work again.
+    // This also deletes likes, emails and the calendar. The row in revoked_tokens stays: no old token may work again.
     await sql`DELETE FROM users WHERE id = ${id}`
     return erasure
   })

@@ -25,7 +25,7 @@ async function loadEstimator () {
  * repetition, a sequence or a date (NIST SP 800-63B, § 3.1.1.2), or one with the email of its account in it. Upper case
  * makes no difference.
  */
-export async function assertHardToGuess (field: string, password: string, email: string) {
+export async function assertStrongPassword (field: string, password: string, email: string) {
   const lower = password.toLowerCase()
   if (password.length <= LONGEST) {
     estimator ??= loadEstimator()

@@ -1,6 +1,6 @@
 import type { Sql } from 'postgres'
 
-import { type Batch, batchOf, type Position, type Read, readInBatches, rowsAfter } from '../database/batches.ts'
+import { type Batch, keysetBatch, type KeysetPosition, type Read, readInBatches, afterKey } from '../database/keyset.ts'
 import { eventSummary } from '../database/columns.ts'
 
 /** A row as JSON. */
@@ -9,7 +9,7 @@ interface Item {
 }
 
 /**
- * Reads all stored data of a user, except hashes (of the password and of networks) and the ids in mails, as JSON in
+ * Reads all stored data of a user, except hashes (of the password and of networks) and the ids in emails, as JSON in
  * pieces; `undefined` when there is no such user. The first of each list is at hand when it resolves, so that what
  * fails at once fails before anything is sent. The time of a failed sign-in is left out: it is forgotten soon, and may
  * be of another person.
@@ -22,7 +22,7 @@ export async function readPersonalData (read: Read, userId: string): Promise<Asy
     ['blogs', await readInBatches(read, blogsOf(userId))],
     ['registrations', await readInBatches(read, registrationsOf(userId))],
     ['likes', await readInBatches(read, likesOf(userId))],
-    ['mails', await readInBatches(read, mailsOf(userId))],
+    ['emails', await readInBatches(read, emailsOf(userId))],
     ['messages', await readInBatches(read, messagesOf(userId))],
   ]
   return pieces()
@@ -64,7 +64,7 @@ async function findUser (sql: Sql, userId: string) {
           ) FROM notifications WHERE user_id = users.id
         ),
         'tokens', (
-          SELECT json_build_object('endedAt', iso8601(ended_at)) FROM ended_tokens WHERE user_id = users.id
+          SELECT json_build_object('revokedAt', iso8601(revoked_at)) FROM revoked_tokens WHERE user_id = users.id
         )
       )::text AS others
     FROM users LEFT JOIN clubs ON clubs.id = club_id
@@ -73,61 +73,59 @@ async function findUser (sql: Sql, userId: string) {
   return user
 }
 
-const blogsOf = (userId: string): Batch<Item> => (sql, last) => sql<(Item & Position)[]>`
+const blogsOf = (userId: string): Batch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
   SELECT
     time, id,
     json_build_object(
       'id', id, 'title', title, 'content', content, 'imageUrl', image_url, 'status', status,
-      'createdAt', time, 'publishedAt', iso8601(published), 'updatedAt', iso8601(updated_at)
+      'createdAt', time, 'publishedAt', iso8601(published_at), 'updatedAt', iso8601(updated_at)
     )::text AS item
-  FROM (${batchOf(sql, sql`
+  FROM (${keysetBatch(sql, sql`
     SELECT
       *, iso8601(created_at) AS time,
-      -- Blogs from before there was such a time have none of their own.
-      coalesce(published_at, CASE WHEN status = 'PUBLISHED' THEN created_at END) AS published,
       octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0) AS size
     FROM blogs
-    WHERE author_id = ${userId} AND ${rowsAfter(sql, last, { time: 'created_at', id: 'id' })}
+    WHERE author_id = ${userId} AND ${afterKey(sql, last, { time: 'created_at', id: 'id' })}
   `)}) AS blogs
 `
 
-const registrationsOf = (userId: string): Batch<Item> => (sql, last) => batchOf(sql, sql`
+const registrationsOf = (userId: string): Batch<Item> => (sql, last) => keysetBatch(sql, sql`
   SELECT
     registrations.id, iso8601(registered_at) AS time, octet_length(title) AS size,
     json_build_object(
       'id', registrations.id, 'registeredAt', iso8601(registered_at), 'event', ${eventSummary(sql)}
     )::text AS item
   FROM event_registrations AS registrations JOIN events ON events.id = event_id
-  WHERE user_id = ${userId} AND ${rowsAfter(sql, last, { time: 'registered_at', id: 'registrations.id' })}
+  WHERE user_id = ${userId} AND ${afterKey(sql, last, { time: 'registered_at', id: 'registrations.id' })}
 `)
 
-const likesOf = (userId: string): Batch<Item> => (sql, last) => batchOf(sql, sql`
+const likesOf = (userId: string): Batch<Item> => (sql, last) => keysetBatch(sql, sql`
   SELECT
     mentors.id, iso8601(created_at) AS time, octet_length(name) AS size,
     json_build_object(
       'likedAt', iso8601(created_at), 'mentor', json_build_object('id', mentors.id, 'name', name)
     )::text AS item
   FROM mentor_likes JOIN mentors ON mentors.id = mentor_id
-  WHERE user_id = ${userId} AND ${rowsAfter(sql, last, { time: 'created_at', id: 'mentors.id' })}
+  WHERE user_id = ${userId} AND ${afterKey(sql, last, { time: 'created_at', id: 'mentors.id' })}
 `)
 
-const mailsOf = (userId: string): Batch<Item> => (sql, last) => batchOf(sql, sql`
+const emailsOf = (userId: string): Batch<Item> => (sql, last) => keysetBatch(sql, sql`
   SELECT
-    id, iso8601(created_at) AS time, octet_length(kind) AS size,
+    id, iso8601(created_at) AS time, octet_length(template) AS size,
     json_build_object(
-      'kind', kind, 'createdAt', iso8601(created_at), 'status', status,
+      'template', template, 'createdAt', iso8601(created_at), 'status', status,
       'sentAt', CASE WHEN status = 'sent' THEN iso8601(settled_at) END
     )::text AS item
-  FROM mails
-  WHERE user_id = ${userId} AND ${rowsAfter(sql, last, { time: 'created_at', id: 'id' })}
+  FROM emails
+  WHERE user_id = ${userId} AND ${afterKey(sql, last, { time: 'created_at', id: 'id' })}
 `)
 
-const messagesOf = (userId: string): Batch<Item> => (sql, last) => batchOf(sql, sql`
+const messagesOf = (userId: string): Batch<Item> => (sql, last) => keysetBatch(sql, sql`
   SELECT
     messages.id, iso8601(messages.created_at) AS time, octet_length(subject) + octet_length(text) AS size,
     json_build_object(
       'subject', subject, 'text', text, 'sentAt', iso8601(messages.created_at), 'event', ${eventSummary(sql)}
     )::text AS item
   FROM event_messages AS messages JOIN events ON events.id = event_id
-  WHERE sender_id = ${userId} AND ${rowsAfter(sql, last, { time: 'messages.created_at', id: 'messages.id' })}
+  WHERE sender_id = ${userId} AND ${afterKey(sql, last, { time: 'messages.created_at', id: 'messages.id' })}
 `)

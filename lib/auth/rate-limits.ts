@@ -3,8 +3,8 @@ import { HttpError } from '../errors.ts'
 
 /** How often something may be done within a window. All instances on one database count together. */
 export interface RateLimit {
-  name: 'failed-sign-ins-for-account' | 'new-passwords' | 'registrations' | 'event-messages' | 'account-mails' |
-    'account-mails-to'
+  name: 'failed-sign-ins-for-account' | 'new-passwords' | 'registrations' | 'event-messages' | 'account-emails' |
+    'account-emails-to'
   /** A network, or an email or the id of a user, alone or with a network after a space. */
   key: string
   /** 0 for any number of uses. */
@@ -15,7 +15,7 @@ export interface RateLimit {
  * Counts one use against a limit. The window begins with the first use. Returns 0, or the seconds to wait if the limit
  * is reached: then nothing is counted, nor written. Many uses at once never exceed the limit.
  */
-export async function takeUse (sql: Sql, limit: RateLimit, windowSeconds: number): Promise<number> {
+export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number): Promise<number> {
   const { name, key, max } = limit
   if (max === 0) return 0
   const { count } = await sql`
@@ -35,11 +35,11 @@ export async function takeUse (sql: Sql, limit: RateLimit, windowSeconds: number
       ends_at = CASE WHEN used.ends_at > now() THEN used.ends_at ELSE excluded.ends_at END
     WHERE used.uses < ${max} OR used.ends_at <= now()
   `
-  return count > 0 ? 0 : Math.max(1, await waitFor(sql, limit))
+  return count > 0 ? 0 : Math.max(1, await secondsUntilAllowed(sql, limit))
 }
 
 /** The seconds to wait if a limit is reached, else 0. Nothing is counted. */
-export async function waitFor (sql: Sql, limit: RateLimit): Promise<number> {
+export async function secondsUntilAllowed (sql: Sql, limit: RateLimit): Promise<number> {
   if (limit.max === 0) return 0
   const [row] = await sql<{ seconds: number }[]>`${reached(sql, limit)}`
   return row?.seconds ?? 0
@@ -70,17 +70,17 @@ export function throwIfReached (message: string, waitSeconds: number) {
 }
 
 /** Emails with a link that one network causes within the window. */
-const MAILS_PER_NETWORK = 300
+const EMAILS_PER_NETWORK = 300
 
 /** Emails with a link to one email address within the window. */
-const MAILS_PER_ADDRESS = 5
+const EMAILS_PER_ADDRESS = 5
 
-/** Counts an email with a link that a network causes, whether the address has an account or not. As `takeUse`. */
-export async function takeAccountMail (sql: Sql, email: string, network: string, windowSeconds: number) {
+/** Counts an email with a link that a network causes, whether the address has an account or not. As `consume`. */
+export async function consumeAccountEmail (sql: Sql, email: string, network: string, windowSeconds: number) {
   const [ofNetwork, ofAddress]: RateLimit[] = [
-    { name: 'account-mails', key: network, max: MAILS_PER_NETWORK },
+    { name: 'account-emails', key: network, max: EMAILS_PER_NETWORK },
     // In another case it is the same mailbox.
-    { name: 'account-mails-to', key: email.toLowerCase(), max: MAILS_PER_ADDRESS },
+    { name: 'account-emails-to', key: email.toLowerCase(), max: EMAILS_PER_ADDRESS },
   ]
-  return await takeUse(sql, ofNetwork!, windowSeconds) || takeUse(sql, ofAddress!, windowSeconds)
+  return await consume(sql, ofNetwork!, windowSeconds) || consume(sql, ofAddress!, windowSeconds)
 }

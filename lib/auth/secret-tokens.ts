@@ -12,7 +12,7 @@ export function hashSecretToken (token: string) {
   return createHash('sha256').update(token).digest('base64url')
 }
 
-/** The purpose of the token in the link of a mail: to set a password, or to prove the email. */
+/** The purpose of the token in the link of an email: to set a password, or to verify the email. */
 export type Purpose = 'password' | 'email'
 
 /**

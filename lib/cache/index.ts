@@ -24,14 +24,14 @@ declare module 'fastify' {
       bytes (): number
       /**
        * Asks for the state of the primary after the request has arrived, with what `lookUp` finds for this key. The
-       * request keeps the state for `reply.cached`, so that it asks once: not for a request that writes in between.
+       * request keeps the state for `reply.sendCached`, so that it asks once: not for a request that writes in between.
        */
       ask (request: FastifyRequest, key: string): Promise<PrimaryState>
     }
   }
 
   interface FastifyRequest {
-    /** The state of the primary, once it was asked for; for `reply.cached`. */
+    /** The state of the primary, once it was asked for; for `reply.sendCached`. */
     primaryState: PrimaryState | null
   }
 
@@ -41,14 +41,14 @@ declare module 'fastify' {
      * has no row. The key of an entry is the route with the query's name and arguments: the body depends on the tables
      * and its arguments, and on nothing else.
      */
-    cached<Body extends object, Args extends unknown[]> (
+    sendCached<Body extends object, Args extends unknown[]> (
       query: (sql: Sql, ...args: Args) => CachedQuery<Body>, ...args: Args
     ): Promise<boolean>
   }
 
   interface FastifyContextConfig {
     /**
-     * Who shares the responses of `reply.cached`: all clients, with an entity tag and content codings, or one owner.
+     * Who shares responses of `reply.sendCached`: all clients, with an entity tag and content codings, or one owner.
      * Private responses get neither, so that their length discloses nothing (BREACH).
      */
     cache?: 'public' | 'private'
@@ -68,7 +68,7 @@ const MIN_COMPRESSED = 1024
 /** How many different `Accept-Encoding` headers are cached with their negotiated encoding. */
 const ACCEPTED = 100
 
-/** Adds `reply.cached`, which sends responses from a cache that is never stale: see docs/design/cache.md. */
+/** Adds `reply.sendCached`, which sends responses from a cache that is never stale: see docs/design/cache.md. */
 export default fp<CacheOptions>(async (app, { owner, ...options }) => {
   const { currentState, get, counts, bytes } = createSnapshotCache<FastifyReply>({ ...options, isWaiting })
   const negotiator = new Negotiator({ supportedValues: ENCODINGS, cache: new LRUCache({ max: ACCEPTED }) })
@@ -83,7 +83,7 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
   })
   app.decorateRequest('primaryState', null)
 
-  app.decorateReply('cached', async function (query, ...args) {
+  app.decorateReply('sendCached', async function (query, ...args) {
     const { request } = this
     const { method, url, config: { cache: scope, cacheControl = 'no-store' } } = request.routeOptions
     if (!scope) throw new Error('A route that sends cached responses says for whom: config.cache')

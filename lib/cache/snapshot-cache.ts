@@ -21,7 +21,7 @@ export interface SnapshotCacheOptions<Caller = unknown> {
   /** Runs the queries. */
   sql: Sql
   /** Asks for the current snapshot, on a connection of its own: long reads must not delay it. */
-  probe: Sql
+  shortSql: Sql
   /** Bounds all entries, in bytes; the least recently used one goes first. */
   maxBytes: number
   /** Seconds within which the primary answers, any number unless given. While an older question waits, others fail. */
@@ -95,7 +95,7 @@ export interface CacheCounts {
  *    the same new snapshot share that read.
  */
 export function createSnapshotCache<Caller = undefined> ({
-  sql, probe, maxBytes, timeout = Infinity, lookUp, turn, hold, isWaiting = () => true,
+  sql, shortSql, maxBytes, timeout = Infinity, lookUp, turn, hold, isWaiting = () => true,
 }: SnapshotCacheOptions<Caller>) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
@@ -129,7 +129,7 @@ export function createSnapshotCache<Caller = undefined> ({
       counts.validations++
       unanswered.add(asked)
       try {
-        const [state] = await probe<[PrimaryState]>`SELECT ${currentId} AS snapshot ${andFound}`
+        const [state] = await shortSql<[PrimaryState]>`SELECT ${currentId} AS snapshot ${andFound}`
         return state
       } finally {
         unanswered.delete(asked)

@@ -27,7 +27,7 @@ const USAGE = `Usage: npm run user -- COMMAND
   list
 
 ROLE is STUDENT, CLUB_HEAD or ADMIN. A token that was issued before keeps its role until it expires.
-sign-out ends all tokens of an account, and so does set-password.
+sign-out revokes all tokens of an account, and so does set-password.
 import adds the accounts of a CSV file (UTF-8), whose first line names its columns: email, firstName and lastName, and
 if wanted role (else STUDENT) and club (the name of one); users.csv is such a file. They sign in by the provider, or get
 a password by set-password. All of the file is checked first, and every wrong line told; then all are added, or with

@@ -16,11 +16,11 @@ export type Sql = postgres.Sql
 export interface Database {
   url: string
   sql: Sql
-  /** A connection of its own, for short statements that must not wait behind long ones. */
-  probe: Sql
-  /** Another one, for the check of /readyz: the question for the snapshot must not wait behind a lock. */
+  /** A pool of one connection for short statements, which must not wait for long ones. */
+  shortSql: Sql
+  /** A pool of one connection for the check of /readyz, which can wait for a lock. */
   monitor: Sql
-  /** The connections of all three. */
+  /** The connections of all three pools. */
   connections: Connections
   close (): Promise<void>
 }
@@ -98,16 +98,16 @@ export function createPools (
   const connections = new Connections(config.DATABASE_TIMEOUT + 0.5)
   const options = { config, log, connections, withSettings }
   const sql = connect(url, { ...options, max: config.DATABASE_POOL_SIZE, timeout: statementTimeout })
-  const probe = connect(url, { ...options, max: 1 })
+  const shortSql = connect(url, { ...options, max: 1 })
   const monitor = connect(url, { ...options, max: 1 })
   return {
     url,
     sql,
-    probe,
+    shortSql,
     monitor,
     connections,
     async close () {
-      await Promise.all([sql, probe, monitor].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
+      await Promise.all([sql, shortSql, monitor].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
     },
   }
 }

@@ -7,7 +7,7 @@ import { clientNetwork } from './client-network.ts'
 export type AuditEvent =
   'sign-in' | 'sign-in-refused' | 'access-denied' | 'role-changed' | 'membership-changed' | 'user-changed' |
   'user-deleted' | 'users-exported' | 'registrations-exported' | 'blog-moderated' | 'blog-deleted' |
-  'calendar-created' | 'calendar-deleted' | 'tokens-ended' | 'event-deleted' | 'mentor-deleted' | 'picture-deleted' |
+  'calendar-created' | 'calendar-deleted' | 'tokens-revoked' | 'event-deleted' | 'mentor-deleted' | 'picture-deleted' |
   'testimonial-deleted' | 'password-forgotten' | 'password-changed' | 'password-refused' | 'email-verified' |
   'notifications-changed' | 'message-sent'
 

@@ -2,7 +2,7 @@ import { type IncomingMessage, type RequestListener, Server, type ServerResponse
 import type { Socket } from 'node:net'
 
 import type { Config } from '../config.ts'
-import { trackResponse } from './framework-errors.ts'
+import { trackResponse } from './client-error.ts'
 
 /** How often connections are checked for their timeouts, in milliseconds: they may exceed them by so much. */
 const CHECK_INTERVAL_MS = 1000

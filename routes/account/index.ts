@@ -2,45 +2,45 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
+import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, hashPassword } from '../../lib/auth/passwords.ts'
-import { newPasswords, takeAccountMail, takeUse, throwIfReached } from '../../lib/auth/rate-limits.ts'
+import { newPasswords, consumeAccountEmail, consume, throwIfReached } from '../../lib/auth/rate-limits.ts'
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
-import { TOO_MANY_MAILS, TOO_MANY_PASSWORDS } from '../../lib/schemas.ts'
+import { TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
-import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
+import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 import {
-  findAccountOfToken, findNotification, insertResetMail, resetPassword, turnOff, verifyEmail,
+  findAccountOfToken, findNotification, insertResetEmail, resetPassword, turnOff, verifyEmail,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** The time of a response about a forgotten password, in milliseconds: longer than it takes to write the mail. */
+/** The time of a response about a forgotten password, in milliseconds: longer than it takes to write the email. */
 const FORGOTTEN_TIME = 500
 
 const INVALID_LINK = 'Invalid or expired link'
 
-/** Operations on an account by the links of its mails, without a sign-in. */
+/** Operations on an account by the links of its emails, without a sign-in. */
 const account: FastifyPluginAsyncTypebox = async app => {
   const { SIGN_IN_WINDOW: windowSeconds } = app.config
 
   app.post('/password/forgot', {
-    onRequest: app.requireMail,
+    onRequest: app.requireEmail,
     schema: schemas.forgotPassword,
-    config: { failure: 'Error sending the mail', extraTime: FORGOTTEN_TIME / 1000 },
+    config: { failure: 'Error sending the email', extraTime: FORGOTTEN_TIME / 1000 },
   }, async (request, reply) => {
-    if (!app.mail.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
+    if (!app.outbox.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const { email } = request.body
     const network = clientNetwork(request.ip)
-    throwIfReached(TOO_MANY_MAILS, await takeAccountMail(app.sql, email, network, windowSeconds))
-    // Only an account gets a mail, and a commit takes its time.
-    const written = insertResetMail(app.sql, app.mail, email, network)
+    throwIfReached(TOO_MANY_EMAILS, await consumeAccountEmail(app.sql, email, network, windowSeconds))
+    // Only an account gets an email, and a commit takes its time.
+    const written = insertResetEmail(app.sql, app.outbox, email, network)
     const [user] = await Promise.all([written, sleep(FORGOTTEN_TIME)])
     audit(request, 'password-forgotten', { user, network })
     reply.code(202)
-    return { message: 'If this email has an account, a mail is on its way' }
+    return { message: 'If this email has an account, an email is on its way' }
   })
 
   app.post('/password/reset', {
@@ -52,12 +52,12 @@ const account: FastifyPluginAsyncTypebox = async app => {
     await assertNotBusy(network)
     const account = await findAccountOfToken(app.sql, hash)
     if (!account) throw new HttpError(400, INVALID_LINK)
-    throwIfReached(TOO_MANY_PASSWORDS, await takeUse(app.sql, newPasswords(account.id, network), windowSeconds))
-    await assertHardToGuess('password', request.body.password, account.email)
+    throwIfReached(TOO_MANY_PASSWORDS, await consume(app.sql, newPasswords(account.id, network), windowSeconds))
+    await assertStrongPassword('password', request.body.password, account.email)
     const password = await hashPassword(request.body.password, network)
-    const user = await resetPassword(app.sql, app.mail, hash, { password, network })
+    const user = await resetPassword(app.sql, app.outbox, hash, { password, network })
     if (!user) throw new HttpError(400, INVALID_LINK)
-    audit(request, 'password-changed', { user, network, by: 'mail' })
+    audit(request, 'password-changed', { user, network, by: 'email' })
     return { message: 'Password set successfully' }
   })
 
@@ -78,16 +78,16 @@ const account: FastifyPluginAsyncTypebox = async app => {
     return reply.redirect(`${frontend}/unsubscribe#token=${encodeURIComponent(request.params.token)}`)
   })
 
-  // RFC 8058 has mail programs send a form, whose only content is that it is one.
+  // RFC 8058 has email programs send a form, whose only content is that it is one.
   app.post<{ Params: { token: string } }>('/unsubscribe/:token', {
     schema: schemas.unsubscribe,
-    config: { failure: 'Error turning off mails' },
+    config: { failure: 'Error turning off emails' },
   }, async request => {
-    const mail = await findNotification(app.sql, hashSecretToken(request.params.token))
-    if (!mail) throw new HttpError(404, 'Link not found')
-    const { userId: user, kind } = mail
-    if (await turnOff(app.sql, mail)) audit(request, 'notifications-changed', { user, kind, by: 'mail' })
-    return { message: 'You get no more mails of this kind' }
+    const email = await findNotification(app.sql, hashSecretToken(request.params.token))
+    if (!email) throw new HttpError(404, 'Link not found')
+    const { userId: user, template } = email
+    if (await turnOff(app.sql, email)) audit(request, 'notifications-changed', { user, template, by: 'email' })
+    return { message: "You're unsubscribed from these emails" }
   })
 }
 

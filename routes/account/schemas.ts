@@ -2,9 +2,9 @@ import { Type } from '@sinclair/typebox'
 
 import { BUSY } from '../../lib/auth/passwords.ts'
 import {
-  EmailInput, IdParam, Message, NewPassword, RetryAfter, TextInput, TOO_MANY_MAILS, TOO_MANY_PASSWORDS,
+  EmailInput, IdParam, Message, NewPassword, RetryAfter, TextInput, TOO_MANY_EMAILS, TOO_MANY_PASSWORDS,
 } from '../../lib/schemas.ts'
-import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
+import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 
 const LinkToken = () => TextInput({
   description: 'The token from the fragment of the link.', examples: ['kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'],
@@ -18,8 +18,8 @@ export const forgotPassword = {
     'response, after the same time.',
   body: Type.Object({ email: EmailInput() }, { title: 'ForgottenPassword' }),
   response: {
-    202: Message('If this email has an account, a mail is on its way'),
-    429: { ...Message(TOO_MANY_MAILS), headers: RetryAfter },
+    202: Message('If this email has an account, an email is on its way'),
+    429: { ...Message(TOO_MANY_EMAILS), headers: RetryAfter },
     501: Message(FRONTEND_REQUIRED),
   },
 }
@@ -44,7 +44,7 @@ export const verifyEmail = {
   summary: 'Verify an email address',
   description: 'Takes the token from a verification email. The token works once, for seven days, and only until a ' +
     'newer one is sent.',
-  body: Type.Object({ token: LinkToken() }, { title: 'EmailProof' }),
+  body: Type.Object({ token: LinkToken() }, { title: 'EmailVerification' }),
   response: {
     200: Message('Email verified successfully'),
     400: Message('Invalid or expired link'),
@@ -53,7 +53,7 @@ export const verifyEmail = {
 
 export const unsubscribe = {
   operationId: 'unsubscribe',
-  summary: 'Unsubscribe from one kind of email',
+  summary: 'Unsubscribe from one template of email',
   description: 'Email programs send this request when a person unsubscribes (RFC 8058). The body is ignored. `PUT ' +
     '/me/notifications` turns these emails on again. The token works for 30 days after the email was sent.',
   docsOnly: {
@@ -64,5 +64,5 @@ export const unsubscribe = {
       }),
     }),
   },
-  response: { 200: Message('You get no more mails of this kind'), 404: Message('Link not found') },
+  response: { 200: Message("You're unsubscribed from these emails"), 404: Message('Link not found') },
 }

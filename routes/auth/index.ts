@@ -13,9 +13,9 @@ import { type Identity, IdentityProvider } from '../../lib/auth/identity-provide
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
-  failedSignIns, forgetUses, type RateLimit, takeAccountMail, takeUse, throwIfReached, waitFor,
+  failedSignIns, forgetUses, type RateLimit, consumeAccountEmail, consume, throwIfReached, secondsUntilAllowed,
 } from '../../lib/auth/rate-limits.ts'
-import { enqueueVerification } from '../../lib/mail/verification.ts'
+import { enqueueVerification } from '../../lib/email/verification.ts'
 import { TOO_MANY_FAILURES } from '../../lib/schemas.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/timeout.ts'
@@ -41,10 +41,10 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const network = clientNetwork(request.ip)
     await assertNotBusy(network)
     const registrations: RateLimit = { name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK }
-    throwIfReached(schemas.TOO_MANY_REGISTRATIONS, await takeUse(app.sql, registrations, windowSeconds))
+    throwIfReached(schemas.TOO_MANY_REGISTRATIONS, await consume(app.sql, registrations, windowSeconds))
     const { email, firstName, lastName } = request.body
     const password = await hashPassword(request.body.password, network)
-    const user = await createWithMail(request, { email, password, firstName, lastName, role: 'STUDENT' })
+    const user = await createWithEmail(request, { email, password, firstName, lastName, role: 'STUDENT' })
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id
     reply.code(201)
@@ -62,12 +62,12 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const user = await findCredentials(app.sql, email)
     attempt.user = user?.userId
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
-    throwIfReached(TOO_MANY_FAILURES, await waitFor(app.sql, failures))
+    throwIfReached(TOO_MANY_FAILURES, await secondsUntilAllowed(app.sql, failures))
     const verified = await verifyPassword(user?.password, password, network)
     // Others may have reached the limit by now: past it, the response does not tell whether the password was right.
     throwIfReached(TOO_MANY_FAILURES, verified
-      ? await waitFor(app.sql, failures)
-      : await takeUse(app.sql, failures, windowSeconds))
+      ? await secondsUntilAllowed(app.sql, failures)
+      : await consume(app.sql, failures, windowSeconds))
     if (!user || !verified) {
       attempt.reason = user ? 'Wrong password' : 'Unknown email'
       throw new HttpError(401, 'Invalid credentials')
@@ -84,7 +84,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     },
   }, async (request, reply) => {
     reply.header('vary', [reply.getHeader('vary'), 'Authorization, Cookie'].filter(Boolean).join(', '))
-    if (!await reply.cached(profileQuery, request.user.id)) throw new HttpError(401, 'Unauthorized')
+    if (!await reply.sendCached(profileQuery, request.user.id)) throw new HttpError(401, 'Unauthorized')
   })
 
   app.post('/google', {
@@ -158,13 +158,13 @@ const auth: FastifyPluginAsyncTypebox = async app => {
    * Creates an account with an email that asks its owner to verify the address. Without it past a limit, or when it
    * cannot be written: `POST /me/email/verification` sends it later.
    */
-  async function createWithMail ({ ip, log }: FastifyRequest, account: NewAccount) {
-    if (!app.mail.canLink) return createAccount(app.sql, account)
+  async function createWithEmail ({ ip, log }: FastifyRequest, account: NewAccount) {
+    if (!app.outbox.canLink) return createAccount(app.sql, account)
     try {
       const network = clientNetwork(ip)
-      const waitSeconds = await takeAccountMail(app.sql, account.email, network, windowSeconds)
-      const mailed = waitSeconds === 0 ? enqueueVerification(app.sql, network) : undefined
-      return await createAccount(app.sql, account, mailed)
+      const waitSeconds = await consumeAccountEmail(app.sql, account.email, network, windowSeconds)
+      const emailed = waitSeconds === 0 ? enqueueVerification(app.sql, network) : undefined
+      return await createAccount(app.sql, account, emailed)
     } catch (error) {
       // After any other error the account may be there.
       if (!(error instanceof postgres.PostgresError)) throw error
@@ -176,7 +176,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   /** Signs in the account of a person whom the provider knows. */
   async function signIn (attempt: SignInAttempt, identity: Identity & { email: string }) {
     // Only who can be sent an email can set another password.
-    const user = await signInWithIdentity(app.sql, identity, app.mail.canLink && SMTP_URL !== undefined)
+    const user = await signInWithIdentity(app.sql, identity, app.outbox.canLink && SMTP_URL !== undefined)
     Object.assign(attempt, { user: user.userId, account: user.account })
     return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
   }

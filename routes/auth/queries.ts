@@ -1,9 +1,9 @@
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { endCalendar, endTokens, epochOf } from '../../lib/auth/ended-tokens.ts'
+import { revokeCalendar, revokeTokens, epochOf } from '../../lib/auth/revoked-tokens.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
-import { enqueueMails } from '../../lib/mail/outbox.ts'
+import { enqueueEmails } from '../../lib/email/outbox.ts'
 import type { Role } from '../../lib/roles.ts'
 import type { me } from './schemas.ts'
 
@@ -52,8 +52,8 @@ interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role' 
  * The account of a person whom the identity provider knows by this email: a new one, an existing one that is linked and
  * takes over the picture if it has none, or a linked one that is left alone.
  *
- * The password of an account whose email is not proven may be another person's. With `reclaim`, such a
- * password ends when the account is linked, with all that lets them in or see anything, and a mail to the owner has a
+ * The password of an account whose email is not verified may be another person's. With `reclaim`, such a
+ * password ends when the account is linked, with all that lets them in or see anything, and an email to the owner has a
  * link to set another one.
  */
 export async function signInWithIdentity (
@@ -76,9 +76,9 @@ export async function signInWithIdentity (
           email_verified_at = coalesce(email_verified_at, now())
         FROM unlinked WHERE users.id = unlinked.id
         RETURNING users.id, email, role, reclaimed, ${epochOf(sql)} AS epoch
-      ), ended AS (
-        ${endTokens(sql, sql`SELECT id FROM linked WHERE reclaimed`)}
-      ), mailed AS (${enqueueMails(sql, 'account-linked', sql`
+      ), revoked AS (
+        ${revokeTokens(sql, sql`SELECT id FROM linked WHERE reclaimed`)}
+      ), emailed AS (${enqueueEmails(sql, 'account-linked', sql`
         SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM linked WHERE reclaimed
       `)}), created AS (
         INSERT INTO users (email, password, idp_id, avatar, first_name, last_name, email_verified_at)
@@ -89,13 +89,13 @@ export async function signInWithIdentity (
       )
       SELECT id AS "userId", email, role, NULL AS epoch, 'created' AS account FROM created
       UNION ALL
-      SELECT id, email, role, coalesce((SELECT epoch FROM ended), epoch),
+      SELECT id, email, role, coalesce((SELECT epoch FROM revoked), epoch),
         CASE WHEN reclaimed THEN 'reclaimed' ELSE 'linked' END
       FROM linked
       UNION ALL
       SELECT id, email, role, epoch, NULL FROM known WHERE idp_id IS NOT NULL
     `
-    if (account?.account === 'reclaimed') await endCalendar(transaction, account.userId)
+    if (account?.account === 'reclaimed') await revokeCalendar(transaction, account.userId)
     return account
   })
   // Another request at the same time has created or linked the account, which is there to be found now.

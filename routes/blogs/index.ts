@@ -22,7 +22,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
       cacheControl: 'public, s-maxage=120, stale-while-revalidate=300',
     },
   }, async (_request, reply) => {
-    await reply.cached(publishedBlogsQuery)
+    await reply.sendCached(publishedBlogsQuery)
   })
 
   app.get<{ Params: { id: string } }>('/:id', {
@@ -30,7 +30,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Failed to fetch blog', cache: 'public', cacheControl: 'no-cache' },
   }, async (request, reply) => {
     const { id } = request.params
-    if (await reply.cached(publishedBlogQuery, id)) return
+    if (await reply.sendCached(publishedBlogQuery, id)) return
     const blog = await app.readInTurn(reply)(sql => findBlog(sql, id))
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
@@ -60,7 +60,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listMine,
     config: { failure: 'Failed to fetch your blogs', cache: 'private' },
   }, async (request, reply) => {
-    await reply.cached(blogsOfAuthorQuery, userIdOf(request, 'Unauthorized'))
+    await reply.sendCached(blogsOfAuthorQuery, userIdOf(request, 'Unauthorized'))
   })
 
   app.get('/admin', {
@@ -68,7 +68,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listAll,
     config: { failure: 'Failed to fetch blogs', cache: 'private' },
   }, async (_request, reply) => {
-    await reply.cached(allBlogsQuery)
+    await reply.sendCached(allBlogsQuery)
   })
 
   app.post('/', {
@@ -90,7 +90,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { title, content, imageUrl, status } = request.body
     const changes = { title, content, imageUrl, status }
-    const blog = await updateBlog(app.sql, app.mail, request.params.id, changes)
+    const blog = await updateBlog(app.sql, app.outbox, request.params.id, changes)
     audit(request, 'blog-moderated', { target: blog.id, status: blog.status, fields: changedFields(changes) })
     return { blog }
   })
@@ -122,7 +122,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   })
 
   async function moderate (request: FastifyRequest & { params: { id: string } }, status: 'PUBLISHED' | 'ARCHIVED') {
-    const blog = await setBlogStatus(app.sql, app.mail, request.params.id, status)
+    const blog = await setBlogStatus(app.sql, app.outbox, request.params.id, status)
     audit(request, 'blog-moderated', { target: blog.id, status })
     return blog
   }
@@ -131,7 +131,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   async function readerOf (request: FastifyRequest) {
     const { authorization } = request.headers
     const user = authorization?.startsWith('Bearer ') && app.verifyToken(authorization.split(' ')[1]!)
-    return user && !await app.isEnded(request, user) ? user : undefined
+    return user && !await app.isRevoked(request, user) ? user : undefined
   }
 }
 

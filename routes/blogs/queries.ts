@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { retryConflict } from '../../lib/database/conflicts.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
-import type { Mail } from '../../plugins/mail.ts'
+import type { Outbox } from '../../plugins/email.ts'
 import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
 
 type Blog = Static<typeof listMine.response[200]>['blogs'][number]
@@ -87,9 +87,10 @@ export async function insertBlog (sql: Sql, { title, content, imageUrl, status, 
   `)
 }
 
-/** Changes the fields that are given. A mail tells the author of a decision. */
+/** Changes the fields that are given. An email tells the author of a decision. */
 export async function updateBlog (
-  sql: Sql, mail: Pick<Mail, 'enqueue'>, id: string, { title, content, imageUrl, status }: Static<typeof update.body>
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, id: string,
+  { title, content, imageUrl, status }: Static<typeof update.body>
 ) {
   return expectOne(await retryConflict(() => sql<BlogWithAuthor[]>`
     WITH before AS (${lockBlog(sql, id)}), changed AS (
@@ -100,24 +101,24 @@ export async function updateBlog (
         status = coalesce(${status ?? null}, blogs.status)
       FROM before WHERE blogs.id = before.id
       RETURNING blogs.*
-    ), mailed AS (${enqueueDecision(sql, mail)})
+    ), emailed AS (${enqueueDecision(sql, outbox)})
     SELECT ${columns(sql)}, ${authorColumn(sql)} FROM changed AS blogs JOIN users ON users.id = author_id
   `))
 }
 
 /** The same for the status alone. */
-export async function setBlogStatus (sql: Sql, mail: Pick<Mail, 'enqueue'>, id: string, status: Blog['status']) {
+export async function setBlogStatus (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, id: string, status: Blog['status']) {
   return expectOne(await retryConflict(() => sql<Blog[]>`
     WITH before AS (${lockBlog(sql, id)}), changed AS (
       UPDATE blogs SET status = ${status} FROM before WHERE blogs.id = before.id RETURNING blogs.*
-    ), mailed AS (${enqueueDecision(sql, mail)})
+    ), emailed AS (${enqueueDecision(sql, outbox)})
     SELECT ${columns(sql)} FROM changed AS blogs
   `))
 }
 
 /**
  * The blog before a change. Of two changes at the same time the second sees what the first has made of it. Its author,
- * whom the mail refers to, is locked first, as by an erasure: in another order the two would deadlock.
+ * whom the email refers to, is locked first, as by an erasure: in another order the two would deadlock.
  */
 const lockBlog = (sql: Sql, id: string) => sql`
   WITH author AS (
@@ -126,8 +127,8 @@ const lockBlog = (sql: Sql, id: string) => sql`
   SELECT id, status FROM blogs WHERE id = ${id} AND (SELECT count(*) FROM author) >= 0 FOR NO KEY UPDATE
 `
 
-/** The statement that writes the mail to the author when `before` and `changed` differ in that. */
-const enqueueDecision = (sql: Sql, mail: Pick<Mail, 'enqueue'>) => mail.enqueue('blog-decision', sql`
+/** The statement that writes the email to the author when `before` and `changed` differ in that. */
+const enqueueDecision = (sql: Sql, outbox: Pick<Outbox, 'enqueue'>) => outbox.enqueue('blog-decision', sql`
   SELECT author_id AS user_id, jsonb_build_object('blog', changed.id, 'status', changed.status) AS data, NULL AS key
   FROM changed JOIN before ON before.status <> changed.status
   WHERE changed.status IN ('PUBLISHED', 'ARCHIVED')

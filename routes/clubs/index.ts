@@ -11,7 +11,7 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.list,
     config: { failure: 'Error fetching clubs', cache: 'public' },
   }, async (_request, reply) => {
-    await reply.cached(clubsQuery)
+    await reply.sendCached(clubsQuery)
   })
 
   app.post('/', {

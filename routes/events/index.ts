@@ -22,7 +22,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     // No radix: `0x10` is 16. PostgreSQL refuses a negative limit: a 500, as the contract says.
     const page = parseInt(request.query.page ?? '') || 1
     const limit = parseInt(request.query.limit ?? '') || 12
-    await reply.cached(eventsQuery, page, limit, sort)
+    await reply.sendCached(eventsQuery, page, limit, sort)
   })
 
   app.get('/mine', {
@@ -30,7 +30,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listMine,
     config: { failure: 'Error fetching club events', cache: 'private' },
   }, async (request, reply) => {
-    if (!await reply.cached(eventsOfMemberQuery, request.user.id)) {
+    if (!await reply.sendCached(eventsOfMemberQuery, request.user.id)) {
       throw new HttpError(400, 'You are not associated with any club')
     }
   })
@@ -55,7 +55,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.update,
     config: { failure: 'Error updating event' },
   }, async request => {
-    const outcome = await updateEvent(app.sql, app.mail, {
+    const outcome = await updateEvent(app.sql, app.outbox, {
       user: request.user, id: request.params.id, changes: request.body,
     })
     if (!outcome) throw new HttpError(404, 'Event not found')
@@ -68,7 +68,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.remove,
     config: { failure: 'Error deleting event' },
   }, async request => {
-    const outcome = await deleteEvent(app.sql, app.mail, request.user, request.params.id)
+    const outcome = await deleteEvent(app.sql, app.outbox, request.user, request.params.id)
     if (!outcome) throw new HttpError(404, 'Event not found')
     if (!outcome.allowed) throw new HttpError(403, 'Not allowed to delete this event')
     audit(request, 'event-deleted', { target: request.params.id })
@@ -80,7 +80,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.register,
     config: { failure: 'Error registering for event' },
   }, async (request, reply) => {
-    const registration = await insertRegistration(app.sql, app.mail, request.user.id, request.params.eventId)
+    const registration = await insertRegistration(app.sql, app.outbox, request.user.id, request.params.eventId)
     if (!registration) throw new HttpError(400, 'You have already registered for this event')
     reply.code(201)
     return { registration }
@@ -91,7 +91,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listRegistered,
     config: { failure: 'Error fetching registered events', cache: 'private' },
   }, async (request, reply) => {
-    await reply.cached(registrationsOfUserQuery, request.user.id)
+    await reply.sendCached(registrationsOfUserQuery, request.user.id)
   })
 
   app.get<{ Params: { id: string } }>('/:id/registrations', {
@@ -101,7 +101,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { id } = request.params
     if (!id) throw new HttpError(400, 'Event ID is required')
-    if (await reply.cached(registrationsOfEventQuery, request.user, id)) return
+    if (await reply.sendCached(registrationsOfEventQuery, request.user, id)) return
     if (!await hasEvent(app.sql, id)) throw new HttpError(404, 'Event not found')
     throw new HttpError(403, 'Not allowed to view registrations for this event')
   })

@@ -10,7 +10,7 @@ import {
   clubCard, eventSummary, fullName, pageOf, paginationOf, registeredFor, registrationColumns, registrationCount,
   registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
-import type { Mail } from '../../plugins/mail.ts'
+import type { Outbox } from '../../plugins/email.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
 type User = FastifyJWT['user']
@@ -73,15 +73,15 @@ export async function insertEvent (
   return event
 }
 
-/** Seconds for which further changes of an event are waited for, to be told in one mail, and from one to the next. */
+/** Seconds for which further changes of an event are waited for, to be told in one email, and from one to the next. */
 const CHANGES = { delay: 120, pause: 900 }
 
 /**
  * Changes the fields that are given and not empty. `allowed` says whether the user may; then there is an `event`;
- * `undefined` when there is no such event. Mails tell all who are registered for one that is still to come.
+ * `undefined` when there is no such event. Emails tell all who are registered for one that is still to come.
  */
 export function updateEvent (
-  sql: Sql, mail: Pick<Mail, 'enqueueMailing'>,
+  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
   { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
   const { title, description, imageUrl, data, clubId } = changes
@@ -99,7 +99,7 @@ export function updateEvent (
           club_id = coalesce(${clubId || null}, club_id)
         WHERE id = ${id} AND ${isManagedBy(sql, user)}
         RETURNING *
-      ), mailed AS (${mail.enqueueMailing('event-changed', sql`
+      ), emailed AS (${outbox.enqueueBatch('event-changed', sql`
         SELECT
           changed.id::text AS key, changed.id AS event_id,
           jsonb_build_object('event', changed.id, 'known', jsonb_build_object(
@@ -122,10 +122,10 @@ export function updateEvent (
 }
 
 /**
- * Deletes the event with its registrations if the user may. Returns `undefined` when there is no such event. Mails tell
- * all who were registered for one that is still to come.
+ * Deletes the event with its registrations if the user may. Returns `undefined` if there is no such event. Emails tell
+ * everybody who was registered for a coming event.
  */
-export function deleteEvent (sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user: User, id: string) {
+export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, id: string) {
   return sql.begin(async sql => {
     await lockEvent(sql, id)
     const [outcome] = await sql<{ allowed: boolean }[]>`
@@ -135,7 +135,7 @@ export function deleteEvent (sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user:
         DELETE FROM event_registrations USING target WHERE event_id = target.id AND allowed RETURNING user_id
       ), deleted AS (
         DELETE FROM events USING target WHERE events.id = target.id AND allowed
-      ), mailed AS (${mail.enqueueMailing('event-cancelled', sql`
+      ), emailed AS (${outbox.enqueueBatch('event-cancelled', sql`
         SELECT
           NULL AS key, NULL::uuid AS event_id,
           jsonb_build_object('event', jsonb_build_object(
@@ -155,16 +155,16 @@ export function deleteEvent (sql: Sql, mail: Pick<Mail, 'enqueueMailing'>, user:
 /** Waits for registrations in progress, which the next statement then sees, and holds up new ones. */
 const lockEvent = (sql: TransactionSql, id: string) => sql`SELECT FROM events WHERE id = ${id} FOR UPDATE`
 
-/** Registers the user for the event; `undefined` when they are registered already. A mail confirms it. */
+/** Registers the user for the event; `undefined` when they are registered already. An email confirms it. */
 export async function insertRegistration (
-  sql: Sql, mail: Pick<Mail, 'enqueue'>, userId: string, eventId: string
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, eventId: string
 ) {
   const [registration] = await retryConflict(() => sql<Registration[]>`
     WITH registrations AS (
       INSERT INTO event_registrations (user_id, event_id) VALUES (${userId}, ${eventId})
       ON CONFLICT (user_id, event_id) DO NOTHING
       RETURNING *
-    ), mailed AS (${mail.enqueue('registration', sql`
+    ), emailed AS (${outbox.enqueue('registration', sql`
       SELECT user_id, jsonb_build_object('event', event_id) AS data, event_id::text AS key FROM registrations
     `)})
     SELECT ${registrationColumns(sql)}, ${registrationDetails(sql)}

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { audit } from '../../lib/http/audit.ts'
 import { findManagedEvent } from '../../lib/auth/permissions.ts'
-import { type Batch, readInBatches } from '../../lib/database/batches.ts'
+import { type Batch, readInBatches } from '../../lib/database/keyset.ts'
 import { toCsv, toFileName } from '../../lib/csv.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { allUsers, registrationsOf } from './queries.ts'

@@ -17,14 +17,14 @@ const feeds: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.events,
     config: { failure: 'Error fetching calendar', cache: 'public', cacheControl: CACHE_CONTROL },
   }, async (_request, reply) => {
-    await reply.cached(eventsCalendarQuery, linkTo('events'))
+    await reply.sendCached(eventsCalendarQuery, linkTo('events'))
   })
 
   app.get<{ Params: { id: string } }>('/clubs/:id.ics', {
     schema: schemas.club,
     config: { failure: 'Error fetching calendar', cache: 'public', cacheControl: CACHE_CONTROL },
   }, async (request, reply) => {
-    if (await reply.cached(clubCalendarQuery, linkTo('events'), request.params.id)) return
+    if (await reply.sendCached(clubCalendarQuery, linkTo('events'), request.params.id)) return
     throw new HttpError(404, 'Club not found')
   })
 
@@ -33,7 +33,7 @@ const feeds: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.own,
     config: { failure: 'Error fetching calendar', cache: 'public', cacheControl: 'private, no-cache' },
   }, async (request, reply) => {
-    if (await reply.cached(ownCalendarQuery, linkTo('events'), hashSecretToken(request.params.token))) return
+    if (await reply.sendCached(ownCalendarQuery, linkTo('events'), hashSecretToken(request.params.token))) return
     throw new HttpError(404, 'Calendar not found')
   })
 
@@ -41,7 +41,7 @@ const feeds: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.blogs,
     config: { failure: 'Error fetching feed', cache: 'public', cacheControl: CACHE_CONTROL },
   }, async (_request, reply) => {
-    await reply.cached(blogsFeedQuery, linkTo('blogs'))
+    await reply.sendCached(blogsFeedQuery, linkTo('blogs'))
   })
 }
 

@@ -63,9 +63,6 @@ export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: 
   format: icalendar(link),
 })
 
-/** When a blog was published first. */
-const publishedAt = (sql: Sql) => sql`coalesce(blogs.published_at, blogs.created_at)`
-
 /** The blogs that were published last. A link leads to the app's page of them, below which each has its own. */
 export const blogsFeedQuery = (sql: Sql, link: string | undefined): Feed => ({
   list: {
@@ -73,16 +70,16 @@ export const blogsFeedQuery = (sql: Sql, link: string | undefined): Feed => ({
     rows: sql`
       SELECT
         blogs.id, title, ${excerpt(sql, sql`content`)} AS content, concat(first_name, ' ', last_name) AS author,
-        iso8601(${publishedAt(sql)}) AS "publishedAt", iso8601(blogs.updated_at) AS "updatedAt"
+        iso8601(published_at) AS "publishedAt", iso8601(blogs.updated_at) AS "updatedAt"
       FROM blogs JOIN users ON users.id = author_id
       WHERE status = 'PUBLISHED'
-      ORDER BY ${publishedAt(sql)} DESC, blogs.id
+      ORDER BY published_at DESC, blogs.id
       LIMIT ${NEWEST}
     `,
   },
   fields: sql`
     SELECT iso8601(max(updated_at)) AS updated FROM (
-      SELECT updated_at FROM blogs WHERE status = 'PUBLISHED' ORDER BY ${publishedAt(sql)} DESC, id LIMIT ${NEWEST}
+      SELECT updated_at FROM blogs WHERE status = 'PUBLISHED' ORDER BY published_at DESC, id LIMIT ${NEWEST}
     ) AS newest
   `,
   format: atom(link),

@@ -3,10 +3,10 @@ import { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply } from 'fastify'
 
-import { assertHardToGuess } from '../../lib/auth/new-passwords.ts'
+import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
-  failedSignIns, newPasswords, type RateLimit, takeAccountMail, takeUse, throwIfReached, waitFor,
+  failedSignIns, newPasswords, type RateLimit, consumeAccountEmail, consume, throwIfReached, secondsUntilAllowed,
 } from '../../lib/auth/rate-limits.ts'
 import { findManagedEvent } from '../../lib/auth/permissions.ts'
 import { readPersonalData } from '../../lib/auth/personal-data.ts'
@@ -14,11 +14,11 @@ import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
-import { TOO_MANY_FAILURES, TOO_MANY_MAILS, TOO_MANY_PASSWORDS } from '../../lib/schemas.ts'
+import { TOO_MANY_FAILURES, TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
-import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
+import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 import {
-  changePassword, deleteCalendar, endTokensOf, findAccount, insertMessage, insertVerificationMail,
+  changePassword, deleteCalendar, endTokensOf, findAccount, insertMessage, insertVerificationEmail,
   notificationsQuery, replaceCalendar, setNotifications,
 } from './queries.ts'
 import type { EventMessage } from './schemas.ts'
@@ -30,7 +30,7 @@ const MESSAGES_PER_USER = 5
 /** Resources of the signed-in user. */
 const me: FastifyPluginAsyncTypebox = async app => {
   const { REMINDER_HOURS, SIGN_IN_ATTEMPTS, SIGN_IN_WINDOW: windowSeconds } = app.config
-  const reminderHours = app.mail.isConfigured ? REMINDER_HOURS : 0
+  const reminderHours = app.outbox.isConfigured ? REMINDER_HOURS : 0
 
   app.put('/password', {
     onRequest: app.authenticate,
@@ -43,18 +43,18 @@ const me: FastifyPluginAsyncTypebox = async app => {
     await assertNotBusy(network)
     const account = await findAccount(app.sql, id)
     if (!account) throw new HttpError(401, 'Unauthorized')
-    throwIfReached(TOO_MANY_PASSWORDS, await takeUse(app.sql, newPasswords(id, network), windowSeconds))
-    await assertHardToGuess('newPassword', newPassword, account.email)
+    throwIfReached(TOO_MANY_PASSWORDS, await consume(app.sql, newPasswords(id, network), windowSeconds))
+    await assertStrongPassword('newPassword', newPassword, account.email)
     // Sign-ins count here, too.
     const failures = failedSignIns(account.email, network, SIGN_IN_ATTEMPTS)
-    throwIfReached(TOO_MANY_FAILURES, await waitFor(app.sql, failures))
+    throwIfReached(TOO_MANY_FAILURES, await secondsUntilAllowed(app.sql, failures))
     const verified = await verifyPassword(account.password, currentPassword, network)
     // Others may have reached the limit by now: past it, the response does not tell whether the password was right.
     throwIfReached(TOO_MANY_FAILURES, verified
-      ? await waitFor(app.sql, failures)
-      : await takeUse(app.sql, failures, windowSeconds))
+      ? await secondsUntilAllowed(app.sql, failures)
+      : await consume(app.sql, failures, windowSeconds))
     const user = verified && await changePassword(
-      app.sql, app.mail, { id, from: account.password, to: await hashPassword(newPassword, network) }
+      app.sql, app.outbox, { id, from: account.password, to: await hashPassword(newPassword, network) }
     )
     if (!user) {
       audit(request, 'password-refused', { network })
@@ -65,19 +65,19 @@ const me: FastifyPluginAsyncTypebox = async app => {
   })
 
   app.post('/email/verification', {
-    onRequest: [app.requireMail, app.authenticate],
+    onRequest: [app.requireEmail, app.authenticate],
     schema: schemas.verifyEmail,
-    config: { failure: 'Error sending the mail' },
+    config: { failure: 'Error sending the email' },
   }, async (request, reply) => {
-    if (!app.mail.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
+    if (!app.outbox.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const account = await findAccount(app.sql, request.user.id)
     if (!account) throw new HttpError(401, 'Unauthorized')
-    if (account.isProven) throw new HttpError(409, 'Email is already verified')
+    if (account.isVerified) throw new HttpError(409, 'Email is already verified')
     const network = clientNetwork(request.ip)
-    throwIfReached(TOO_MANY_MAILS, await takeAccountMail(app.sql, account.email, network, windowSeconds))
-    await insertVerificationMail(app.sql, app.mail, request.user.id, network)
+    throwIfReached(TOO_MANY_EMAILS, await consumeAccountEmail(app.sql, account.email, network, windowSeconds))
+    await insertVerificationEmail(app.sql, app.outbox, request.user.id, network)
     reply.code(202)
-    return { message: 'A mail is on its way' }
+    return { message: 'An email is on its way' }
   })
 
   app.post('/calendar', {
@@ -104,11 +104,11 @@ const me: FastifyPluginAsyncTypebox = async app => {
 
   app.delete('/tokens', {
     onRequest: app.authenticate,
-    schema: schemas.endTokens,
+    schema: schemas.revokeTokens,
     config: { failure: 'Error signing out' },
   }, async request => {
     if (!await endTokensOf(app.sql, request.user.id)) throw new HttpError(401, 'Unauthorized')
-    audit(request, 'tokens-ended')
+    audit(request, 'tokens-revoked')
     return { message: 'Signed out everywhere' }
   })
 
@@ -117,7 +117,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listNotifications,
     config: { failure: 'Error fetching notifications', cache: 'private' },
   }, async (request, reply) => {
-    const isUser = await reply.cached(notificationsQuery, request.user.id, reminderHours)
+    const isUser = await reply.sendCached(notificationsQuery, request.user.id, reminderHours)
     if (!isUser) throw new HttpError(401, 'Unauthorized')
   })
 
@@ -134,7 +134,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   })
 
   app.post<{ Params: { id: string }, Body: EventMessage }>('/events/:id/message', {
-    onRequest: [app.requireMail, app.requireRole('ADMIN', 'CLUB_HEAD')],
+    onRequest: [app.requireEmail, app.requireRole('ADMIN', 'CLUB_HEAD')],
     bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.sendMessage,
     config: { failure: 'Error sending the message' },
@@ -145,8 +145,8 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (!event) throw new HttpError(404, 'Event not found')
     if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
     const messages: RateLimit = { name: 'event-messages', key: user.id, max: MESSAGES_PER_USER }
-    throwIfReached(schemas.TOO_MANY_MESSAGES, await takeUse(app.sql, messages, windowSeconds))
-    const isWritten = await insertMessage(app.sql, app.mail, { user, eventId: id, message: body })
+    throwIfReached(schemas.TOO_MANY_MESSAGES, await consume(app.sql, messages, windowSeconds))
+    const isWritten = await insertMessage(app.sql, app.outbox, { user, eventId: id, message: body })
     if (!isWritten) throw new HttpError(404, 'Event not found')
     audit(request, 'message-sent', { target: id })
     reply.code(202)

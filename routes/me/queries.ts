@@ -1,15 +1,15 @@
 import type { Static } from '@sinclair/typebox'
 
-import { endTokens } from '../../lib/auth/ended-tokens.ts'
+import { revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import type { Role } from '../../lib/roles.ts'
 import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { registeredFor } from '../../lib/database/columns.ts'
 import { HttpError } from '../../lib/errors.ts'
-import { isNotified } from '../../lib/mail/notifications.ts'
+import { isNotified } from '../../lib/email/notifications.ts'
 import { INVALID } from '../../plugins/auth.ts'
-import type { Mail } from '../../plugins/mail.ts'
+import type { Outbox } from '../../plugins/email.ts'
 import type { createCalendar, EventMessage, listNotifications, Notifications } from './schemas.ts'
 
 type Calendar = Static<typeof createCalendar.response[201]>['calendar']
@@ -27,7 +27,7 @@ export function replaceCalendar (sql: Sql, { id, epoch }: { id: string, epoch?: 
     const [calendar] = await transaction<Pick<Calendar, 'createdAt'>[]>`
       INSERT INTO calendar_tokens (user_id, token_hash)
       SELECT ${id}, ${tokenHash}
-      WHERE NOT EXISTS (SELECT FROM ended_tokens WHERE user_id = ${id} AND epoch IS DISTINCT FROM ${epoch ?? null})
+      WHERE NOT EXISTS (SELECT FROM revoked_tokens WHERE user_id = ${id} AND epoch IS DISTINCT FROM ${epoch ?? null})
       ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, created_at = excluded.created_at
       RETURNING iso8601(created_at) AS "createdAt"
     `
@@ -44,7 +44,7 @@ export async function deleteCalendar (sql: Sql, userId: string) {
 
 /** Ends all tokens of the user; returns whether there is such a user. */
 export async function endTokensOf (sql: Sql, userId: string) {
-  const { count } = await endTokens(sql, sql`SELECT id FROM users WHERE id = ${userId} FOR NO KEY UPDATE`)
+  const { count } = await revokeTokens(sql, sql`SELECT id FROM users WHERE id = ${userId} FOR NO KEY UPDATE`)
   return count > 0
 }
 
@@ -53,48 +53,48 @@ interface Account {
   /** A hash, or the placeholder. */
   password: string
   /** Whether the email is known to be theirs. */
-  isProven: boolean
+  isVerified: boolean
 }
 
 /** Finds the email and the password of an account; `undefined` when there is no such user. */
 export async function findAccount (sql: Sql, userId: string) {
   const [account] = await sql<Account[]>`
-    SELECT email, password, email_verified_at IS NOT NULL AS "isProven" FROM users WHERE id = ${userId}
+    SELECT email, password, email_verified_at IS NOT NULL AS "isVerified" FROM users WHERE id = ${userId}
   `
   return account
 }
 
 /**
- * Replaces one hash of a password by another, ends all tokens of the user, and tells a proven email. Returns what the
- * next token is issued for; `undefined` when the user has another password by now, or is gone.
+ * Replaces the hash of a password, revokes all tokens of the user, and writes to a verified email address. Returns the
+ * claims of the next token; `undefined` if the password has changed since, or the user was deleted.
  */
 export async function changePassword (
-  sql: Sql, mail: Pick<Mail, 'enqueue'>, { id, from, to }: { id: string, from: string, to: string }
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, { id, from, to }: { id: string, from: string, to: string }
 ) {
   const [user] = await sql<{ id: string, role: Role, epoch: string }[]>`
     WITH changed AS (
       UPDATE users SET password = ${to} WHERE id = ${id} AND password = ${from} RETURNING id, role, email_verified_at
-    ), ended AS (
-      ${endTokens(sql, sql`SELECT id FROM changed`)}
-    ), mailed AS (${mail.enqueue('password-changed', sql`
+    ), revoked AS (
+      ${revokeTokens(sql, sql`SELECT id FROM changed`)}
+    ), emailed AS (${outbox.enqueue('password-changed', sql`
       SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM changed WHERE email_verified_at IS NOT NULL
     `)})
-    SELECT id, role, epoch FROM changed JOIN ended ON user_id = id
+    SELECT id, role, epoch FROM changed JOIN revoked ON user_id = id
   `
   return user
 }
 
-/** Writes the mail that asks the user to prove their email, for a client of this network. */
-export async function insertVerificationMail (
-  sql: Sql, mail: Pick<Mail, 'enqueue'>, userId: string, network: string
+/** Writes the email that asks the user to verify their email, for a client of this network. */
+export async function insertVerificationEmail (
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, network: string
 ) {
-  await mail.enqueue('email-verification', sql`
+  await outbox.enqueue('email-verification', sql`
     SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${userId} FOR KEY SHARE
   `, network)
 }
 
 /**
- * Which mails the user wants; no row when there is no such user. Reminders are sent so many hours before an event, or
+ * Which emails the user wants; no row when there is no such user. Reminders are sent so many hours before an event, or
  * not at all: 0.
  */
 export const notificationsQuery = (
@@ -114,7 +114,7 @@ export const notificationsQuery = (
   `,
 })
 
-/** Sets which mails the user wants; those that are left out stay. Returns all; `undefined` without such a user. */
+/** Sets which emails the user wants; those that are left out stay. Returns all; `undefined` without such a user. */
 export async function setNotifications (sql: Sql, userId: string, wanted: Partial<Notifications>) {
   const {
     registration = null, eventChanged = null, eventCancelled = null, eventReminder = null, eventMessage = null,
@@ -143,11 +143,11 @@ export async function setNotifications (sql: Sql, userId: string, wanted: Partia
 }
 
 /**
- * Writes a message to all who are registered for the event, in mails. Returns whether there are still the event and a
- * user who may manage it. Removes some messages that are older than 60 days: their mails are gone.
+ * Writes a message to all who are registered for the event, in emails. Returns whether there are still the event and a
+ * user who may manage it. Removes some messages that are older than 60 days: their emails are gone.
  */
 export async function insertMessage (
-  sql: Sql, mail: Pick<Mail, 'enqueueMailing'>,
+  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
   { user, eventId, message }: { user: { id: string, role: Role }, eventId: string, message: EventMessage }
 ) {
   const { subject, text } = message
@@ -164,7 +164,7 @@ export async function insertMessage (
       SELECT events.id, sender.id, ${subject}, ${text} FROM events CROSS JOIN sender
       WHERE events.id = ${eventId} AND ${isManagedBy(sql, user)}
       RETURNING id, event_id
-    ), mailed AS (${mail.enqueueMailing('event-message', sql`
+    ), emailed AS (${outbox.enqueueBatch('event-message', sql`
       SELECT
         NULL AS key, jsonb_build_object('message', id) AS data, event_id,
         ${registeredFor(sql, sql`message.event_id`)} AS user_ids

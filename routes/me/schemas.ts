@@ -3,10 +3,10 @@ import { type Static, Type } from '@sinclair/typebox'
 import { BUSY } from '../../lib/auth/passwords.ts'
 import {
   Avatar, ClubName, DateTime, EmailAddress, Enum, FirstName, IdParam, LastName, Message, NewPassword, NullableString,
-  OpaqueId, ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES, TOO_MANY_MAILS,
+  OpaqueId, ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES, TOO_MANY_EMAILS,
   TOO_MANY_PASSWORDS,
 } from '../../lib/schemas.ts'
-import { FRONTEND_REQUIRED } from '../../plugins/mail.ts'
+import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 
 export const changePassword = {
   operationId: 'changeMyPassword',
@@ -34,10 +34,10 @@ export const verifyEmail = {
   description: 'Sends an email with a link to `/verify-email` of the browser app. The fragment of the link contains ' +
     'a token for `POST /account/email/verify`. Signing up also sends this email.',
   response: {
-    202: Message('A mail is on its way'),
+    202: Message('An email is on its way'),
     401: Message('Unauthorized'),
     409: Message('Email is already verified'),
-    429: { ...Message(TOO_MANY_MAILS), headers: RetryAfter },
+    429: { ...Message(TOO_MANY_EMAILS), headers: RetryAfter },
     501: Message(FRONTEND_REQUIRED),
   },
 }
@@ -67,7 +67,7 @@ export const deleteCalendar = {
   response: { 200: Message('Calendar deleted successfully'), 404: Message('Calendar not found') },
 }
 
-export const endTokens = {
+export const revokeTokens = {
   operationId: 'endMyTokens',
   summary: 'Sign out everywhere',
   description: 'Revokes all your tokens on every device, including the one used for this request. Your calendar link ' +
@@ -178,8 +178,8 @@ const Like = ResponseObject({
   mentor: ResponseObject({ id: OpaqueId, name: Type.String({ examples: ['Grace Hopper'] }) }),
 })
 
-const Mail = ResponseObject({
-  kind: Type.String({ examples: ['test'] }),
+const Email = ResponseObject({
+  template: Type.String({ examples: ['test'] }),
   createdAt: DateTime,
   status: Type.String({ examples: ['sent'], description: 'pending, sent or failed' }),
   sentAt: Type.Union([DateTime, Type.Null()]),
@@ -206,10 +206,10 @@ export const exportData = {
       registrations: Type.Array(Registration),
       likes: Type.Array(Like),
       calendar: Type.Union([ResponseObject({ createdAt: DateTime }), Type.Null()]),
-      mails: Type.Array(Mail),
+      emails: Type.Array(Email),
       messages: Type.Array(SentMessage),
       notifications: Type.Union([NotificationSwitches, Type.Null()]),
-      tokens: Type.Union([ResponseObject({ endedAt: DateTime }), Type.Null()]),
+      tokens: Type.Union([ResponseObject({ revokedAt: DateTime }), Type.Null()]),
     }, { title: 'PersonalData' }),
     401: Message('Unauthorized'),
   },

@@ -18,7 +18,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
       cacheControl: 'public, s-maxage=300, stale-while-revalidate=600',
     },
   }, async (_request, reply) => {
-    await reply.cached(mentorsQuery)
+    await reply.sendCached(mentorsQuery)
   })
 
   app.post<{ Params: { mentorId: string } }>('/:mentorId/like', {
@@ -42,7 +42,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listLiked,
     config: { failure: 'Error fetching liked mentors', cache: 'private' },
   }, async (request, reply) => {
-    await reply.cached(likedMentorsQuery, userIdOf(request, 'Authentication required'))
+    await reply.sendCached(likedMentorsQuery, userIdOf(request, 'Authentication required'))
   })
 
   app.post('/', {

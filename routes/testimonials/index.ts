@@ -13,7 +13,7 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
     // PostgreSQL refuses NaN: a 500, as the contract says.
     const page = Math.max(1, parseInt(request.query.page || '1', 10))
     const limit = Math.min(100, Math.max(1, parseInt(request.query.limit || '12', 10)))
-    await reply.cached(testimonialsQuery, page, limit)
+    await reply.sendCached(testimonialsQuery, page, limit)
   })
 
   app.post('/', {

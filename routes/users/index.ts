@@ -12,7 +12,7 @@ const users: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.list,
     config: { failure: 'Error fetching users', cache: 'private' },
   }, async (_request, reply) => {
-    await reply.cached(usersQuery)
+    await reply.sendCached(usersQuery)
   })
 
   app.get('/analytics', {
@@ -20,7 +20,7 @@ const users: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.analytics,
     config: { failure: 'Error fetching platform analytics', cache: 'private' },
   }, async (_request, reply) => {
-    await reply.cached(analyticsQuery)
+    await reply.sendCached(analyticsQuery)
   })
 
   app.put('/:id', {
@@ -30,7 +30,7 @@ const users: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { firstName, lastName, email, clubId } = request.body
     const changes = { firstName, lastName, email, clubId }
-    const user = await updateUser(app.sql, app.mail, request.params.id, changes)
+    const user = await updateUser(app.sql, app.outbox, request.params.id, changes)
     if (!user) throw new HttpError(404, 'User not found')
     audit(request, 'user-changed', { user: user.id, fields: changedFields(changes) })
     if (clubId !== undefined) audit(request, 'membership-changed', { user: user.id, club: clubId })

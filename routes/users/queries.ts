@@ -6,7 +6,7 @@ import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { retryConflict } from '../../lib/database/conflicts.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
-import type { Mail } from '../../plugins/mail.ts'
+import type { Outbox } from '../../plugins/email.ts'
 import type { analytics, assignClub, changeRole, list, update } from './schemas.ts'
 
 type FullUser = Static<typeof assignClub.response[200]>['user']
@@ -70,11 +70,11 @@ export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> =>
 })
 
 /**
- * Changes the fields that are given; a given `clubId` of null ends the membership. A mail asks the owner of another
- * email to prove it, where mails have links, and one tells the owner of the email before, if it was proven.
+ * Changes the fields that are given; a given `clubId` of null ends the membership. An email asks the owner of another
+ * email to verify it, where emails have links, and one tells the owner of the email before, if it was verified.
  */
 export async function updateUser (
-  sql: Sql, mail: Pick<Mail, 'canLink' | 'enqueue'>, id: string,
+  sql: Sql, outbox: Pick<Outbox, 'canLink' | 'enqueue'>, id: string,
   { firstName, lastName, email, clubId }: Static<typeof update.body>
 ) {
   const [user] = await retryConflict(() => sql<FullUser[]>`
@@ -88,10 +88,10 @@ export async function updateUser (
         club_id = CASE WHEN ${clubId === undefined} THEN users.club_id ELSE ${clubId ?? null} END
       FROM before WHERE users.id = before.id
       RETURNING users.*
-    ), asked AS (${mail.enqueue('email-verification', sql`
+    ), asked AS (${outbox.enqueue('email-verification', sql`
       SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM changed JOIN before USING (id)
-      WHERE changed.email <> before.email AND ${mail.canLink}
-    `)}), told AS (${mail.enqueue('email-changed', sql`
+      WHERE changed.email <> before.email AND ${outbox.canLink}
+    `)}), told AS (${outbox.enqueue('email-changed', sql`
       SELECT id AS user_id, jsonb_build_object('to', before.email) AS data, NULL AS key
       FROM changed JOIN before USING (id)
       WHERE changed.email <> before.email AND before.email_verified_at IS NOT NULL
@@ -128,7 +128,7 @@ export function deleteUser (sql: Sql, id: string) {
       SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id}) FOR KEY SHARE
     `
     // Locked in the order of a sender.
-    await sql`SELECT FROM mails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
+    await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     const { count } = await sql`DELETE FROM users WHERE id = ${id}`
     return count > 0
   })

@@ -39,7 +39,7 @@ const sql = postgres(DATABASE_URL, { max: 1 })
 t.teardown(() => sql.end())
 const example = start(t, 'examples/spa/start.js', {
   ...CLIENT,
-  // Mails are files.
+  // Emails are files.
   NODE_ENV: 'development',
   DATA_DIR,
   IDP_ISSUER: provider.issuer,
@@ -347,7 +347,7 @@ walk('A student on a phone', {
   await menu.tap()
   await follow(page, 'Yuki', 'Yuki Tanaka')
   t.match(await page.textContent('main'), /Sunrise from the ridge.*Notes for a cheaper motor controller.*Adaeze Nwosu/)
-  t.equal(await page.getByText('you will be reminded').count(), 0, 'the email is not proven')
+  t.equal(await page.getByText('you will be reminded').count(), 0, 'the email is not verified')
   t.ok(await fits(page))
 
   const own = await subscribe(page, { close: false })
@@ -616,24 +616,24 @@ walk('An admin', {
   t.equal(await h1(page), 'Find your people')
 })
 
-/** Waits for a mail with these words in its subject. */
-async function mailTo (email: string, subject: string) {
+/** Waits for an email with these words in its subject. */
+async function emailTo (email: string, subject: string) {
   const folder = join(DATA_DIR, 'mail')
   const deadline = performance.now() + 30_000
   while (performance.now() < deadline) {
     for (const name of await readdir(folder).catch(() => [])) {
       if (!name.endsWith('.eml')) continue
-      const mail = await PostalMime.parse(await readFile(join(folder, name)))
-      if (mail.to?.[0]?.address === email && mail.subject?.includes(subject)) return mail
+      const message = await PostalMime.parse(await readFile(join(folder, name)))
+      if (message.to?.[0]?.address === email && message.subject?.includes(subject)) return message
     }
     await sleep(100)
   }
-  throw new Error(`No mail “${subject}” to ${email}`)
+  throw new Error(`No email “${subject}” to ${email}`)
 }
 
-/** The link in such a mail. */
+/** The link in such an email. */
 async function linkTo (email: string, subject: string) {
-  return /http:\S+#token=\S+/.exec((await mailTo(email, subject)).text!)![0]
+  return /http:\S+#token=\S+/.exec((await emailTo(email, subject)).text!)![0]
 }
 
 walk('A student proves an email, sets a forgotten password, changes it, and signs out everywhere', {
@@ -665,7 +665,7 @@ walk('A student proves an email, sets a forgotten password, changes it, and sign
   await follow(page, 'Events')
   await entry(page, 'Sunrise from the ridge').getByRole('button', { name: 'Register' }).click()
   await notified(page, 'You are registered for “Sunrise from the ridge”.')
-  const { text } = await mailTo(email, 'You are registered: Sunrise from the ridge')
+  const { text } = await emailTo(email, 'You are registered: Sunrise from the ridge')
   t.match(text, /You will be reminded on /)
   await follow(page, 'Grace', 'Grace Hopper')
   const ridge = entry(page, 'Sunrise from the ridge')
@@ -676,8 +676,8 @@ walk('A student proves an email, sets a forgotten password, changes it, and sign
   await follow(page, 'Sign in')
   await follow(page, 'Forgot your password?')
   await enter('Email', email)
-  await press('Send the mail')
-  await notified(page, 'If this email has an account, a mail is on its way.')
+  await press('Send the email')
+  await notified(page, 'If this email has an account, an email is on its way.')
   await page.goto(await linkTo(email, 'Set a new password'))
   await page.getByRole('heading', { name: 'Set a new password' }).waitFor()
   t.equal(page.url(), `${origin}/reset-password`)
@@ -709,12 +709,12 @@ walk('A student proves an email, sets a forgotten password, changes it, and sign
   await page.getByRole('heading', { name: 'This link is not complete' }).waitFor()
 })
 
-walk('A student chooses mails', {
+walk('A student chooses emails', {
   refusals: ['POST /account/unsubscribe/unknown 404'],
 }, async (t, page) => {
   await signIn(page, 'student')
   await page.goto(`${origin}/me`)
-  await follow(page, 'Choose my mails', 'Mails')
+  await follow(page, 'Choose my emails', 'Emails')
   const reminder = page.getByLabel('An event that I am registered for begins soon')
   t.ok(await reminder.isChecked())
   const changed = page.waitForResponse(`${api}/me/notifications`)
@@ -724,17 +724,17 @@ walk('A student chooses mails', {
   await page.waitForSelector('h1')
   t.notOk(await reminder.isChecked())
   await page.getByRole('button', { name: 'Send me the link to verify it' }).click()
-  await notified(page, 'A mail is on its way.')
+  await notified(page, 'An email is on its way.')
 
   await page.goto(`${origin}/unsubscribe#token=unknown`)
   await page.getByRole('button', { name: 'Turn them off' }).click()
   await notified(page, 'Link not found')
 })
 
-walk('A student turns off mails of a kind by the link in one, without a sign-in', {}, async (t, page) => {
+walk('A student turns off emails of a kind by the link in one, without a sign-in', {}, async (t, page) => {
   const email = 'grace@example.org'
   await page.goto(await linkTo(email, 'You are registered: Sunrise from the ridge'))
-  await page.getByRole('heading', { name: 'Turn off mails of this kind' }).waitFor()
+  await page.getByRole('heading', { name: 'Unsubscribe from these emails' }).waitFor()
   t.equal(page.url(), `${origin}/unsubscribe`, 'without the token')
   const authorization = `Bearer ${await tokenOf(email, 'the third password')}`
   const wanted = async () => {
@@ -743,7 +743,7 @@ walk('A student turns off mails of a kind by the link in one, without a sign-in'
   }
   t.match(await wanted(), { registration: true }, 'the page alone turns off nothing')
   await page.getByRole('button', { name: 'Turn them off' }).click()
-  await notified(page, 'You get no more mails of this kind.')
+  await notified(page, "You're unsubscribed from these emails.")
   t.match(await wanted(), { registration: false, eventReminder: true })
   await page.goto(`${origin}/unsubscribe`)
   await page.getByRole('heading', { name: 'This link is not complete' }).waitFor()
@@ -837,7 +837,7 @@ walk('Only a 401 ends a session', {
   await page.getByRole('link', { name: 'Sign in' }).waitFor()
   await endSession(page)
   await page.goto(`${origin}/unsubscribe#token=unknown`)
-  await page.getByRole('heading', { name: 'Turn off mails of this kind' }).waitFor()
+  await page.getByRole('heading', { name: 'Unsubscribe from these emails' }).waitFor()
   await endSession(page)
   await page.goto(`${origin}/me`)
   await page.getByText('Your session has expired. Please sign in again.').waitFor()

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { runMain } from '#lib/errors.js'
 import { databaseFaults, type Fault, type Setting } from './database.ts'
 import { instanceFaults } from './instances.ts'
-import { mailFaults } from './mail.ts'
+import { emailFaults } from './email.ts'
 import { type Options, readFaultOptions, USAGE } from './options.ts'
 import { memoryFaults } from './memory.ts'
 import { overloadFaults } from './overload.ts'
@@ -48,7 +48,7 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
   const faults = [
-    databaseFaults, processFaults, overloadFaults, memoryFaults, instanceFaults, patroniFaults, mailFaults,
+    databaseFaults, processFaults, overloadFaults, memoryFaults, instanceFaults, patroniFaults, emailFaults,
   ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()

@@ -18,7 +18,7 @@ const TABLES: Record<string, string> = {
   events: 'id',
   event_registrations: 'id',
   calendar_tokens: 'user_id',
-  ended_tokens: 'user_id',
+  revoked_tokens: 'user_id',
   account_tokens: 'user_id, purpose',
   pictures: 'id',
 }
@@ -124,7 +124,7 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
       user_id: id('users', n), token_hash: hashSecretToken(n ? `${CALENDAR_TOKEN}${n}` : CALENDAR_TOKEN),
     })),
     // Of a user who sends no request.
-    ended_tokens: [{ user_id: id('users', USERS + ROLES.length) }],
+    revoked_tokens: [{ user_id: id('users', USERS + ROLES.length) }],
     account_tokens: Object.entries(LINK_TOKENS).flatMap(([purpose, tokens]) => tokens.map((token, n) => ({
       user_id: id('users', n), purpose, hash: hashSecretToken(token), expires_at: new Date(Date.UTC(2099)),
     }))),

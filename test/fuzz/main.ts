@@ -15,7 +15,7 @@ import { requestsFor } from './requests.ts'
 import { Target } from './target.ts'
 import { createFixture } from './fixture.ts'
 
-/** These succeed with a link of a mail, or the password of a user: random requests have neither. */
+/** These succeed with a link of an email, or the password of a user: random requests have neither. */
 const NEED_SECRETS = [
   'POST /account/password/reset', 'POST /account/email/verify', 'POST /account/unsubscribe/:token', 'PUT /me/password',
 ]
@@ -48,7 +48,7 @@ async function fuzz (scope: Scope, { runs, seed, only, path }: Options) {
     ...CLIENT,
     IDP_ISSUER: provider.issuer,
     FRONTEND_URL: 'https://app.example.org',
-    // Mails are written, and never sent.
+    // Emails are written, and never sent.
     SMTP_URL: 'smtp://127.0.0.1:9',
     MAIL_FROM: 'community@example.org',
     // A low limit makes bodies that exceed it cheap. Rate limits would block the next attempts.

@@ -1,4 +1,4 @@
-// Every kind of mail, as a spam filter reads it: https://spamassassin.apache.org
+// Every template of email, as a spam filter reads it: https://spamassassin.apache.org
 import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -6,17 +6,17 @@ import { promisify } from 'node:util'
 
 import PostalMime, { type Email } from 'postal-mime'
 
-import { kinds } from '#lib/mail/kinds.js'
+import { templates } from '#lib/email/templates.js'
 import { send } from '../faults/http.ts'
 import { CLIENT, newAccount, startProvider } from '../provider.ts'
 import { findVersion, type Judge, run } from './judge.ts'
-import { causeMails, inbox, REMINDING } from './mails.ts'
+import { causeEmails, inbox, REMINDING } from './emails.ts'
 import { CLI, startTarget } from './target.ts'
 
 /** A user who registers and then signs in with a provider. */
 const LINKED = 'bob@example.org'
 
-/** Rules that mails meet for a reason. None of them gives points. */
+/** Rules that emails meet for a reason. None of them gives points. */
 const ACCEPTED = [
   // No SMTP server has taken them.
   'NO_RELAYS', 'NO_RECEIVED',
@@ -24,10 +24,10 @@ const ACCEPTED = [
   'HTML_MESSAGE',
 ]
 
-/** Without the network, and without memory of other mails. */
+/** Without the network, and without memory of other emails. */
 const OPTIONS = ['--local', '--nocreate-prefs', '--test-mode', '--cf=report_safe 0', '--cf=use_bayes 0']
 
-/** Reads a mail of each kind with the rules that need no network. None but the accepted ones may be met. */
+/** Reads an email of every template with the rules that need no network. None but the accepted ones may be met. */
 export const spamassassin: Judge = {
   program: 'spamassassin',
   install: 'apt-get install spamassassin',
@@ -40,13 +40,13 @@ export const spamassassin: Judge = {
       ...CLIENT,
       ...REMINDING,
       IDP_ISSUER: provider.issuer,
-      // Mails are files.
+      // Emails are files.
       NODE_ENV: 'development',
       FRONTEND_URL: 'https://app.example.org',
       PUBLIC_URL: 'https://api.example.org',
     })
     const folder = join(target.dataDir, 'mail')
-    const next = inbox(email => readMails(folder, email))
+    const next = inbox(email => readEmails(folder, email))
 
     const person = { email: LINKED, password: 'correct horse of the judges', firstName: 'Bob', lastName: 'Bee' }
     await send(target.url, { method: 'POST', path: '/auth/register', body: person })
@@ -56,25 +56,25 @@ export const spamassassin: Judge = {
     const body = { idToken: await provider.idToken(account) }
     await send(target.url, { method: 'POST', path: '/auth/google', body })
     const linked = await next(LINKED)
-    await promisify(execFile)(process.execPath, [CLI, 'mail', 'test', '--email', LINKED], {
+    await promisify(execFile)(process.execPath, [CLI, 'email', 'test', '--email', LINKED], {
       cwd: directory, env: { PATH: process.env.PATH, DATA_DIR: target.dataDir, NODE_ENV: 'development' },
     })
     const test = await next(LINKED)
-    const mails: Record<string, Email> = {
-      ...await causeMails(target, next), 'account-linked': linked, test,
+    const emails: Record<string, Email> = {
+      ...await causeEmails(target, next), 'account-linked': linked, test,
     }
 
-    const findings = Object.keys(kinds).filter(kind => !mails[kind]).map(kind => `${kind}: there is no such mail`)
-    for (const [kind, { messageId }] of Object.entries(mails)) {
+    const findings = Object.keys(templates).filter(name => !emails[name]).map(name => `${name}: there is no such email`)
+    for (const [template, { messageId }] of Object.entries(emails)) {
       const file = join(folder, `${messageId!.slice(1).split('@')[0]}.eml`)
       const { output } = await run(setting, 'spamassassin', [...OPTIONS, file])
       const [, tests] = /^X-Spam-Status: .* tests=([\w,\s]*?)\s\w+=/m.exec(output) ?? []
-      if (!tests) findings.push(`${kind}: ${output.slice(0, 500)}`)
+      if (!tests) findings.push(`${template}: ${output.slice(0, 500)}`)
       for (const rule of tests?.split(/,\s*/) ?? []) {
-        if (!ACCEPTED.includes(rule)) findings.push(`${kind}: ${describe(output, rule)}`)
+        if (!ACCEPTED.includes(rule)) findings.push(`${template}: ${describe(output, rule)}`)
       }
     }
-    return { subject: `${Object.keys(mails).length} mails`, findings }
+    return { subject: `${Object.keys(emails).length} emails`, findings }
   },
 }
 
@@ -82,10 +82,10 @@ export const spamassassin: Judge = {
 const describe = (report: string, rule: string) =>
   report.split('\n').find(line => line.includes(` ${rule} `))?.trim() ?? rule
 
-/** The mails to an address among the files of development. */
-async function readMails (folder: string, email: string) {
+/** The emails to an address among the files of development. */
+async function readEmails (folder: string, email: string) {
   const names = await readdir(folder).catch(() => [])
   const files = names.filter(name => name.endsWith('.eml')).map(name => readFile(join(folder, name)))
-  const mails = await Promise.all((await Promise.all(files)).map(file => PostalMime.parse(file)))
-  return mails.filter(({ to }) => to![0]!.address === email)
+  const emails = await Promise.all((await Promise.all(files)).map(file => PostalMime.parse(file)))
+  return emails.filter(({ to }) => to![0]!.address === email)
 }

@@ -1,6 +1,6 @@
 import { text as readText } from 'node:stream/consumers'
 
-import { assertHardToGuess } from '#lib/auth/new-passwords.js'
+import { assertStrongPassword } from '#lib/auth/new-passwords.js'
 import { decodeState } from '#lib/auth/oauth-state.js'
 import { fromCell, toCsv, toFileName } from '#lib/csv.js'
 import { isEmail, isPassword, isSecureUrl, isUrl, isUuid, printable, printableLine } from '#lib/formats.js'
@@ -55,7 +55,7 @@ const FUNCTIONS: Record<string, (text: string) => unknown> = {
   icalendar: text => calendar.add({ ...EVENT, title: text, description: text, club: text }),
   atom: text => feed.add({ ...BLOG, title: text, content: text, author: text }),
   decodeState (text) { try { decodeState(text) } catch {} },
-  assertHardToGuess: text => assertHardToGuess('password', text, 'ada@example.org').catch(() => {}),
+  assertStrongPassword: text => assertStrongPassword('password', text, 'ada@example.org').catch(() => {}),
 }
 
 for (const [name, run] of Object.entries(FUNCTIONS)) {

@@ -159,7 +159,7 @@ t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
     })
     app.get('/cached', { config }, async (_request, reply) => {
       await app.sql`SELECT pg_sleep(0.7)`
-      await reply.cached(slow)
+      await reply.sendCached(slow)
     })
     app.get('/longer', { config: { ...config, extraTime: 2 } }, async () => {
       for (let statement = 0; statement < 2; statement++) await app.sql`SELECT pg_sleep(0.7)`

@@ -199,7 +199,7 @@ t.test('Concurrent requests after a commit share one read, and its failure', asy
 t.test('A cached response becomes the declared failure when the database is down', async t => {
   const app = await listen(t)
   await send(app, '/clubs')
-  await app.database.probe.end()
+  await app.database.shortSql.end()
   const { status, body } = await send(app, '/clubs')
   t.strictSame([status, JSON.parse(String(body))], [500, { message: 'Error fetching clubs' }])
 })
@@ -250,7 +250,7 @@ t.test('A guarded route cannot be public, and a route must declare who shares it
   app.register(async app => {
     t.throws(() => app.get('/guarded', { onRequest: app.authenticate, config: { cache: 'public' } }, async () => {}),
       { message: '/guarded has a guard, so its responses are not public' })
-    app.get('/silent', { config: { failure: 'It failed' } }, async (_request, reply) => { await reply.cached(one) })
+    app.get('/silent', { config: { failure: 'It failed' } }, async (_request, reply) => { await reply.sendCached(one) })
   })
   await app.ready()
   const response = await app.inject('/silent')

@@ -82,7 +82,7 @@ t.test('A registration that is acknowledged is stored, whatever transactions run
   ]
   for (const { pool, likes, changes, registrations } of cases) {
     const app = await build(t, { DATABASE_POOL_SIZE: String(pool) })
-    const { probe } = app.database
+    const { shortSql } = app.database
     const admin = await person(app, 'ADMIN')
     const club = await insert(app, 'clubs')
     const mentor = await insert(app, 'mentors', { club_id: club })
@@ -99,7 +99,7 @@ t.test('A registration that is acknowledged is stored, whatever transactions run
     await holder.begin(async sql => {
       await sql`LOCK mentor_likes`
       for (let i = 0; i < likes; i++) requests.push(send(i, `/mentors/${mentor}/like`))
-      await untilBlocked(probe, pool)
+      await untilBlocked(shortSql, pool)
       await sleep(100)
       for (let i = 0; i < changes; i++) requests.push(admin.inject('PUT', `/events/${event}`, { title: `Title ${i}` }))
       await sleep(20)
@@ -109,9 +109,9 @@ t.test('A registration that is acknowledged is stored, whatever transactions run
     await holder.end()
     t.strictSame(new Set((await Promise.all(requests)).map(({ statusCode }) => statusCode)), new Set([200]))
     t.strictSame(new Set((await Promise.all(acknowledged)).map(({ statusCode }) => statusCode)), new Set([201]))
-    const [stored] = await probe`SELECT count(*)::int FROM event_registrations`
+    const [stored] = await shortSql`SELECT count(*)::int FROM event_registrations`
     t.strictSame(stored, { count: registrations }, `${pool} connections`)
-    t.strictSame([...await probe`
+    t.strictSame([...await shortSql`
       SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'
     `], [])
     t.equal(app.database.connections.stray, 0)

@@ -132,7 +132,7 @@ t.test('A request whose client has gone counts as 499', async t => {
   await app.sql.begin(async sql => {
     await sql`LOCK TABLE clubs`
     const request = get({ port, path: '/clubs' }).on('error', () => {})
-    await untilBlocked(app.database.probe)
+    await untilBlocked(app.database.shortSql)
     request.destroy()
     while (!(await scrape(app))['http_request_duration_seconds_count{method="GET",route="/clubs",status="499"}']) {
       await sleep(10)
@@ -149,40 +149,40 @@ t.test('Gauges describe the process and the build', async t => {
   for (const name of names) t.ok(samples[name], name)
 })
 
-t.test('Mails are counted by their state, and those to many, with the age of the oldest', async t => {
+t.test('Emails are counted by their state, and those to many, with the age of the oldest', async t => {
   const smtp = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'community@example.org' }
   const app = await build(t, { METRICS_TOKEN: TOKEN, DATABASE_TIMEOUT: '1', ...smtp })
   const { id } = await person(app)
   await app.sql`
-    INSERT INTO mails (kind, bulk, user_id, data, status, created_at)
+    INSERT INTO emails (template, bulk, user_id, data, status, created_at)
     SELECT 'test', false, ${id}, '{}', status, now() - interval '1 hour'
     FROM unnest('{pending,pending,failed,sent}'::text[]) AS status
   `
-  // Senders leave kinds alone that they do not know.
+  // Senders leave templates alone that they do not know.
   const insertMailing = (due: string) => app.sql`
-    INSERT INTO mailings (kind, data, user_ids, due_at)
+    INSERT INTO email_batches (template, data, user_ids, due_at)
     VALUES ('of-a-later-version', '{}', ARRAY[${id}::uuid], now() + ${due}::interval)
   `
   await insertMailing('1 hour')
-  t.match(await scrape(app), { mailings_due: '0', mailings_oldest_due_seconds: '0' })
+  t.match(await scrape(app), { email_batches_due: '0', email_batches_oldest_due_seconds: '0' })
   await insertMailing('-1 hour')
   const expected = {
-    mails_pending: '2',
-    mails_failed: '1',
-    mailings_due: '1',
-    mails_sent_total: '0',
+    emails_pending: '2',
+    emails_failed: '1',
+    email_batches_due: '1',
+    emails_sent_total: '0',
   }
   const samples = await scrape(app)
   t.match(samples, expected)
-  for (const name of ['mails_oldest_pending_seconds', 'mailings_oldest_due_seconds']) {
+  for (const name of ['emails_oldest_pending_seconds', 'email_batches_oldest_due_seconds']) {
     const age = Number(samples[name])
     t.ok(age >= 3600 && age < 3900, `${name}: ${age} s`)
   }
-  app.mail.count = () => Promise.reject(new Error('no database'))
+  app.outbox.count = () => Promise.reject(new Error('no database'))
   t.match(await scrape(app), expected, 'while the database is away')
-  app.mail.count = () => new Promise(() => {})
+  app.outbox.count = () => new Promise(() => {})
   t.match(await scrape(app), expected, 'while the database does not answer')
-  t.equal(Object.keys(await scrape(await build(t, { METRICS_TOKEN: TOKEN }))).some(name => /^mail/.test(name)), false)
+  t.equal(Object.keys(await scrape(await build(t, { METRICS_TOKEN: TOKEN }))).some(name => /^email/.test(name)), false)
 })
 
 t.test('Every metric on the dashboard exists, with its labels', async t => {

@@ -6,7 +6,7 @@ import { bearerOfJson, buildWithRoutes, inject, MAIL, nameOf, type Person, perso
 import { ANY_USER, OPERATIONS, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
-/** Probes, the API description with its page, and the link of mails to the browser app. */
+/** Probes, the API description with its page, and the link of emails to the browser app. */
 const OTHERS = [
   'GET /livez', 'GET /readyz', 'GET /openapi.json',
   'GET /docs', 'GET /docs/json', 'GET /docs/yaml', 'HEAD,GET /docs/static/*', 'GET /docs/static/index.html',
@@ -153,7 +153,7 @@ for (const [operation, { access }] of Object.entries(OPERATIONS)) {
       ...authorization === undefined ? {} : { authorization },
       ...payload === undefined ? {} : { 'content-type': 'application/json' },
     })
-    if (operation === 'DELETE /me/tokens') await app.sql`DELETE FROM ended_tokens`
+    if (operation === 'DELETE /me/tokens') await app.sql`DELETE FROM revoked_tokens`
     return response
   }
 

@@ -8,7 +8,7 @@ import { ROLES } from '#lib/roles.js'
 import { eraseUser } from '#lib/auth/erasure.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createLogger } from '#lib/http/logger.js'
-import { kinds } from '#lib/mail/kinds.js'
+import { templates } from '#lib/email/templates.js'
 import { assertInvalid, assertMessage, assertResponse } from '../assertions.ts'
 import { bearer, build, createDatabase, inject, type Person, person, untilBlocked } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
@@ -20,7 +20,7 @@ const PASSWORD = 'correct horse'
 const HASH = await argon2.hash(PASSWORD, { memoryCost: 1024, timeCost: 2, parallelism: 1 })
 const NEW = 'a battery and a staple'
 const NAMES = { firstName: 'Ada', lastName: 'Lovelace' }
-const ACCEPTED = 'If this email has an account, a mail is on its way'
+const ACCEPTED = 'If this email has an account, an email is on its way'
 const INVALID = 'Invalid or expired link'
 
 const lines: string[] = []
@@ -29,32 +29,32 @@ const server = await startMailServer(t)
 const provider = await startFakeProvider(t)
 const DATABASE_URL = await createDatabase(t)
 const variables = { DATABASE_URL, ...CLIENT, IDP_ISSUER: provider.issuer }
-const mail = { SMTP_URL: server.url, MAIL_FROM: 'community@example.org' }
+const email = { SMTP_URL: server.url, MAIL_FROM: 'community@example.org' }
 const app = await build(t, {
-  ...variables, ...mail, FRONTEND_URL: 'https://app.example.org,https://other.example.org', SIGN_IN_ATTEMPTS: '3',
+  ...variables, ...email, FRONTEND_URL: 'https://app.example.org,https://other.example.org', SIGN_IN_ATTEMPTS: '3',
 }, logger())
-const withoutMail = await build(t, variables)
+const withoutEmail = await build(t, variables)
 // Its sender cannot write the links of others.
-const withoutFrontend = await build(t, { ...variables, ...mail, DATABASE_URL: await createDatabase(t) })
+const withoutFrontend = await build(t, { ...variables, ...email, DATABASE_URL: await createDatabase(t) })
 const { sql } = app
 
 const newPerson = (fields: Record<string, unknown> = {}, of = app) =>
   person(of, 'STUDENT', { password: HASH, ...fields })
 const newEmail = () => `${randomUUID()}@example.org`
 
-const mailsTo = (email: string) => server.mails.filter(({ to }) => to.includes(email))
+const emailsTo = (email: string) => server.emails.filter(({ to }) => to.includes(email))
 
-/** Waits for the nth mail to an address. */
+/** Waits for the nth email to an address. */
 async function mailTo (email: string, n = 1) {
   const deadline = performance.now() + 30_000
-  while (mailsTo(email).length < n) {
-    if (performance.now() > deadline) throw new Error(`No mail ${n} to ${email}`)
+  while (emailsTo(email).length < n) {
+    if (performance.now() > deadline) throw new Error(`No email ${n} to ${email}`)
     await sleep(20)
   }
-  return PostalMime.parse(mailsTo(email)[n - 1]!.raw)
+  return PostalMime.parse(emailsTo(email)[n - 1]!.raw)
 }
 
-/** The token in the link of the nth mail to an address. */
+/** The token in the link of the nth email to an address. */
 async function tokenTo (t: Test, email: string, page: string, n = 1) {
   const { text, html } = await mailTo(email, n)
   const link = new RegExp(`https://app\\.example\\.org/${page}#token=([\\w-]{43})`)
@@ -83,13 +83,13 @@ const provenAt = async (email: string) =>
 
 const count = async (query: Promise<{ count: number }>) => (await query).count
 
-t.test('A forgotten password is set by the link of a mail, once', async t => {
+t.test('A forgotten password is set by the link of an email, once', async t => {
   const { id, email, token: old } = await newPerson()
   assertMessage(t, await forget(email), 202, ACCEPTED)
   const token = await tokenTo(t, email, 'reset-password')
   const rows = await sql`
     SELECT account_tokens::text AS row FROM account_tokens WHERE user_id = ${id}
-    UNION ALL SELECT mails::text FROM mails WHERE user_id = ${id}
+    UNION ALL SELECT emails::text FROM emails WHERE user_id = ${id}
   `
   t.equal(rows.length, 2)
   t.notMatch(JSON.stringify(rows), token, 'only the hash is stored')
@@ -99,22 +99,22 @@ t.test('A forgotten password is set by the link of a mail, once', async t => {
   t.equal(await isSignedIn(old), 401, 'tokens from before are ended')
   assertMessage(t, await reset(token), 400, INVALID)
   t.match(await mailTo(email, 2), { subject: 'Your password for Community was changed' })
-  t.ok(await provenAt(email), 'and the email is proven')
+  t.ok(await provenAt(email), 'and the email is verified')
   t.notOk(lines.some(line => line.includes(token) || line.includes(email)), 'the log has neither token nor email')
 })
 
-t.test('A forgotten password is found in other cases, and the mail goes to the email of the account', async t => {
+t.test('A forgotten password is found in other cases, and the email goes to the email of the account', async t => {
   const { id, email } = await newPerson()
   assertMessage(t, await forget(email.toUpperCase()), 202, ACCEPTED)
   await tokenTo(t, email, 'reset-password')
-  // Two accounts that differ in case only: each gets the mail of its own address.
+  // Two accounts that differ in case only: each gets the email of its own address.
   await newPerson({ email: email.toUpperCase() })
   assertMessage(t, await forget(email), 202, ACCEPTED)
   await mailTo(email, 2)
-  t.equal(await count(sql`SELECT FROM mails WHERE user_id = ${id}`), 2)
+  t.equal(await count(sql`SELECT FROM emails WHERE user_id = ${id}`), 2)
 })
 
-t.test('An unknown email gets the same response in the same time, and no mail', async t => {
+t.test('An unknown email gets the same response in the same time, and no email', async t => {
   const timed = async (email: string) => {
     const start = performance.now()
     assertMessage(t, await forget(email), 202, ACCEPTED)
@@ -134,7 +134,7 @@ t.test('An unknown email gets the same response in the same time, and no mail', 
   assertInvalid(t, await post('/account/password/forgot', { email: 'x' }), ['email'])
 })
 
-t.test('An account without a password gets its first one by the mail', async t => {
+t.test('An account without a password gets its first one by email', async t => {
   const ada = await person(app)
   assertMessage(t, await change(ada, '!'), 401, 'Current password is wrong')
   await forget(ada.email)
@@ -142,7 +142,7 @@ t.test('An account without a password gets its first one by the mail', async t =
   t.equal(await signIn(ada.email, NEW), 200)
 })
 
-t.test('Only the link of the latest mail works', async t => {
+t.test('Only the link of the latest email works', async t => {
   const { email } = await newPerson()
   await forget(email)
   const older = await tokenTo(t, email, 'reset-password')
@@ -152,22 +152,22 @@ t.test('Only the link of the latest mail works', async t => {
   t.equal((await reset(token)).statusCode, 200)
 })
 
-t.test('A mail that is tried again has a link that works', async t => {
+t.test('An email that is tried again has a link that works', async t => {
   const { id, email } = await newPerson()
   // The sender closes its connections when they are idle, and has its fault with the next one.
   while (server.open() > 0) await sleep(20)
   server.fault = () => ({ stage: 'DATA' })
   await forget(email)
-  while (await count(sql`SELECT FROM mails WHERE user_id = ${id} AND error IS NOT NULL`) === 0) await sleep(20)
+  while (await count(sql`SELECT FROM emails WHERE user_id = ${id} AND error IS NOT NULL`) === 0) await sleep(20)
   server.fault = () => undefined
   const [{ hash }] = await sql<[{ hash: string }]>`SELECT hash FROM account_tokens WHERE user_id = ${id}`
-  await sql`UPDATE mails SET due_at = now() WHERE user_id = ${id}`
+  await sql`UPDATE emails SET due_at = now() WHERE user_id = ${id}`
   const token = await tokenTo(t, email, 'reset-password')
   t.equal(await count(sql`SELECT FROM account_tokens WHERE hash = ${hash}`), 0, 'a link of its own')
   t.equal((await reset(token)).statusCode, 200)
 })
 
-t.test('A link expires, and later mails remove it', async t => {
+t.test('A link expires, and later emails remove it', async t => {
   const [{ id, email }, other] = [await newPerson(), await newPerson()]
   await forget(email)
   const token = await tokenTo(t, email, 'reset-password')
@@ -206,17 +206,19 @@ t.test('Of concurrent requests with one token, one sets the password', async t =
   t.equal(await signIn(email, `${NEW} ${winner}`), 200)
 })
 
-t.test('A mail that is not true any more is not sent', async t => {
+t.test('An email that is not true any more is not sent', async t => {
   const { id, email } = await newPerson({ email_verified_at: new Date() })
-  for (const kind of ['email-verification', 'account-linked']) {
-    await sql`INSERT INTO mails (kind, bulk, user_id, data) VALUES (${kind}, false, ${id}, '{}')`
+  for (const template of ['email-verification', 'account-linked']) {
+    await sql`INSERT INTO emails (template, bulk, user_id, data) VALUES (${template}, false, ${id}, '{}')`
   }
-  while (await count(sql`SELECT FROM mails WHERE user_id = ${id}`) > 0) await sleep(20)
-  t.equal(mailsTo(email).length, 0, 'the email is proven, and there is another password')
+  while (await count(sql`SELECT FROM emails WHERE user_id = ${id}`) > 0) await sleep(20)
+  t.equal(emailsTo(email).length, 0, 'the email is verified, and there is another password')
 
-  const mail = { id: randomUUID(), kind: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date() }
+  const claimed = {
+    id: randomUUID(), template: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date(),
+  }
   const recipient = { email: newEmail(), isVerified: false, ...NAMES }
-  t.equal(await kinds['password-reset'].compose(mail, { sql, config: app.config, recipient }), undefined,
+  t.equal(await templates['password-reset'].compose(claimed, { sql, config: app.config, recipient }), undefined,
     'the account has another email')
 })
 
@@ -239,7 +241,7 @@ t.test('Common passwords and those with the email are refused, and the link stil
   t.equal(statusCode, 201, 'a registration takes them')
 })
 
-t.test('PUT /me/password of any role ends all tokens and returns a new one', async t => {
+t.test('PUT /me/password of any role revokes all tokens and returns a new one', async t => {
   for (const role of ROLES) {
     const ada = await person(app, role, { password: HASH, email_verified_at: new Date() })
     const response = await change(ada, PASSWORD)
@@ -251,8 +253,8 @@ t.test('PUT /me/password of any role ends all tokens and returns a new one', asy
   }
   const bob = await person(app, 'STUDENT', { password: HASH })
   t.equal((await change(bob, PASSWORD)).statusCode, 200)
-  const mails = await app.sql`SELECT FROM mails WHERE user_id = ${bob.id}`
-  t.equal(mails.length, 0, 'an email that is not proven gets none')
+  const emails = await app.sql`SELECT FROM emails WHERE user_id = ${bob.id}`
+  t.equal(emails.length, 0, 'an email that is not verified gets none')
 })
 
 t.test('Of concurrent changes of a password, one succeeds', async t => {
@@ -276,7 +278,7 @@ t.test('Wrong passwords are limited together with those of sign-ins', async t =>
   t.equal(responses.filter(({ statusCode }) => statusCode === 401).length, 3, 'however many come at once')
 })
 
-t.test('A password that was set by a mail signs in where its owner had failed too often', async t => {
+t.test('A password that was set by an email signs in where its owner had failed too often', async t => {
   const { email } = await newPerson()
   const remoteAddress = '192.0.2.77'
   const attempt = async (password: string) =>
@@ -301,37 +303,37 @@ t.test('A registration asks for a proof of the email, once', async t => {
 
   t.equal((await post('/auth/register', { email, password: PASSWORD, ...NAMES })).statusCode, 409)
   await sleep(1500)
-  t.equal(mailsTo(email).length, 1)
+  t.equal(emailsTo(email).length, 1)
   await sql`UPDATE users SET email = ${`x${email}`} WHERE email = ${email}`
-  t.equal(await provenAt(`x${email}`), null, 'another email is not proven')
+  t.equal(await provenAt(`x${email}`), null, 'another email is not verified')
 })
 
-t.test('POST /me/email/verification sends a mail to any role, until the email is proven', async t => {
+t.test('POST /me/email/verification sends an email to any role, until the email is verified', async t => {
   for (const role of ROLES) {
     const ada = await person(app, role)
-    assertMessage(t, await ada.inject('POST', '/me/email/verification'), 202, 'A mail is on its way')
+    assertMessage(t, await ada.inject('POST', '/me/email/verification'), 202, 'An email is on its way')
     t.equal((await verify(await tokenTo(t, ada.email, 'verify-email'))).statusCode, 200)
     assertMessage(t, await ada.inject('POST', '/me/email/verification'), 409, 'Email is already verified')
     t.match((await ada.inject('GET', '/me/export')).json().account.emailVerifiedAt, /^\d{4}-.*Z$/)
   }
 })
 
-t.test('Mails to an address and by a network are limited, whether there is an account or not', async t => {
+t.test('Emails to an address and by a network are limited, whether there is an account or not', async t => {
   const ada = await newPerson()
   for (const email of [ada.email, newEmail()]) {
     const responses = await Promise.all(Array.from({ length: 6 }, () => forget(email)))
     t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [202, 202, 202, 202, 202, 429])
     const response = await forget(email)
-    assertMessage(t, response, 429, 'Too many mails, please try again later')
+    assertMessage(t, response, 429, 'Too many emails, please try again later')
     t.ok(Number(response.headers['retry-after']) > 0)
   }
-  assertMessage(t, await ada.inject('POST', '/me/email/verification'), 429, 'Too many mails, please try again later')
+  assertMessage(t, await ada.inject('POST', '/me/email/verification'), 429, 'Too many emails, please try again later')
 
   const from = { remoteAddress: '203.0.113.1' }
   for (let n = 0; n < 40; n++) t.equal((await verify('x', from)).statusCode, 400, 'unknown links are not counted')
 })
 
-t.test('Twelve spellings of an address get the mails of one mailbox, without the names that are given', async t => {
+t.test('Twelve spellings of an address get the emails of one mailbox, without the names that are given', async t => {
   const email = `a${newEmail()}`
   const spelled = (n: number) => `${n.toString(2).padStart(4, '0')}${email}`.replace(/^([01]+)a/, (_, bits: string) =>
     [...'abcd'].map((letter, i) => bits[i] === '1' ? letter.toUpperCase() : letter).join('') + 'a')
@@ -340,9 +342,9 @@ t.test('Twelve spellings of an address get the mails of one mailbox, without the
     const account = { email: spelled(n), password: PASSWORD, firstName: 'Win', lastName: 'a prize' }
     ids.push((await post('/auth/register', account)).json().user.id)
   }
-  t.equal(await count(sql`SELECT FROM mails WHERE user_id IN ${sql(ids)}`), 5)
-  while (server.mails.filter(({ to }) => to[0]!.toLowerCase() === spelled(0)).length < 5) await sleep(20)
-  const { raw } = server.mails.find(({ to }) => to[0]!.toLowerCase() === spelled(0))!
+  t.equal(await count(sql`SELECT FROM emails WHERE user_id IN ${sql(ids)}`), 5)
+  while (server.emails.filter(({ to }) => to[0]!.toLowerCase() === spelled(0)).length < 5) await sleep(20)
+  const { raw } = server.emails.find(({ to }) => to[0]!.toLowerCase() === spelled(0))!
   t.notMatch(raw, 'a prize')
   t.equal((await forget(spelled(13))).statusCode, 429)
 })
@@ -351,32 +353,32 @@ t.test('An email that an admin changes is asked about, and its former owner is t
   const admin = await person(app, 'ADMIN')
   const to = async (id: string, email: string) => {
     await admin.inject('PUT', `/users/${id}`, { email })
-    return sql`SELECT kind FROM mails WHERE user_id = ${id} ORDER BY kind`
+    return sql`SELECT template FROM emails WHERE user_id = ${id} ORDER BY template`
   }
   const ada = await person(app, 'STUDENT', { email_verified_at: new Date() })
   const email = newEmail()
-  t.strictSame([...await to(ada.id, email)], [{ kind: 'email-changed' }, { kind: 'email-verification' }])
+  t.strictSame([...await to(ada.id, email)], [{ template: 'email-changed' }, { template: 'email-verification' }])
   t.equal((await verify(await tokenTo(t, email, 'verify-email'))).statusCode, 200)
-  while (mailsTo(ada.email).length === 0) await sleep(20)
-  t.match(mailsTo(ada.email)[0]!.raw, /^Subject: Your email address at Community was changed\r$/m)
+  while (emailsTo(ada.email).length === 0) await sleep(20)
+  t.match(emailsTo(ada.email)[0]!.raw, /^Subject: Your email address at Community was changed\r$/m)
   t.equal((await to(ada.id, email)).length, 2, 'the same email is no change')
 
   const bob = await person(app)
-  t.strictSame([...await to(bob.id, newEmail())], [{ kind: 'email-verification' }], 'who was not proven is not told')
+  t.strictSame([...await to(bob.id, newEmail())], [{ template: 'email-verification' }], 'nobody else is told')
 })
 
-t.test('A network that has caused its mails registers accounts without one', async t => {
+t.test('A network that has caused its emails registers accounts without one', async t => {
   const from = (subnet: string) => ({ remoteAddress: `2001:db8:3:${subnet}::1` })
-  await sql`INSERT INTO rate_limits VALUES ('account-mails', '2001:db8:3::/48', 298, now() + interval '1 minute')`
+  await sql`INSERT INTO rate_limits VALUES ('account-emails', '2001:db8:3::/48', 298, now() + interval '1 minute')`
   const ids: string[] = []
   for (const subnet of ['1', '2', '3', '4']) {
     const response = await post('/auth/register', { email: newEmail(), password: PASSWORD, ...NAMES }, from(subnet))
     t.equal(response.statusCode, 201)
     ids.push(response.json().user.id)
   }
-  const mailed = await sql`SELECT user_id AS id FROM mails WHERE user_id IN ${sql(ids)} ORDER BY id`
-  t.strictSame(mailed.map(({ id }) => id), ids.slice(0, 2).sort())
-  assertMessage(t, await forget(newEmail(), from('5')), 429, 'Too many mails, please try again later')
+  const emailed = await sql`SELECT user_id AS id FROM emails WHERE user_id IN ${sql(ids)} ORDER BY id`
+  t.strictSame(emailed.map(({ id }) => id), ids.slice(0, 2).sort())
+  assertMessage(t, await forget(newEmail(), from('5')), 429, 'Too many emails, please try again later')
   t.equal((await forget(newEmail(), { remoteAddress: '2001:db8:4::1' })).statusCode, 202, 'others are not held up')
 })
 
@@ -433,7 +435,7 @@ t.test('The provider proves the email of an account that it creates or links', a
     t.ok(await provenAt(email))
   }
   await sleep(1500)
-  t.equal(mailsTo(created).length + mailsTo(linked).length, 0, 'where no password was set, no mail')
+  t.equal(emailsTo(created).length + emailsTo(linked).length, 0, 'where no password was set, no email')
 })
 
 t.test('Who registered an email of somebody else does not keep the account', async t => {
@@ -452,9 +454,9 @@ t.test('Who registered an email of somebody else does not keep the account', asy
   t.equal(await signIn(email, NEW), 200)
 })
 
-t.test('A password by a mail ends the calendar of an email that was not proven before', async t => {
-  for (const [proven, status] of [[null, 404], [new Date(), 200]] as const) {
-    const { email, token } = await newPerson({ email_verified_at: proven })
+t.test('A password by an email ends the calendar of an email that was not verified before', async t => {
+  for (const [verified, status] of [[null, 404], [new Date(), 200]] as const) {
+    const { email, token } = await newPerson({ email_verified_at: verified })
     const { calendar } = (await inject(app, 'POST', '/me/calendar', undefined, bearer(token))).json()
     await forget(email)
     t.equal((await reset(await tokenTo(t, email, 'reset-password'))).statusCode, 200)
@@ -464,7 +466,7 @@ t.test('A password by a mail ends the calendar of an email that was not proven b
 
 /** Two ways in which the owner of an address takes over an account, each with the status of the request. */
 const takeovers: [name: string, prepare: (t: Test, email: string) => Promise<() => Promise<number>>][] = [
-  ['a password by a mail', async (t, email) => {
+  ['a password by an email', async (t, email) => {
     await forget(email)
     const token = await tokenTo(t, email, 'reset-password')
     return async () => (await reset(token)).statusCode
@@ -514,7 +516,7 @@ for (const [name, prepare] of takeovers) {
   })
 }
 
-t.test('No calendar is made once all tokens are ended', async t => {
+t.test('No calendar is made once all tokens are revoked', async t => {
   const { id, token } = await newPerson()
   const responses = await sql.begin(async sql => {
     await sql`SELECT FROM users WHERE id = ${id} FOR UPDATE`
@@ -528,7 +530,7 @@ t.test('No calendar is made once all tokens are ended', async t => {
   assertMessage(t, await responses.calendar, 401, 'Invalid or expired token')
 })
 
-t.test('A password of a proven email stays when the account is linked', async t => {
+t.test('A password of a verified email stays when the account is linked', async t => {
   const { email, token } = await newPerson({ email_verified_at: new Date() })
   await signInByToken({ sub: randomUUID(), email })
   t.strictSame([await signIn(email, PASSWORD), await isSignedIn(token)], [200, 200])
@@ -541,12 +543,12 @@ t.test('Concurrent sign-ins with the provider link an account once', async t => 
   for (const { token } of responses) t.equal(await isSignedIn(token), 200)
   await mailTo(email)
   await sleep(1500)
-  t.equal(mailsTo(email).length, 1)
+  t.equal(emailsTo(email).length, 1)
 })
 
-t.test('Without mail, or without FRONTEND_URL, what needs a link responds with 501, and the rest works', async t => {
+t.test('Without email, or without FRONTEND_URL, what needs a link responds with 501, and the rest works', async t => {
   for (const [via, message] of [
-    [withoutMail, 'Mail is not configured'], [withoutFrontend, 'Frontend URL not configured'],
+    [withoutEmail, 'Email is not configured'], [withoutFrontend, 'Frontend URL not configured'],
   ] as const) {
     const ada = await newPerson({}, via)
     const [isSignedIn, signIn] = [
@@ -560,7 +562,7 @@ t.test('Without mail, or without FRONTEND_URL, what needs a link responds with 5
     t.strictSame([await signIn(), await isSignedIn()], [200, 200], 'the password stays')
     const email = newEmail()
     const { user } = (await post('/auth/register', { email, password: PASSWORD, ...NAMES }, { via })).json()
-    t.equal(await count(via.sql`SELECT FROM mails WHERE user_id IN (${ada.id}, ${user.id})`), 0)
+    t.equal(await count(via.sql`SELECT FROM emails WHERE user_id IN (${ada.id}, ${user.id})`), 0)
     const response = await inject(via, 'PUT', '/me/password', {
       currentPassword: PASSWORD, newPassword: NEW,
     }, bearer(ada.token))
@@ -571,9 +573,11 @@ t.test('Without mail, or without FRONTEND_URL, what needs a link responds with 5
 t.test('A link is not written where FRONTEND_URL is not set', async t => {
   const { id, email } = await newPerson({}, withoutFrontend)
   const recipient = { email, isVerified: false, ...NAMES }
-  const mail = { id: randomUUID(), kind: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date() }
+  const claimed = {
+    id: randomUUID(), template: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date(),
+  }
   const { config, sql } = withoutFrontend
-  await t.rejects(kinds['password-reset'].compose(mail, { sql, config, recipient }),
+  await t.rejects(templates['password-reset'].compose(claimed, { sql, config, recipient }),
     { message: 'FRONTEND_URL is not set' })
 })
 
@@ -597,7 +601,7 @@ t.test('Changes are logged, with neither email nor token', async t => {
   const events = lines.map(line => JSON.parse(line)).filter(({ event }) => event)
   const of = (name: string) => events.find(({ event }) => event === name)
   t.match(of('password-forgotten'), { user: String, network: String })
-  t.match(of('password-changed'), { user: String, by: 'mail' })
+  t.match(of('password-changed'), { user: String, by: 'email' })
   t.match(of('email-verified'), { user: String })
   t.match(of('password-refused'), { actor: String })
   t.notMatch(JSON.stringify(events), /@example\.org|#token/)

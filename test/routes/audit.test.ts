@@ -157,7 +157,7 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
     await sql`UPDATE users SET password = ${await hashPassword(PASSWORD)} WHERE id = ${admin.id}`
     const passwords = { currentPassword: PASSWORD, newPassword: 'correct horse battery' }
     t.strictSame(await send('/me/password', passwords), [{ event: 'password-changed', user: admin.id, by: 'password' }])
-    await sql`DELETE FROM ended_tokens`
+    await sql`DELETE FROM revoked_tokens`
     t.strictSame(await send('/me/password', passwords), [{ event: 'password-refused', network: '127.0.0.1' }])
   },
   async 'PUT /users/:userId/role' (send, t) {
@@ -235,32 +235,32 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
     t.strictSame(await send('/me/calendar'), [{ event: 'calendar-deleted' }])
   },
   async 'DELETE /me/tokens' (send, t) {
-    t.strictSame(await send('/me/tokens'), [{ event: 'tokens-ended' }])
+    t.strictSame(await send('/me/tokens'), [{ event: 'tokens-revoked' }])
     t.strictSame(await send('/me/tokens'), [], 'with a token that was ended')
-    await sql`DELETE FROM ended_tokens`
+    await sql`DELETE FROM revoked_tokens`
   },
   async 'PUT /me/notifications' (send, t) {
     t.strictSame(await send('/me/notifications', { notifications: { blogDecision: true, 'of a stranger': 1 } }),
       [{ event: 'notifications-changed', fields: ['blogDecision'] }])
   },
   async 'POST /me/events/:id/message' (_send, t) {
-    const mailing = await build(t, { ...MAIL, DATABASE_URL }, logger())
+    const batch = await build(t, { ...MAIL, DATABASE_URL }, logger())
     const target = await makeEvent()
     const message = { subject: 'Boards', text: 'Bring a board, please.' }
     const send = (id: string) =>
-      auditOf(() => inject(mailing, 'POST', `/me/events/${id}/message`, message, bearer(admin.token)))
+      auditOf(() => inject(batch, 'POST', `/me/events/${id}/message`, message, bearer(admin.token)))
     t.strictSame(await send(target), [{ event: 'message-sent', actor: admin.id, target }])
     t.strictSame(await send(randomUUID()), [], 'no event')
   },
-  // Without a sign-in: the user is who the mail went to.
+  // Without a sign-in: the user is who the email went to.
   async 'POST /account/unsubscribe/:token' (_send, t) {
     const { id: user } = await person(app)
-    const [token, kind] = [createSecretToken(), 'event-reminder']
-    await insert(app, 'mails', {
-      kind, bulk: true, user_id: user, data: {}, status: 'sent', token_hash: hashSecretToken(token),
+    const [token, template] = [createSecretToken(), 'event-reminder']
+    await insert(app, 'emails', {
+      template, bulk: true, user_id: user, data: {}, status: 'sent', token_hash: hashSecretToken(token),
     })
     const send = (token: string) => auditOf(() => inject(app, 'POST', `/account/unsubscribe/${token}`))
-    t.strictSame(await send(token), [{ event: 'notifications-changed', user, kind, by: 'mail' }])
+    t.strictSame(await send(token), [{ event: 'notifications-changed', user, template, by: 'email' }])
     t.strictSame(await send(token), [], 'turned off already')
     t.strictSame(await send(createSecretToken()), [], 'no such link')
     t.notMatch(log, token, 'nor is the token in any line')

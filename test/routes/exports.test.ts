@@ -136,7 +136,7 @@ t.test('One batch at a time is read of four connections', async t => {
   await app.sql.begin(async sql => {
     await sql`LOCK TABLE clubs`
     responses = Promise.all(Array.from({ length: 3 }, () => admin.inject('GET', '/exports/users.csv')))
-    const reading = () => app.database.probe`
+    const reading = () => app.database.shortSql`
       SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
     `
     while ((await reading()).length === 0) await sleep(10)

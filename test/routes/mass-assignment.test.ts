@@ -44,7 +44,7 @@ for (const [name, operation] of writing) {
   t.test(`${name} stores ${accepted.join(', ') || 'none'} of the foreign fields`, async t => {
     const [method, path] = name.split(' ') as ['POST' | 'PUT' | 'DELETE', string]
     // Other operations have ended tokens.
-    await app.sql`DELETE FROM ended_tokens`
+    await app.sql`DELETE FROM revoked_tokens`
     const { id = '', body: more } = await given?.(world) ?? {}
     const own: Record<string, unknown> = { ...body, ...more }
     // Also as column names, and as inherited properties.

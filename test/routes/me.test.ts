@@ -10,7 +10,7 @@ import t, { type Test } from '../suite.ts'
 const lines: string[] = []
 const app = await build(t, {}, createLogger('trace', { write (line: string) { lines.push(line) } }))
 
-/** All mails, as they are at first. */
+/** All emails, as they are at first. */
 const ALL = {
   registration: true,
   eventChanged: true,
@@ -168,7 +168,7 @@ t.test('GET /me/export has all data of the user, and of nobody else', async t =>
     await createCalendar(t, ada)
     for (const { id } of [ada, bob]) {
       await app.sql`
-        INSERT INTO mails (kind, bulk, user_id, data, status, settled_at, created_at)
+        INSERT INTO emails (template, bulk, user_id, data, status, settled_at, created_at)
         VALUES
           ('test', false, ${id}, '{"secret": 1}', 'sent', now(), now() - interval '1 minute'),
           ('test', false, ${id}, '{}', 'failed', now(), now())
@@ -184,7 +184,7 @@ t.test('GET /me/export has all data of the user, and of nobody else', async t =>
     t.equal(response.statusCode, 200)
     t.equal(response.headers['content-disposition'], 'attachment; filename="personal-data.json"')
     t.strictSame([response.headers['cache-control'], response.headers.etag], ['no-store', undefined])
-    const { account, blogs, registrations, likes, calendar, mails, messages, ...rest } = response.json()
+    const { account, blogs, registrations, likes, calendar, emails, messages, ...rest } = response.json()
     const { notifications, tokens, ...others } = rest
     const { createdAt, updatedAt, ...fixed } = account
     t.strictSame(fixed, {
@@ -203,14 +203,14 @@ t.test('GET /me/export has all data of the user, and of nobody else', async t =>
       ['ARCHIVED', 'DRAFT', 'PUBLISHED'].map(status => [`By ${ada.id}`, status]))
     t.strictSame(registrations.map(({ event }: { event: { title: string } }) => event.title).sort(), ['Chess', 'Go'])
     t.strictSame(likes.map(({ mentor }: { mentor: object }) => mentor), [{ id: mentor, name: 'Max' }])
-    t.match(mails, [{ kind: 'test', status: 'failed', sentAt: null }, { status: 'sent', sentAt: String }])
-    t.strictSame(mails.map(Object.keys), Array(2).fill(['kind', 'createdAt', 'status', 'sentAt']))
+    t.match(emails, [{ template: 'test', status: 'failed', sentAt: null }, { status: 'sent', sentAt: String }])
+    t.strictSame(emails.map(Object.keys), Array(2).fill(['template', 'createdAt', 'status', 'sentAt']))
     t.match(messages, [{ subject: `From ${ada.id}`, text: 'A text', sentAt: String, event: { title: 'Chess' } }])
     t.equal(messages.length, 1)
     t.strictSame(notifications, { ...ALL, registration: false })
     const times = [
-      createdAt, updatedAt, calendar.createdAt, likes[0].likedAt, registrations[0].registeredAt, mails[0].createdAt,
-      mails[1].sentAt,
+      createdAt, updatedAt, calendar.createdAt, likes[0].likedAt, registrations[0].registeredAt, emails[0].createdAt,
+      emails[1].sentAt,
     ]
     for (const time of times) t.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     t.strictSame([tokens, others], [null, {}])
@@ -227,14 +227,14 @@ t.test('GET /me/export of a new user has empty lists', async t => {
     registrations: [],
     likes: [],
     calendar: null,
-    mails: [],
+    emails: [],
     messages: [],
     notifications: null,
     tokens: null,
   })
 })
 
-t.test('GET /me/export has all of many long blogs and of many mails, and HEAD reads none', async t => {
+t.test('GET /me/export has all of many long blogs and of many emails, and HEAD reads none', async t => {
   const ada = await person(app)
   await app.sql`
     INSERT INTO blogs (title, content, author_id, created_at)
@@ -242,10 +242,11 @@ t.test('GET /me/export has all of many long blogs and of many mails, and HEAD re
     FROM generate_series(1, 10) AS n
   `
   await app.sql`
-    INSERT INTO mails (kind, bulk, user_id, data) SELECT 'test', false, ${ada.id}, '{}' FROM generate_series(1, 600)
+    INSERT INTO emails (template, bulk, user_id, data)
+    SELECT 'test', false, ${ada.id}, '{}' FROM generate_series(1, 600)
   `
-  const { blogs, mails } = (await ada.inject('GET', '/me/export')).json()
-  t.equal(mails.length, 600)
+  const { blogs, emails } = (await ada.inject('GET', '/me/export')).json()
+  t.equal(emails.length, 600)
   const titles: number[] = blogs.map(({ title }: { title: string }) => Number(title))
   t.strictSame(titles.toSorted((a, b) => a - b), Array.from({ length: 10 }, (_, n) => n + 1))
   const times: string[] = blogs.map(({ createdAt }: { createdAt: string }) => createdAt)

@@ -1,6 +1,6 @@
 import { buildApp } from '#lib/app.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
-import { NOTIFICATIONS } from '#lib/mail/notifications.js'
+import { NOTIFICATIONS } from '#lib/email/notifications.js'
 import { build, createDatabase, inject, insert, MAIL, type Person, person, testConfig } from '../helper.ts'
 import t from '../suite.ts'
 
@@ -9,12 +9,12 @@ const { sql } = app
 const [chess, go] = [await insert(app, 'clubs'), await insert(app, 'clubs')]
 const MESSAGE = { subject: 'Boards', text: 'Bring a board, please.' }
 
-/** Writes a mail of a kind to a user that was sent; returns its token. */
-async function writeMail ({ id }: Person, kind: string) {
+/** Writes an email of a template to a user that was sent; returns its token. */
+async function writeMail ({ id }: Person, template: string) {
   const token = createSecretToken()
   await sql`
-    INSERT INTO mails (kind, bulk, user_id, data, status, settled_at, token_hash)
-    VALUES (${kind}, true, ${id}, '{}', 'sent', now(), ${hashSecretToken(token)})
+    INSERT INTO emails (template, bulk, user_id, data, status, settled_at, token_hash)
+    VALUES (${template}, true, ${id}, '{}', 'sent', now(), ${hashSecretToken(token)})
   `
   return token
 }
@@ -23,15 +23,15 @@ const notificationsOf = async (user: Person) => (await user.inject('GET', '/me/n
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 
-t.test('The token of a mail turns off mails of its kind, without a sign-in', async t => {
-  for (const [kind, name] of Object.entries(NOTIFICATIONS)) {
+t.test('The token of an email turns off emails of its kind, without a sign-in', async t => {
+  for (const [template, name] of Object.entries(NOTIFICATIONS)) {
     const [ada, bob] = [await person(app), await person(app)]
-    const path = `/account/unsubscribe/${await writeMail(ada, kind)}`
-    await writeMail(bob, kind)
+    const path = `/account/unsubscribe/${await writeMail(ada, template)}`
+    await writeMail(bob, template)
     const all = await notificationsOf(ada)
     for (let n = 0; n < 2; n++) {
       const response = await inject(app, 'POST', path, 'List-Unsubscribe=One-Click', FORM)
-      t.strictSame([response.statusCode, response.json()], [200, { message: 'You get no more mails of this kind' }])
+      t.strictSame([response.statusCode, response.json()], [200, { message: "You're unsubscribed from these emails" }])
     }
     t.strictSame(await notificationsOf(ada), { ...all, [name]: false }, name)
     t.strictSame(await notificationsOf(bob), all)
@@ -57,16 +57,16 @@ t.test('The link of the header List-Unsubscribe opens the page of the app, and c
 
 t.test('GET /me/notifications tells those who are reminded when', async t => {
   const hoursFor = async (user: Person) => (await user.inject('GET', '/me/notifications')).json().reminderHours
-  const proven = { email_verified_at: new Date() }
-  const [ada, bob] = [await person(app, 'STUDENT', proven), await person(app)]
-  t.strictSame([await hoursFor(ada), await hoursFor(bob)], [24, null], 'an email that is not proven gets none')
+  const verified = { email_verified_at: new Date() }
+  const [ada, bob] = [await person(app, 'STUDENT', verified), await person(app)]
+  t.strictSame([await hoursFor(ada), await hoursFor(bob)], [24, null], 'an email that is not verified gets none')
   await ada.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
   t.equal(await hoursFor(ada), null, 'nor does a user who does not want any')
   await ada.inject('PUT', '/me/notifications', { notifications: { eventReminder: true, registration: false } })
   t.equal(await hoursFor(ada), 24)
   for (const variables of [{}, { ...MAIL, REMINDER_HOURS: '0' }]) {
     const other = await build(t, variables)
-    t.equal(await hoursFor(await person(other, 'STUDENT', proven)), null, 'a service that sends none')
+    t.equal(await hoursFor(await person(other, 'STUDENT', verified)), null, 'a service that sends none')
   }
 })
 
@@ -165,14 +165,14 @@ t.test('Later messages remove those of 60 days before', async t => {
   t.strictSame(messages.map(({ subject }) => subject), ['kept', MESSAGE.subject])
 })
 
-t.test('Without mail there is no message', async t => {
+t.test('Without email there is no message', async t => {
   const bare = await build(t)
   const admin = await person(bare, 'ADMIN')
   const response = await admin.inject('POST', '/me/events/x/message', MESSAGE)
-  t.strictSame([response.statusCode, response.json()], [501, { message: 'Mail is not configured' }])
+  t.strictSame([response.statusCode, response.json()], [501, { message: 'Email is not configured' }])
 })
 
-t.test('Without mail nothing is written', async t => {
+t.test('Without email nothing is written', async t => {
   const bare = await build(t)
   const [admin, ada] = [await person(bare, 'ADMIN'), await person(bare, 'STUDENT', { email_verified_at: new Date() })]
   const club = await insert(bare, 'clubs')
@@ -180,5 +180,5 @@ t.test('Without mail nothing is written', async t => {
   t.equal((await ada.inject('POST', `${path}/register`)).statusCode, 201)
   t.equal((await admin.inject('PUT', path, { title: 'Morning' })).statusCode, 200)
   t.equal((await admin.inject('DELETE', path)).statusCode, 200)
-  t.equal((await bare.sql`SELECT id FROM mails UNION ALL SELECT id FROM mailings`).length, 0)
+  t.equal((await bare.sql`SELECT id FROM emails UNION ALL SELECT id FROM email_batches`).length, 0)
 })

@@ -8,14 +8,14 @@ import { readPersonalData } from '#lib/auth/personal-data.js'
 import { PLANNING, type Sql } from '#lib/database/client.js'
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
-import { createAccountLink } from '#lib/mail/account-links.js'
-import * as endedTokens from '#lib/auth/ended-tokens.js'
+import { createAccountLink } from '#lib/email/account-links.js'
+import * as revokedTokens from '#lib/auth/revoked-tokens.js'
 import { findManagedEvent } from '#lib/auth/permissions.js'
-import { failedSignIns, forgetUses, takeUse, waitFor } from '#lib/auth/rate-limits.js'
-import * as mailings from '#lib/mail/mailings.js'
-import * as outbox from '#lib/mail/outbox.js'
+import { failedSignIns, forgetUses, consume, secondsUntilAllowed } from '#lib/auth/rate-limits.js'
+import * as batches from '#lib/email/batches.js'
+import * as emails from '#lib/email/outbox.js'
 import { deleteUnusedPictures } from '#lib/pictures/stored.js'
-import type { Mail } from '#plugins/mail.js'
+import type { Outbox } from '#plugins/email.js'
 import * as account from '#routes/account/queries.js'
 import * as auth from '#routes/auth/queries.js'
 import * as blogs from '#routes/blogs/queries.js'
@@ -76,11 +76,11 @@ await sql.unsafe(`
   INSERT INTO calendar_tokens SELECT id, id::text FROM users;
   INSERT INTO account_tokens SELECT id, 'password', id::text, now() + random() * interval '1 hour' FROM users;
   INSERT INTO account_tokens SELECT id, 'email', 'email ' || id, now() + random() * interval '1 hour' FROM users;
-  INSERT INTO mails (kind, bulk, user_id, data, status, settled_at)
+  INSERT INTO emails (template, bulk, user_id, data, status, settled_at)
     SELECT 'test', false, id, '{}', 'sent', now() FROM users;
-  INSERT INTO ended_tokens (user_id, ended_at) SELECT id, now() - random() * interval '30 days' FROM users;
+  INSERT INTO revoked_tokens (user_id, revoked_at) SELECT id, now() - random() * interval '30 days' FROM users;
   INSERT INTO notifications (user_id) SELECT id FROM users;
-  INSERT INTO mailings (kind, data, user_ids, due_at)
+  INSERT INTO email_batches (template, data, user_ids, due_at)
     SELECT 'event-message', '{}', ARRAY[id], now() + random() * interval '1 hour' FROM users;
   INSERT INTO event_reminders SELECT id FROM events;
   INSERT INTO event_messages (event_id, sender_id, subject, text, created_at)
@@ -111,27 +111,27 @@ const event = { title: 'An event', description: 'Its description', data: '2026-0
 
 const NONE = '00000000-0000-4000-8000-000000000000'
 
-const MAIL = { id: NONE, kind: 'test', data: {}, attempts: 0, createdAt: new Date() }
-const mail = {
+const EMAIL = { id: NONE, template: 'test', data: {}, attempts: 0, createdAt: new Date() }
+const outbox = {
   canLink: true,
-  enqueue: (...rest: Parameters<Mail['enqueue']>) => outbox.enqueueMails(sql, ...rest),
-  enqueueMailing: (...rest: Parameters<Mail['enqueueMailing']>) => mailings.enqueueMailing(sql, ...rest),
+  enqueue: (...rest: Parameters<Outbox['enqueue']>) => emails.enqueueEmails(sql, ...rest),
+  enqueueBatch: (...rest: Parameters<Outbox['enqueueBatch']>) => batches.enqueueBatch(sql, ...rest),
 }
 
 /** Runs a cached query. The cache is too small for any entry. */
-const cache = createSnapshotCache({ sql, probe: sql, maxBytes: 1 })
+const cache = createSnapshotCache({ sql, shortSql: sql, maxBytes: 1 })
 const read = (query: CachedQuery<any>) => cache.get('', () => query)
 
 /** All statements that read or write single rows, or one page, by the function in `queries.ts`. */
 const operations: Record<string, () => Promise<unknown>> = {
   findCredentials: () => auth.findCredentials(sql, email),
-  takeUse: () => takeUse(sql, failures, 900),
-  waitFor: () => waitFor(sql, failures),
+  consume: () => consume(sql, failures, 900),
+  secondsUntilAllowed: () => secondsUntilAllowed(sql, failures),
   forgetUses: () => forgetUses(sql, failures),
   profileQuery: () => read(auth.profileQuery(sql, id.user)),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
   createAccountLink: () => createAccountLink(
-    { ...MAIL, userId: id.user },
+    { ...EMAIL, userId: id.user },
     {
       sql,
       config: testConfig({ FRONTEND_URL: 'https://app.example.org' }),
@@ -139,32 +139,32 @@ const operations: Record<string, () => Promise<unknown>> = {
     },
     'password', sql`true`
   ),
-  insertResetMail: () => account.insertResetMail(sql, mail, email, '192.0.2.1'),
+  insertResetEmail: () => account.insertResetEmail(sql, outbox, email, '192.0.2.1'),
   findAccountOfToken: () => account.findAccountOfToken(sql, id.user),
-  resetPassword: () => account.resetPassword(sql, mail, id.user, { password: '!', network: '192.0.2.1' }),
+  resetPassword: () => account.resetPassword(sql, outbox, id.user, { password: '!', network: '192.0.2.1' }),
   verifyEmail: () => account.verifyEmail(sql, id.user),
   findAccount: () => me.findAccount(sql, id.user),
-  changePassword: () => me.changePassword(sql, mail, { id: id.user, from: '!', to: '?' }),
+  changePassword: () => me.changePassword(sql, outbox, { id: id.user, from: '!', to: '?' }),
   findNotification: () => account.findNotification(sql, id.user),
-  turnOff: () => account.turnOff(sql, { userId: id.user, kind: 'event-reminder' }),
+  turnOff: () => account.turnOff(sql, { userId: id.user, template: 'event-reminder' }),
   notificationsQuery: () => read(me.notificationsQuery(sql, id.user, 24)),
   setNotifications: () => me.setNotifications(sql, id.user, { registration: false }),
   findManagedEvent: () => findManagedEvent(sql, head, id.event),
   insertMessage: () => me.insertMessage(
-    sql, mail,
+    sql, outbox,
     { user: { id: id.user, role: 'ADMIN' }, eventId: id.event, message: { subject: 'A message', text: 'Its text' } }
   ),
-  insertVerificationMail: () => me.insertVerificationMail(sql, mail, id.user, '192.0.2.1'),
+  insertVerificationEmail: () => me.insertVerificationEmail(sql, outbox, id.user, '192.0.2.1'),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
   setPassword: () => accounts.setPassword(sql, email, 'correct horse'),
   publishedBlogQuery: () => read(blogs.publishedBlogQuery(sql, id.blog)),
   findBlog: () => blogs.findBlog(sql, id.blog),
   blogsOfAuthorQuery: () => read(blogs.blogsOfAuthorQuery(sql, id.user)),
   insertBlog: () => blogs.insertBlog(sql, { title: 'A blog', content: 'Its content', authorId: id.user }),
-  updateBlog: () => blogs.updateBlog(sql, mail, id.blog, { title: 'Another' }),
-  setBlogStatus: () => blogs.setBlogStatus(sql, mail, id.blog, 'ARCHIVED'),
+  updateBlog: () => blogs.updateBlog(sql, outbox, id.blog, { title: 'Another' }),
+  setBlogStatus: () => blogs.setBlogStatus(sql, outbox, id.blog, 'ARCHIVED'),
   deleteBlog: () => blogs.deleteBlog(sql, id.blog),
-  updateUser: () => users.updateUser(sql, mail, id.user, { ...name, email: 'other@example.org' }),
+  updateUser: () => users.updateUser(sql, outbox, id.user, { ...name, email: 'other@example.org' }),
   setUserRole: () => users.setUserRole(sql, id.user, 'ADMIN'),
   setUserClub: () => users.setUserClub(sql, id.user, id.club),
   deleteUser: () => users.deleteUser(sql, '00000000-0000-0000-0000-000000000000'),
@@ -185,8 +185,8 @@ const operations: Record<string, () => Promise<unknown>> = {
   'eventsQuery, earliest first': () => read(events.eventsQuery(sql, 2, 12, 'asc')),
   eventsOfMemberQuery: () => read(events.eventsOfMemberQuery(sql, id.user)),
   insertEvent: () => events.insertEvent(sql, id.user, event),
-  updateEvent: () => events.updateEvent(sql, mail, { user: head, id: id.event, changes: event }),
-  insertRegistration: () => events.insertRegistration(sql, mail, id.user, id.event),
+  updateEvent: () => events.updateEvent(sql, outbox, { user: head, id: id.event, changes: event }),
+  insertRegistration: () => events.insertRegistration(sql, outbox, id.user, id.event),
   registrationsOfUserQuery: () => read(events.registrationsOfUserQuery(sql, id.user)),
   registrationsOfEventQuery: () =>
     read(events.registrationsOfEventQuery(sql, { id: id.user, role: 'ADMIN' }, id.event)),
@@ -199,17 +199,17 @@ const operations: Record<string, () => Promise<unknown>> = {
   readPersonalData: async () => text((await readPersonalData(work => work(sql), id.user))!),
   endTokensOf: () => me.endTokensOf(sql, id.user),
   signOut: () => accounts.signOut(sql, email),
-  epochsOf: async () => sql`SELECT ${endedTokens.epochsOf(sql, [id.user, id.club])}`,
+  epochsOf: async () => sql`SELECT ${revokedTokens.epochsOf(sql, [id.user, id.club])}`,
   deleteCalendar: () => me.deleteCalendar(sql, id.club),
-  findDue: () => outbox.findDue(sql),
-  recordOutcomes: () => outbox.recordOutcomes(sql, [{ id: NONE, status: 'sent', attempts: 1 }]),
-  removePastMails: () => outbox.removePastMails(sql),
-  claimMails: () => outbox.claimMails(sql, { account: 10, bulk: 10 }),
-  findMailings: () => mailings.findMailings(sql, 24),
-  writeReminders: () => mailings.writeReminders(sql, 24),
-  writeMails: () => mailings.writeMails(sql),
-  findRecipient: () => outbox.findRecipient(sql, id.user),
-  countMails: () => outbox.countMails(sql),
+  findDue: () => emails.findDue(sql),
+  recordOutcomes: () => emails.recordOutcomes(sql, [{ id: NONE, status: 'sent', attempts: 1 }]),
+  deleteOldEmails: () => emails.deleteOldEmails(sql),
+  claimEmails: () => emails.claimEmails(sql, { account: 10, bulk: 10 }),
+  findBatches: () => batches.findBatches(sql, 24),
+  writeReminders: () => batches.writeReminders(sql, 24),
+  writeEmails: () => batches.writeEmails(sql),
+  findRecipient: () => emails.findRecipient(sql, id.user),
+  countEmails: () => emails.countEmails(sql),
   blogsFeedQuery: () => read(feeds.blogsFeedQuery(sql, undefined)),
   signInWithIdentity: () => auth.signInWithIdentity(sql, {
     ...name, id: 'a person', avatar: null, email: 'sign-in@example.org',
@@ -224,7 +224,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   deletePicture: () => ownPictures.deletePicture(sql, head, id.user),
   deleteUnusedPictures: () => deleteUnusedPictures(sql, id.user),
   hasEvent: () => events.hasEvent(sql, id.event),
-  deleteEvent: () => events.deleteEvent(sql, mail, head, id.event),
+  deleteEvent: () => events.deleteEvent(sql, outbox, head, id.event),
 }
 
 /** These read whole tables. */
@@ -239,9 +239,9 @@ t.test('All functions in queries.ts are tested here, or read whole tables', asyn
   const functions = modules.flatMap(module => Object.keys(module))
   // Some statements are in lib/.
   const others = [
-    'takeUse', 'waitFor', 'forgetUses', 'findManagedEvent', 'readPersonalData', 'createAccountLink',
+    'consume', 'secondsUntilAllowed', 'forgetUses', 'findManagedEvent', 'readPersonalData', 'createAccountLink',
     'deleteUnusedPictures',
-    ...[accounts, endedTokens, mailings, outbox].flatMap(Object.keys),
+    ...[accounts, revokedTokens, batches, emails].flatMap(Object.keys),
   ]
   const tested = Object.keys(operations).map(name => name.split(',')[0]!).filter(name => !others.includes(name))
   assertComplete(t, [...tested, ...WHOLE], functions, 'operations in test/routes/plans.test.ts, or to WHOLE')

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import argon2 from 'argon2'
 import type { FastifyInstance } from 'fastify'
 
-import { takeUse } from '#lib/auth/rate-limits.js'
+import { consume } from '#lib/auth/rate-limits.js'
 import { hashingStats, hashPassword } from '#lib/auth/passwords.js'
 import { assertResponse } from '../assertions.ts'
 import { build, createDatabase, MAIL, person, untilBlocked } from '../helper.ts'
@@ -266,7 +266,7 @@ t.test('The right password signs in when its failures cannot be forgotten', asyn
 
 t.test('A registration whose email cannot be counted or written succeeds', async t => {
   const via = await build(t, MAIL)
-  for (const table of ['rate_limits', 'mails']) {
+  for (const table of ['rate_limits', 'emails']) {
     const email = stranger()
     await via.sql.unsafe(`ALTER TABLE ${table} RENAME TO elsewhere`)
     t.equal((await register({ via }, email)).statusCode, 201, table)
@@ -301,7 +301,7 @@ t.test('Each use deletes ten rows that are past, without waiting for locks', asy
   `
   await sql`INSERT INTO rate_limits VALUES ('registrations', 'present', 1, now() + interval '30 seconds')`
   const left = async () => (await sql`SELECT FROM rate_limits WHERE key LIKE 'past%'`).length
-  const use = (key: string) => takeUse(sql, { name: 'registrations', key, max: 9 }, 60)
+  const use = (key: string) => consume(sql, { name: 'registrations', key, max: 9 }, 60)
   await sql.begin(async transaction => {
     await transaction`SELECT FROM rate_limits WHERE key = 'past1' FOR UPDATE`
     await use('one')

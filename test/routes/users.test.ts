@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { ROLES } from '#lib/roles.js'
-import { recordOutcomes } from '#lib/mail/outbox.js'
+import { recordOutcomes } from '#lib/email/outbox.js'
 import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } from '../assertions.ts'
 import { bearer, bearerOfJson, build, inject, insert, person, type Person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
@@ -122,14 +122,15 @@ t.test('DELETE /users/:id does not deadlock with likes and deletions of mentors'
 
 t.test('DELETE /users/:id does not deadlock with a sender', async t => {
   const { id } = await person(app)
-  const add = (kind: string) => insert(app, 'mails', { kind, bulk: false, user_id: id, data: app.sql.json({}) })
+  const add = (template: string) =>
+    insert(app, 'emails', { template, bulk: false, user_id: id, data: app.sql.json({}) })
   const first = await add('password-reset')
   await sleep(2)
   const second = await add('email-verification')
   // Behind the second one on the disk, as it is in the index.
-  await app.sql`UPDATE mails SET due_at = now() + interval '5 minutes' WHERE id = ${first}`
+  await app.sql`UPDATE emails SET due_at = now() + interval '5 minutes' WHERE id = ${first}`
   const { recorded, deleted } = await app.sql.begin(async sql => {
-    await sql`SELECT FROM mails WHERE id = ${first} FOR UPDATE`
+    await sql`SELECT FROM emails WHERE id = ${first} FOR UPDATE`
     const outcomes = [first, second].map(id => ({ id, status: 'sent', attempts: 1 } as const))
     const recorded = recordOutcomes(app.sql, outcomes).catch(error => error)
     await untilBlocked(app.sql)
@@ -139,7 +140,7 @@ t.test('DELETE /users/:id does not deadlock with a sender', async t => {
   })
   t.same(await recorded, undefined)
   assertMessage(t, await deleted, 200, 'User deleted successfully')
-  t.equal((await app.sql`SELECT FROM mails WHERE user_id = ${id}`).length, 0)
+  t.equal((await app.sql`SELECT FROM emails WHERE user_id = ${id}`).length, 0)
 })
 
 t.test('DELETE /users/:id returns 404 for an unknown id', async t => {

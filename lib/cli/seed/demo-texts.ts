@@ -229,7 +229,7 @@ export const TESTIMONIALS = [
   {
     name: 'Beatriz Carvalho',
     yearsAgo: 1,
-    content: 'My mentor answered one e-mail in my first year. I have been answering them myself ever since.',
+    content: 'My mentor answered one email in my first year. I have been answering them myself ever since.',
   },
   {
     name: 'Nguyễn Minh Anh',

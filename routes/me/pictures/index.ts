@@ -53,7 +53,7 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.list,
     config: { failure: 'Error fetching pictures', cache: 'private' },
   }, async (request, reply) => {
-    await reply.cached(picturesOfUserQuery, request.user.id, picturesUrl(app.config, request))
+    await reply.sendCached(picturesOfUserQuery, request.user.id, picturesUrl(app.config, request))
   })
 
   app.delete<{ Params: { id: string } }>('/:id', {

@@ -1,5 +1,5 @@
 import { ensureAdmin, idOfEmail } from '#lib/auth/accounts.js'
-import mailCommand from '#lib/cli/mail.js'
+import emailCommand from '#lib/cli/email.js'
 import userCommand from '#lib/cli/user.js'
 import { build, person, untilBlocked } from '../../helper.ts'
 import { call } from '../../process.ts'
@@ -48,7 +48,7 @@ t.test('Commands find an account whose email differs in case, and create no seco
   for (const args of ['set-role --role ADMIN', 'set-password --password-stdin', 'sign-out', 'export']) {
     t.match(await run(userCommand, args, 'correct horse'), { code: 0, stdout: id }, args)
   }
-  t.equal((await run(mailCommand, 'test')).code, 0)
+  t.equal((await run(emailCommand, 'test')).code, 0)
   t.match(await run(userCommand, 'erase'), { code: 0, stdout: id })
   t.strictSame([...await app.sql`SELECT FROM users UNION ALL SELECT FROM rate_limits`], [])
 })

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { ROLES } from '#lib/roles.js'
 import { createLogger } from '#lib/http/logger.js'
 import userCommand from '#lib/cli/user.js'
-import { enqueueMails } from '#lib/mail/outbox.js'
+import { enqueueEmails } from '#lib/email/outbox.js'
 import { build, inject, insert, MAIL, person, untilBlocked } from '../../helper.ts'
 import { call } from '../../process.ts'
 import t, { type Test } from '../../suite.ts'
@@ -71,7 +71,7 @@ async function addActivePerson (role: typeof ROLES[number] = 'STUDENT') {
   }
   await ada.inject('POST', '/me/calendar')
   await ada.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
-  await sql`${enqueueMails(sql, 'password-changed', sql`
+  await sql`${enqueueEmails(sql, 'password-changed', sql`
     SELECT ${ada.id}::uuid AS user_id, '{}'::jsonb AS data, NULL AS key
   `)}`
   await sql`INSERT INTO account_tokens VALUES (${ada.id}, 'password', ${ada.id}, now() + interval '1 hour')`
@@ -163,14 +163,14 @@ t.test('erase while the user registers for events leaves no trace', async t => {
 })
 
 t.test('A decision on a blog waits for the erasure of its author, and locks nothing until then', async t => {
-  const mailing = await build(t, { ...MAIL, DATABASE_URL })
-  const admin = await person(mailing, 'ADMIN')
+  const batch = await build(t, { ...MAIL, DATABASE_URL })
+  const admin = await person(batch, 'ADMIN')
   const decide = (id: string, payload?: object) =>
     admin.inject(payload ? 'PUT' : 'POST', `/blogs/${id}${payload ? '' : '/approve'}`, payload)
   for (const payload of [undefined, { status: 'PUBLISHED' }]) {
-    const author = await person(mailing)
-    const draft = await insert(mailing, 'blogs', { author_id: author.id })
-    const published = await insert(mailing, 'blogs', { author_id: author.id, status: 'PUBLISHED' })
+    const author = await person(batch)
+    const draft = await insert(batch, 'blogs', { author_id: author.id })
+    const published = await insert(batch, 'blogs', { author_id: author.id, status: 'PUBLISHED' })
     const { decisions } = await sql.begin(async transaction => {
       await transaction`SELECT FROM users WHERE id = ${author.id} FOR UPDATE`
       const decisions = [decide(draft, payload), decide(published, payload)]
@@ -182,9 +182,9 @@ t.test('A decision on a blog waits for the erasure of its author, and locks noth
     t.strictSame((await Promise.all(decisions)).map(({ statusCode }) => statusCode), [200, 200])
 
     // With the whole erasure: what goes with it is not there any more, and what stays can be changed.
-    const again = await person(mailing)
+    const again = await person(batch)
     const ids = await Promise.all([{}, { status: 'PUBLISHED' }].map(async fields =>
-      insert(mailing, 'blogs', { author_id: again.id, ...fields })))
+      insert(batch, 'blogs', { author_id: again.id, ...fields })))
     const responses = Promise.all(ids.map(id => decide(id, payload)))
     t.equal((await user('erase', '--email', again.email)).code, 0)
     t.equal((await responses)[1]!.statusCode, 200)

@@ -1,10 +1,10 @@
 import { dictionary } from '@zxcvbn-ts/language-common'
 
-import { assertHardToGuess } from '#lib/auth/new-passwords.js'
+import { assertStrongPassword } from '#lib/auth/new-passwords.js'
 import t from '../../suite.ts'
 
 const isTaken = async (password: string) =>
-  assertHardToGuess('password', password, 'ada@example.org').then(() => true, ({ message }) => message)
+  assertStrongPassword('password', password, 'ada@example.org').then(() => true, ({ message }) => message)
 
 t.test('Common passwords, repetitions, sequences, dates and keys side by side are refused', async t => {
   const common = [

@@ -11,8 +11,8 @@ import t, { type Test } from '../../suite.ts'
 
 const server = await PostgresServer.create(t)
 await server.start()
-const [sql, probe] = [4, 1].map(max => postgres(server.url(), { max, fetch_types: false })) as [Sql, Sql]
-t.teardown(() => Promise.all([sql, probe].map(sql => sql.end({ timeout: 0 }))))
+const [sql, shortSql] = [4, 1].map(max => postgres(server.url(), { max, fetch_types: false })) as [Sql, Sql]
+t.teardown(() => Promise.all([sql, shortSql].map(sql => sql.end({ timeout: 0 }))))
 await sql`CREATE TABLE notes (author text, text text)`
 
 /** Reads what an author wrote. */
@@ -35,10 +35,10 @@ async function start (t: Test, options: Partial<CacheOptions> = {}) {
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(snapshotCache, {
-    sql, probe, maxBytes: 1_000_000, owner: ({ headers }) => String(headers.user), ...options,
+    sql, shortSql, maxBytes: 1_000_000, owner: ({ headers }) => String(headers.user), ...options,
   })
   app.get<Request>('/notes', { config: { cache: 'public' } }, async ({ query }, reply) => {
-    await reply.cached(notesQuery, query.author)
+    await reply.sendCached(notesQuery, query.author)
   })
   return app
 }
@@ -46,7 +46,7 @@ async function start (t: Test, options: Partial<CacheOptions> = {}) {
 t.test('A query without a name is refused: it would share the entries of another', async t => {
   const app = await start(t)
   app.get('/nameless', { config: { cache: 'public' } }, async (_request, reply) => {
-    await reply.cached(sql => notesQuery(sql, 'ada'))
+    await reply.sendCached(sql => notesQuery(sql, 'ada'))
   })
   const response = await app.inject('/nameless')
   t.equal(response.statusCode, 500)
@@ -71,14 +71,14 @@ t.test('A body is kept for its route and arguments until something is committed'
 t.test('Routes with the same arguments, and queries of one route, have entries of their own', async t => {
   const app = await start(t)
   app.get<Request>('/count', { config: { cache: 'public' } }, async ({ query }, reply) => {
-    await reply.cached(countQuery, query.author)
+    await reply.sendCached(countQuery, query.author)
   })
   app.post<Request>('/notes', { config: { cache: 'public' } }, async ({ query }, reply) => {
-    await reply.cached(countQuery, query.author)
+    await reply.sendCached(countQuery, query.author)
   })
   app.get<Request>('/either', { config: { cache: 'public' } }, async ({ query, headers }, reply) => {
-    if (headers.count) await reply.cached(countQuery, query.author)
-    else await reply.cached(notesQuery, query.author)
+    if (headers.count) await reply.sendCached(countQuery, query.author)
+    else await reply.sendCached(notesQuery, query.author)
   })
   for (let time = 0; time < 2; time++) {
     t.strictSame((await app.inject('/notes?author=ada')).json(), { notes: [{ text: 'one' }] })
@@ -93,7 +93,7 @@ t.test('Routes with the same arguments, and queries of one route, have entries o
 t.test('A private entry belongs to its owner', async t => {
   const app = await start(t)
   app.get('/mine', { config: { cache: 'private' } }, async (_request, reply) => {
-    await reply.cached(notesQuery, 'ada')
+    await reply.sendCached(notesQuery, 'ada')
   })
   const get = (user: string) => app.inject({ url: '/mine', headers: { user } })
   for (const user of ['ada', 'grace', 'ada']) {
@@ -107,7 +107,7 @@ t.test('A query without a row sends nothing, so that the handler responds', asyn
   const app = await start(t)
   const oneQuery = (sql: Sql, text: string) => ({ fields: sql`SELECT text FROM notes WHERE text = ${text}` })
   app.get('/none', { config: { cache: 'public' } }, async (_request, reply) => {
-    if (!await reply.cached(oneQuery, 'three')) return reply.code(404).send('None')
+    if (!await reply.sendCached(oneQuery, 'three')) return reply.code(404).send('None')
   })
   for (let time = 0; time < 2; time++) t.match(await app.inject('/none'), { statusCode: 404, body: 'None' })
   t.match(app.cache.counts, { misses: 1, hits: 1 })
@@ -184,7 +184,7 @@ t.test('What was sent before the body is there is the response', async t => {
   const calls: Promise<boolean>[] = []
   app.get('/slow', { config: { cache: 'public' } }, async (_request, reply) => {
     reply.send('early')
-    calls.push(reply.cached(slowQuery))
+    calls.push(reply.sendCached(slowQuery))
     await calls[0]
   })
   t.equal((await app.inject('/slow')).body, 'early')
@@ -223,7 +223,7 @@ t.test('A body may have another format than JSON', async t => {
     },
   })
   app.get<Request>('/text', { config: { cache: 'public' } }, async ({ query }, reply) => {
-    if (!await reply.cached(textQuery, query.author!)) return reply.callNotFound()
+    if (!await reply.sendCached(textQuery, query.author!)) return reply.callNotFound()
   })
   const { headers, body } = await app.inject('/text?author=ada')
   t.strictSame([headers['content-type'], body], ['text/plain', 'ada: one, and no more'])
@@ -238,7 +238,7 @@ t.test('A request that asks has its keys looked up in the same question, and is 
   app.get<Request>('/mine', { config: { cache: 'private' } }, async (request, reply) => {
     const { found } = await app.cache.ask(request, request.query.author!)
     reply.header('found', JSON.stringify(found))
-    await reply.cached(notesQuery, request.query.author)
+    await reply.sendCached(notesQuery, request.query.author)
   })
   const get = async (author: string) => {
     const { headers, body } = await app.inject({ url: `/mine?author=${author}`, headers: { user: author } })

@@ -51,8 +51,8 @@ const everything = (sql: Sql, name: string): CachedQuery<any> => ({
 const notAgain = () => { throw new Error('read again') }
 
 /** A cache with its own connections, like an instance of the service. */
-function start (t: Test, { maxBytes = ROOMY, sql = connect(t, 4), probe = connect(t, 1) } = {}) {
-  const { get, currentState } = createSnapshotCache({ sql, probe, maxBytes })
+function start (t: Test, { maxBytes = ROOMY, sql = connect(t, 4), shortSql = connect(t, 1) } = {}) {
+  const { get, currentState } = createSnapshotCache({ sql, shortSql, maxBytes })
   const instance = { reads: 0, get, currentState, ask, value }
   return instance
 
@@ -210,7 +210,7 @@ for (const asked of ['meanwhile', 'afterwards']) {
 
 test('A commit while the snapshot is asked for is visible to later calls', async t => {
   const proxy = await makeProxy(t, server.port)
-  const instance = start(t, { probe: connect(t, 1, server.url('postgres', proxy.port)) })
+  const instance = start(t, { shortSql: connect(t, 1, server.url('postgres', proxy.port)) })
   t.equal(await instance.value('a'), 0)
   // Opens the connection.
   await instance.currentState()
@@ -233,7 +233,7 @@ test('A body belongs to its database, even if another one takes over the name', 
   const behindPooler = Object.assign(
     (...query: Parameters<Sql>) => current(...query), { parameters: current.parameters }
   ) as Sql
-  const instance = start(t, { sql: behindPooler, probe: behindPooler })
+  const instance = start(t, { sql: behindPooler, shortSql: behindPooler })
   t.equal(await instance.value('a'), 0)
   current = other
   t.equal(await instance.value('a'), 1)

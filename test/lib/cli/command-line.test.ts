@@ -1,5 +1,5 @@
 import databaseCommand from '#lib/cli/database.js'
-import mailCommand from '#lib/cli/mail.js'
+import emailCommand from '#lib/cli/email.js'
 import migrateCommand from '#lib/cli/migrate.js'
 import openapiCommand from '#lib/cli/openapi.js'
 import seedCommand from '#lib/cli/seed.js'
@@ -16,10 +16,10 @@ t.test('A command refuses what it does not take', async t => {
     [databaseCommand, 'url --registrations-older-than 2y', 'url does not take --registrations-older-than'],
     [databaseCommand, 'retention --registrations-older-than 2y --hold', 'retention does not take --hold'],
     [databaseCommand, 'url x', '"x" is one too many'],
-    [mailCommand, 'list --email x', 'list does not take --email'],
-    [mailCommand, 'retry 1 --json', 'retry does not take --json'],
-    [mailCommand, 'test --state sent', 'test does not take --state'],
-    [mailCommand, 'list x', '"x" is one too many'],
+    [emailCommand, 'list --email x', 'list does not take --email'],
+    [emailCommand, 'retry 1 --json', 'retry does not take --json'],
+    [emailCommand, 'test --state sent', 'test does not take --state'],
+    [emailCommand, 'list x', '"x" is one too many'],
     [migrateCommand, 'create x --json', 'create does not take --json'],
     [migrateCommand, 'up 1', '"1" is one too many'],
     [migrateCommand, 'toString', 'There is no command "toString"'],

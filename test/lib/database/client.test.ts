@@ -377,7 +377,7 @@ t.test('A pooler that takes no settings is used without them, and named in the l
   const warn = (line: string) => { lines.push(line) }
   const database = await openDatabase(testConfig({ DATABASE_URL }), { ...log, warn })
   t.teardown(database.close)
-  for (const sql of [database.sql, database.probe]) t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }])
+  for (const sql of [database.sql, database.shortSql]) t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }])
   t.strictSame(refusals, ['statement_timeout'])
   t.strictSame(lines, ['The pooler takes no settings (unsupported startup parameter: statement_timeout): ' +
     'give them to the role of the service, see docs/run/deploy.md, "A pooler that takes no settings"'])

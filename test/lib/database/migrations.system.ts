@@ -63,12 +63,11 @@ t.test('the down part of each migration reverts its up part', async t => {
   }
 })
 
-// A service of the version before cannot run here, so its statements do: those of this version that need no migration
-// after `first`, prepared on a pool like that of the service.
-t.test('operations go on while each migration runs beside a long read', async t => {
-  const { url, sql: observer } = await emptyDatabase(t)
-  const first = NAMES.findIndex(name => name.endsWith('_counts'))
-  await migrate(url, 'up', first)
+// Statements of the service that need no migration from `first` on run while these are reverted and applied again.
+t.test('operations continue while migrations wait for a long read', async t => {
+  const { url } = await emptyDatabase(t)
+  const first = NAMES.findIndex(name => name.endsWith('_tokens-and-limits'))
+  await migrate(url)
 
   const { sql, close } = createPools(url, testConfig({ DATABASE_POOL_SIZE: '4' }), console)
   t.teardown(close)
@@ -90,17 +89,17 @@ t.test('operations go on while each migration runs beside a long read', async t 
     longest = Math.max(longest, performance.now() - begin)
     return result
   }
-  const mail = { enqueue: () => sql`SELECT WHERE false`, enqueueMailing: () => sql`SELECT WHERE false` }
+  const email = { enqueue: () => sql`SELECT WHERE false`, enqueueBatch: () => sql`SELECT WHERE false` }
   const operate = async (user: { id: string, role: Role }) => {
     const fields = { title: 'Open day', description: 'All day', imageUrl: '', data: '2026-01-31' }
     while (!migrated.signal.aborted) {
       const event = await timed(insertEvent(sql, user.id, fields))
-      await timed(insertRegistration(sql, mail, user.id, event!.id))
+      await timed(insertRegistration(sql, email, user.id, event!.id))
       await timed(toggleLike(sql, user.id, mentor!.id))
-      await timed(updateEvent(sql, mail, { user, id: event!.id, changes: { title: 'Closed day' } }))
+      await timed(updateEvent(sql, email, { user, id: event!.id, changes: { title: 'Closed day' } }))
       await timed(insertBlog(sql, { title: 'Title', content: 'Content', authorId: user.id }))
       await timed(sql`SELECT iso8601(blogs.created_at) FROM blogs JOIN users ON users.id = author_id LIMIT 10`)
-      await timed(deleteEvent(sql, mail, user, event!.id))
+      await timed(deleteEvent(sql, email, user, event!.id))
     }
   }
   const operations = Promise.all(users.map(operate))
@@ -110,7 +109,12 @@ t.test('operations go on while each migration runs beside a long read', async t 
   t.teardown(() => reader.end())
   /** How long the reader held its locks while a migration waited for them, in milliseconds. */
   const held: number[] = []
-  for (const name of NAMES.slice(first)) {
+  const later = NAMES.slice(first)
+  const steps = [
+    ...later.toReversed().map(name => ({ name, direction: 'down' as const })),
+    ...later.map(name => ({ name, direction: 'up' as const })),
+  ]
+  for (const { name, direction } of steps) {
     let migration: Promise<string[]>
     await reader.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async reader => {
       const tables = await reader<{ tablename: string }[]>`SELECT tablename FROM pg_tables WHERE schemaname = 'public'`
@@ -119,7 +123,7 @@ t.test('operations go on while each migration runs beside a long read', async t 
       const messages: string[] = []
       const waitedTwice = new Promise<void>(resolve => {
         const warn = (message: string) => { if (messages.push(message) === 2) resolve() }
-        migration = migrate(url, 'up', 1, { log: { warn } })
+        migration = migrate(url, direction, 1, { log: { warn } })
       })
       await Promise.race([migration!, waitedTwice])
       if (messages.length < 2) return
@@ -133,20 +137,17 @@ t.test('operations go on while each migration runs beside a long read', async t 
   await t.resolves(operations, 'none failed')
   t.ok(held.length > 0, 'migrations waited for the reader')
   t.ok(longest < Math.min(...held), `operations did not: ${longest} of ${held} ms`)
-  t.strictSame([...await observer`
-    SELECT (SELECT sum(count)::int FROM row_counts WHERE relation = 'events') AS kept, count(*)::int AS real FROM events
-  `], [{ kept: 0, real: 0 }])
 })
 
 t.test('a migration that gets no lock', async t => {
   const { url, sql } = await emptyDatabase(t)
   await migrate(url)
-  const last = NAMES.length - NAMES.findIndex(name => name.endsWith('_event-changes'))
+  const last = NAMES.length - NAMES.findIndex(name => name.endsWith('_emails'))
   await migrate(url, 'down', last)
   const name = NAMES.at(-last)
 
   await t.test('fails in the end', t => sql.begin(async sql => {
-    await sql`SELECT FROM events`
+    await sql`LOCK TABLE users`
     await t.rejects(migrate(url, 'up', 1, { patience: 0 }), {
       message: `Migration ${name} failed: canceling statement due to lock timeout`,
       cause: { code: '55P03' },
@@ -167,7 +168,7 @@ t.test('a migration that gets no lock', async t => {
   })
 
   await t.test('fails when its connection is lost', t => sql.begin(async sql => {
-    await sql`SELECT FROM events`
+    await sql`LOCK TABLE users`
     let migration: Promise<unknown>
     await new Promise(resolve => { migration = migrate(url, 'up', 1, { log: { warn: resolve } }) })
     await sql`

@@ -19,9 +19,9 @@ for (const [way, signIn] of Object.entries(WAYS)) {
   t.test(`${way} creates an account: STUDENT, with names and picture, without a password`, async t => {
     const account = add()
     const token = await signIn(account)
-    const { id, created_at: created, updated_at: updated, email_verified_at: proven, ...row } =
+    const { id, created_at: created, updated_at: updated, email_verified_at: verified, ...row } =
       await stored(account.email)
-    t.ok(proven instanceof Date)
+    t.ok(verified instanceof Date)
     t.strictSame(row, {
       email: account.email,
       password: '!',
@@ -62,10 +62,10 @@ for (const [way, signIn] of Object.entries(WAYS)) {
       const { id } = await person(app, 'CLUB_HEAD', { email: account.email, avatar, first_name: 'Grace' })
       const before = await stored(account.email)
       t.match(app.jwt.verify(await signIn(account)), { sub: id, role: 'CLUB_HEAD' })
-      const { updated_at: updated, email_verified_at: proven, ...row } = await stored(account.email)
+      const { updated_at: updated, email_verified_at: verified, ...row } = await stored(account.email)
       t.strictSame({ ...row, updated_at: before.updated_at, email_verified_at: null },
         { ...before, idp_id: account.sub, avatar: avatar ?? account.picture })
-      t.ok(updated > before.updated_at && proven instanceof Date)
+      t.ok(updated > before.updated_at && verified instanceof Date)
     }
   })
 

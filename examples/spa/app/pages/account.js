@@ -133,13 +133,13 @@ export async function callbackPage ({ query }) {
   return []
 }
 
-/** Asks for the mail with the link to `/reset-password`. */
+/** Asks for the email with the link to `/reset-password`. */
 export function forgotPasswordPage () {
   return [h('div', { class: 'narrow' },
-    heading('Forgot your password?', lead('You get a mail with a link to set a new one.')),
+    heading('Forgot your password?', lead('You get an email with a link to set a new one.')),
     form({
       fields: [EMAIL],
-      verb: 'Send the mail',
+      verb: 'Send the email',
       async send ({ email = '' }) {
         const { message } = await call(client.POST('/account/password/forgot', { body: { email } }))
         notify(`${message}.`)
@@ -172,7 +172,7 @@ export function verifyEmailPage () {
   return [h('div', { class: 'narrow' },
     heading('Is this your email address?', lead('There is an account with it. If you have not registered that, ' +
       'close this page: to confirm the address would leave the account to the one who has.')),
-    // Not by itself: programs open the links of mails, too.
+    // Not by itself: programs open the links of emails, too.
     h('p', {}, actionButton('Yes, it is mine', async () => {
       await call(client.POST('/account/email/verify', { body: { token } }))
       await go('/', { replace: true })
@@ -180,20 +180,20 @@ export function verifyEmailPage () {
     }, { class: 'primary' })))]
 }
 
-/** The page of the link that turns off mails of a kind. */
+/** The page of the link that turns off emails of a kind. */
 export function unsubscribePage () {
   const token = takeToken()
   if (!token) return noToken('/me/notifications')
   return [h('div', { class: 'narrow' },
-    heading('Turn off mails of this kind', lead('You can turn them on again in your profile.')),
+    heading('Unsubscribe from these emails', lead('You can turn them on again in your profile.')),
     h('p', {}, actionButton('Turn them off', async () => {
       await call(client.POST('/account/unsubscribe/{token}', { params: { path: { token } } }))
       await go('/', { replace: true })
-      notify('You get no more mails of this kind.')
+      notify("You're unsubscribed from these emails.")
     })))]
 }
 
-/** The form for another password. The service returns a new token, and ends all others. */
+/** The form for another password. The service returns a new token, and revokes all others. */
 export function changePasswordPage () {
   return [h('div', { class: 'narrow' },
     heading('Change your password', lead('It signs you out on all other devices.')),

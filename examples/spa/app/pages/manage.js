@@ -138,7 +138,7 @@ export async function attendeesPage ({ parts: [id = ''] }) {
 }
 
 /**
- * Has the user write a mail to all who are registered for an event.
+ * Has the user write an email to all who are registered for an event.
  *
  * @param {string} id
  * @param {string} title

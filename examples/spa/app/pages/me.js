@@ -37,7 +37,7 @@ export async function mePage () {
             h('p', { class: 'meta' }, h('span', { class: 'club' }, event.club.name), atTime(event.date))),
           h('p', { class: 'meta going' },
             h('span', {}, 'registered on ', onDate(registeredAt)), reminder(event.date, reminderHours))))))),
-    h('p', {}, subscribeToOwnButton(), ' ', h('a', { class: 'button', href: '/me/notifications' }, 'Choose my mails')),
+    h('p', {}, subscribeToOwnButton(), ' ', h('a', { class: 'button', href: '/me/notifications' }, 'Choose my emails')),
     section('My blogs', blogs.length === 0 && 'You have written nothing yet.',
       h('ul', { class: 'rows' }, ...blogs.map(({ id, title, status, createdAt }) => h('li', {},
         h('h3', {}, h('a', { href: `/blogs/${id}` }, title)),

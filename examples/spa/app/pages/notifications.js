@@ -14,11 +14,11 @@ const SWITCHES = [
   ['blogDecision', 'My blog is published or archived'],
 ]
 
-/** Which mails the user gets. A switch takes effect at once. */
+/** Which emails the user gets. A switch takes effect at once. */
 export async function notificationsPage () {
   const { notifications } = await call(client.GET('/me/notifications'))
   return [h('div', { class: 'narrow' },
-    heading('Mails', lead('You get a mail when …')),
+    heading('Emails', lead('You get an email when …')),
     ...SWITCHES.map(([name, label]) => h('p', {}, h('label', {},
       h('input', {
         type: 'checkbox',
@@ -34,7 +34,7 @@ export async function notificationsPage () {
           }
         },
       }), ` ${label}`))),
-    h('p', { class: 'meta' }, 'Mails about your account always come. Others need an email that is verified.'),
+    h('p', { class: 'meta' }, 'Emails about your account always come. Others need an email that is verified.'),
     h('p', {}, actionButton('Send me the link to verify it', async () => {
       const { message } = await call(client.POST('/me/email/verification'))
       notify(`${message}.`)

@@ -1,0 +1,142 @@
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
+
+import type { Sql } from '../database/client.ts'
+import { type TemplateName, templates } from './templates.ts'
+import { enqueueEmails } from './outbox.ts'
+
+/** When the emails of a batch are written, in seconds. */
+export interface BatchTimes {
+  /** Until the batch is due. */
+  delay?: number
+  /** From the emails of the batch before with this template and key, at least. */
+  pause?: number
+}
+
+/**
+ * The statement that writes an email batch, for the WITH of the statement that causes it. `batch` is a query with the
+ * columns `key` (text), `data` (jsonb), `event_id` (uuid, the event that the batch is deleted with) and `user_ids`
+ * (uuid[]). If a batch with this template and key waits, it keeps its data and time, and goes to these users. If it is
+ * being written, it begins again.
+ */
+export const enqueueBatch = (
+  sql: Sql, template: TemplateName, batch: PendingQuery<Row[]>, { delay = 0, pause = 0 }: BatchTimes = {}
+) => sql`
+  INSERT INTO email_batches AS known (template, key, data, event_id, user_ids, due_at)
+  SELECT ${template}, key, data, event_id, user_ids, statement_timestamp() + make_interval(secs => ${delay})
+  FROM (${batch}) AS caused WHERE cardinality(user_ids) > 0
+  ON CONFLICT (template, key) DO UPDATE SET
+    -- A sender that has read the row before does not write it.
+    id = excluded.id,
+    user_ids = excluded.user_ids,
+    next = 1,
+    data = CASE WHEN known.due_at = 'infinity' THEN excluded.data ELSE known.data END,
+    due_at = CASE WHEN known.next = 1 THEN known.due_at
+      ELSE greatest(excluded.due_at, known.told_at + make_interval(secs => ${pause})) END
+  RETURNING id
+`
+
+/** Emails of a batch that are written at a time, when no others to many wait: those of a minute. */
+const BATCH_EMAILS = 600
+
+/** Templates that this version does not know are left to the instances that do. */
+const dueBatches = (sql: Sql | TransactionSql) => sql`
+  FROM email_batches WHERE due_at <= now() AND template IN ${sql(Object.keys(templates))}
+`
+
+/** The users of a batch whose emails are written next. */
+const nextUsers = (sql: Sql | TransactionSql) => sql`unnest(user_ids[next:next + ${BATCH_EMAILS - 1}])`
+
+/**
+ * Writes the next emails of a batch that is due, unless another sender does. Each user gets one reminder. Otherwise a
+ * user is skipped whose email about the same event waits: it is composed later, and tells this, too.
+ */
+export function writeEmails (sql: Sql) {
+  return sql.begin(async transaction => {
+    const [due] = await transaction<{ id: string, next: number }[]>`
+      SELECT id, next ${dueBatches(transaction)} ORDER BY due_at LIMIT 1
+    `
+    if (!due) return
+    const { id, next } = due
+    // Before the batch: an erasure may hold one of them and wait for the event, whose change waits for the batch.
+    await transaction`
+      WITH recipients AS (
+        SELECT FROM users WHERE id IN (SELECT ${nextUsers(transaction)} FROM email_batches WHERE id = ${id})
+        ORDER BY id FOR KEY SHARE
+      )
+      SELECT count(*) FROM recipients
+    `
+    const [batch] = await transaction<{ template: TemplateName, key: string | null }[]>`
+      SELECT template, key FROM email_batches WHERE id = ${id} AND next = ${next} FOR UPDATE SKIP LOCKED
+    `
+    if (!batch) return
+    const { template, key } = batch
+    await transaction`
+      WITH emailed AS (${enqueueEmails(sql, template, sql`
+        SELECT recipient AS user_id, data, CASE WHEN template = 'event-reminder' THEN key END AS key
+        FROM email_batches CROSS JOIN LATERAL ${nextUsers(sql)} AS recipient
+        WHERE email_batches.id = ${id} AND recipient NOT IN (
+          SELECT user_id FROM emails
+          WHERE status = 'pending' AND bulk AND attempts = 0 AND emails.template = ${template}
+            AND emails.data ->> 'event' = ${key}
+        )
+      `)})
+      UPDATE email_batches SET
+        next = next + ${BATCH_EMAILS},
+        told_at = CASE WHEN next = 1 THEN now() ELSE told_at END,
+        due_at = CASE WHEN next + ${BATCH_EMAILS} > cardinality(user_ids) THEN 'infinity' ELSE due_at END
+      WHERE id = ${id}
+    `
+    await transaction`
+      DELETE FROM email_batches WHERE id IN (
+        SELECT id FROM email_batches
+        WHERE due_at = 'infinity' AND told_at < now() - interval '1 day' LIMIT 100 FOR UPDATE SKIP LOCKED
+      )
+    `
+  })
+}
+
+/** Events whose reminders are written at a time. */
+const BATCH_EVENTS = 20
+
+const interval = (sql: Sql, hours: number) => sql`make_interval(hours => ${hours})`
+
+/** Events that begin in less than so many hours, and whose reminders are not written yet; none for 0. */
+const dueReminders = (sql: Sql, hours: number) => sql`
+  FROM events
+  WHERE date > now() AND date <= now() + ${interval(sql, hours)}
+    AND NOT EXISTS (SELECT FROM event_reminders WHERE event_id = events.id)
+`
+
+/**
+ * Writes the reminders of some events to those who were registered before they are due; who registers later has the
+ * confirmation. The key of `event_reminders` has one sender do it, once for each date of an event.
+ */
+export const writeReminders = (sql: Sql, hours: number) => sql`
+  WITH due AS (
+    SELECT id, date ${dueReminders(sql, hours)} ORDER BY date LIMIT ${BATCH_EVENTS}
+    FOR KEY SHARE OF events SKIP LOCKED
+  ), reminded AS (
+    INSERT INTO event_reminders (event_id) SELECT id FROM due ON CONFLICT (event_id) DO NOTHING RETURNING event_id
+  )
+  ${enqueueBatch(sql, 'event-reminder', sql`
+    SELECT
+      concat(id, ' ', iso8601(date)) AS key,
+      jsonb_build_object('event', id, 'date', iso8601(date)) AS data,
+      id AS event_id,
+      ARRAY(
+        SELECT user_id FROM event_registrations AS registrations
+        WHERE registrations.event_id = due.id AND registered_at < date - ${interval(sql, hours)}
+      ) AS user_ids
+    FROM due JOIN reminded ON reminded.event_id = due.id
+  `)}
+`
+
+/** Finds out whether bulk emails are to be written. It only reads. */
+export async function findBatches (sql: Sql, reminderHours: number) {
+  const [found] = await sql<[{ batch: boolean, reminder: boolean }]>`
+    SELECT
+      EXISTS (SELECT ${dueBatches(sql)}) AS batch,
+      EXISTS (SELECT ${dueReminders(sql, reminderHours)}) AS reminder
+  `
+  return found
+}

@@ -1,0 +1,214 @@
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
+
+import type { Sql } from '../database/client.ts'
+import { type TemplateName, templates } from './templates.ts'
+import type { ClaimedEmail, Recipient } from './message.ts'
+import { isNotification, isNotified, NOTIFICATIONS } from './notifications.ts'
+
+/**
+ * An email is always in one of these states:
+ *
+ * - pending: it is sent when it is due. A sender that claims it makes it due again later, when the lease has expired.
+ * - sent: the SMTP server has accepted it.
+ * - failed: the server has refused it for good, or for five days.
+ */
+export const STATES = ['pending', 'sent', 'failed'] as const
+export type EmailState = typeof STATES[number]
+
+/** Seconds until another sender may claim an email. A sender gives up what it sends before that. */
+export const LEASE_SECONDS = 300
+
+/** Days for which emails are kept that were sent or have failed. */
+const RETENTION_DAYS = 30
+
+/** How an attempt ended. */
+export interface Outcome {
+  id: string
+  /** Obsolete: its facts have changed, so it was not sent. */
+  status: EmailState | 'obsolete'
+  error?: string
+  /** The facts that the email tells. It may have arrived, whatever the outcome. */
+  told?: object
+  /** Attempts so far. */
+  attempts: number
+  /** Seconds until the next attempt. Without it, an email keeps its place. */
+  delay?: number
+}
+
+/** How many emails are claimed at most. */
+export interface Batch {
+  account: number
+  bulk: number
+}
+
+/**
+ * The statement that writes emails of a template, for the WITH of the statement that causes them. `emails` is a query
+ * with the columns `user_id`, `data` (jsonb) and `key` (text). A user gets one email per template and key; a null key
+ * differs from every key. Notifications are written for users who want them: the statement waits for a running erasure
+ * and for a change of the email address. `network` is the client's if anybody can cause the email: networks take turns.
+ */
+export const enqueueEmails = (sql: Sql, template: TemplateName, emails: PendingQuery<Row[]>, network?: string) => sql`
+  INSERT INTO emails (template, bulk, network, user_id, data, key)
+  SELECT ${template}, ${templates[template].bulk}, ${network ?? null}, user_id, data, key
+  FROM (${emails}) AS caused ${isNotification(template)
+    ? sql`JOIN users ON users.id = user_id WHERE ${isNotified(sql, template)} FOR KEY SHARE OF users`
+    : sql``}
+  ON CONFLICT (user_id, template, key) DO NOTHING
+  RETURNING id
+`
+
+/** Templates that this version does not know are left to the instances that do. */
+const due = (sql: Sql | TransactionSql, bulk: boolean) => sql`
+  status = 'pending' AND bulk = ${bulk} AND due_at <= now() AND template IN ${sql(Object.keys(templates))}
+`
+
+/** Finds out whether emails are due. It only reads. */
+export async function findDue (sql: Sql) {
+  const [found] = await sql<[{ account: boolean, bulk: boolean }]>`
+    SELECT
+      EXISTS (SELECT FROM emails WHERE ${due(sql, false)}) AS account,
+      EXISTS (SELECT FROM emails WHERE ${due(sql, true)}) AS bulk
+  `
+  return found
+}
+
+/** The stored form of a column `token`, as `hashSecretToken` makes it. */
+const secretTokenHash = (sql: Sql | TransactionSql) =>
+  sql`translate(encode(sha256(convert_to(token, 'UTF8')), 'base64'), '+/=', '-_')`
+
+/** Candidates for each email that is claimed: other senders may claim the first of them at the same time. */
+const CANDIDATES = 10
+
+/**
+ * Claims emails. Those about an account go by the turns of their networks: the first of each, then the second of each.
+ * A notification has a new token each time that it is claimed, and the one before ends.
+ */
+export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: Batch): Promise<ClaimedEmail[]> {
+  return await sql<ClaimedEmail[]>`
+    WITH candidates AS (
+      SELECT id, row_number() OVER (PARTITION BY network ORDER BY due_at, id) AS turn
+      FROM emails WHERE ${due(sql, false)}
+      ORDER BY turn, due_at LIMIT ${CANDIDATES * account}
+    ), personal AS (
+      SELECT emails.id FROM emails JOIN candidates USING (id) WHERE ${due(sql, false)}
+      ORDER BY turn, due_at LIMIT ${account} FOR UPDATE OF emails SKIP LOCKED
+    ), to_many AS (
+      SELECT id FROM emails WHERE ${due(sql, true)}
+      ORDER BY due_at LIMIT ${bulk} FOR UPDATE SKIP LOCKED
+    ), next AS (
+      -- 244 random bits
+      SELECT id, replace(concat(gen_random_uuid(), gen_random_uuid()), '-', '') AS token
+      FROM (SELECT id FROM personal UNION ALL SELECT id FROM to_many) AS chosen
+    ), claimed AS (
+      UPDATE emails SET
+        due_at = now() + make_interval(secs => ${LEASE_SECONDS}),
+        claimed_at = now(),
+        attempts = attempts + 1,
+        token_hash = CASE WHEN template IN ${sql(Object.keys(NOTIFICATIONS))} THEN ${secretTokenHash(sql)} END
+      FROM next WHERE emails.id = next.id
+      RETURNING emails.*, CASE WHEN token_hash IS NOT NULL THEN token END AS token
+    )
+    SELECT id, template, user_id AS "userId", data, attempts, created_at AS "createdAt", token
+    FROM claimed ORDER BY bulk, created_at, id
+  `
+}
+
+/** Records outcomes. Nothing is recorded twice, and nothing of an email that another sender has sent meanwhile. */
+export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outcome[]) {
+  await sql`
+    WITH outcomes AS (
+      SELECT *
+      FROM jsonb_to_recordset(${JSON.stringify(outcomes)}::text::jsonb) AS outcome (
+        id uuid, status text, error text, told jsonb, attempts integer, delay integer
+      )
+    ), finished AS (
+      -- In the order of an erasure
+      SELECT emails.id, outcomes.status, outcomes.error, told, outcomes.attempts, delay
+      FROM emails JOIN outcomes ON outcomes.id = emails.id AND emails.status = 'pending'
+      ORDER BY emails.id FOR UPDATE OF emails
+    ), removed AS (
+      DELETE FROM emails USING finished WHERE emails.id = finished.id AND finished.status = 'obsolete'
+    )
+    UPDATE emails SET
+      status = finished.status,
+      error = CASE WHEN finished.status <> 'sent' THEN coalesce(finished.error, emails.error) END,
+      data = CASE WHEN told IS NULL THEN data ELSE data || jsonb_build_object('told', told) END,
+      attempts = finished.attempts,
+      due_at = coalesce(now() + make_interval(secs => delay), created_at),
+      settled_at = CASE WHEN finished.status <> 'pending' THEN now() END
+    FROM finished
+    WHERE emails.id = finished.id AND finished.status <> 'obsolete'
+  `
+}
+
+/** Removes some emails that were settled long ago. */
+export async function deleteOldEmails (sql: Sql | TransactionSql) {
+  // With a parameter as its limit, the plan would scan the table.
+  await sql`
+    DELETE FROM emails WHERE id IN (
+      SELECT id FROM emails WHERE settled_at < now() - make_interval(days => ${RETENTION_DAYS})
+      ORDER BY settled_at LIMIT 100 FOR UPDATE SKIP LOCKED
+    )
+  `
+}
+
+/** Finds the person whom an email goes to; `undefined` when the account is gone. */
+export async function findRecipient (sql: Sql, id: string): Promise<Recipient | undefined> {
+  const [recipient] = await sql<Recipient[]>`
+    SELECT
+      email, email_verified_at IS NOT NULL AS "isVerified", first_name AS "firstName", last_name AS "lastName"
+    FROM emails JOIN users ON users.id = user_id
+    WHERE emails.id = ${id}
+  `
+  return recipient
+}
+
+/**
+ * How many emails are not sent, by their state, and the age of the oldest of them in seconds. `batches` are email
+ * batches that are due and not written yet, with the time since the oldest of them was due.
+ */
+export type EmailCounts = Record<Exclude<EmailState, 'sent'> | 'batches', { count: number, age: number }>
+
+/** Counts the emails that are not sent. */
+export async function countEmails (sql: Sql): Promise<EmailCounts> {
+  const rows = await sql<{ name: keyof EmailCounts, count: number, age: number }[]>`
+    SELECT status AS name, count(*)::int, extract(epoch FROM now() - min(created_at))::float AS age
+    FROM emails WHERE status <> 'sent' GROUP BY status
+    UNION ALL
+    SELECT 'batches', count(*)::int, coalesce(extract(epoch FROM now() - min(due_at)), 0)::float
+    FROM email_batches WHERE due_at <= now()
+  `
+  const none = { count: 0, age: 0 }
+  const counts = { pending: none, failed: none, batches: none }
+  return { ...counts, ...Object.fromEntries(rows.map(({ name, count, age }) => [name, { count, age }])) }
+}
+
+/** An email as operators see it: without its address. */
+export interface ListedEmail {
+  id: string
+  template: string
+  userId: string
+  status: EmailState
+  attempts: number
+  error: string | null
+  createdAt: string
+}
+
+/** Lists the emails in a state, or all that are not sent, the oldest first. */
+export function listEmails (sql: Sql, state?: EmailState) {
+  return sql<ListedEmail[]>`
+    SELECT id, template, user_id AS "userId", status, attempts, error, iso8601(created_at) AS "createdAt"
+    FROM emails
+    WHERE ${state ? sql`status = ${state}` : sql`status <> 'sent'`}
+    ORDER BY created_at, id
+  `
+}
+
+/** Sends emails again that have failed: the one with this id, or all. */
+export async function retryEmails (sql: Sql, id?: string) {
+  const { count } = await sql`
+    UPDATE emails SET status = 'pending', due_at = now(), attempts = 0, settled_at = NULL
+    WHERE status = 'failed' AND ${id === undefined ? sql`true` : sql`id = ${id}`}
+  `
+  return count
+}

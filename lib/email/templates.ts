@@ -1,0 +1,24 @@
+import {
+  accountLinked, emailChanged, emailVerification, passwordChanged, passwordReset, test,
+} from './templates/account.ts'
+import { blogDecision } from './templates/blog-decision.ts'
+import { eventCancelled, eventChanged, eventMessage, eventReminder, registration } from './templates/event.ts'
+import type { EmailTemplate } from './message.ts'
+
+/** Every template of email, by the name that the outbox has. */
+export const templates = {
+  'account-linked': accountLinked,
+  'blog-decision': blogDecision,
+  'email-changed': emailChanged,
+  'email-verification': emailVerification,
+  'event-cancelled': eventCancelled,
+  'event-changed': eventChanged,
+  'event-message': eventMessage,
+  'event-reminder': eventReminder,
+  'password-changed': passwordChanged,
+  'password-reset': passwordReset,
+  registration,
+  test,
+} satisfies Record<string, EmailTemplate>
+
+export type TemplateName = keyof typeof templates

@@ -1,0 +1,79 @@
+import emailCommand from '#lib/cli/email.js'
+import { build, person } from '../../helper.ts'
+import { call } from '../../process.ts'
+import t from '../../suite.ts'
+
+const app = await build(t)
+const { sql } = app
+const { DATABASE_URL } = app.config
+
+const SMTP = { SMTP_URL: 'smtp://localhost', MAIL_FROM: 'community@example.org' }
+
+const run = (...args: string[]) => call(emailCommand, { DATABASE_URL, NODE_ENV: 'test', ...SMTP }, { args })
+
+const succeeded = (stdout: string) => ({ code: 0, signal: null, stdout, stderr: '' })
+const failed = (stderr: string) => ({ code: 1, signal: null, stdout: '', stderr: `${stderr}\n` })
+
+t.beforeEach(async () => { await sql`DELETE FROM emails` })
+
+let inserted = 0
+
+/** Inserts an email in this state, a second after the one before. Returns its id. */
+async function insert (status: string, error: string | null = null) {
+  const { id } = await person(app)
+  const [row] = await sql<[{ id: string }]>`
+    INSERT INTO emails (template, bulk, user_id, data, status, error, attempts, created_at)
+    VALUES ('test', false, ${id}, '{}', ${status}, ${error}, 2, now() + ${`${inserted++} s`}::interval) RETURNING id
+  `
+  return row.id
+}
+
+t.test('test writes an email to the outbox', async t => {
+  const { id, email } = await person(app)
+  const { stdout } = await run('test', '--email', email)
+  const [row] = await sql`SELECT id, user_id AS "userId", template, status, data FROM emails`
+  t.match(row, { userId: id, template: 'test', status: 'pending', data: {} })
+  t.equal(stdout, `The service will send the email ${row!.id}: see list --state sent\n`)
+  t.strictSame(await run('test', '--email', 'eve@example.org'), failed('No account has this email'))
+  const needsEmail = failed('test needs --email with the email address of an account (see --help)')
+  t.strictSame(await run('test'), needsEmail)
+  t.strictSame(await run('test', '--email', '\0'), needsEmail)
+  t.strictSame(await call(emailCommand, { DATABASE_URL, NODE_ENV: 'production', JWT_SECRET: 'x'.repeat(32) }, {
+    args: ['test', '--email', email],
+  }), failed('Email is not configured: set SMTP_URL'))
+})
+
+t.test('list shows the emails that are not sent, or those in a state, without addresses', async t => {
+  const sent = await insert('sent')
+  const refused = await insert('failed', 'RCPT TO: 550 5.1.1')
+  const pending = await insert('pending')
+  const { stdout } = await run('list')
+  const lines = stdout.trim().split('\n')
+  t.equal(lines.length, 2)
+  t.match(lines[0], new RegExp(`^failed {6}${refused}  \\d{4}-\\S+Z  test  2 attempts  RCPT TO: 550 5\\.1\\.1$`))
+  t.match(lines[1], new RegExp(`^pending {5}${pending}  \\S+  test  2 attempts$`))
+  t.notMatch(stdout, '@')
+  t.match((await run('list', '--state', 'sent')).stdout, sent)
+  const json = JSON.parse((await run('list', '--state', 'failed', '--json')).stdout)
+  t.match(json, [{ id: refused, template: 'test', status: 'failed', attempts: 2, error: 'RCPT TO: 550 5.1.1' }])
+  t.strictSame(await run('list', '--state', 'lost'), failed('--state must be pending or sent or failed (see --help)'))
+})
+
+t.test('retry has emails sent again that have failed', async t => {
+  const states = async () => (await sql`SELECT status FROM emails ORDER BY created_at`).map(({ status }) => status)
+  const refused = await insert('failed')
+  for (const state of ['failed', 'failed', 'sent']) await insert(state)
+  t.strictSame(await run('retry', refused), succeeded('1 email will be sent\n'))
+  t.strictSame(await run('retry', refused), failed('No email with this id has failed'))
+  t.strictSame(await states(), ['pending', 'failed', 'failed', 'sent'])
+  t.strictSame(await run('retry', '--all'), succeeded('2 emails will be sent\n'))
+  t.strictSame(await states(), ['pending', 'pending', 'pending', 'sent'])
+  t.strictSame(await run('retry'), failed('retry needs an ID or --all (see --help)'))
+  t.strictSame(await run('retry', refused, '--all'), failed('retry needs an ID or --all (see --help)'))
+})
+
+t.test('A wrong command is refused', async t => {
+  t.match((await run('--help')).stdout, /^Usage: npm run email /)
+  t.strictSame(await run(), failed('A command is missing (see --help)'))
+  t.strictSame(await run('send'), failed('There is no command "send" (see --help)'))
+})

@@ -1,0 +1,687 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import ICAL from 'ical.js'
+import nodeIcal from 'node-ical'
+import type { Email } from 'postal-mime'
+
+import { eraseUser } from '#lib/auth/erasure.js'
+import type { Sql } from '#lib/database/client.js'
+import { formatTime } from '#lib/email/message.js'
+import { enqueueBatch, findBatches, writeEmails, writeReminders } from '#lib/email/batches.js'
+import { listEmails } from '#lib/email/outbox.js'
+import { Sender } from '#lib/email/sender.js'
+import { SmtpTransport } from '#lib/email/smtp.js'
+import { build, insert, MAIL, type Person, person, testConfig, untilBlocked } from '../../helper.ts'
+import { startMailServer } from '../../smtp.ts'
+import t, { type Test } from '../../suite.ts'
+
+const PUBLIC_URL = 'https://api.example.org/community/'
+
+// Its sender reaches no server, and writes no reminders. Those of the tests do.
+const app = await build(t, { ...MAIL, PUBLIC_URL, REMINDER_HOURS: '0' })
+const { sql } = app
+const admin = await person(app, 'ADMIN')
+const [chess, go] = [
+  await insert(app, 'clubs', { name: 'Chess Club' }), await insert(app, 'clubs', { name: 'Go Club' }),
+]
+// It has found that out before the tests begin.
+await app.outbox.enqueue('test', sql`SELECT ${admin.id}::uuid AS user_id, '{}'::jsonb AS data, NULL AS key`)
+while ((await sql`SELECT FROM emails WHERE error IS NOT NULL`).length === 0) await sleep(50)
+t.beforeEach(() => sql`TRUNCATE emails, email_batches, event_reminders, event_registrations, events CASCADE`)
+
+/** A user whose email is verified. */
+const member = (fields = {}) => person(app, 'STUDENT', { email_verified_at: new Date(), ...fields })
+
+const inDays = (days: number) => new Date(Date.now() + days * 86_400_000)
+
+const makeEvent = (fields = {}) => insert(app, 'events', {
+  title: 'Chess Night', description: 'Ten games at once', date: inDays(10), club_id: chess, ...fields,
+})
+
+/** Registers people for an event by SQL, which sends no email. */
+async function register (event: string, people: Person[], at = new Date()) {
+  const rows = people.map(({ id }) => ({ user_id: id, event_id: event, registered_at: at }))
+  await sql`INSERT INTO event_registrations ${sql(rows)}`
+}
+
+const change = async (event: string, changes: object) =>
+  (await admin.inject('PUT', `/events/${event}`, changes)).statusCode
+
+const remove = async (event: string) => (await admin.inject('DELETE', `/events/${event}`)).statusCode
+
+/** Has everything that waits be due. */
+async function skipWaiting () {
+  await sql`UPDATE email_batches SET due_at = now() WHERE due_at <> 'infinity'`
+  await sql`UPDATE emails SET due_at = now() WHERE status = 'pending'`
+}
+
+/** Batches that are not written yet. */
+const waiting = async (via = sql) => (await via`SELECT FROM email_batches WHERE due_at <> 'infinity'`).length
+
+/** Writes the emails of all batches. The sender of the service may be writing one. */
+async function writeAllMails () {
+  while (await waiting() > 0) await writeEmails(sql)
+}
+
+/** Sends everything that is in the outbox. Returns the emails, sorted by their address and subject. */
+async function deliver (t: Test, variables: NodeJS.Dict<string> = {}) {
+  await skipWaiting()
+  return deliverDue(t, variables)
+}
+
+/** The same, but for batches that wait. */
+async function deliverDue (t: Test, variables: NodeJS.Dict<string> = {}) {
+  const server = await startMailServer(t)
+  const config = testConfig({
+    ...MAIL, PUBLIC_URL, SMTP_URL: server.url, MAIL_RATE: '6000', REMINDER_HOURS: '0', ...variables,
+  })
+  const sender = new Sender({
+    sql,
+    shortSql: app.database.shortSql,
+    config,
+    log: { info () {}, warn () {}, error (error: unknown) { t.fail('a turn fails', { error }) } },
+    transport: new SmtpTransport(config),
+  }, { turn: 20, pause: { first: 20, longest: 40 }, stop: 100 })
+  sender.start()
+  const isDone = async () => {
+    // Asked first: reminders become batches, and batches become emails.
+    const { reminder } = await findBatches(sql, config.REMINDER_HOURS)
+    const [left] = await sql`
+      SELECT FROM emails WHERE status = 'pending' UNION ALL SELECT FROM email_batches WHERE due_at <= now()
+    `
+    return !reminder && !left
+  }
+  for (let n = 0; !await isDone(); n++) {
+    if (n > 1000) throw new Error(`Not sent: ${JSON.stringify(await listEmails(sql))}`)
+    await sleep(20)
+  }
+  await sender.stop()
+  const emails = server.emails.map(async ({ to }, n) => ({ ...await server.parse(n), address: to[0]! }))
+  return (await Promise.all(emails)).sort((a, b) => `${a.address} ${a.subject}` < `${b.address} ${b.subject}` ? -1 : 1)
+}
+
+/** The addresses and subjects of emails. */
+const headOf = ({ address, subject }: { address: string, subject?: string }) => [address, subject]
+
+const header = ({ headers }: Email, name: string) => headers.find(({ key }) => key === name)?.value
+
+/** The iCalendar of an email: as a part for email programs, and as a file for people. */
+function calendarOf (t: Test, { attachments }: Email) {
+  const decode = (content: unknown) => new TextDecoder().decode(content as ArrayBuffer)
+  t.equal(attachments.length, 2)
+  const [part, file] = attachments
+  t.equal(file!.filename, 'event.ics')
+  t.equal(decode(part!.content), decode(file!.content))
+  t.match(part!.mimeType, 'text/calendar')
+  return decode(part!.content).replaceAll('\r\n', '\n')
+}
+
+/** Calendars as people have them: two programs take in the iCalendar of each email (RFC 5546). */
+class Calendars {
+  readonly #first = new Map<string, { sequence: number, start: string, summary: string }>()
+  readonly #second = new Map<string, { sequence: number, start: string, summary: string }>()
+
+  read (text: string) {
+    const calendar = new ICAL.Component(ICAL.parse(text))
+    const [component] = calendar.getAllSubcomponents('vevent')
+    const event = new ICAL.Event(component!)
+    take(this.#first, String(calendar.getFirstPropertyValue('method')), event.uid, {
+      sequence: event.sequence, start: event.startDate.toJSDate().toISOString(), summary: event.summary,
+    })
+    const parsed = nodeIcal.sync.parseICS(text)
+    const [other] = Object.values(parsed).filter(part => part?.type === 'VEVENT') as nodeIcal.VEvent[]
+    take(this.#second, String((other as any).method), other!.uid, {
+      sequence: Number(other!.sequence), start: other!.start.toISOString(), summary: String(other!.summary),
+    })
+  }
+
+  get events () {
+    const [first, second] = [[...this.#first], [...this.#second]]
+    return JSON.stringify(first) === JSON.stringify(second) ? first.map(([, event]) => event) : { first, second }
+  }
+}
+
+function take<T extends { sequence: number }> (events: Map<string, T>, method: string, uid: string, event: T) {
+  const known = events.get(uid)
+  if (known && known.sequence >= event.sequence) return
+  if (method === 'CANCEL') events.delete(uid)
+  else events.set(uid, event)
+}
+
+t.test('A registration is confirmed with the event for calendars', async t => {
+  const event = await makeEvent({ title: 'Chess <Night>', date: new Date('2999-01-31T18:30:00Z') })
+  const ada = await member()
+  t.equal((await ada.inject('POST', `/events/${event}/register`)).statusCode, 201)
+  t.equal((await ada.inject('POST', `/events/${event}/register`)).statusCode, 400)
+  const [email, ...others] = await deliver(t, { MAIL_TIME_ZONE: 'Europe/Berlin' })
+  t.strictSame([email!.address, others], [ada.email, []])
+  t.match(email, {
+    subject: 'You are registered: Chess <Night>',
+    text: /^You are registered for “Chess <Night>” of Chess Club, on Thursday,? 31 January 2999 at 19:30 CET\.$/m,
+    html: 'Chess &lt;Night&gt;',
+  })
+  t.match(calendarOf(t, email!), new RegExp(`METHOD:PUBLISH\n.*UID:${event}\nSEQUENCE:0\n`, 's'))
+})
+
+t.test('A confirmation tells when the reminder comes', async t => {
+  const event = await makeEvent({ date: new Date('2999-04-01T10:00:00Z') })
+  const soon = await makeEvent({ date: inDays(0.9) })
+  const [ada, grace] = [await member(), await member()]
+  await grace.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
+  const confirm = async (user: Person, event: string, REMINDER_HOURS = '24') => {
+    await user.inject('POST', `/events/${event}/register`)
+    const [email] = await deliver(t, { REMINDER_HOURS, MAIL_TIME_ZONE: 'Europe/Berlin' })
+    return email
+  }
+  const reminder = /You will be reminded on Sunday,? 31 March 2999 at 12:00 CEST\./
+  t.match(await confirm(ada, event), { text: reminder, html: reminder })
+  const none = { text: /^You are registered for .*\.\n\nOpen the file/ }
+  t.match(await confirm(grace, event), none, 'if it is wanted')
+  t.match(await confirm(ada, soon), none, 'if there is time')
+  t.match(await confirm(await member(), event, '0'), none, 'if there are any')
+})
+
+t.test('A notification says how to turn it off', async t => {
+  const event = await makeEvent()
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  const [email] = await deliver(t)
+  const footer = /^-- \n.+\n\nUnsubscribe from these emails:\nhttps:\/\/app.example.org\/unsubscribe#token=(\w{64})\n/m
+  const [, token] = footer.exec(email!.text!)!
+  t.match(email!.html, '<footer>\n<p>You get this email because you have an account at Community.</p>\n<p><a href="')
+  t.equal(header(email!, 'list-unsubscribe'), `<https://api.example.org/community/account/unsubscribe/${token}>`)
+  t.equal(header(email!, 'list-unsubscribe-post'), 'List-Unsubscribe=One-Click')
+  t.equal(header(email!, 'list-id'), '<registration.example.org>')
+  t.notMatch(JSON.stringify(await sql`SELECT * FROM emails`), token, 'only its hash is stored')
+})
+
+t.test('Without PUBLIC_URL and FRONTEND_URL there are no such links', async t => {
+  const event = await makeEvent()
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  const [email] = await deliver(t, { FRONTEND_URL: '', PUBLIC_URL: '' })
+  t.match(email!.text, /-- \nYou get this email because you have an account at Community\.\n+$/)
+  t.equal(header(email!, 'list-unsubscribe'), undefined)
+  t.notMatch(calendarOf(t, email!), 'URL:')
+})
+
+t.test('Notifications go to verified addresses that want them', async t => {
+  const event = await makeEvent()
+  const [ada, grace, eve] = [await member(), await member(), await person(app)]
+  await grace.inject('PUT', '/me/notifications', { notifications: { registration: false } })
+  for (const user of [ada, grace, eve]) await user.inject('POST', `/events/${event}/register`)
+  t.match(await listEmails(sql), [{ userId: ada.id }])
+  // The user wants it when it is written, and no longer when it is sent.
+  await ada.inject('PUT', '/me/notifications', { notifications: { registration: false } })
+  t.strictSame(await deliver(t), [])
+  t.equal((await listEmails(sql)).length, 0)
+})
+
+t.test('A registration that is taken back is not confirmed, and no change is told', async t => {
+  const event = await makeEvent()
+  await (await member()).inject('POST', `/events/${event}/register`)
+  await change(event, { title: 'Go Night' })
+  await sql`DELETE FROM event_registrations`
+  t.strictSame(await deliver(t), [])
+})
+
+t.test('A registration for an event that is over is not confirmed', async t => {
+  const hours = (count: number) => inDays(count / 24)
+  const ada = await member()
+  for (const [date, meanwhile, emails] of [[1, -1, 1], [-1, -1, 1], [1, -3, 0], [-3, -3, 0]] as const) {
+    const event = await makeEvent({ date: hours(date) })
+    await ada.inject('POST', `/events/${event}/register`)
+    await sql`UPDATE events SET date = ${hours(meanwhile)} WHERE id = ${event}`
+    t.equal((await deliver(t)).length, emails, `${date} h from now, and ${meanwhile} h when it is sent`)
+  }
+  t.equal((await listEmails(sql)).length, 0)
+})
+
+t.test('A change of title, date or club is told to all who are registered', async t => {
+  const event = await makeEvent({ date: new Date('2999-01-31T18:30:00Z') })
+  const people = [await member(), await member(), await person(app)]
+  await register(event, people)
+  await register(await makeEvent(), [await member()])
+  t.equal(await change(event, { title: 'Go Night', data: '2999-02-01T18:30:00Z', clubId: go }), 200)
+  const emails = await deliver(t)
+  t.strictSame(emails.map(headOf), [people[0]!, people[1]!].map(({ email }) => [email, 'Changed: Go Night']).sort())
+  t.equal(emails[0]!.text!.split('\n-- ')[0]!.replaceAll('day,', 'day'), [
+    '“Chess Night”, which you are registered for, has changed.',
+    'It is now called “Go Night”.',
+    'It is now on Friday 1 February 2999 at 18:30 UTC, and not on Thursday 31 January 2999 at 18:30 UTC.',
+    'It is now held by Go Club, and not by Chess Club.',
+    'Open the file that comes with this email to update your calendar, if you added the event there.\n',
+  ].join('\n\n'))
+  t.match(calendarOf(t, emails[0]!), /SEQUENCE:1\n/)
+})
+
+t.test('Another description or picture is no change, nor is the same title', async t => {
+  const event = await makeEvent()
+  await register(event, [await member()])
+  const changes = { title: 'Chess Night', description: 'Eleven games at once', imageUrl: 'https://example.org/a.png' }
+  t.equal(await change(event, changes), 200)
+  t.equal(await waiting(), 0)
+  t.match(await sql`SELECT sequence FROM events`, [{ sequence: 0 }])
+})
+
+t.test('Changes within two minutes are one mail', async t => {
+  const event = await makeEvent()
+  await register(event, [await member()])
+  await change(event, { title: 'Go Night' })
+  const [waiting] = await sql`SELECT due_at - now() > '115 s' AND due_at - now() <= '120 s' AS waits FROM email_batches`
+  t.equal(waiting!.waits, true)
+  await change(event, { title: 'Chess Day' })
+  await change(event, { title: 'Chess Evening' })
+  const emails = await deliver(t)
+  t.equal(emails.length, 1)
+  t.match(emails[0], { subject: 'Changed: Chess Evening', text: '“Chess Night”, which' })
+  t.match(calendarOf(t, emails[0]!), /SEQUENCE:3\n/)
+})
+
+t.test('What is changed back is not told', async t => {
+  const event = await makeEvent()
+  await register(event, [await member()])
+  await change(event, { title: 'Go Night' })
+  await change(event, { title: 'Chess Night' })
+  t.strictSame(await deliver(t), [])
+})
+
+t.test('A change back is told to those who registered in between', async t => {
+  const event = await makeEvent()
+  const [ada, grace] = [await member(), await member()]
+  await register(event, [ada])
+  await change(event, { title: 'Go Night' })
+  await grace.inject('POST', `/events/${event}/register`)
+  t.match(await deliverDue(t), [{ subject: 'You are registered: Go Night' }])
+  await change(event, { title: 'Chess Night' })
+  const emails = await deliver(t)
+  t.strictSame(emails.map(headOf), [[grace.email, 'Changed: Chess Night']])
+  t.match(emails[0]!.text, /^“Go Night”, which/)
+})
+
+t.test('What an email has said is not said again by the next', async t => {
+  const event = await makeEvent()
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  // Both emails are written after the change.
+  await change(event, { title: 'Go Night' })
+  t.match(await deliverDue(t), [{ subject: 'You are registered: Go Night' }])
+  t.strictSame(await deliver(t), [])
+  await change(event, { title: 'Chess Day' })
+  t.match(await deliver(t), [{ subject: 'Changed: Chess Day', text: /^“Go Night”, which/ }])
+})
+
+t.test('What an email that may not have arrived has said is said again', async t => {
+  const event = await makeEvent()
+  await (await member()).inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await change(event, { title: 'Go Night' })
+  await skipWaiting()
+  await writeAllMails()
+  await sql`
+    UPDATE emails SET
+      attempts = 1, claimed_at = now(),
+      data = data || jsonb_build_object('told', data -> 'known' || '{"title": "Go Night"}')
+    WHERE template = 'event-changed'
+  `
+  await sql`UPDATE events SET title = 'Chess Night'`
+  t.match(await deliver(t), [{ subject: 'Changed: Chess Night', text: /^“Go Night”, which/ }])
+  t.strictSame(await deliver(t), [])
+})
+
+t.test('An email that waits tells later changes, too; one that was sent is followed by another', async t => {
+  const event = await makeEvent()
+  const [ada, grace] = [await member(), await member()]
+  await register(event, [ada, grace])
+  await change(event, { title: 'Go Night' })
+  await skipWaiting()
+  await writeAllMails()
+  t.equal((await listEmails(sql)).length, 2)
+  await sql`
+    UPDATE emails SET status = 'sent', claimed_at = now() - interval '1 minute', settled_at = now()
+    WHERE user_id = ${ada.id}
+  `
+  await change(event, { title: 'Chess Evening' })
+  const emails = await deliver(t)
+  t.strictSame(emails.map(({ address, text }) => [address, text!.split(',')[0]]).sort(),
+    [[ada.email, '“Go Night”'], [grace.email, '“Chess Night”']].sort())
+})
+
+t.test('Events that are over are not told about', async t => {
+  const event = await makeEvent({ date: inDays(-1) })
+  const ada = await member()
+  await register(event, [ada])
+  await change(event, { title: 'Go Night' })
+  t.equal(await waiting(), 0)
+  await remove(event)
+  t.equal(await waiting(), 0)
+
+  const late = await makeEvent()
+  await register(late, [ada])
+  await change(late, { title: 'Go Night' })
+  await sql`
+    UPDATE email_batches SET data = jsonb_set(data, '{known,date}', to_jsonb(iso8601(now() - interval '1 day')))
+  `
+  await sql`UPDATE events SET date = now() - interval '1 day'`
+  t.strictSame(await deliver(t), [], 'nor those that are over meanwhile')
+})
+
+t.test('An event that moved to the past is told about', async t => {
+  const event = await makeEvent()
+  await register(event, [await member()])
+  await change(event, { data: '2020-01-31T18:30:00Z' })
+  t.equal((await deliver(t)).length, 1)
+})
+
+t.test('A cancellation goes to all who were registered', async t => {
+  const event = await makeEvent({ date: new Date('2999-01-31T18:30:00Z') })
+  const people = [await member(), await member()]
+  await register(event, people)
+  t.equal(await remove(event), 200)
+  const emails = await deliver(t)
+  t.strictSame(emails.map(headOf), people.map(({ email }) => [email, 'Cancelled: Chess Night']).sort())
+  t.match(emails[0]!.text,
+    /^“Chess Night” of Chess Club, on \w+,? 31 January 2999 at 18:30 UTC, does not take place\.$/m)
+  t.match(calendarOf(t, emails[0]!),
+    new RegExp(`METHOD:CANCEL\n.*UID:${event}\nSEQUENCE:1\nSTATUS:CANCELLED\n`, 's'))
+
+  const late = await makeEvent()
+  await register(late, people)
+  await remove(late)
+  await sql`
+    UPDATE email_batches SET data = jsonb_set(data, '{event,date}', to_jsonb(iso8601(now() - interval '1 day')))
+  `
+  t.strictSame(await deliver(t), [], 'unless it would be over')
+})
+
+t.test('Nothing is said of an event that is deleted, but that', async t => {
+  const event = await makeEvent({ date: inDays(0.5) })
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  await sql`UPDATE event_registrations SET registered_at = now() - interval '2 days'`
+  await change(event, { title: 'Go Night' })
+  await admin.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
+  await writeReminders(sql, 24)
+  await skipWaiting()
+  await writeAllMails()
+  t.equal((await listEmails(sql)).length, 4)
+  await remove(event)
+  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'Cancelled: Go Night']])
+})
+
+t.test('The calendars of the emails leave one event, moved, and then none', async t => {
+  const event = await makeEvent({ date: new Date('2999-01-31T18:30:00Z') })
+  const ada = await member()
+  const calendars = new Calendars()
+  const isInFeed = async (text: string) => {
+    const { body } = await app.inject('/feeds/events.ics')
+    const lines = (text: string) => /UID:.+\nSEQUENCE:.+\n/.exec(text.replaceAll('\r\n', '\n'))![0]
+    t.equal(lines(body), lines(text), 'as in the feed')
+  }
+  await ada.inject('POST', `/events/${event}/register`)
+  const [registration] = await deliver(t)
+  calendars.read(calendarOf(t, registration!))
+  await isInFeed(calendarOf(t, registration!))
+  t.strictSame(calendars.events, [{ sequence: 0, start: '2999-01-31T18:30:00.000Z', summary: 'Chess Night' }])
+  await change(event, { data: '2999-02-01T18:30:00Z' })
+  const [changed] = await deliver(t)
+  calendars.read(calendarOf(t, changed!))
+  await isInFeed(calendarOf(t, changed!))
+  t.strictSame(calendars.events, [{ sequence: 1, start: '2999-02-01T18:30:00.000Z', summary: 'Chess Night' }])
+  await remove(event)
+  const [cancelled] = await deliver(t)
+  calendars.read(calendarOf(t, cancelled!))
+  t.strictSame(calendars.events, [])
+})
+
+t.test('All who registered in time are reminded once', async t => {
+  const early = inDays(-2)
+  const [ada, grace, eve] = [await member(), await member(), await person(app)]
+  const soon = await makeEvent({ date: inDays(0.9) })
+  const [far, over] = [await makeEvent(), await makeEvent({ date: early })]
+  for (const event of [soon, far, over]) await register(event, [ada, eve], early)
+  await register(soon, [grace])
+  const hours = { REMINDER_HOURS: '24' }
+  t.strictSame((await deliver(t, hours)).map(headOf), [[ada.email, 'Reminder: Chess Night']])
+  t.strictSame(await deliver(t, hours), [])
+
+  // Also when it moves away and back.
+  const [{ date }] = await sql<[{ date: Date }]>`SELECT date FROM events WHERE id = ${soon}`
+  await sql`UPDATE events SET date = ${inDays(20)} WHERE id = ${soon}`
+  await sql`UPDATE events SET date = ${date} WHERE id = ${soon}`
+  t.strictSame(await deliver(t, hours), [])
+  await sql`UPDATE events SET date = ${inDays(0.5)} WHERE id = ${soon}`
+  const [email] = await deliver(t, hours)
+  t.match(email, { address: ada.email, subject: 'Reminder: Chess Night' }, 'of another date, once more')
+})
+
+t.test('Without REMINDER_HOURS there are no reminders', async t => {
+  await register(await makeEvent({ date: inDays(0.9) }), [await member()], inDays(-2))
+  t.match(await findBatches(sql, 0), { reminder: false })
+  t.match(await findBatches(sql, 24), { reminder: true })
+})
+
+t.test('A reminder of an event that moved meanwhile is not sent', async t => {
+  const event = await makeEvent({ date: inDays(0.9) })
+  await register(event, [await member()], inDays(-2))
+  await writeReminders(sql, 24)
+  await sql`UPDATE events SET date = ${inDays(10)} WHERE id = ${event}`
+  t.strictSame(await deliver(t), [])
+})
+
+t.test('An event that moves away and back reminds those who were not reminded before', async t => {
+  const date = inDays(0.9)
+  const event = await makeEvent({ date })
+  const [ada, grace, eve] = [await member(), await member(), await member()]
+  await register(event, [ada, grace, eve], inDays(-2))
+  await writeReminders(sql, 24)
+  await writeAllMails()
+  await sql`UPDATE emails SET status = 'sent', settled_at = now() WHERE user_id = ${ada.id}`
+  await eve.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
+  for (const away of [inDays(10), inDays(20)]) {
+    await sql`UPDATE events SET date = ${away} WHERE id = ${event}`
+    t.strictSame(await deliver(t), [])
+    await sql`UPDATE events SET date = ${date} WHERE id = ${event}`
+    await writeReminders(sql, 24)
+    await writeAllMails()
+  }
+  t.strictSame((await deliver(t, { REMINDER_HOURS: '24' })).map(headOf), [[grace.email, 'Reminder: Chess Night']])
+  t.strictSame(await deliver(t, { REMINDER_HOURS: '24' }), [])
+})
+
+t.test('A reminder that is not wanted any more has others not be reminded twice', async t => {
+  const [ada, grace] = [await member(), await member()]
+  await register(await makeEvent({ date: inDays(0.9) }), [ada, grace], inDays(-2))
+  await writeReminders(sql, 24)
+  await writeAllMails()
+  await grace.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
+  t.strictSame((await deliver(t, { REMINDER_HOURS: '24' })).map(headOf), [[ada.email, 'Reminder: Chess Night']])
+  t.strictSame(await deliver(t, { REMINDER_HOURS: '24' }), [])
+  t.match(await findBatches(sql, 24), { batch: false, reminder: false })
+})
+
+t.test('Of two senders one writes the reminders, and one each mail', async t => {
+  const people = [await member(), await member()]
+  await register(await makeEvent({ date: inDays(0.9) }), people, inDays(-2))
+  await Promise.all([1, 2, 3].map(() => writeReminders(sql, 24)))
+  // The sender of the service may be at work on it, too.
+  while (await waiting() > 0) await Promise.all([1, 2, 3].map(() => writeEmails(sql)))
+  t.equal((await listEmails(sql)).length, 2)
+})
+
+t.test('Authors hear of the decision about their blog', async t => {
+  const ada = await member()
+  const [{ id }] = await sql<[{ id: string }]>`
+    INSERT INTO blogs (title, content, author_id) VALUES ('Ten games', 'At once', ${ada.id}) RETURNING id
+  `
+  await admin.inject('POST', `/blogs/${id}/approve`)
+  await admin.inject('POST', `/blogs/${id}/approve`)
+  const [published, ...others] = await deliver(t)
+  t.match(published, { address: ada.email, subject: 'Your blog is published: Ten games' })
+  t.match(published!.text, `Read it:\nhttps://app.example.org/blogs/${id}\n`)
+  t.strictSame(others, [])
+
+  await admin.inject('PUT', `/blogs/${id}`, { title: 'Eleven games' })
+  await admin.inject('PUT', `/blogs/${id}`, { status: 'ARCHIVED' })
+  t.match(await deliver(t), [{ subject: 'Your blog is archived: Eleven games' }])
+
+  await admin.inject('POST', `/blogs/${id}/approve`)
+  await admin.inject('PUT', `/blogs/${id}`, { status: 'DRAFT' })
+  t.strictSame(await deliver(t), [], 'not of one that was taken back')
+
+  for (const decision of ['approve', 'archive', 'approve']) await admin.inject('POST', `/blogs/${id}/${decision}`)
+  t.strictSame((await deliver(t)).map(({ subject }) => subject), ['Your blog is published: Eleven games'], 'once')
+  await admin.inject('PUT', `/blogs/${id}`, { status: 'DRAFT' })
+
+  await admin.inject('POST', `/blogs/${id}/approve`)
+  const [bare] = await deliver(t, { FRONTEND_URL: '' })
+  t.notMatch(bare!.text, 'Read it')
+})
+
+t.test('A message goes to all who are registered, and responses to its sender', async t => {
+  const head = await person(app, 'CLUB_HEAD', { club_id: chess, first_name: 'Grace', email_verified_at: new Date() })
+  const event = await makeEvent()
+  const people = [await member(), await member()]
+  await register(event, people)
+  const text = 'Dear all,\r\n\r\n\r\nwe have <few> boards:\ntwo.\n'
+  const message = { subject: 'Bring a board\r\nBcc: eve@example.org', text }
+  const { statusCode, body } = await head.inject('POST', `/me/events/${event}/message`, message)
+  t.strictSame([statusCode, JSON.parse(body)], [202, { message: 'The message is on its way' }])
+  const emails = await deliver(t)
+  t.strictSame(emails.map(headOf), people.map(({ email }) => [email, 'Bring a board Bcc: eve@example.org']).sort())
+  t.match(emails[0], {
+    replyTo: [{ name: 'Grace Lovelace', address: head.email }],
+    text: 'Grace Lovelace writes to all who are registered for “Chess Night”:\n\nDear all,\n\n' +
+      'we have <few> boards:\ntwo.\n',
+    html: '<p>Dear all,</p>\n<p>we have &lt;few&gt; boards:<br>\ntwo.</p>',
+  })
+
+  await sql`UPDATE users SET email_verified_at = NULL WHERE id = ${head.id}`
+  await head.inject('POST', `/me/events/${event}/message`, message)
+  const [unverified] = await deliver(t)
+  t.equal(unverified!.replyTo, undefined, 'if their email is verified')
+})
+
+t.test('An erased member gets nothing, and an erased sender has said nothing', async t => {
+  const [ada, grace, head] = [await member(), await member(), await person(app, 'ADMIN')]
+  const event = await makeEvent()
+  await register(event, [ada, grace])
+  await change(event, { title: 'Go Night' })
+  await head.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
+  await skipWaiting()
+  await writeEmails(sql)
+  await eraseUser(sql, ada.email, {})
+  await eraseUser(sql, head.email, {})
+  t.strictSame((await deliver(t)).map(headOf), [[grace.email, 'Changed: Go Night']])
+})
+
+/** A database without a sender, which would write the batch as well: these members, and a batch to all of them. */
+async function makeBatch (t: Test, people: number) {
+  const { sql } = await build(t)
+  await sql`
+    INSERT INTO users (email, password, first_name, last_name, email_verified_at)
+    SELECT n || '@many.example.org', '!', 'Ada', 'Lovelace', now() FROM generate_series(1, ${people}::integer) AS n
+  `
+  const times = { delay: 120, pause: 900 }
+  return {
+    sql,
+    enqueue: () => enqueueBatch(sql, 'event-changed', sql`
+      SELECT
+        'a key' AS key, '{"event": "a key"}'::jsonb AS data, NULL::uuid AS event_id,
+        ARRAY(SELECT id FROM users ORDER BY id) AS user_ids
+    `, times),
+    /** Writes the next emails, without the wait. Returns how many there are in all. */
+    async write () {
+      // Times have milliseconds: now() may be rounded up.
+      await sql`UPDATE email_batches SET due_at = now() - interval '1 s' WHERE due_at <> 'infinity'`
+      await writeEmails(sql)
+      return (await sql`SELECT FROM emails`).length
+    },
+    /** Seconds until the batch is due. */
+    wait: async () =>
+      Math.round((await sql`SELECT extract(epoch FROM due_at - now()) AS wait FROM email_batches`)[0]!.wait),
+  }
+}
+
+t.test('A batch is one row, written in parts, and one without users not at all', async t => {
+  const none = await makeBatch(t, 0)
+  await none.enqueue()
+  t.equal((await none.sql`SELECT FROM email_batches`).length, 0)
+  const { sql, enqueue, write } = await makeBatch(t, 1500)
+  await enqueue()
+  t.strictSame([await write(), await write(), await waiting(sql), await write(), await waiting(sql)],
+    [600, 1200, 1, 1500, 0])
+  t.equal((await sql`SELECT DISTINCT user_id FROM emails`).length, 1500)
+  t.equal(await write(), 1500, 'nothing is due any more')
+  await sql`UPDATE email_batches SET told_at = now() - interval '2 days'`
+  await enqueue()
+  await write()
+  t.equal((await sql`SELECT FROM email_batches`).length, 1)
+})
+
+t.test('A change between two parts of a batch is told to those whose email was sent', async t => {
+  const { sql, enqueue, write, wait } = await makeBatch(t, 700)
+  await enqueue()
+  t.equal(await write(), 600)
+  const [sent] = await sql`
+    UPDATE emails SET status = 'sent', claimed_at = now(), attempts = 1, settled_at = now()
+    WHERE id = (SELECT id FROM emails LIMIT 1) RETURNING user_id
+  `
+  await enqueue()
+  t.equal(await wait(), 900)
+  t.strictSame([await write(), await write()], [601, 701], 'others are told it in the email that waits')
+  t.equal((await sql`SELECT FROM emails WHERE user_id = ${sent!.user_id}`).length, 2)
+})
+
+t.test('Eight changes within half an hour are two emails to all', async t => {
+  const { sql, enqueue, write, wait } = await makeBatch(t, 1)
+  const waits: number[] = []
+  for (let n = 0; n < 8; n++) {
+    await enqueue()
+    waits.push(await wait())
+    if (n === 0) await write()
+    // Four minutes pass.
+    await sql`UPDATE email_batches SET due_at = due_at - interval '4 min', told_at = told_at - interval '4 min'`
+  }
+  t.strictSame(waits, [120, 660, 420, 180, -60, -300, -540, -780])
+})
+
+t.test('A change does not wait for a sender that waits for an erasure', async t => {
+  const app = await build(t)
+  const { sql } = app
+  const ada = await person(app, 'STUDENT', { email_verified_at: new Date() })
+  const enqueue = (sql: Sql) => enqueueBatch(sql, 'event-message', sql`
+    SELECT 'a key' AS key, '{}'::jsonb AS data, NULL::uuid AS event_id, ARRAY[${ada.id}::uuid] AS user_ids
+  `)
+  await enqueue(sql)
+  const { written } = await sql.begin(async erasure => {
+    await erasure`SELECT FROM users WHERE id = ${ada.id} FOR UPDATE`
+    const written = writeEmails(sql)
+    await untilBlocked(sql)
+    await sql.begin(async change => {
+      await change`SET LOCAL lock_timeout = 1000`
+      await enqueue(change as unknown as Sql)
+    })
+    return { written }
+  })
+  await written
+  t.equal((await sql`SELECT FROM emails`).length, 0, 'the batch that it had seen is another now')
+  await writeEmails(sql)
+  t.equal((await sql`SELECT FROM emails`).length, 1)
+  await writeEmails(sql)
+  t.equal((await sql`SELECT FROM emails`).length, 1, 'nothing is due any more')
+})
+
+t.test('Times in emails follow the summer time of MAIL_TIME_ZONE', async t => {
+  const times = (zone: string, ...dates: string[]) =>
+    dates.map(date => formatTime(new Date(date), testConfig({ MAIL_TIME_ZONE: zone })).replace(',', ''))
+  t.strictSame(times('Europe/Berlin', '2026-10-25T00:30:00Z', '2026-10-25T01:30:00Z'), [
+    'Sunday 25 October 2026 at 02:30 CEST', 'Sunday 25 October 2026 at 02:30 CET',
+  ])
+  t.strictSame(times('America/New_York', '2026-03-08T06:59:00Z', '2026-03-08T07:00:00Z'), [
+    'Sunday 8 March 2026 at 01:59 GMT-5', 'Sunday 8 March 2026 at 03:00 GMT-4',
+  ])
+  t.strictSame(times('Australia/Lord_Howe', '2026-04-04T14:59:00Z', '2026-04-04T15:00:00Z'), [
+    'Sunday 5 April 2026 at 01:59 GMT+11', 'Sunday 5 April 2026 at 01:30 GMT+10:30',
+  ])
+})

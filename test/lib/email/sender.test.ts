@@ -1,0 +1,498 @@
+import { readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import nodemailer from 'nodemailer'
+import postgres from 'postgres'
+
+import { eraseUser } from '#lib/auth/erasure.js'
+import { templates } from '#lib/email/templates.js'
+import { buildMessage } from '#lib/email/message.js'
+import { claimEmails, enqueueEmails, listEmails, recordOutcomes, retryEmails } from '#lib/email/outbox.js'
+import { backoff, Sender } from '#lib/email/sender.js'
+import { SmtpTransport } from '#lib/email/smtp.js'
+import { createTransport } from '#lib/email/transport.js'
+import { build, person, testConfig } from '../../helper.ts'
+import { type MailServer, messageIdOf, startMailServer } from '../../smtp.ts'
+import t, { type Test } from '../../suite.ts'
+
+// Kinds of the tests.
+const known = templates as Record<string, unknown>
+known.news = {
+  bulk: true,
+  async compose ({ data }: { data: { title?: string, fails?: boolean } }) {
+    if (data.fails) throw new Error('no words')
+    return data.title === undefined ? undefined : { subject: data.title, paragraphs: ['It is news.'] }
+  },
+}
+
+const app = await build(t)
+const { sql } = app
+t.beforeEach(async () => { await sql`DELETE FROM emails` })
+
+const TIMES = { turn: 20, pause: { first: 20, longest: 40 }, stop: 100 }
+
+/** Starts a sender, which stops with the test. */
+function startSender (t: Test, server: { url: string }, options: {
+  variables?: NodeJS.Dict<string>, sql?: typeof sql, shortSql?: typeof sql, turn?: number
+} = {}) {
+  const lines: [details: any, message: string][] = []
+  const log = (...line: any[]) => { lines.push(line.length > 1 ? line as [any, string] : [{}, line[0]]) }
+  const config = testConfig({ SMTP_URL: server.url, MAIL_FROM: 'community@example.org', ...options.variables })
+  const sender = new Sender({
+    sql: options.sql ?? sql,
+    shortSql: options.shortSql ?? app.database.shortSql,
+    config,
+    log: { info: log, warn: log, error: log },
+    transport: new SmtpTransport(config, { connect: 5000, send: 5000, idle: 5000 }),
+  }, { ...TIMES, turn: options.turn ?? TIMES.turn })
+  sender.start()
+  t.teardown(() => sender.stop())
+  return { sender, lines, messages: () => lines.map(([, message]) => message) }
+}
+
+/** Writes an email of a template to a user, later than the one before: times have milliseconds. */
+async function enqueue (userId: string, template = 'test', data = {}, key: string | null = null) {
+  await sleep(2)
+  return enqueueEmails(sql, template as 'test', sql`
+    SELECT ${userId}::uuid AS user_id, ${sql.json(data)}::jsonb AS data, ${key}::text AS key
+  `)
+}
+
+async function until (holds: () => unknown) {
+  const deadline = performance.now() + 30_000
+  while (!await holds()) {
+    if (performance.now() > deadline) throw new Error(`It does not hold: ${JSON.stringify(await listEmails(sql))}`)
+    await sleep(10)
+  }
+}
+
+/** The states of all emails, in the order in which they were written. */
+const states = async () => (await sql`SELECT status FROM emails ORDER BY created_at, id`).map(({ status }) => status)
+
+/** Whether no sender has claimed the email, or its outcome is recorded. */
+const isReleased = sql`due_at IS DISTINCT FROM claimed_at + interval '300 s'`
+
+const all = (...wanted: string[]) => until(async () => String(await states()) === String(wanted))
+
+t.test('An email is sent once, with a Message-ID of its own', async t => {
+  const server = await startMailServer(t)
+  const { sender, lines } = startSender(t, server)
+  const ada = await person(app, 'STUDENT', { first_name: 'Ada', last_name: 'Löve', email_verified_at: new Date() })
+  const [email] = await enqueue(ada.id)
+  await all('sent')
+  t.equal(server.emails.length, 1)
+  t.strictSame(server.emails[0]!.to, [ada.email])
+  const parsed = await server.parse(0)
+  t.equal(parsed.messageId, `<${email!.id}@example.org>`)
+  t.match(parsed, {
+    from: { name: 'Community', address: 'community@example.org' },
+    to: [{ name: 'Ada Löve', address: ada.email }],
+    subject: 'Test email of Community',
+    text: /^This email shows that Community can send email to you\.\n\nAn operator asked for it on \w+day/,
+    html: /<p>This email shows that Community can send email to you\.<\/p>\n<p>An operator/,
+  })
+  t.match(parsed.headers.find(({ key }) => key === 'auto-submitted'), { value: 'auto-generated' })
+  t.equal(sender.sent, 1)
+  t.notMatch(JSON.stringify(lines), ada.email, 'the log has no address')
+  t.match(await listEmails(sql, 'sent'), [
+    { status: 'sent', attempts: 1, error: null, template: 'test', userId: ada.id },
+  ])
+})
+
+t.test('An idle sender writes nothing', async t => {
+  const server = await startMailServer(t)
+  const { sender } = startSender(t, server)
+  const { id } = await person(app)
+  await enqueue(id)
+  await all('sent')
+  await sender.stop()
+  const readOnly = postgres(app.config.DATABASE_URL!, { connection: { default_transaction_read_only: true } })
+  t.teardown(() => readOnly.end())
+  const { messages } = startSender(t, server, { sql: readOnly, shortSql: readOnly })
+  await sleep(10 * TIMES.turn)
+  t.strictSame(messages(), [])
+  await enqueue(id)
+  await until(() => messages().includes('The outbox cannot be read or written'))
+})
+
+t.test('Emails about an account overtake those to many, which keep to MAIL_RATE', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  for (let n = 0; n < 5; n++) await enqueue(id, 'news', { title: `News ${n}` })
+  await enqueue(id)
+  // Long enough for two emails: the second one would be released, and the next one claimed instead.
+  startSender(t, server, { variables: { MAIL_RATE: '120' }, turn: 500 })
+  await until(() => server.emails.length === 2)
+  const subjects = (start: number, end: number) =>
+    server.emails.slice(start, end).map(({ raw }) => /^Subject: (.*)\r$/m.exec(raw)![1]).sort()
+  t.strictSame(subjects(0, 2), ['News 0', 'Test email of Community'])
+  await enqueue(id)
+  await until(() => server.emails.length >= 4)
+  t.strictSame(subjects(2, 4), ['News 1', 'Test email of Community'])
+  const start = performance.now()
+  await until(() => server.emails.length === 5)
+  t.strictSame(subjects(4, 5), ['News 2'])
+  t.ok(performance.now() - start > 400, 'half a second from one to the next')
+})
+
+t.test('Bulk emails go out at MAIL_RATE, no slower and no faster', async t => {
+  // Three a turn, one and a half, half of one
+  for (const [rate, count] of [[1800, 60], [900, 30], [300, 10]] as const) {
+    await sql`DELETE FROM emails`
+    const server = await startMailServer(t)
+    const { id } = await person(app)
+    await enqueueEmails(sql, 'news' as 'test', sql`
+      SELECT ${id}::uuid AS user_id, '{"title": "News"}'::jsonb AS data, NULL AS key
+      FROM generate_series(1, ${count}::integer)
+    `)
+    const { sender } = startSender(t, server, {
+      variables: { MAIL_RATE: String(rate) }, turn: 100,
+    })
+    await until(() => server.emails.length > 0)
+    const start = performance.now()
+    await until(() => server.emails.length === count)
+    const seconds = (performance.now() - start) / 1000
+    await sender.stop()
+    t.ok(seconds > 1.6 && seconds < 3, `${rate} a minute: ${seconds.toFixed(1)} s`)
+  }
+})
+
+t.test('A user has one email of a template and a key', async t => {
+  const [{ id }, other] = [await person(app), await person(app)]
+  t.equal((await enqueue(id, 'news', {}, 'one')).length, 1)
+  t.equal((await enqueue(id, 'news', {}, 'one')).length, 0)
+  t.equal((await enqueue(id, 'test', {}, 'one')).length, 1)
+  t.equal((await enqueue(id, 'news', {}, 'two')).length, 1)
+  t.equal((await enqueue(other.id, 'news', {}, 'one')).length, 1)
+  t.equal((await enqueue(id, 'news')).length + (await enqueue(id, 'news')).length, 2)
+})
+
+t.test('An email of a template that this version does not know is left to others', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  await sql`
+    INSERT INTO emails (template, bulk, user_id, data, created_at)
+    VALUES ('other', false, ${id}, '{}', now() - interval '1 s')
+  `
+  await enqueue(id)
+  startSender(t, server)
+  await all('pending', 'sent')
+})
+
+t.test('An email that is not true any more is removed', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  await enqueue(id, 'news')
+  startSender(t, server)
+  await all()
+  t.equal(server.emails.length, 0)
+})
+
+t.test('An email that cannot be written, or is refused for now, is tried again, and fails in the end', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  await enqueue(id, 'news', { fails: true })
+  const { lines } = startSender(t, server)
+  for (const attempts of [1, 2, 33]) {
+    if (attempts === 33) await sql`UPDATE emails SET attempts = 32`
+
+    await until(async () => (await sql`
+      SELECT FROM emails WHERE attempts = ${attempts} AND status = 'pending' AND ${isReleased}
+    `).count)
+    const [row] = await sql`SELECT round(extract(epoch FROM due_at - now())) AS delay, error FROM emails`
+    t.ok(Math.abs(row!.delay - backoff(attempts)) <= 5, `${row!.delay} s`)
+    t.equal(row!.error, 'It could not be written')
+    await sql`UPDATE emails SET due_at = now()`
+  }
+  await all('failed')
+  t.match(lines.at(-1), [{ template: 'news', error: 'It could not be written' }, 'Email failed'])
+  t.equal(await retryEmails(sql), 1)
+  t.match(await listEmails(sql), [{ status: 'pending', attempts: 0 }])
+})
+
+t.test('Backoff goes from a minute to four hours', async t => {
+  t.strictSame([1, 2, 3, 4, 5, 6, 7].map(backoff), [60, 240, 960, 3840, 14_400, 14_400, 14_400])
+})
+
+t.test('While the server cannot be reached, it is asked at growing intervals, and nothing is written', async t => {
+  const server = await startMailServer(t)
+  server.fault = () => ({ stage: 'connect' })
+  const { id } = await person(app)
+  for (let n = 0; n < 6; n++) await enqueue(id)
+  const { messages } = startSender(t, server)
+  const warnings = () => messages().filter(message => message.startsWith('No emails are sent for'))
+  await until(() => warnings().length >= 4)
+  t.strictSame(warnings().slice(0, 4), [0.02, 0.04, 0.04, 0.04].map(seconds =>
+    `No emails are sent for ${seconds} s. The SMTP server has closed the connection`))
+  const rows = () => sql`SELECT xmin, status, attempts FROM emails ORDER BY attempts DESC, id`
+  await until(async () => (await sql`SELECT FROM emails WHERE error IS NOT NULL`).count === 4)
+  const before = await rows()
+  t.strictSame(before.map(({ attempts }) => attempts), [1, 1, 1, 1, 0, 0], 'those that were begun have an attempt')
+  const asked = warnings().length
+  await until(() => warnings().length >= asked + 2)
+  t.strictSame(await rows(), before)
+  server.fault = () => undefined
+  await until(async () => (await sql`SELECT FROM emails WHERE status = 'sent'`).count === 2)
+  t.equal(server.emails.length, 2, 'the others are sent as soon as it is back')
+})
+
+t.test('Emails whose response is lost are sent again, with the same Message-ID', async t => {
+  const server = await startMailServer(t)
+  server.fault = () => server.connections === 1 ? { stage: 'response' } : undefined
+  const { id } = await person(app)
+  const [email] = await enqueue(id)
+  startSender(t, server)
+  await until(async () => (await sql`SELECT FROM emails WHERE attempts = 1 AND due_at > now()`).count)
+  await until(() => sql`UPDATE emails SET due_at = now() WHERE error IS NOT NULL`.then(({ count }) => count))
+  await all('sent')
+  t.strictSame(server.emails.map(({ raw }) => messageIdOf(raw)), Array(2).fill(`${email!.id}@example.org`))
+  t.match(await listEmails(sql, 'sent'), [{ attempts: 2, error: null }])
+})
+
+t.test('The emails of a sender that was killed are sent when their lease has expired', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  await enqueue(id)
+  const [email] = await claimEmails(sql, { account: 1, bulk: 1 })
+  t.equal((await claimEmails(sql, { account: 1, bulk: 1 })).length, 0)
+  const { sender } = startSender(t, server)
+  await sleep(5 * TIMES.turn)
+  t.equal(server.emails.length, 0, 'before it expires')
+  await sql`UPDATE emails SET due_at = now()`
+  await all('sent')
+  await sender.stop()
+
+  // The other one was not killed, and has sent it, too.
+  await recordOutcomes(sql, [{ id: email!.id, status: 'pending', attempts: 1, delay: 60 }])
+  t.strictSame(await states(), ['sent'], 'a failure does not undo a success')
+})
+
+t.test('An outcome that may not have been recorded is recorded again', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  await enqueue(id)
+  let isLost = false
+  // Loses the response to the first commit with an outcome.
+  const losing = new Proxy(sql, {
+    get (target, name, receiver) {
+      if (name !== 'begin') return Reflect.get(target, name, receiver)
+      return async (work: any) => {
+        const result = await target.begin(work)
+        if (isLost || (await states())[0] !== 'sent') return result
+        isLost = true
+        throw new Error('lost')
+      }
+    },
+  })
+  const { messages } = startSender(t, server, { sql: losing })
+  await until(() => isLost)
+  const [row] = await sql`SELECT xmin FROM emails`
+  await sleep(5 * TIMES.turn)
+  t.ok(messages().includes('The outbox cannot be read or written'))
+  t.strictSame((await sql`SELECT xmin, attempts FROM emails`)[0], { ...row, attempts: 1 })
+  t.equal(server.emails.length, 1)
+})
+
+t.test('Outcomes that cannot be recorded at the end are in the log', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  const failing = new Proxy(sql, {
+    get (target, name, receiver) {
+      if (name === 'begin' && server.emails.length > 0) return () => Promise.reject(new Error('lost'))
+      return Reflect.get(target, name, receiver)
+    },
+  })
+  await enqueue(id)
+  const { sender, messages } = startSender(t, server, { sql: failing })
+  await until(() => server.emails.length === 1)
+  await sender.stop()
+  t.ok(messages().includes('The outcomes of emails cannot be recorded: they are sent again'))
+})
+
+t.test('Emails that are claimed and not begun are released', async t => {
+  let finish: (() => void) | undefined
+  const server = await startMailServer(t, {
+    onData (stream, _session, done) { stream.resume().on('end', () => { finish = () => done(null) }) },
+  })
+  const { id } = await person(app)
+  for (let n = 0; n < 6; n++) await enqueue(id)
+  for (let n = 0; n < 4; n++) await enqueue(id, 'news', { title: 'News' })
+  const { sender } = startSender(t, server, { variables: { MAIL_RATE: '6000' } })
+  const begun = () => sql`SELECT template FROM emails WHERE attempts = 1 ORDER BY id`
+  await until(() => finish)
+  await until(async () => (await begun()).length === 4)
+  const rows = () => sql`SELECT xmin FROM emails ORDER BY id`
+  const before = await rows()
+  await sleep(5 * TIMES.turn)
+  t.strictSame(await rows(), before, 'and not claimed again while all connections are taken')
+  const stopped = sender.stop()
+  finish!()
+  await stopped
+  t.strictSame((await states()).sort(), [...Array(9).fill('pending'), 'sent'], 'a stop gives up others')
+})
+
+t.test('Bulk emails leave a connection to those about an account', async t => {
+  const server = await startMailServer(t, {
+    onData (stream, _session, done) {
+      text(stream).then(raw => { if (raw.includes('Test email')) done(null) }, done)
+    },
+  })
+  const { id } = await person(app)
+  for (let n = 0; n < 5; n++) await enqueue(id, 'news', { title: 'News' })
+  startSender(t, server, { variables: { MAIL_RATE: '6000' } })
+  await until(() => server.connections === 3)
+  await enqueue(id)
+  await until(async () => (await states()).includes('sent'))
+})
+
+t.test('Networks take turns', async t => {
+  const server = await startMailServer(t)
+  const [eve, ada] = [await person(app), await person(app)]
+  const write = ({ id }: { id: string }, network: string, count: number) => enqueueEmails(sql, 'test', sql`
+    SELECT ${id}::uuid AS user_id, '{}'::jsonb AS data, NULL AS key FROM generate_series(1, ${count}::integer)
+  `, network)
+  await write(eve, '2001:db8:1::/48', 1500)
+  startSender(t, server, { turn: 1000 })
+  await until(() => server.emails.length > 0)
+  await write(ada, '192.0.2.1', 1)
+  const start = performance.now()
+  await until(() => server.emails.some(({ to }) => to[0] === ada.email))
+  const seconds = (performance.now() - start) / 1000
+  t.ok(seconds < 3, `${seconds.toFixed(1)} s behind ${1501 - server.emails.length} others`)
+})
+
+t.test('An email whose account is erased while it waits in a batch is not sent', async t => {
+  const finish: (() => void)[] = []
+  const server = await startMailServer(t, {
+    onData (stream, _session, done) { stream.resume().on('end', () => { finish.push(() => done(null)) }) },
+  })
+  const [ada, grace] = [await person(app), await person(app)]
+  for (let n = 0; n < 4; n++) await enqueue(ada.id)
+  await enqueue(grace.id)
+  const { sender, messages } = startSender(t, server, { turn: 1000 })
+  await until(() => finish.length === 4)
+  await eraseUser(sql, grace.email, {})
+  for (const end of finish) end()
+  await all('sent', 'sent', 'sent', 'sent')
+  t.strictSame(messages().sort(), ['Email obsolete', ...Array(4).fill('Email sent')])
+  t.equal(finish.length, 4)
+  t.equal(sender.sent, 4)
+})
+
+t.test('Past emails are removed by what is sent later', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  for (const key of ['one', 'two']) await enqueue(id, 'test', {}, key)
+  startSender(t, server)
+  await all('sent', 'sent')
+  await sql`UPDATE emails SET settled_at = now() - interval '31 days' WHERE key = 'one'`
+  await enqueue(id, 'test', {}, 'three')
+  await all('sent', 'sent')
+  t.strictSame((await sql`SELECT key FROM emails ORDER BY id`).map(({ key }) => key), ['two', 'three'])
+})
+
+t.test('Names and texts cannot forge headers, lines or markup', async t => {
+  const server = await startMailServer(t)
+  const evil = 'Ada\r\nBcc: eve@example.org\r\n\r\n<script>alert("1")</script>\u2028&'
+  const ada = await person(app, 'STUDENT', { first_name: evil, last_name: evil, email_verified_at: new Date() })
+  await enqueue(ada.id, 'news', { title: evil })
+  startSender(t, server)
+  await all('sent')
+  const [{ to }] = server.emails as [MailServer['emails'][0]]
+  t.strictSame(to, [ada.email])
+  const parsed = await server.parse(0)
+  t.equal(parsed.bcc, undefined)
+  t.strictSame(parsed.headers.map(({ key }) => key).sort(), [
+    'auto-submitted', 'content-type', 'date', 'from', 'message-id', 'mime-version', 'subject', 'to',
+  ])
+  const line = 'Ada Bcc: eve@example.org <script>alert("1")</script> &'
+  t.equal(parsed.subject, line)
+  t.strictSame(parsed.to, [{ name: `${line} ${line}`, address: ada.email }])
+  const escaped = 'Ada Bcc: eve@example.org &lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp;'
+  t.match(parsed.html, `<title>${escaped}</title>`)
+})
+
+t.test('An address of the provider is one recipient, whatever its form', async t => {
+  for (const [email, to] of [
+    ['ada@exämple.org', 'ada@xn--exmple-cua.org'],
+    ['ada@example.org, eve@example.org', '"ada@example.org, eve"@example.org'],
+  ] as const) {
+    const recipient = { email, isVerified: true, firstName: 'Ada', lastName: 'Lovelace' }
+    const message = buildMessage('one', recipient, { subject: 'One', paragraphs: [] }, app.config)
+    const { envelope } = await nodemailer.createTransport({ streamTransport: true }).sendMail(message)
+    t.strictSame(envelope, { from: 'community@example.org', to: [to] })
+  }
+})
+
+t.test('A long name or subject is cut', async t => {
+  const server = await startMailServer(t)
+  const name = { first_name: '😀'.repeat(200), last_name: 'x'.repeat(1_000_000) }
+  const ada = await person(app, 'STUDENT', { ...name, email_verified_at: new Date() })
+  await enqueue(ada.id, 'news', { title: 'y'.repeat(10_000) })
+  startSender(t, server)
+  await all('sent')
+  const { to, subject } = await server.parse(0)
+  t.strictSame([to, subject], [[{ name: `${'😀'.repeat(200)}…`, address: ada.email }], `${'y'.repeat(200)}…`])
+  const [header] = server.emails[0]!.raw.split('\r\n\r\n')
+  t.ok(Math.max(...header!.split('\r\n').map(({ length }) => length)) <= 998)
+})
+
+t.test('Two senders with faults at every stage send each email at least once', async t => {
+  const server = await startMailServer(t)
+  const faults = ['greeting', 'MAIL FROM', 'RCPT TO', 'DATA', 'final dot', 'response', undefined, undefined] as const
+  server.fault = () => {
+    const stage = faults[(server.connections - 1) % faults.length]
+    return stage && { stage }
+  }
+  const { id } = await person(app)
+  const emails = 60
+  await sql`
+    INSERT INTO emails (template, bulk, user_id, data)
+    SELECT 'test', false, ${id}, '{}' FROM generate_series(1, ${emails}::int)
+  `
+  for (let n = 0; n < 2; n++) startSender(t, server)
+  await until(async () => {
+    // All but the leases
+    await sql`
+      UPDATE emails SET due_at = now() WHERE status = 'pending' AND due_at > now() AND ${isReleased}
+    `
+    return !(await states()).includes('pending')
+  })
+  const counts = server.counts()
+  const ids = (await sql`SELECT id FROM emails WHERE status = 'sent'`).map(({ id }) => `${id}@example.org`)
+  t.strictSame([...counts.keys()].sort(), ids.sort(), 'each arrives')
+  const twice = [...counts.values()].reduce((sum, count) => sum + count - 1, 0)
+  t.equal(twice, server.breaks.filter(stage => stage === 'response').length, 'twice if its response was lost')
+})
+
+t.test('In development emails are files', async t => {
+  const DATA_DIR = t.testdir()
+  const service = await build(t, { NODE_ENV: 'development', DATA_DIR })
+  const ada = await person(service)
+  const enqueued = await service.outbox.enqueue('test', service.sql`
+    SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${ada.id}
+  `)
+  t.equal(enqueued.length, 1)
+  await until(() => service.outbox.sent() === 1)
+  const files = await readdir(join(DATA_DIR, 'mail'))
+  t.strictSame(files, [`${enqueued[0]!.id}.eml`])
+  const raw = await readFile(join(DATA_DIR, 'mail', files[0]!), 'utf8')
+  t.match(raw, `To: ${ada.email}\r\n`)
+  t.match(raw, 'From: Community <community@example.org>')
+})
+
+t.test('Files of emails are in no other folder, and replace no other file', async t => {
+  const DATA_DIR = t.testdir({ victim: 'precious', folder: {}, mail: t.fixture('symlink', 'folder') })
+  const transport = await createTransport(testConfig({ NODE_ENV: 'development', DATA_DIR }), { info () {} })
+  const message = { messageId: '<one@example.org>', from: 'a@example.org', to: 'b@example.org', text: 'Text' }
+  t.strictSame(await transport.send(message), {
+    status: 'pending', error: `${join(DATA_DIR, 'mail')} is a symbolic link: remove it`, isDown: true,
+  })
+  await rm(join(DATA_DIR, 'mail'))
+  await transport.verify()
+  await symlink('../victim', join(DATA_DIR, 'mail', 'one.eml.part'))
+  t.match(await transport.send(message), { status: 'pending', error: /^ELOOP/ })
+  t.equal(await readFile(join(DATA_DIR, 'victim'), 'utf8'), 'precious')
+})

@@ -1,0 +1,102 @@
+import { EventEmitter, once } from 'node:events'
+import { rm, writeFile } from 'node:fs/promises'
+import { type AddressInfo, connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { Type } from '@sinclair/typebox'
+
+import { buildApp } from '#lib/app.js'
+import { createDatabase, inject, person, testConfig } from '../helper.ts'
+import { startMailServer } from '../smtp.ts'
+import t, { type Test } from '../suite.ts'
+
+/** A service with a route that needs email. */
+async function buildWithRoute (t: Test, variables: NodeJS.Dict<string>) {
+  const messages: string[] = []
+  const app = buildApp(testConfig({ ...variables, DATABASE_URL: await createDatabase(t) }))
+  app.log.info = ((...line: unknown[]) => { messages.push(String(line.at(-1))) }) as typeof app.log.info
+  t.teardown(() => app.close())
+  app.register(async app => {
+    app.post('/emails', {
+      onRequest: [app.requireEmail, app.authenticate],
+      schema: { response: { 200: Type.Object({ emails: Type.Integer() }) } },
+    }, async ({ user }) => ({
+      emails: (await app.outbox.enqueue('test', app.sql`
+        SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${user.id}
+      `)).length,
+    }))
+  })
+  await app.ready()
+  return { app, messages, ada: await person(app) }
+}
+
+t.test('Without SMTP_URL, what needs email responds with 501', async t => {
+  const { app, messages, ada } = await buildWithRoute(t, { NODE_ENV: 'production' })
+  const response = await ada.inject('POST', '/emails')
+  t.equal(response.statusCode, 501)
+  t.strictSame(response.json(), { message: 'Email is not configured' })
+  t.equal((await inject(app, 'POST', '/emails')).statusCode, 501)
+  const [line, ...others] = messages.filter(message => message.startsWith('Email '))
+  t.equal(line, 'Email is not configured: what needs it responds with 501 (see SMTP_URL)')
+  t.strictSame(others, [])
+  t.equal(app.outbox.isConfigured, false)
+  t.equal((await app.outbox.enqueue('test', app.sql`SELECT 1`)).length, 0)
+  t.equal(app.outbox.sent(), 0)
+})
+
+t.test('In production, a start without FRONTEND_URL says that emails have no links', async t => {
+  const { url } = await startMailServer(t)
+  const variables = { NODE_ENV: 'production', SMTP_URL: url, MAIL_FROM: 'community@example.org' }
+  const about = ({ messages }: { messages: string[] }) => messages.filter(message => /FRONTEND_URL/.test(message))
+  t.strictSame(about(await buildWithRoute(t, variables)), [
+    'Frontend URL not configured: emails have no links, and what needs one responds with 501 (see FRONTEND_URL)',
+  ])
+  const FRONTEND_URL = 'https://app.example.org'
+  t.strictSame(about(await buildWithRoute(t, { ...variables, FRONTEND_URL })), [])
+})
+
+t.test('With SMTP_URL an email is sent that a route has written', async t => {
+  const { url, emails } = await startMailServer(t)
+  const { app, ada } = await buildWithRoute(t, { SMTP_URL: url, MAIL_FROM: 'community@example.org' })
+  t.strictSame((await ada.inject('POST', '/emails')).json(), { emails: 1 })
+  while (emails.length === 0) await sleep(10)
+  t.strictSame(emails[0]!.to, [ada.email])
+  await app.close()
+  t.equal(app.outbox.sent(), 1)
+})
+
+t.test('A stop finishes emails while requests finish', { timeout: 30_000 }, async t => {
+  const smtp = new EventEmitter()
+  const { url } = await startMailServer(t, {
+    onData (stream, _session, done) { stream.resume().on('end', () => smtp.emit('mail', done)) },
+  })
+  const { app, ada } = await buildWithRoute(t, { SMTP_URL: url, MAIL_FROM: 'community@example.org', STOP_DELAY: '0' })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const received = once(app.server, 'request')
+  const client = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
+  t.teardown(() => client.destroy())
+  client.write('POST /auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n')
+  await received
+  await app.sql`
+    INSERT INTO emails (template, bulk, user_id, data) SELECT 'test', false, ${ada.id}, '{}' FROM generate_series(1, 2)
+  `
+  const [finish] = await once(smtp, 'mail')
+  const stopped = app.stop()
+  const states = async () => (await app.sql`SELECT status FROM emails ORDER BY status`).map(({ status }) => status)
+  await sleep(100)
+  finish(null)
+  while (String(await states()) !== 'pending,sent') await sleep(10)
+  client.destroy()
+  await stopped
+})
+
+t.test('An email that cannot be written to its folder stays pending', async t => {
+  const DATA_DIR = t.testdir()
+  const { app, ada } = await buildWithRoute(t, { NODE_ENV: 'development', DATA_DIR })
+  await rm(join(DATA_DIR, 'mail'), { recursive: true, force: true })
+  await writeFile(join(DATA_DIR, 'mail'), 'no folder')
+  await ada.inject('POST', '/emails')
+  await sleep(1500)
+  t.match(await app.outbox.count(), { pending: { count: 1 } })
+})
