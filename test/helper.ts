@@ -139,3 +139,14 @@ export async function inject (
 ): Promise<LightMyRequestResponse> {
   return app.inject({ method, url, headers, ...(payload === undefined ? {} : { payload: payload as object }) })
 }
+
+/** All rows of all tables but those of counts, as text. */
+export async function allRows ({ sql }: { sql: Sql }) {
+  const tables = await sql<{ name: string }[]>`
+    SELECT table_name AS name FROM information_schema.tables
+    WHERE table_schema = 'public' AND table_name NOT LIKE '%\\_counts'
+  `
+  const rows = await Promise.all(tables.map(({ name }) =>
+    sql<{ text: string }[]>`SELECT ${name} || to_jsonb(row)::text AS text FROM ${sql(name)} AS row`))
+  return new Set(rows.flat().map(({ text }) => text))
+}

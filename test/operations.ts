@@ -7,6 +7,9 @@ import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { ACCOUNT, BLOG, EVENT, MENTOR, PASSWORD, PNG, TESTIMONIAL } from './fixtures.ts'
 import { inject, insert, type Person, person } from './helper.ts'
+import * as rules from './rules.ts'
+
+type Rule = rules.Rule
 
 export interface Operation {
   /** Who may use it: anyone, any user, or these roles. */
@@ -25,6 +28,16 @@ export interface Operation {
   given?: (world: World) => Promise<{ id?: string, body?: object }>
   /** Values that it stores by itself. */
   stores?: string[]
+  /** The rules of the fields in the body, and the fields that it requires. */
+  fields?: Record<string, Rule>
+  required?: string[]
+  /** The message of its 404 for an unknown id; without it, it fails. */
+  unknown?: string
+  /** Its response to an empty id, if not a validation error. */
+  empty?: [status: number, message: string]
+  /** Its response to a user who was deleted, and to a token without a user id: the message, or the body. */
+  gone?: [status: number, body: string | object]
+  nameless?: [status: number, body: string | object]
 }
 
 /** What the operations work on. */
@@ -61,6 +74,9 @@ const mentor = async ({ app, club }: World) => ({ id: await insert(app, 'mentors
 const testimonial = async ({ app }: World) => ({ id: await insert(app, 'testimonials') })
 const event = async ({ app, club }: World) =>
   ({ id: await insert(app, 'events', { date: new Date('2030-01-01'), club_id: club }) })
+const picture = async ({ app, people }: World) => ({
+  id: await insert(app, 'pictures', { user_id: people.STUDENT.id, large: PNG, small: PNG, width: 1, height: 1 }),
+})
 const both = (one: typeof inClub, other: typeof user) => async (world: World) =>
   ({ ...await one(world), ...await other(world) })
 
@@ -72,14 +88,30 @@ const link = (purpose: string) => async (world: World) => {
   return { body: { token } }
 }
 
+const MENTOR_FIELDS = {
+  name: rules.text(1), expertise: rules.text(2), imageUrl: rules.url, networkUrl: rules.anyText, clubId: rules.clubId,
+}
+const TESTIMONIAL_FIELDS = {
+  name: rules.text(1), content: rules.text(1), batchYear: rules.year, imageUrl: rules.urlOrEmpty,
+}
+const EVENT_FIELDS = {
+  title: rules.text(3), description: rules.text(10), data: rules.date, imageUrl: rules.url,
+}
+
 export const OPERATIONS: Record<string, Operation> = {
   'POST /auth/register': {
-    access: 'anyone', failure: 'Registration failed', body: { ...ACCOUNT, email: 'new@example.org' },
+    access: 'anyone',
+    failure: 'Registration failed',
+    body: { ...ACCOUNT, email: 'new@example.org' },
+    fields: { email: rules.email, password: rules.password, firstName: rules.text(1), lastName: rules.text(1) },
+    required: ['email', 'password', 'firstName', 'lastName'],
   },
   'POST /auth/login': {
     access: 'anyone',
     failure: 'Login failed',
     body: { email: 'known@example.org', password: PASSWORD },
+    fields: { email: { ...rules.email, takes: [] }, password: rules.anyPassword },
+    required: ['email', 'password'],
     async given ({ app }) {
       await inject(app, 'POST', '/auth/register', { ...ACCOUNT, email: 'known@example.org' })
       return {}
@@ -90,6 +122,8 @@ export const OPERATIONS: Record<string, Operation> = {
     failure: 'Internal server error',
     cache: 'private',
     cacheControl: 'no-store, no-cache, must-revalidate, private',
+    gone: [401, 'Unauthorized'],
+    nameless: [401, 'Unauthorized'],
   },
   'POST /auth/google': { access: 'anyone', failure: { status: 401, body: { message: 'IdP login failed' } } },
   'GET /auth/google/start': { access: 'anyone', failure: 'Failed to start IdP OAuth' },
@@ -102,14 +136,47 @@ export const OPERATIONS: Record<string, Operation> = {
     cacheControl: 'public, s-maxage=120, stale-while-revalidate=300',
   },
   'GET /blogs/:id': {
-    access: 'anyone', failure: 'Failed to fetch blog', cache: 'public', cacheControl: 'no-cache',
+    access: 'anyone',
+    failure: 'Failed to fetch blog',
+    cache: 'public',
+    cacheControl: 'no-cache',
+    unknown: 'Blog not found',
+    given: async ({ app, people: { ADMIN } }) => ({
+      id: await insert(app, 'blogs', { author_id: ADMIN.id, status: 'PUBLISHED' }),
+    }),
   },
-  'POST /blogs/submit': { access: CONTRIBUTORS, failure: 'Failed to submit blog', body: BLOG },
-  'GET /blogs/me': { access: CONTRIBUTORS, failure: 'Failed to fetch your blogs', cache: 'private' },
+  'POST /blogs/submit': {
+    access: CONTRIBUTORS,
+    failure: 'Failed to submit blog',
+    body: BLOG,
+    fields: { title: rules.text(3), content: rules.text(20), imageUrl: rules.url },
+    required: ['title', 'content'],
+    gone: [500, 'Failed to submit blog'],
+    nameless: [401, 'Unauthorized'],
+  },
+  'GET /blogs/me': {
+    access: CONTRIBUTORS,
+    failure: 'Failed to fetch your blogs',
+    cache: 'private',
+    gone: [200, { blogs: [] }],
+    nameless: [401, 'Unauthorized'],
+  },
   'GET /blogs/admin': { access: ADMINS, failure: 'Failed to fetch blogs', cache: 'private' },
-  'POST /blogs': { access: ADMINS, failure: 'Failed to create blog', body: { ...BLOG, status: 'ARCHIVED' } },
+  'POST /blogs': {
+    access: ADMINS,
+    failure: 'Failed to create blog',
+    body: { ...BLOG, status: 'ARCHIVED' },
+    fields: { title: rules.text(3), content: rules.text(20), imageUrl: rules.url, status: rules.status },
+    required: ['title', 'content'],
+    gone: [500, 'Failed to create blog'],
+    nameless: [500, 'Failed to create blog'],
+  },
   'PUT /blogs/:id': {
-    access: ADMINS, failure: 'Failed to update blog', body: { ...BLOG, status: 'ARCHIVED' }, given: blog,
+    access: ADMINS,
+    failure: 'Failed to update blog',
+    body: { ...BLOG, status: 'ARCHIVED' },
+    given: blog,
+    fields: { title: rules.text(3), content: rules.text(20), imageUrl: rules.url, status: rules.status },
   },
   'POST /blogs/:id/approve': {
     access: ADMINS, failure: 'Failed to approve blog', given: blog, stores: ['PUBLISHED'],
@@ -120,16 +187,41 @@ export const OPERATIONS: Record<string, Operation> = {
   'GET /users': { access: ADMINS, failure: 'Error fetching users', cache: 'private' },
   'GET /users/analytics': { access: ADMINS, failure: 'Error fetching platform analytics', cache: 'private' },
   'PUT /users/:id': {
-    access: ADMINS, failure: 'Error updating user', body: { firstName: 'Bea' }, given: both(inClub, user),
+    access: ADMINS,
+    failure: 'Error updating user',
+    body: { firstName: 'Bea' },
+    given: both(inClub, user),
+    fields: {
+      firstName: rules.text(1),
+      lastName: rules.text(1),
+      email: rules.email,
+      clubId: { takes: [null], refuses: rules.clubId.refuses.filter(value => value !== '' && value !== null) },
+    },
+    unknown: 'User not found',
   },
   'PUT /users/:userId/role': {
-    access: ADMINS, failure: 'Error changing role', body: { newRole: 'CLUB_HEAD' }, given: user,
+    access: ADMINS,
+    failure: 'Error changing role',
+    body: { newRole: 'CLUB_HEAD' },
+    given: user,
+    fields: { newRole: rules.role },
+    required: ['newRole'],
   },
   'PUT /users/:userId/club': {
-    access: ADMINS, failure: 'Error assigning user to club', body: { clubId: 'x' }, given: both(inClub, user),
+    access: ADMINS,
+    failure: 'Error assigning user to club',
+    body: { clubId: 'x' },
+    given: both(inClub, user),
+    fields: { clubId: rules.clubId },
+    required: ['clubId'],
   },
   'DELETE /users/:userId/club': { access: ADMINS },
-  'DELETE /users/:id': { access: ADMINS, failure: 'Error deleting user', given: user },
+  'DELETE /users/:id': {
+    access: ADMINS,
+    failure: 'Error deleting user',
+    given: user,
+    unknown: 'User not found',
+  },
 
   'GET /mentors': {
     access: 'anyone',
@@ -137,20 +229,55 @@ export const OPERATIONS: Record<string, Operation> = {
     cache: 'public',
     cacheControl: 'public, s-maxage=300, stale-while-revalidate=600',
   },
-  'POST /mentors/:mentorId/like': { access: ANY_USER, failure: 'Error toggling mentor like', given: mentor },
-  'GET /mentors/liked': { access: ANY_USER, failure: 'Error fetching liked mentors', cache: 'private' },
-  'POST /mentors': { access: ADMINS, failure: 'Error creating mentor', body: MENTOR, given: inClub },
+  'POST /mentors/:mentorId/like': {
+    access: ANY_USER,
+    failure: 'Error toggling mentor like',
+    given: mentor,
+    unknown: 'Mentor not found',
+    empty: [404, 'Mentor not found'],
+    gone: [500, 'Error toggling mentor like'],
+    nameless: [401, 'Authentication required'],
+  },
+  'GET /mentors/liked': {
+    access: ANY_USER,
+    failure: 'Error fetching liked mentors',
+    cache: 'private',
+    gone: [200, { likedMentors: [] }],
+    nameless: [401, 'Authentication required'],
+  },
+  'POST /mentors': {
+    access: ADMINS,
+    failure: 'Error creating mentor',
+    body: MENTOR,
+    given: inClub,
+    fields: MENTOR_FIELDS,
+    required: ['name', 'expertise', 'clubId'],
+  },
   'PUT /mentors/:id': {
-    access: ADMINS, failure: 'Error updating mentor', body: MENTOR, given: both(inClub, mentor),
+    access: ADMINS,
+    failure: 'Error updating mentor',
+    body: MENTOR,
+    given: both(inClub, mentor),
+    fields: MENTOR_FIELDS,
   },
   'DELETE /mentors/:id': { access: ADMINS, failure: 'Error deleting mentor', given: mentor },
 
   'GET /testimonials': {
     access: 'anyone', failure: 'Failed to fetch testimonials', cache: 'public', cacheControl: 'no-cache',
   },
-  'POST /testimonials': { access: ADMINS, failure: 'Failed to create testimonial', body: TESTIMONIAL },
+  'POST /testimonials': {
+    access: ADMINS,
+    failure: 'Failed to create testimonial',
+    body: TESTIMONIAL,
+    fields: TESTIMONIAL_FIELDS,
+    required: ['name', 'content', 'batchYear'],
+  },
   'PUT /testimonials/:id': {
-    access: ADMINS, failure: 'Failed to update testimonial', body: TESTIMONIAL, given: testimonial,
+    access: ADMINS,
+    failure: 'Failed to update testimonial',
+    body: TESTIMONIAL,
+    given: testimonial,
+    fields: TESTIMONIAL_FIELDS,
   },
   'DELETE /testimonials/:id': { access: ADMINS, failure: 'Failed to delete testimonial', given: testimonial },
 
@@ -168,23 +295,70 @@ export const OPERATIONS: Record<string, Operation> = {
     cache: 'public',
     cacheControl: 'public, s-maxage=60, stale-while-revalidate=120',
   },
-  'GET /events/mine': { access: ORGANIZERS, failure: 'Error fetching club events', cache: 'private' },
-  'POST /events': { access: HEADS, failure: 'Error creating event', body: EVENT },
-  'PUT /events/:id': {
-    access: ORGANIZERS, failure: 'Error updating event', body: EVENT, given: both(inClub, event),
+  'GET /events/mine': {
+    access: ORGANIZERS,
+    failure: 'Error fetching club events',
+    cache: 'private',
+    gone: [400, 'You are not associated with any club'],
   },
-  'DELETE /events/:id': { access: ORGANIZERS, failure: 'Error deleting event', given: event },
-  'POST /events/:eventId/register': { access: ANY_USER, failure: 'Error registering for event', given: event },
-  'GET /events/registered': { access: ANY_USER, failure: 'Error fetching registered events', cache: 'private' },
+  'POST /events': {
+    access: HEADS,
+    failure: 'Error creating event',
+    body: EVENT,
+    fields: EVENT_FIELDS,
+    required: ['title', 'description', 'data'],
+    gone: [400, 'You must be a club head to create an event'],
+  },
+  'PUT /events/:id': {
+    access: ORGANIZERS,
+    failure: 'Error updating event',
+    body: EVENT,
+    given: both(inClub, event),
+    fields: { ...EVENT_FIELDS, clubId: { ...rules.clubId, refuses: rules.clubId.refuses.slice(1) } },
+    gone: [403, 'Not allowed to modify this event'],
+    unknown: 'Event not found',
+  },
+  'DELETE /events/:id': {
+    access: ORGANIZERS,
+    failure: 'Error deleting event',
+    given: event,
+    gone: [403, 'Not allowed to delete this event'],
+    unknown: 'Event not found',
+  },
+  'POST /events/:eventId/register': {
+    access: ANY_USER,
+    failure: 'Error registering for event',
+    given: event,
+    empty: [500, 'Error registering for event'],
+    gone: [500, 'Error registering for event'],
+  },
+  'GET /events/registered': {
+    access: ANY_USER,
+    failure: 'Error fetching registered events',
+    cache: 'private',
+    gone: [200, { registrations: [] }],
+  },
   'GET /events/:id/registrations': {
-    access: ORGANIZERS, failure: 'Error fetching event registrations', cache: 'private',
+    access: ORGANIZERS,
+    failure: 'Error fetching event registrations',
+    cache: 'private',
+    given: event,
+    gone: [403, 'Not allowed to view registrations for this event'],
+    unknown: 'Event not found',
+    empty: [400, 'Event ID is required'],
   },
 
   'GET /feeds/events.ics': {
     access: 'anyone', failure: 'Error fetching calendar', cache: 'public', cacheControl: 'public, no-cache',
   },
   'GET /feeds/clubs/:id.ics': {
-    access: 'anyone', failure: 'Error fetching calendar', cache: 'public', cacheControl: 'public, no-cache',
+    access: 'anyone',
+    failure: 'Error fetching calendar',
+    cache: 'public',
+    cacheControl: 'public, no-cache',
+    given: async ({ club }) => ({ id: club }),
+    unknown: 'Club not found',
+    empty: [404, 'Club not found'],
   },
   'GET /feeds/me/:token.ics': {
     access: 'anyone', failure: 'Error fetching calendar', cache: 'public', cacheControl: 'private, no-cache',
@@ -193,7 +367,13 @@ export const OPERATIONS: Record<string, Operation> = {
     access: 'anyone', failure: 'Error fetching feed', cache: 'public', cacheControl: 'public, no-cache',
   },
 
-  'GET /exports/events/:id/registrations.csv': { access: ORGANIZERS, failure: 'Error fetching event registrations' },
+  'GET /exports/events/:id/registrations.csv': {
+    access: ORGANIZERS,
+    failure: 'Error fetching event registrations',
+    given: event,
+    unknown: 'Event not found',
+    empty: [400, 'Event ID is required'],
+  },
   'GET /exports/users.csv': { access: ADMINS, failure: 'Error fetching users' },
 
   'POST /account/password/forgot': {
@@ -256,14 +436,20 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /me/export': { access: ANY_USER, failure: 'Error exporting data' },
 
-  'GET /pictures/:id': { access: 'anyone', failure: 'Error fetching picture' },
+  'GET /pictures/:id': {
+    access: 'anyone',
+    failure: 'Error fetching picture',
+    given: picture,
+    unknown: 'Picture not found',
+    empty: [404, 'Picture not found'],
+  },
   'GET /me/pictures': { access: ANY_USER, failure: 'Error fetching pictures', cache: 'private' },
   'POST /me/pictures': { access: ANY_USER, failure: 'Error uploading picture', body: PNG, type: 'image/png' },
   'DELETE /me/pictures/:id': {
     access: ANY_USER,
     failure: 'Error deleting picture',
-    given: async ({ app, people }) => ({
-      id: await insert(app, 'pictures', { user_id: people.STUDENT.id, large: PNG, small: PNG, width: 1, height: 1 }),
-    }),
+    given: picture,
+    unknown: 'Picture not found',
+    empty: [404, 'Picture not found'],
   },
 }

@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto'
 
 import argon2 from 'argon2'
 
-import { assertInvalid } from '../assertions.ts'
 import { build, inject, person } from '../helper.ts'
 import t from '../suite.ts'
 
@@ -84,65 +83,10 @@ t.test('POST /auth/register', async t => {
     t.equal((await login({ email: body.email, password: '       ' })).statusCode, 401)
   })
 
-  t.test('enforces the bounds of every rule', async t => {
-    const valid: Record<string, unknown>[] = [
-      { password: '12345678' },
-      { password: '😀😀😀😀' },
-      { password: 'é'.repeat(8) },
-      { password: 'long '.repeat(2000) },
-      { firstName: 'A' },
-      { lastName: 'L' },
-      { firstName: '😀' },
-      { firstName: 'A'.repeat(10_000) },
-      { email: `first.last+tag@${randomUUID()}.example.org` },
-      ...['ADMIN', 'nonsense', 7, null].map(role => ({ role })),
-    ]
-    for (const fields of valid) {
-      const response = await register(account(fields))
-      t.strictSame([response.statusCode, response.json().user?.role], [201, 'STUDENT'],
-        JSON.stringify(fields).slice(0, 60))
-    }
-    const wrong: Record<string, unknown>[] = [
-      { password: '1234567' },
-      { password: '😀😀😀7' },
-      { password: 'é'.repeat(7) },
-      { password: '' },
-      // Stored, all of them would be equal.
-      { password: 'p\ud800sswörter' },
-      { firstName: '' },
-      { lastName: '' },
-      ...['', 'a', 'a@', '@x.org', 'a@b', 'a@x.org ', ' a@x.org', 'a b@x.org', 'a@x..org', 'a@b@x.org', 'a@x.org\n']
-        .map(email => ({ email })),
-    ]
-    for (const fields of wrong) {
-      assertInvalid(t, await register(account(fields)), Object.keys(fields), JSON.stringify(fields))
-    }
-  })
-
-  for (const field of ['email', 'password', 'firstName', 'lastName']) {
-    t.test(`requires ${field} to be a string, without coercion`, async t => {
-      for (const value of [undefined, null, 1_234_567_890, true, ['a@x.org', '12345678'], {}]) {
-        assertInvalid(t, await register(account({ [field]: value })), [field], `${field}: ${JSON.stringify(value)}`)
-      }
-    })
-
-    t.test(`rejects NUL in ${field}`, async t => {
-      assertInvalid(t, await register(account({ [field]: 'nul\u0000@example.org' })), [field])
-    })
-  }
-
   t.test('stores a lone surrogate as U+FFFD', async t => {
     const body = account({ firstName: 'a\ud800b' })
     t.equal((await register(body)).json().user.firstName, 'a\ufffdb')
     t.equal((await stored(body.email)).first_name, 'a\ufffdb')
-  })
-
-  t.test('reports every issue', async t => {
-    assertInvalid(t, await register({}), ['email', 'firstName', 'lastName', 'password'])
-    assertInvalid(t, await register(), ['email', 'firstName', 'lastName', 'password'], 'no body')
-    assertInvalid(t, await register({ email: 'x', password: '1', firstName: '' }),
-      ['email', 'firstName', 'lastName', 'password'])
-    assertInvalid(t, await register(account({ password: '\u0000' })), ['password', 'password'], 'too short, and NUL')
   })
 
   t.test('returns 409 for an existing email, and leaves the account unchanged', async t => {
@@ -226,20 +170,6 @@ t.test('POST /auth/login', async t => {
       t.strictSame([response.statusCode, response.json()], [400, { message: 'All fields are required' }])
     }
   })
-
-  t.test('validates the body, without coercion', async t => {
-    for (const value of [undefined, null, 12_345_678, false, [PASSWORD], {}]) {
-      assertInvalid(t, await login({ email, password: value }), ['password'], `password: ${JSON.stringify(value)}`)
-      assertInvalid(t, await login({ email: value, password: PASSWORD }), ['email'], `email: ${JSON.stringify(value)}`)
-    }
-    for (const value of ['', 'a', 'a@b', ` ${email}`, `${email} `, `\ud800${email}`]) {
-      assertInvalid(t, await login({ email: value, password: PASSWORD }), ['email'], `email: ${JSON.stringify(value)}`)
-    }
-    assertInvalid(t, await login({ email, password: `${PASSWORD}\u0000` }), ['password'], 'NUL in password')
-    assertInvalid(t, await login({ email: `\u0000${email}`, password: PASSWORD }), ['email'], 'NUL in email')
-    assertInvalid(t, await login({}), ['email', 'password'])
-    assertInvalid(t, await login(), ['email', 'password'], 'no body')
-  })
 })
 
 t.test('GET /auth/me', async t => {
@@ -291,13 +221,6 @@ t.test('GET /auth/me', async t => {
       user: { id: ada.id, firstName: 'Grace', lastName: 'Hopper', email, role: 'ADMIN' },
     })
     t.equal((await me(app.issueToken({ id: ada.id, role: 'CLUB_HEAD' }))).json().user.role, 'ADMIN')
-  })
-
-  t.test('returns 401 when the user no longer exists', async t => {
-    const ada = await person(app)
-    await app.sql`DELETE FROM users WHERE id = ${ada.id}`
-    const response = await ada.inject('GET', '/auth/me')
-    t.strictSame([response.statusCode, response.json()], [401, { message: 'Unauthorized' }])
   })
 
   t.test('returns 401 when the token names no user', async t => {

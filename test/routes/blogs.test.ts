@@ -2,8 +2,8 @@ import type { FastifyJWT } from '@fastify/jwt'
 import { createHmac, randomUUID } from 'node:crypto'
 
 import { ROLES } from '#lib/roles.js'
-import { assertInvalid, assertMessage, DATE_TIME, shown, unknownPaths } from '../assertions.ts'
-import { bearer, build, inject, person } from '../helper.ts'
+import { assertMessage, DATE_TIME } from '../assertions.ts'
+import { build, inject, person } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -43,21 +43,6 @@ function forge (claims: Fields, alg = 'HS256', secret = 'a secret of somebody el
 
 /** A valid token with these claims; `undefined` removes one. */
 const sign = (claims: Fields) => app.jwt.sign(claims as unknown as FastifyJWT['payload'])
-
-/** Values at both bounds of each rule. */
-const RULES: [string, unknown[], unknown[]][] = [
-  ['title',
-    ['abc', '   ', '😀a', 'x'.repeat(10_000)],
-    ['', 'ab', '😀', 'a\0bc', '\0\0\0', null, 123, true, ['abc'], {}]],
-  ['content',
-    ['x'.repeat(20), ' '.repeat(20), '😀'.repeat(10)],
-    ['', 'x'.repeat(19), `${'😀'.repeat(9)}x`, `${'x'.repeat(20)}\0`, null, 1e20, ['x'.repeat(20)], {}]],
-  ['imageUrl',
-    ['https://example.org/a.png', 'HTTP://EXAMPLE.ORG', 'data:,x', 'x:y', ' https://example.org/ü ?q#f '],
-    ['', 'example.org/a.png', '/a.png', '//example.org/a.png', 'https://', 'https://example.org/\0', null, 5, [], {}]],
-]
-const STATUS_RULE: typeof RULES[number] = ['status',
-  STATUSES, ['draft', '', 'DELETED', ' DRAFT', null, 5, ['DRAFT'], {}]]
 
 t.test('POST /blogs/submit stores a draft by the user of the token, for every role', async t => {
   for (const role of ROLES) {
@@ -123,32 +108,11 @@ t.test('POST /blogs stores a blog by the user of the token, in the given status 
   }
 })
 
-const CREATED: [string, string, typeof ROLES[number]][] = [
-  ['/blogs/submit', 'Failed to submit blog', 'STUDENT'],
-  ['/blogs', 'Failed to create blog', 'ADMIN'],
-]
-
-for (const [url, failure, role] of CREATED) {
+for (const [url, role] of [['/blogs/submit', 'STUDENT'], ['/blogs', 'ADMIN']] as const) {
   t.test(`POST ${url}: an omitted imageUrl becomes null`, async t => {
     const response = await (await person(app, role)).inject('POST', url, BODY)
     t.equal(response.statusCode, 201)
     t.equal(response.json().blog.imageUrl, null)
-  })
-
-  t.test(`POST ${url} reports every issue`, async t => {
-    const me = await person(app, role)
-    assertInvalid(t, await me.inject('POST', url, {}), ['content', 'title'])
-    assertInvalid(t, await me.inject('POST', url, { content: BODY.content }), ['title'])
-    assertInvalid(t, await me.inject('POST', url, { title: BODY.title }), ['content'])
-    assertInvalid(t, await me.inject('POST', url, { title: 'ab', content: 'short', imageUrl: 'none' }),
-      ['content', 'imageUrl', 'title'])
-  })
-
-  t.test(`POST ${url} with a token of a deleted author is ${failure}`, async t => {
-    const me = await person(app, role)
-    await app.sql`DELETE FROM users WHERE id = ${me.id}`
-    assertMessage(t, await me.inject('POST', url, BODY), 500, failure)
-    assertInvalid(t, await me.inject('POST', url, {}), ['content', 'title'])
   })
 
   t.test(`POST ${url} stores the content unchanged`, async t => {
@@ -171,32 +135,6 @@ for (const [url, failure, role] of CREATED) {
       }
     }
   })
-}
-
-t.test('POST /blogs/submit with a token without a user id is Unauthorized', async t => {
-  const response = await inject(app, 'POST', '/blogs/submit', BODY, bearer(sign({ role: 'STUDENT' })))
-  assertMessage(t, response, 401, 'Unauthorized')
-})
-
-t.test('POST /blogs with a token without a user id is a 500', async t => {
-  assertMessage(t, await inject(app, 'POST', '/blogs', BODY, bearer(sign({ role: 'ADMIN' }))), 500,
-    'Failed to create blog')
-})
-
-for (const [field, good, bad] of [...RULES, STATUS_RULE]) {
-  for (const [url, , role] of field === 'status' ? CREATED.slice(1) : CREATED) {
-    t.test(`POST ${url} validates ${field}`, async t => {
-      const me = await person(app, role)
-      for (const value of good) {
-        const response = await me.inject('POST', url, { ...BODY, [field]: value })
-        t.equal(response.statusCode, 201, shown(value))
-        t.equal(response.json().blog[field], value)
-      }
-      for (const value of bad) {
-        assertInvalid(t, await me.inject('POST', url, { ...BODY, [field]: value }), [field], shown(value))
-      }
-    })
-  }
 }
 
 t.test('GET /blogs lists the published blogs in full, for anyone', async t => {
@@ -273,14 +211,6 @@ t.test('GET /blogs/me lists the blogs of the user in every status, without autho
   }
 })
 
-t.test('GET /blogs/me is Unauthorized with a token without a user id, and empty for a deleted user', async t => {
-  assertMessage(t, await inject(app, 'GET', '/blogs/me', undefined, bearer(sign({ role: 'STUDENT' }))), 401,
-    'Unauthorized')
-  const gone = { id: randomUUID(), role: 'STUDENT' } as const
-  const response = await inject(app, 'GET', '/blogs/me', undefined, bearer(app.issueToken(gone)))
-  t.strictSame([response.statusCode, response.json()], [200, { blogs: [] }])
-})
-
 t.test('GET /blogs/admin lists every blog in every status, with the names of the author', async t => {
   const author = await person(app, 'STUDENT', { avatar: 'https://example.org/ada.png' })
   const expected = []
@@ -348,25 +278,6 @@ for (const status of STATUSES) {
   })
 }
 
-t.test('GET /blogs/:id returns 404 for an unknown id, with and without a token', async t => {
-  const { id } = await store(admin, { status: 'PUBLISHED' })
-  t.equal((await inject(app, 'GET', `/blogs/${id}`)).statusCode, 200)
-  for (const unknown of unknownPaths(id)) {
-    const about = unknown.slice(0, 50)
-    assertMessage(t, await inject(app, 'GET', `/blogs/${unknown}`), 404, 'Blog not found', about)
-    assertMessage(t, await inject(app, 'GET', `/blogs/${unknown}`, undefined, bearer('garbage')), 404, 'Blog not found',
-      about)
-    assertMessage(t, await admin.inject('GET', `/blogs/${unknown}`), 404, 'Blog not found', about)
-  }
-})
-
-t.test('GET /blogs/:id returns the author with the avatar', async t => {
-  const author = await person(app, 'STUDENT', { avatar: 'https://example.org/ada.png' })
-  const { id } = await store(author, { status: 'PUBLISHED' })
-  const { blog } = (await inject(app, 'GET', `/blogs/${id}`)).json()
-  t.strictSame(blog.author, { firstName: 'Ada', lastName: 'Lovelace', avatar: 'https://example.org/ada.png' })
-})
-
 t.test('Who may read a blog from submission to deletion', async t => {
   const author = await person(app)
   const { id } = (await author.inject('POST', '/blogs/submit', BODY)).json().blog
@@ -388,29 +299,6 @@ t.test('Who may read a blog from submission to deletion', async t => {
   t.strictSame(await statuses(), [404, 404, false, 0, false])
 })
 
-for (const [field, good, bad] of [...RULES, STATUS_RULE]) {
-  t.test(`PUT /blogs/:id changes only ${field}, and validates it`, async t => {
-    const author = await person(app)
-    const fields = { created_at: PAST, updated_at: PAST, image_url: 'https://x.org/1', status: 'ARCHIVED' }
-    for (const value of good) {
-      const blog = await store(author, fields)
-      const response = await admin.inject('PUT', `/blogs/${blog.id}`, { [field]: value })
-      t.equal(response.statusCode, 200, shown(value))
-      const { author: named, updatedAt, ...rest } = response.json().blog
-      const { updatedAt: _, ...expected }: Fields = { ...blog, [field]: value }
-      t.strictSame(rest, expected, shown(value))
-      t.strictSame(named, { firstName: 'Ada', lastName: 'Lovelace', avatar: null })
-      t.ok(updatedAt > PAST)
-    }
-    const blog = await store(author, fields)
-    const before = await stored(blog.id)
-    for (const value of bad) {
-      assertInvalid(t, await admin.inject('PUT', `/blogs/${blog.id}`, { [field]: value }), [field], shown(value))
-    }
-    t.strictSame(await stored(blog.id), before)
-  })
-}
-
 t.test('PUT /blogs/:id changes the given fields of any blog', async t => {
   const author = await person(app, 'CLUB_HEAD', { avatar: 'https://example.org/ada.png' })
   const blog = await store(author, { created_at: PAST, updated_at: PAST })
@@ -421,7 +309,7 @@ t.test('PUT /blogs/:id changes the given fields of any blog', async t => {
   t.strictSame(others, {})
   t.strictSame(rest, { id: blog.id, ...change, authorId: author.id, createdAt: PAST })
   t.strictSame(named, { firstName: 'Ada', lastName: 'Lovelace', avatar: 'https://example.org/ada.png' })
-  t.match(updatedAt, DATE_TIME)
+  t.ok(updatedAt > PAST)
   t.strictSame((await inject(app, 'GET', `/blogs/${blog.id}`)).json(), response.json())
 })
 
@@ -429,36 +317,19 @@ t.test('PUT /blogs/:id accepts an empty object, and leaves omitted fields unchan
   const author = await person(app)
   const blog = await store(author, { status: 'PUBLISHED', image_url: 'https://x.org/1', created_at: PAST })
   const other = { authorId: admin.id, id: randomUUID(), createdAt: new Date(), author: { firstName: 'X' }, extra: 1 }
-  for (const body of [{}, other]) {
+  const [title, status] = [{ title: 'Only this' }, { status: 'DRAFT' }]
+  for (const [body, change] of [[{}, {}], [other, {}], [title, title], [status, status]]) {
     const response = await admin.inject('PUT', `/blogs/${blog.id}`, body)
     t.equal(response.statusCode, 200)
     const { author: named, updatedAt, ...rest } = response.json().blog
+    Object.assign(blog, change)
     t.strictSame({ ...rest, updatedAt: blog.updatedAt }, blog)
     t.strictSame(named, { firstName: 'Ada', lastName: 'Lovelace', avatar: null })
     t.match(updatedAt, DATE_TIME)
   }
 })
 
-t.test('PUT /blogs/:id changes any status to any other', async t => {
-  for (const from of STATUSES) {
-    for (const status of STATUSES) {
-      const { id } = await store(admin, { status: from })
-      const response = await admin.inject('PUT', `/blogs/${id}`, { status })
-      t.equal(response.statusCode, 200)
-      t.equal(response.json().blog.status, status)
-    }
-  }
-})
-
-t.test('PUT /blogs/:id reports every issue', async t => {
-  const { id } = await store(admin)
-  const body = { title: '', content: '', imageUrl: '', status: '' }
-  assertInvalid(t, await admin.inject('PUT', `/blogs/${id}`, body), ['content', 'imageUrl', 'status', 'title'])
-})
-
-for (const [operation, status, failure] of [
-  ['approve', 'PUBLISHED', 'Failed to approve blog'], ['archive', 'ARCHIVED', 'Failed to archive blog'],
-] as const) {
+for (const [operation, status] of [['approve', 'PUBLISHED'], ['archive', 'ARCHIVED']] as const) {
   t.test(`POST /blogs/:id/${operation} makes a blog ${status} from any status, and returns it`, async t => {
     const author = await person(app)
     for (const from of STATUSES) {
@@ -474,29 +345,7 @@ for (const [operation, status, failure] of [
       t.equal((await stored(blog.id))?.status, status)
     }
   })
-
-  t.test(`POST /blogs/:id/${operation} is ${failure} for an unknown id, and a 400 for an empty one`, async t => {
-    const { id } = await store(admin)
-    for (const unknown of unknownPaths(id)) {
-      assertMessage(t, await admin.inject('POST', `/blogs/${unknown}/${operation}`), 500, failure, unknown.slice(0, 50))
-    }
-    assertInvalid(t, await admin.inject('POST', `/blogs//${operation}`), ['id'])
-    t.equal((await stored(id))?.status, 'DRAFT')
-  })
 }
-
-t.test('PUT /blogs/:id returns 500 for an unknown id, after validation', async t => {
-  const { id } = await store(admin)
-  const before = await stored(id)
-  for (const unknown of unknownPaths(id)) {
-    for (const body of [{}, { status: 'PUBLISHED' }]) {
-      const response = await admin.inject('PUT', `/blogs/${unknown}`, body)
-      assertMessage(t, response, 500, 'Failed to update blog', unknown.slice(0, 50))
-    }
-    assertInvalid(t, await admin.inject('PUT', `/blogs/${unknown}`, { title: '' }), ['title'])
-  }
-  t.strictSame(await stored(id), before)
-})
 
 t.test('DELETE /blogs/:id deletes a blog of any status', async t => {
   const author = await person(app)
@@ -509,14 +358,4 @@ t.test('DELETE /blogs/:id deletes a blog of any status', async t => {
     assertMessage(t, await admin.inject('DELETE', `/blogs/${id}`), 500, 'Failed to delete blog')
   }
   t.strictSame((await author.inject('GET', '/blogs/me')).json(), { blogs: [kept] })
-})
-
-t.test('DELETE /blogs/:id returns 500 for an unknown id', async t => {
-  const { id } = await store(admin)
-  for (const unknown of unknownPaths(id)) {
-    assertMessage(t, await admin.inject('DELETE', `/blogs/${unknown}`), 500, 'Failed to delete blog',
-      unknown.slice(0, 50))
-  }
-  assertInvalid(t, await admin.inject('DELETE', '/blogs//'), ['id'])
-  t.ok(await stored(id))
 })

@@ -1,6 +1,6 @@
 // Sends bodies with fields that a client may not set. No operation may store them.
 import { assertComplete } from '../assertions.ts'
-import { buildWithRoutes, inject, insert, MAIL, nameOf, person } from '../helper.ts'
+import { allRows, buildWithRoutes, inject, insert, MAIL, nameOf, person } from '../helper.ts'
 import { createWorld, OPERATIONS, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
@@ -53,12 +53,12 @@ for (const [name, operation] of writing) {
     const payload = JSON.stringify(fields).replace('"inherited"', '"__proto__"')
     const role = roleFor(operation)
 
-    const before = await allRows()
+    const before = await allRows(app)
     const response = await inject(app, method, path.replace(/:\w+/, id), payload, {
       'content-type': 'application/json', ...role && { authorization: `Bearer ${world.people[role].token}` },
     })
     t.ok(response.statusCode < 300, `it succeeds: ${response.statusCode} ${response.body}`)
-    const after = await allRows()
+    const after = await allRows(app)
     const changed = [...after].filter(row => !before.has(row)).join('\n')
     const taken = [...Object.keys(own).filter(field => field in FOREIGN).map(field => own[field]), ...stores]
     const effective = Object.entries(FOREIGN)
@@ -71,14 +71,4 @@ for (const [name, operation] of writing) {
 
 function toColumn (name: string) {
   return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
-}
-
-/** All rows of all tables, as text. */
-async function allRows () {
-  const tables = await app.sql<{ name: string }[]>`
-    SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'
-  `
-  const rows = await Promise.all(tables.map(({ name }) =>
-    app.sql<{ text: string }[]>`SELECT ${name} || to_jsonb(row)::text AS text FROM ${app.sql(name)} AS row`))
-  return new Set(rows.flat().map(({ text }) => text))
 }

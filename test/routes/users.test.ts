@@ -143,21 +143,6 @@ t.test('DELETE /users/:id does not deadlock with a sender', async t => {
   t.equal((await app.sql`SELECT FROM emails WHERE user_id = ${id}`).length, 0)
 })
 
-t.test('DELETE /users/:id returns 404 for an unknown id', async t => {
-  const { id } = await person(app)
-  for (const unknown of unknownPaths(id)) {
-    assertMessage(t, await admin.inject('DELETE', `/users/${unknown}`), 404, 'User not found', unknown.slice(0, 50))
-  }
-  t.ok(await storedUser(id))
-})
-
-t.test('An empty id is a validation error', async t => {
-  const clubId = await storeClub()
-  assertInvalid(t, await admin.inject('PUT', '/users//role', { newRole: 'ADMIN' }), ['userId'])
-  assertInvalid(t, await admin.inject('PUT', '/users//club', { clubId }), ['userId'])
-  assertInvalid(t, await admin.inject('DELETE', '/users//'), ['id'])
-})
-
 t.test('GET /users lists every user, with club and counts', async t => {
   const clubId = await storeClub({ name: 'Chess' })
   const ada = await person(app, 'CLUB_HEAD', {
@@ -330,7 +315,8 @@ t.test('PUT /users/:userId/role changes any role to any other, and returns the u
   const clubId = await storeClub({ name: 'Sailing' })
   for (const from of ROLES) {
     for (const newRole of ROLES) {
-      const user = await person(app, from, { club_id: clubId, created_at: PAST, updated_at: PAST })
+      const club = from === 'ADMIN' ? null : { name: 'Sailing' }
+      const user = await person(app, from, { club_id: club && clubId, created_at: PAST, updated_at: PAST })
       const response = await admin.inject('PUT', `/users/${user.id}/role`, { newRole })
       t.equal(response.statusCode, 200)
       t.strictSame(response.json(), {
@@ -340,7 +326,7 @@ t.test('PUT /users/:userId/role changes any role to any other, and returns the u
           firstName: 'Ada',
           lastName: 'Lovelace',
           role: newRole,
-          club: { name: 'Sailing' },
+          club,
         },
         message: 'Role changed successfully',
       })
@@ -349,11 +335,6 @@ t.test('PUT /users/:userId/role changes any role to any other, and returns the u
       t.ok(new Date(stored?.updated_at) > new Date(PAST))
     }
   }
-})
-
-t.test('PUT /users/:userId/role returns null without a club', async t => {
-  const user = await person(app)
-  t.equal((await admin.inject('PUT', `/users/${user.id}/role`, { newRole: 'ADMIN' })).json().user.club, null)
 })
 
 t.test('PUT /users/:userId/role does not change membership and club leadership', async t => {
@@ -380,18 +361,6 @@ t.test('An issued token keeps its role; the next sign-in gets the new one', asyn
   t.equal((await inject(app, 'GET', '/users', undefined, bearer(login.token))).statusCode, 200)
 })
 
-t.test('PUT /users/:userId/role validates newRole', async t => {
-  const user = await person(app)
-  const bodies = [{}, { role: 'ADMIN' }, ...['admin', '', ' ADMIN', 'GUEST', null, 5, true, [], ['ADMIN'], {}]
-    .map(newRole => ({ newRole }))]
-  for (const body of bodies) {
-    for (const id of [user.id, admin.id, 'not-a-uuid']) {
-      assertInvalid(t, await admin.inject('PUT', `/users/${id}/role`, body), ['newRole'], JSON.stringify(body))
-    }
-  }
-  t.equal((await storedUser(user.id))?.role, 'STUDENT')
-})
-
 t.test('PUT /users/:userId/role rejects the id of the admin who sends it, whatever the role', async t => {
   const me = await person(app, 'ADMIN')
   const gone = await person(app, 'ADMIN')
@@ -402,15 +371,6 @@ t.test('PUT /users/:userId/role rejects the id of the admin who sends it, whatev
     }
   }
   t.equal((await storedUser(me.id))?.role, 'ADMIN')
-})
-
-t.test('PUT /users/:userId/role returns 500 for an unknown id', async t => {
-  const me = await person(app, 'ADMIN')
-  for (const unknown of unknownPaths(me.id)) {
-    const response = await me.inject('PUT', `/users/${unknown}/role`, { newRole: 'STUDENT' })
-    assertMessage(t, response, 500, 'Error changing role', unknown.slice(0, 50))
-  }
-  t.equal((await storedUser(me.id))?.role, 'ADMIN', 'nor is it a way to change one\'s own')
 })
 
 t.test('PUT /users/:userId/club changes only the membership', async t => {
@@ -458,18 +418,6 @@ t.test('PUT /users/:userId/club accepts the id of the admin who sends it, and is
     const response = await me.inject('PUT', `/users/${me.id}/club`, { clubId })
     t.strictSame([response.statusCode, response.json().user.clubId], [200, clubId], time)
   }
-})
-
-t.test('PUT /users/:userId/club validates clubId', async t => {
-  const clubId = await storeClub()
-  const user = await person(app, 'STUDENT', { club_id: clubId })
-  const bodies = [{}, { club: clubId }, ...['', null, 5, false, [], [clubId], {}, '\0'].map(clubId => ({ clubId }))]
-  for (const body of bodies) {
-    for (const id of [user.id, 'not-a-uuid']) {
-      assertInvalid(t, await admin.inject('PUT', `/users/${id}/club`, body), ['clubId'], JSON.stringify(body))
-    }
-  }
-  t.equal((await storedUser(user.id))?.club_id, clubId)
 })
 
 t.test('PUT /users/:userId/club returns 500 for an unknown user or club', async t => {
@@ -532,12 +480,6 @@ t.test('PUT /users/:id returns every field of the user, including password and i
   t.strictSame(response.json().user, await profile(user.id, { name: 'Go' }))
 })
 
-t.test('PUT /users/:id returns null for fields without a value', async t => {
-  const user = await person(app)
-  const { user: { idpId, avatar, clubId, club } } = (await admin.inject('PUT', `/users/${user.id}`, {})).json()
-  t.strictSame({ idpId, avatar, clubId, club }, { idpId: null, avatar: null, clubId: null, club: null })
-})
-
 t.test('PUT /users/:id accepts an empty object, and leaves omitted fields unchanged', async t => {
   const clubId = await storeClub({ name: 'Rowing' })
   const user = await person(app, 'STUDENT', { password: 'the hash', club_id: clubId, created_at: PAST })
@@ -554,42 +496,6 @@ t.test('PUT /users/:id accepts an empty object, and leaves omitted fields unchan
     t.strictSame(after, before)
     t.match(updatedAt, DATE_TIME)
   }
-})
-
-/** Values at both bounds of each rule. */
-const RULES: [string, unknown[], unknown[]][] = [
-  ['firstName', ['B', ' ', '0', '😀', 'x'.repeat(10_000)], ['', null, 0, 5, false, [], ['B'], {}, 'a\0b']],
-  ['lastName', ['R', ' ', '0', '漢', '<b>'], ['', null, 0, 5, true, [], ['R'], {}, '\0']],
-  ['email',
-    [`${randomUUID()}@example.org`, `UP.per+tag-${randomUUID()}@EXAMPLE.co.uk`],
-    ['', 'ada', 'ada@', '@example.org', 'ada@example', 'a b@example.org', 'a@b@example.org', ' ada@example.org',
-      'ada@example.org\0', null, 5, [], ['ada@example.org'], {}]],
-]
-
-for (const [field, good, bad] of RULES) {
-  t.test(`PUT /users/:id changes only ${field}, and validates it`, async t => {
-    const user = await person(app, 'STUDENT', { created_at: PAST, updated_at: PAST })
-    for (const value of good) {
-      const { updatedAt: before, ...expected } = { ...await profile(user.id), [field]: value }
-      const response = await admin.inject('PUT', `/users/${user.id}`, { [field]: value })
-      t.equal(response.statusCode, 200, String(value).slice(0, 50))
-      const { updatedAt, ...rest } = response.json().user
-      t.strictSame(rest, expected)
-      t.ok(updatedAt >= before)
-    }
-    const before = await storedUser(user.id)
-    for (const value of bad) {
-      assertInvalid(t, await admin.inject('PUT', `/users/${user.id}`, { [field]: value }), [field],
-        JSON.stringify(value))
-    }
-    t.strictSame(await storedUser(user.id), before)
-  })
-}
-
-t.test('PUT /users/:id reports every issue', async t => {
-  const { id } = await person(app)
-  const body = { firstName: '', lastName: '', email: '', clubId: 5 }
-  assertInvalid(t, await admin.inject('PUT', `/users/${id}`, body), ['clubId', 'email', 'firstName', 'lastName'])
 })
 
 t.test('PUT /users/:id sets the club, keeps it when omitted, and clears it with null', async t => {
@@ -634,17 +540,4 @@ t.test('PUT /users/:id returns 500 for the email of another user, but accepts an
   assertMessage(t, response, 500, 'Error updating user')
   t.strictSame(await storedUser(user.id), before)
   t.equal((await admin.inject('PUT', `/users/${user.id}`, { email: user.email })).statusCode, 200)
-})
-
-t.test('PUT /users/:id returns 404 for an unknown id, after validation', async t => {
-  const { id } = await person(app)
-  const before = await storedUser(id)
-  for (const unknown of unknownPaths(id)) {
-    const about = unknown.slice(0, 50)
-    for (const body of [{}, { firstName: 'Bob' }, { clubId: null }]) {
-      assertMessage(t, await admin.inject('PUT', `/users/${unknown}`, body), 404, 'User not found', about)
-    }
-    assertInvalid(t, await admin.inject('PUT', `/users/${unknown}`, { firstName: '' }), ['firstName'], about)
-  }
-  t.strictSame(await storedUser(id), before)
 })

@@ -1,0 +1,67 @@
+// The values of fields in a body that the validation takes, and those that it refuses.
+import { randomUUID } from 'node:crypto'
+
+import { ROLES } from '#lib/roles.js'
+
+export interface Rule {
+  /** A function makes a value that no row has yet. */
+  takes: unknown[]
+  refuses: unknown[]
+}
+
+const LONG = 'x'.repeat(10_240)
+const NO_TEXT = [null, 0, 5, 1e20, true, false, ['https://example.org/a.png'], {}]
+
+/** A text of at least so many characters, as JavaScript counts them. */
+export const text = (least: number): Rule => ({
+  takes: ['x'.repeat(least), ' '.repeat(least), '😀'.repeat(Math.ceil(least / 2)), LONG, '<b>"Zoë"</b> \'; -- \ufeff漢字'],
+  refuses: ['', ...least > 1 ? ['x'.repeat(least - 1)] : [], 'NUL \0 among twenty characters', ...NO_TEXT],
+})
+
+/** Any text, also an empty one. */
+export const anyText: Rule = { takes: ['', 'not a URL', 'https://network.example/ada', LONG], refuses: ['a\0', 5, true, [], {}] }
+
+export const url: Rule = {
+  takes: [
+    'https://example.org/a.png', 'HTTPS://Example.ORG/a b', ' https://example.org/ü ?q#f ', 'data:,x', 'x:', 'mailto:ada@x.org',
+    `data:,${LONG}`,
+  ],
+  refuses: ['', 'nope', '/a.png', '//example.org/a.png', 'https://', 'https://example.org/\0', ...NO_TEXT],
+}
+
+export const urlOrEmpty: Rule = { takes: ['', ...url.takes], refuses: [' ', ...url.refuses.slice(1)] }
+
+export const email: Rule = {
+  takes: [() => `UP.per+tag-${randomUUID()}@EXAMPLE.co.uk`, () => `${randomUUID()}@x.org`],
+  refuses: [
+    '', 'a', 'a@', '@x.org', 'a@b', 'a@x.org ', ' a@x.org', 'a b@x.org', 'a@x..org', 'a@b@x.org', 'a@x.org\n',
+    'ada@x.org\0', '\ud800ada@x.org', ...NO_TEXT,
+  ],
+}
+
+/** A new password. A lone surrogate is refused: stored, all passwords with one would be equal. */
+export const password: Rule = {
+  takes: ['12345678', '😀😀😀😀', 'é'.repeat(8), '        ', 'long '.repeat(2000)],
+  refuses: ['', '1234567', '😀😀😀7', 'é'.repeat(7), 'p\ud800sswörter', 'NUL \0 in it', ...NO_TEXT],
+}
+
+/** The password of a sign-in: an empty one is a 400 of another kind. */
+export const anyPassword: Rule = { takes: [], refuses: ['NUL \0 in it', ...NO_TEXT] }
+
+/** Any text that is not empty. The tests of events say which dates it may be. */
+export const date: Rule = { takes: ['2031-02-03T00:00:00.000Z'], refuses: ['', ...NO_TEXT] }
+
+export const oneOf = (...values: readonly string[]): Rule => ({
+  takes: [...values], refuses: ['', values[0]!.toLowerCase(), ` ${values[0]}`, 'NONE', [values[0]], ...NO_TEXT],
+})
+
+export const status = oneOf('DRAFT', 'PUBLISHED', 'ARCHIVED')
+export const role = oneOf(...ROLES)
+
+/** The id of a club. What an unknown id does depends on the operation. */
+export const clubId: Rule = { takes: [], refuses: ['', '\0', ...NO_TEXT] }
+
+export const year: Rule = {
+  takes: [1900, 1901, 2020, 2999, 3000],
+  refuses: [1899, 3001, 0, -2020, 2020.5, 1900.000001, 1e300, '2020', '', true, null, [2020], {}],
+}
