@@ -1,4 +1,5 @@
-import type { ZxcvbnFactory } from '@zxcvbn-ts/core'
+import { ZxcvbnFactory } from '@zxcvbn-ts/core'
+import { adjacencyGraphs, dictionary } from '@zxcvbn-ts/language-common'
 
 import { HttpError } from '../errors.ts'
 
@@ -8,17 +9,8 @@ const COMMON = 50_000
 /** The length of the longest common password. To look at one of 256 characters would take up to a second. */
 const LONGEST = 20
 
-let estimator: Promise<ZxcvbnFactory> | undefined
-
-/**
- * Loaded with the first password that is set, which holds up other requests for some 80 ms, once: every start would
- * take as much longer, and the process 18 MB more, also where no password is set.
- */
-async function loadEstimator () {
-  const [{ ZxcvbnFactory }, { adjacencyGraphs, dictionary }] =
-    await Promise.all([import('@zxcvbn-ts/core'), import('@zxcvbn-ts/language-common')])
-  return new ZxcvbnFactory({ dictionary: { passwords: dictionary['passwords-common'] }, graphs: adjacencyGraphs })
-}
+/** Made with the first password that is set: that takes 50 ms and 9 MB. */
+let estimator: ZxcvbnFactory | undefined
 
 /**
  * Throws the 400 of a schema for this field when a new password is one of those that are tried first: a common one, a
@@ -28,8 +20,10 @@ async function loadEstimator () {
 export async function assertStrongPassword (field: string, password: string, email: string) {
   const lower = password.toLowerCase()
   if (password.length <= LONGEST) {
-    estimator ??= loadEstimator()
-    if ((await estimator).check(lower).guesses <= COMMON) refuse(field, 'must not be a common password')
+    estimator ??= new ZxcvbnFactory({
+      dictionary: { passwords: dictionary['passwords-common'] }, graphs: adjacencyGraphs,
+    })
+    if (estimator.check(lower).guesses <= COMMON) refuse(field, 'must not be a common password')
   }
   if (lower.includes(email.toLowerCase())) refuse(field, 'must not contain your email address')
 }
