@@ -1,3 +1,4 @@
+import { maxHeaderSize } from 'node:http'
 import { join } from 'node:path'
 
 import autoload from '@fastify/autoload'
@@ -47,8 +48,8 @@ export function buildApp (
     bodyLimit: Math.min(SMALL_BODY, config.MAX_BODY_BYTES),
     routerOptions: {
       ignoreTrailingSlash: true,
-      // Any text may stand where an id belongs, and is then an unknown id.
-      maxParamLength: config.MAX_HEADER_BYTES,
+      // Any text can stand in place of an id, and is then an unknown id.
+      maxParamLength: maxHeaderSize,
     },
     ajv: {
       // A request is validated and left as it came; every issue is reported.

@@ -67,8 +67,6 @@ export const variables = Type.Object({
   MAX_BODY_BYTES: integer('a number of bytes', { default: 1_048_576, minimum: 1024, maximum: 268_435_456 }),
   MAX_TEXT_BYTES: integer('a number of bytes', { default: 262_144, minimum: 1024, maximum: 268_435_456 }),
   MAX_PICTURE_BYTES: integer('a number of bytes', { default: 10_000_000, minimum: 1024, maximum: 100_000_000 }),
-  MAX_HEADER_BYTES: integer('a number of bytes', { default: 16_384, minimum: 1024, maximum: 1_048_576 }),
-  MAX_JSON_DEPTH: integer('a number of levels', { default: 32, minimum: 1, maximum: 1000 }),
   REQUEST_TIMEOUT: integer('a number of seconds', { default: 30, minimum: 1, maximum: 3600 }),
   // Longer than proxies keep their connections: 60 to 120 seconds, and Google's load balancers ten minutes.
   IDLE_TIMEOUT: integer('a number of seconds', { default: 620, minimum: 1, maximum: 3600 }),
@@ -97,7 +95,7 @@ export const variables = Type.Object({
     default: '7d', pattern: '^[1-9][0-9]{0,4}(s|m|h|d|w)$', description: 'a lifetime such as 15m, 12h or 7d',
   }),
   SIGN_IN_ATTEMPTS: limit('a number of failures', { default: 20, maximum: 1000 }),
-  SIGN_IN_WINDOW: integer('a number of seconds', { default: 900, minimum: 1, maximum: 86_400 }),
+  LIMIT_WINDOW: integer('a number of seconds', { default: 900, minimum: 1, maximum: 86_400 }),
   REGISTRATIONS_PER_NETWORK: limit('a number of registrations', { default: 0, maximum: 10_000 }),
   ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', description: 'an email address' })),
   ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, description: 'a password of at least 8 characters' })),
@@ -158,6 +156,7 @@ const MOUNTED = [
 
 /** Variables of earlier versions, each with the advice of the line that stops the start. */
 const REMOVED: Record<string, string> = {
+  SIGN_IN_WINDOW: 'set LIMIT_WINDOW, which all limits share',
   WORKERS: 'start several processes behind a proxy, see docs/run/deploy.md, "Several instances"',
 }
 

@@ -8,6 +8,9 @@ import fp from 'fastify-plugin'
 import { HttpError } from '../lib/errors.ts'
 import { isDeeperThan } from '../lib/http/json-depth.ts'
 
+/** Levels of nesting in a body. Deeper JSON would exhaust the stack of later code. */
+const MAX_JSON_DEPTH = 32
+
 /** The bytes of a body that was refused which are read nevertheless. */
 const REFUSED_BYTES = 2 ** 25
 
@@ -20,7 +23,6 @@ const REFUSED_BYTES = 2 ** 25
  * connection with unread data resets it, and a client that still sends would not see why.
  */
 export default fp(async app => {
-  const { MAX_JSON_DEPTH } = app.config
   const parse = app.getDefaultJsonParser('remove', 'remove')
   app.removeAllContentTypeParsers()
 

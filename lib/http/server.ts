@@ -33,9 +33,8 @@ class HttpServer extends Server {
   readonly #connections = new Map<Socket, Connection>()
   readonly #stalledMs: number
 
-  constructor ({ MAX_HEADER_BYTES, REQUEST_TIMEOUT, IDLE_TIMEOUT }: Config, listener: RequestListener) {
+  constructor ({ REQUEST_TIMEOUT, IDLE_TIMEOUT }: Config, listener: RequestListener) {
     super({
-      maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: REQUEST_TIMEOUT * 1000,
       requestTimeout: REQUEST_TIMEOUT * 1000,
       keepAliveTimeout: IDLE_TIMEOUT * 1000,

@@ -24,7 +24,7 @@ const INVALID_LINK = 'Invalid or expired link'
 
 /** Operations on an account by the links of its emails, without a sign-in. */
 const account: FastifyPluginAsyncTypebox = async app => {
-  const { SIGN_IN_WINDOW: windowSeconds } = app.config
+  const { LIMIT_WINDOW: windowSeconds } = app.config
 
   app.post('/password/forgot', {
     onRequest: app.requireEmail,

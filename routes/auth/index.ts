@@ -28,7 +28,7 @@ const NONCE = /^[\w-]{22}$/
 /** Accounts: registration, sign-in with a password or an identity provider, and the signed-in user. */
 const auth: FastifyPluginAsyncTypebox = async app => {
   await app.register(cookie)
-  const { SIGN_IN_ATTEMPTS, SIGN_IN_WINDOW: windowSeconds, REGISTRATIONS_PER_NETWORK, SMTP_URL } = app.config
+  const { SIGN_IN_ATTEMPTS, LIMIT_WINDOW: windowSeconds, REGISTRATIONS_PER_NETWORK, SMTP_URL } = app.config
   const { IDP_CLIENT_ID, IDP_CLIENT_SECRET, IDP_REDIRECT_URI } = app.config
   // A module that is missing with the first sign-in, amid an update, would be missing until the next start.
   if (IDP_CLIENT_ID && IDP_CLIENT_SECRET && IDP_REDIRECT_URI) await import('../../lib/auth/oauth2-client.ts')

@@ -24,12 +24,12 @@ import {
 import type { EventMessage } from './schemas.ts'
 import * as schemas from './schemas.ts'
 
-/** Messages to those who are registered for events, within SIGN_IN_WINDOW. */
+/** Messages to those who are registered for events, within LIMIT_WINDOW. */
 const MESSAGES_PER_USER = 5
 
 /** Resources of the signed-in user. */
 const me: FastifyPluginAsyncTypebox = async app => {
-  const { REMINDER_HOURS, SIGN_IN_ATTEMPTS, SIGN_IN_WINDOW: windowSeconds } = app.config
+  const { REMINDER_HOURS, SIGN_IN_ATTEMPTS, LIMIT_WINDOW: windowSeconds } = app.config
   const reminderHours = app.outbox.isConfigured ? REMINDER_HOURS : 0
 
   app.put('/password', {

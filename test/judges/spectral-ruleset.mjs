@@ -6,7 +6,7 @@ const PATHS = 'openapi.json#/paths'
 export default {
   extends: owasp,
   rules: {
-    // The contract limits no text, list or count. The whole request is limited (MAX_BODY_BYTES, MAX_HEADER_BYTES); the
+    // The contract limits no text, list or count. The whole request is limited (MAX_BODY_BYTES); the
     // only integer in a request, batchYear, has its own limits.
     'owasp:api4:2023-string-limit': 'off',
     'owasp:api4:2023-string-restricted': 'off',

@@ -55,8 +55,6 @@ t.test('A valid value is accepted', async t => {
     MAX_REQUESTS: ['1', '1000000'],
     MAX_BODY_BYTES: ['1024', '268435456'],
     MAX_TEXT_BYTES: ['1024', '268435456'],
-    MAX_HEADER_BYTES: ['1024', '1048576'],
-    MAX_JSON_DEPTH: ['1', '1000'],
     REQUEST_TIMEOUT: ['1', '3600'],
     IDLE_TIMEOUT: ['1', '3600'],
     MAX_HELD_BYTES: ['1048576', '68719476736'],
@@ -76,7 +74,7 @@ t.test('A valid value is accepted', async t => {
     MIGRATE_ON_START: ['true', 'false'],
     JWT_SECRET: [SECRET],
     SIGN_IN_ATTEMPTS: ['0', '1', '1000'],
-    SIGN_IN_WINDOW: ['1', '86400'],
+    LIMIT_WINDOW: ['1', '86400'],
     REGISTRATIONS_PER_NETWORK: ['0', '10000'],
     JWT_EXPIRES_IN: ['1s', '15m', '12h', '7d', '99999w'],
     IDP_ISSUER: ['https://id.example.org', 'http://localhost:9000', 'http://127.0.0.1', 'http://127.1.2.3:80/realm',
@@ -113,8 +111,6 @@ t.test('An invalid value is a StartupError of one line, with the variable and th
     MAX_REQUESTS: ['0', '1000001'],
     MAX_BODY_BYTES: ['1023', '268435457', '1MB'],
     MAX_TEXT_BYTES: ['1023', '268435457', '256KB'],
-    MAX_HEADER_BYTES: ['1023', '1048577'],
-    MAX_JSON_DEPTH: ['0', '1001'],
     REQUEST_TIMEOUT: ['0', '3601'],
     IDLE_TIMEOUT: ['0', '3601'],
     MAX_HELD_BYTES: ['1048575', '68719476737', '128MB'],
@@ -134,7 +130,7 @@ t.test('An invalid value is a StartupError of one line, with the variable and th
     SIGN_IN_ATTEMPTS: ['-1', '1001', '2.5', 'off'],
     REGISTRATIONS_PER_NETWORK: ['-1', '10001'],
     METRICS_TOKEN: ['short', 'a token of the tests', 'a-token-of-the-testß'],
-    SIGN_IN_WINDOW: ['0', '86401', '15m'],
+    LIMIT_WINDOW: ['0', '86401', '15m'],
     ADMIN_EMAIL: ['admin', 'admin@localhost', 'a@b@c.org'],
     ADMIN_PASSWORD: ['1234567'],
     FRONTEND_URL: ['app.example.org', '*', 'null', 'ftp://app.example.org', 'https://app.example.org/app',
@@ -190,6 +186,7 @@ t.test('FRONTEND_URL is a list of origins', async t => {
 })
 
 t.test('A variable of an earlier version stops the start, with what to do instead', async t => {
+  t.match(refusal({ SIGN_IN_WINDOW: '60' }), /^SIGN_IN_WINDOW no longer exists: remove it, and set LIMIT_WINDOW/)
   t.match(refusal({ WORKERS: '2' }), /^WORKERS no longer exists: remove it, and start several processes behind a proxy/)
 })
 

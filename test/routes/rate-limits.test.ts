@@ -19,7 +19,7 @@ const REGISTRATIONS = 'Too many registrations, please try again later'
 
 /** Instances on one database. */
 const DATABASE_URL = await createDatabase(t)
-const limited = { DATABASE_URL, SIGN_IN_ATTEMPTS: '3', SIGN_IN_WINDOW: '60', REGISTRATIONS_PER_NETWORK: '3' }
+const limited = { DATABASE_URL, SIGN_IN_ATTEMPTS: '3', LIMIT_WINDOW: '60', REGISTRATIONS_PER_NETWORK: '3' }
 const app = await build(t, limited)
 const other = await build(t, limited)
 const byDefault = await build(t, { DATABASE_URL })
