@@ -81,7 +81,7 @@ t.test('compose.yaml starts PostgreSQL, migrates it and serves', async t => {
   const file = join(context, 'compose.yaml')
   const given = await readFile(file, 'utf8')
   // Others may listen on the ports of this machine.
-  await writeFile(file, given.replace("'3000:", `'127.0.0.1:${port}:`).replace(':5432:', `:${databasePort}:`))
+  await writeFile(file, given.replace(':3000:', `:${port}:`).replace(':5432:', `:${databasePort}:`))
 
   const secrets = join(context, 'secrets')
   await mkdir(secrets, { mode: 0o700 })

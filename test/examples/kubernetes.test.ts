@@ -113,7 +113,7 @@ t.test('The network lets in proxies and scrapes, and lets out what the service c
   t.strictSame(ports, [{ protocol: 'TCP', port: pods[0].containers[0].ports[0].name }])
   for (const { namespaceSelector } of from) t.hasProp(namespaceSelector.matchLabels, 'kubernetes.io/metadata.name')
   t.strictSame(egress.flatMap(({ ports }: any) => ports).map(({ protocol, port }: any) => `${protocol} ${port}`),
-    ['UDP 53', 'TCP 53', 'TCP 5432', 'TCP 443'])
+    ['UDP 53', 'TCP 53', 'TCP 5432', 'TCP 443', 'TCP 587', 'TCP 465'])
 })
 
 t.test('Pods have the time that a stop may take, and probes the time that the database has', async t => {
@@ -131,7 +131,7 @@ t.test('A rolling update takes no pod away before another one is ready', async t
   const { minReplicas, maxReplicas, scaleTargetRef } = specOf('HorizontalPodAutoscaler')
   t.equal(scaleTargetRef.name, manifests.find(({ kind }) => kind === 'Deployment')?.metadata.name)
   t.ok(minReplicas > specOf('PodDisruptionBudget').maxUnavailable)
-  const connections = (maxReplicas + 1) * (testConfig({}).DATABASE_POOL_SIZE + 1)
+  const connections = (maxReplicas + 1) * (testConfig({}).DATABASE_POOL_SIZE + 2)
   t.ok(connections < DEFAULT_MAX_CONNECTIONS)
   t.match(await readFile(`${FOLDER}/service.yaml`, 'utf8'), `take ${connections}.`)
 })

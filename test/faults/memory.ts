@@ -14,7 +14,7 @@ import { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
 import { percentile } from '../statistics.ts'
 
-/** Has glibc return memory, as docs/run/operate.md has it. */
+/** Has glibc return memory, as docs/design/limits.md has it. */
 const RETURNED = { GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=16384:glibc.malloc.hugetlb=1' }
 
 /** The limit of a pod in examples/kubernetes, in MB. */
