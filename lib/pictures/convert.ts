@@ -12,8 +12,11 @@ const LARGE = 2000
 /** The width of its small version, for lists, in pixels. */
 export const SMALL = 480
 
-/** Decides how much memory a conversion needs. */
+/** The most pixels of a picture. Decoded a few rows at a time, they need up to 100 MB. */
 const MAX_PIXELS = 40_000_000
+
+/** The most pixels of a progressive JPEG or an interlaced PNG. Decoded as a whole, they need up to 200 MB. */
+const MAX_PROGRESSIVE_PIXELS = 16_000_000
 
 /** How many seconds a conversion may wait, and how many it may take. Noise of 40 megapixels took 6 on one core. */
 const CONVERSION_SECONDS = 20
@@ -29,7 +32,8 @@ export const TOO_MANY_UPLOADS = 'Too many pictures are being uploaded right now,
 export const NOT_A_PICTURE = 'The file is not a picture, or it is damaged'
 export const OTHER_TYPE = 'A picture must be a JPEG, PNG or WebP file'
 export const tooLarge = (bytes: number) =>
-  `A picture may have at most ${bytes / 1_000_000} MB and ${MAX_PIXELS / 1_000_000} megapixels`
+  `A picture may have at most ${bytes / 1_000_000} MB and ${MAX_PIXELS / 1_000_000} megapixels, ` +
+    `or ${MAX_PROGRESSIVE_PIXELS / 1_000_000} if it is progressive`
 
 /** A picture as it is stored, in two widths. */
 export interface Picture {
@@ -68,10 +72,13 @@ export async function assertPictureQueue (network: () => string) {
 export function convertPicture (bytes: Buffer, maxBytes: number, network: () => string): Promise<Picture> {
   return queue.run(network, async () => {
     try {
+      const { isProgressive, width, height } = await decode(bytes).metadata()
+      if (isProgressive && width * height > MAX_PROGRESSIVE_PIXELS) throw new HttpError(413, tooLarge(maxBytes))
       const large = await encode(decode(bytes).autoOrient().resize(LARGE, LARGE, { fit: 'inside', ...NO_ENLARGEMENT }))
       const small = await encode(decode(large.data).resize(SMALL, null, NO_ENLARGEMENT))
       return { large: large.data, small: small.data, width: large.info.width, height: large.info.height }
     } catch (error) {
+      if (error instanceof HttpError) throw error
       // sharp gives its errors no codes. Everything else that it throws is about the bytes.
       const { message } = error as Error
       if (message.includes('exceeds pixel limit')) throw new HttpError(413, tooLarge(maxBytes))

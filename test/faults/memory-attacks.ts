@@ -1,7 +1,9 @@
 // Clients of one network that make the service hold as much as they can. As a worker thread this file runs some of the
 // attacks, so that they do not delay the client that measures what others notice.
 import { connect, type Socket } from 'node:net'
-import { isMainThread, Worker, workerData } from 'node:worker_threads'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+
+import sharp from 'sharp'
 
 import type { Person } from './fixture.ts'
 
@@ -25,6 +27,27 @@ const HEAD = (path: string, token?: string) =>
 
 let limit = 0
 const otherList = () => HEAD(`/events?limit=${10_000 + ++limit}`)
+
+/** Pictures whose conversion takes as much memory as it may: some of many pixels, others progressive. */
+const makePictures = () => Promise.all([
+  photo(6000).jpeg({ quality: 60, chromaSubsampling: '4:4:4' }).toBuffer(),
+  photo(4000).jpeg({ quality: 60, chromaSubsampling: '4:4:4', progressive: true }).toBuffer(),
+  sharp({ create: { width: 4000, height: 4000, channels: 4, background: '#0008' } })
+    .toColourspace('rgb16').png({ progressive: true }).toBuffer(),
+  sharp({ create: { width: 6000, height: 6000, channels: 4, background: '#0008' } })
+    .webp({ lossless: true }).toBuffer(),
+])
+
+/** Noise, a few MB as a JPEG. */
+function photo (side: number) {
+  const noise = { type: 'gaussian', mean: 128, sigma: 30 } as const
+  const create = { width: side / 4, height: side / 4, channels: 3, background: 'black', noise } as const
+  return sharp({ create }).resize(side)
+}
+
+let pictures: Buffer[] = []
+
+export const UPLOADS = 'sixteen pictures at once'
 
 /** The attacks by their names. */
 export const ATTACKS: Record<string, Attack> = {
@@ -55,19 +78,32 @@ export const ATTACKS: Record<string, Attack> = {
     socket.on('close', () => clearInterval(timer)).resume()
   }),
   'readers of nothing': ({ port }) => open(port, 60, socket => { socket.pause().write(HEAD('/events?limit=9999')) }),
+  [UPLOADS]: ({ port, author }) => open(port, 16, socket => {
+    let count = 0
+    const upload = () => {
+      const picture = pictures[count++ % pictures.length]!
+      socket.write('POST /me/pictures HTTP/1.1\r\nHost: a\r\nContent-Type: image/jpeg\r\n' +
+        `Authorization: Bearer ${author.token}\r\nContent-Length: ${picture.length}\r\n\r\n`)
+      socket.write(picture)
+    }
+    socket.on('data', upload)
+    upload()
+  }),
   'calendars of long texts': ({ port }) => open(port, 8, socket => {
     socket.on('data', data => { if (data.includes('END:VCALENDAR')) socket.write(HEAD('/feeds/events.ics')) })
     socket.write(HEAD('/feeds/events.ics') + HEAD('/feeds/blogs.atom'))
   }),
 }
 
-/** Runs attacks until it is terminated. */
+/** Runs attacks until it is terminated. It posts a message when they begin. */
 export function startAttacks (names: string[], target: Target) {
   return new Worker(new URL(import.meta.url), { workerData: { names, target } })
 }
 
 if (!isMainThread) {
   const { names, target } = workerData as { names: string[], target: Target }
+  if (names.includes(UPLOADS)) pictures = await makePictures()
+  parentPort!.postMessage('begun')
   let sockets: Socket[] = []
   setInterval(() => {
     if (sockets.every(({ destroyed }) => destroyed)) sockets = names.flatMap(name => ATTACKS[name]!(target))

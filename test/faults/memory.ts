@@ -1,4 +1,5 @@
 // The attacks on the memory of the service, in a control group of 512 MB, beside a client of another network.
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { mkdir, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,7 +9,7 @@ import { hashPassword } from '#lib/auth/passwords.js'
 import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, PASSWORD, type Person, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
-import { ATTACKS, startAttacks } from './memory-attacks.ts'
+import { ATTACKS, startAttacks, UPLOADS } from './memory-attacks.ts'
 import { type Row, rowOf } from './report.ts'
 import { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
@@ -16,6 +17,9 @@ import { percentile } from '../statistics.ts'
 
 /** Has glibc return memory, as docs/design/limits.md has it. */
 const RETURNED = { GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=16384:glibc.malloc.hugetlb=1' }
+
+/** Below it are the URLs of uploaded pictures. */
+const PUBLIC_URL = 'https://api.example.org'
 
 /** The limit of a pod in examples/kubernetes, in MB. */
 const MEMORY = 512
@@ -44,6 +48,8 @@ interface Options {
   variables?: NodeJS.Dict<string>
   /** How long the attack goes on. */
   seconds?: number
+  /** Memory that the process keeps afterwards, in MB: that of a library which the attack has it use. */
+  kept?: number
 }
 
 export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
@@ -57,7 +63,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     ({ name, run: () => run(name, attacks, options) })
 
   async function run (
-    name: string, attacks: string[], { variables, seconds = short ? 8 : 20 }: Options
+    name: string, attacks: string[], { variables, seconds = short ? 8 : 20, kept = 0 }: Options
   ) {
     const row: Row = rowOf(name, [], [])
     const own = new Scope()
@@ -65,18 +71,19 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     if (!group) return { ...row, missing: 'no control group of memory can be made here' }
     const { fixture, DATABASE_URL, author } = await server()
     try {
-      const service = await startService(own, directory, { DATABASE_URL, ...variables }, group)
+      const service = await startService(own, directory, { DATABASE_URL, PUBLIC_URL, ...variables }, group)
       const honest = openClient(service.url, 1, 2 * WAIT, HONEST)
       const probe = openClient(service.url, 1, 2 * WAIT, HONEST)
       own.teardown(() => [honest, probe].forEach(({ end }) => end()))
       await visit(honest.send, fixture, 2)
       const pid = service.child.pid!
       const [alone, usual] = await Promise.all([visit(honest.send, fixture, 3), ping(probe.send, pid, 3)])
-      const rest = memoryOf(service)
+      const rest = memoryOf(service) + kept
 
       const port = Number(new URL(service.url).port)
       const attackers = startAttacks(attacks, { port, admin: fixture.admin, author })
       own.teardown(() => attackers.terminate())
+      await once(attackers, 'message')
       await sleep(1000)
       const [outcomes, pauses, sizes] = await Promise.all([
         visit(honest.send, fixture, seconds), ping(probe.send, pid, seconds), watchMemory(service, seconds),
@@ -123,7 +130,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
 
   const all = Object.keys(ATTACKS)
   return [
-    ...all.map(name => fault(`memory: ${name}`, [name])),
+    ...all.map(name => fault(`memory: ${name}`, [name], name === UPLOADS ? { variables: RETURNED, kept: 40 } : {})),
     fault('memory: returned by glibc', ['everything of an author of 300 MB'], { variables: RETURNED }),
     fault('memory: all at once', all),
     ...short ? [] : [fault('memory: all at once, ten minutes', all, { seconds: SOAK })],

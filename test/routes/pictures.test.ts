@@ -12,7 +12,7 @@ const GONE = { message: 'Picture not found' }
 const DAMAGED = { message: 'The file is not a picture, or it is damaged' }
 const OTHER_TYPE = { message: 'A picture must be a JPEG, PNG or WebP file' }
 const BUSY = { message: 'Too many pictures are being uploaded right now, please try again in a few seconds' }
-const TOO_LARGE = { message: 'A picture may have at most 2 MB and 40 megapixels' }
+const TOO_LARGE = { message: 'A picture may have at most 2 MB and 40 megapixels, or 16 if it is progressive' }
 
 /** A picture whose left half is red and whose right half is blue. */
 const halves = (width = 600, height = 400) => sharp({ create: { width, height, channels: 3, background: 'red' } })
@@ -113,8 +113,13 @@ t.test('POST /me/pictures refuses anything that is not a picture', async t => {
 })
 
 t.test('A picture with too many pixels is a 413 before it is decoded', async t => {
+  const { token } = await person(app)
   const bomb = await sharp({ create: { width: 6401, height: 6250, channels: 3, background: 'black' } }).png().toBuffer()
-  assertResponse(t, await upload((await person(app)).token, bomb, 'image/png'), 413, TOO_LARGE)
+  assertResponse(t, await upload(token, bomb, 'image/png'), 413, TOO_LARGE)
+  for (const format of ['jpeg', 'png'] as const) {
+    const progressive = await halves(4001, 4000).toFormat(format, { progressive: true }).toBuffer()
+    assertResponse(t, await upload(token, progressive), 413, TOO_LARGE, format)
+  }
 })
 
 t.test('Bytes behind a picture are not stored', async t => {
