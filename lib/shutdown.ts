@@ -1,7 +1,8 @@
 import type { Config } from './config.ts'
 import { flushLog, type Logger } from './http/logger.ts'
 import {
-  HASHING_SECONDS, LOG_FLUSH_SECONDS, PROVIDER_SECONDS, RELEASE_SECONDS, RESPONSE_SECONDS, SPANS_SECONDS,
+  HASHING_SECONDS, LOG_FLUSH_SECONDS, PICTURE_SECONDS, PROVIDER_SECONDS, RELEASE_SECONDS, RESPONSE_SECONDS,
+  SPANS_SECONDS,
 } from './timeout.ts'
 
 type Timeouts = Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT' | 'OTEL_EXPORTER_OTLP_ENDPOINT'>
@@ -9,8 +10,8 @@ type Timeouts = Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT' | 'OTEL_EXPORTER_
 /** The timeouts of a shutdown, in seconds. compose.yaml, Dockerfile and docs/run/operate.md have the default total. */
 export function shutdownTimeouts (config: Timeouts) {
   const { STOP_DELAY, DATABASE_TIMEOUT, OTEL_EXPORTER_OTLP_ENDPOINT } = config
-  /** The longest operation: its token is looked up, then it runs, and a sign-in with a provider runs longest. */
-  const operation = DATABASE_TIMEOUT + Math.max(HASHING_SECONDS, PROVIDER_SECONDS, DATABASE_TIMEOUT)
+  /** The longest operation: its token is looked up, then it runs. */
+  const operation = DATABASE_TIMEOUT + Math.max(HASHING_SECONDS, PICTURE_SECONDS, PROVIDER_SECONDS, DATABASE_TIMEOUT)
   /** From the end of STOP_DELAY until connections that are still open are closed. */
   const connections = operation + RESPONSE_SECONDS
   const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? SPANS_SECONDS : 0

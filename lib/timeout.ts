@@ -7,6 +7,9 @@ export const HASHING_SECONDS = 5
 export const PROVIDER_REQUEST_SECONDS = 5
 export const PROVIDER_SECONDS = 3 * PROVIDER_REQUEST_SECONDS
 
+/** The conversion of an uploaded picture, with its wait. Noise of 40 megapixels takes 6 s on one core. */
+export const PICTURE_SECONDS = 15
+
 /** A client that takes its response, once the operation has ended. */
 export const RESPONSE_SECONDS = 5
 

@@ -2,6 +2,7 @@ import sharp, { type Sharp } from 'sharp'
 
 import { HttpError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
+import { PICTURE_SECONDS } from '../timeout.ts'
 
 /** The media types of pictures that people can upload. */
 export const PICTURE_TYPES = ['image/jpeg', 'image/png', 'image/webp']
@@ -18,14 +19,12 @@ const MAX_PIXELS = 40_000_000
 /** The most pixels of a progressive JPEG or an interlaced PNG. Decoded as a whole, they need up to 200 MB. */
 const MAX_PROGRESSIVE_PIXELS = 16_000_000
 
-/** How many seconds a conversion may wait, and how many it may take. Noise of 40 megapixels took 6 on one core. */
-const CONVERSION_SECONDS = 20
+/** How many seconds a conversion may wait, and how many it may take. */
+const WAIT_SECONDS = 5
+const CONVERSION_SECONDS = PICTURE_SECONDS - WAIT_SECONDS
 
 /** How many uploads may wait. The memory budget counts their bytes. */
 export const QUEUE_LENGTH = 20
-
-/** How many seconds an upload may take after its bytes have arrived. */
-export const UPLOAD_SECONDS = 2 * CONVERSION_SECONDS
 
 /** The error messages of uploads that are refused. */
 export const TOO_MANY_UPLOADS = 'Too many pictures are being uploaded right now, please try again in a few seconds'
@@ -51,18 +50,27 @@ sharp.unblock({ operation: ['VipsForeignLoadJpegBuffer', 'VipsForeignLoadPngBuff
 sharp.cache(false)
 sharp.concurrency(1)
 
+const tooManyUploads = () => new HttpError(503, TOO_MANY_UPLOADS, { headers: { 'retry-after': 5 } })
+
 /** One at a time: a single conversion may need more memory than everything else in the process. */
 const queue = new FairQueue({
   concurrency: 1,
   places: QUEUE_LENGTH,
-  maxWaitMs: CONVERSION_SECONDS * 1000,
-  refusal: () => new HttpError(503, TOO_MANY_UPLOADS, { headers: { 'retry-after': 5 } }),
+  maxWaitMs: WAIT_SECONDS * 1000,
+  refusal: tooManyUploads,
 })
 
 /** Rejects with a 503 if an upload from this network would find the queue full. */
 export async function assertPictureQueue (network: () => string) {
   await queue.assertPlace(network)
 }
+
+/** Errors of sharp, which have no codes, by words of their messages. Its other errors are about the bytes. */
+const ERRORS: [words: string, toError: (maxBytes: number) => HttpError][] = [
+  ['exceeds pixel limit', maxBytes => new HttpError(413, tooLarge(maxBytes))],
+  ['unsupported image format', () => new HttpError(415, OTHER_TYPE)],
+  ['timeout', tooManyUploads],
+]
 
 /**
  * Decodes a picture and encodes it again: upright, at most LARGE pixels wide and high, without any metadata. Networks
@@ -79,11 +87,8 @@ export function convertPicture (bytes: Buffer, maxBytes: number, network: () => 
       return { large: large.data, small: small.data, width: large.info.width, height: large.info.height }
     } catch (error) {
       if (error instanceof HttpError) throw error
-      // sharp gives its errors no codes. Everything else that it throws is about the bytes.
-      const { message } = error as Error
-      if (message.includes('exceeds pixel limit')) throw new HttpError(413, tooLarge(maxBytes))
-      if (message.includes('unsupported image format')) throw new HttpError(415, OTHER_TYPE)
-      throw new HttpError(400, NOT_A_PICTURE)
+      const [, toError] = ERRORS.find(([words]) => (error as Error).message.includes(words)) ?? []
+      throw toError?.(maxBytes) ?? new HttpError(400, NOT_A_PICTURE)
     }
   })
 }

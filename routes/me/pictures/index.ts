@@ -4,9 +4,10 @@ import type { FastifyError, FastifyRequest } from 'fastify'
 import { HttpError } from '../../../lib/errors.ts'
 import { audit } from '../../../lib/http/audit.ts'
 import {
-  assertPictureQueue, convertPicture, NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge, UPLOAD_SECONDS,
+  assertPictureQueue, convertPicture, NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge,
 } from '../../../lib/pictures/convert.ts'
 import { deleteUnusedPictures, picturesUrl } from '../../../lib/pictures/stored.ts'
+import { PICTURE_SECONDS } from '../../../lib/timeout.ts'
 import { deletePicture, insertPicture, picturesOfUserQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -27,7 +28,7 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
       onRequest: app.authenticate,
       bodyLimit: MAX_PICTURE_BYTES,
       schema: schemas.upload,
-      config: { failure: 'Error uploading picture', extraTime: UPLOAD_SECONDS },
+      config: { failure: 'Error uploading picture', extraTime: PICTURE_SECONDS },
       // Before the body arrives, so that refused uploads hold no memory.
       preParsing: async request => {
         picturesUrl(app.config, request)
