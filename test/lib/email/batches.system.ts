@@ -111,8 +111,8 @@ t.test('An event that ten thousand are registered for is moved, and then deleted
   t.comment(`${claims} claims in 5 s, ${server.emails.length} emails so far`)
   t.ok(claims <= 6, 'a sender commits once in a second at most')
 
-  // No email names the erased user any more; of the deleted event, only those about its deletion do. A claimed email may
-  // be on its way.
+  // No email goes to the erased user, and only emails about the deletion name the event. A claimed email may be on its
+  // way.
   const [erased] = await sql<[{ email: string }]>`
     SELECT email FROM emails JOIN users ON users.id = user_id
     WHERE status = 'pending' AND claimed_at IS NULL AND email LIKE '%@many.example.org'
