@@ -84,17 +84,20 @@ const CANDIDATES = 10
  * A notification has a new token each time that it is claimed, and the one before ends.
  */
 export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: Batch): Promise<ClaimedEmail[]> {
+  // PostgreSQL locks the user of an email that this transaction has updated before, also where the user stays the same:
+  // an erasure, which locks the user first, would deadlock with that.
+  const lock = sql`FOR UPDATE OF emails SKIP LOCKED FOR KEY SHARE OF users SKIP LOCKED`
   return await sql<ClaimedEmail[]>`
     WITH candidates AS (
       SELECT id, row_number() OVER (PARTITION BY network ORDER BY due_at, id) AS turn
       FROM emails WHERE ${due(sql, false)}
       ORDER BY turn, due_at LIMIT ${CANDIDATES * account}
     ), personal AS (
-      SELECT emails.id FROM emails JOIN candidates USING (id) WHERE ${due(sql, false)}
-      ORDER BY turn, due_at LIMIT ${account} FOR UPDATE OF emails SKIP LOCKED
+      SELECT emails.id FROM emails JOIN candidates USING (id) JOIN users ON users.id = user_id
+      WHERE ${due(sql, false)} ORDER BY turn, due_at LIMIT ${account} ${lock}
     ), to_many AS (
-      SELECT id FROM emails WHERE ${due(sql, true)}
-      ORDER BY due_at LIMIT ${bulk} FOR UPDATE SKIP LOCKED
+      SELECT emails.id FROM emails JOIN users ON users.id = user_id
+      WHERE ${due(sql, true)} ORDER BY due_at LIMIT ${bulk} ${lock}
     ), next AS (
       -- 244 random bits
       SELECT id, replace(concat(gen_random_uuid(), gen_random_uuid()), '-', '') AS token

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { ROLES } from '#lib/roles.js'
-import { recordOutcomes } from '#lib/email/outbox.js'
+import { claimEmails, recordOutcomes } from '#lib/email/outbox.js'
 import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } from '../assertions.ts'
 import { bearer, bearerOfJson, build, inject, insert, person, type Person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
@@ -141,6 +141,21 @@ t.test('DELETE /users/:id does not deadlock with a sender', async t => {
   t.same(await recorded, undefined)
   assertMessage(t, await deleted, 200, 'User deleted successfully')
   t.equal((await app.sql`SELECT FROM emails WHERE user_id = ${id}`).length, 0)
+})
+
+t.test('A sender that has released an email does not wait for the deletion of its user', async t => {
+  const { id } = await person(app)
+  const email = await insert(app, 'emails', {
+    template: 'password-reset', bulk: false, user_id: id, data: app.sql.json({}),
+  })
+  await app.sql.begin(async sql => {
+    await sql`SELECT FROM users WHERE id = ${id} FOR UPDATE`
+    const claimed = await app.sql.begin(async sender => {
+      await recordOutcomes(sender, [{ id: email, status: 'pending', attempts: 0 }])
+      return claimEmails(sender, { account: 20, bulk: 0 })
+    })
+    t.notOk(claimed.some(({ id }) => id === email), 'the next turn claims it')
+  })
 })
 
 t.test('GET /users lists every user, with club and counts', async t => {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { ROLES } from '#lib/roles.js'
 import { createLogger } from '#lib/http/logger.js'
+import { eraseUser } from '#lib/auth/erasure.js'
 import userCommand from '#lib/cli/user.js'
 import { enqueueEmails } from '#lib/email/outbox.js'
 import { build, inject, insert, MAIL, person, untilBlocked } from '../../helper.ts'
@@ -216,4 +217,44 @@ t.test('export and erase fail for an unknown email', async t => {
     t.match(await user(command, '--email', 'nobody@example.org'), { code: 1, stderr: 'No account has this email\n' })
     t.match(await user(command), { code: 1, stderr: `${command} needs --email` })
   }
+})
+
+t.test('Erasures beside all that is done with the users do not deadlock', async t => {
+  const lines: string[] = []
+  const app = await build(t, { ...MAIL, DATABASE_URL }, createLogger('error', {
+    write (line: string) { lines.push(line) },
+  }))
+  const admin = await person(app, 'ADMIN')
+  const clubs = await Promise.all([1, 2].map(() => insert(app, 'clubs')))
+  const date = new Date(Date.now() + 86_400_000)
+  const [mentors, events] = await Promise.all(['mentors', 'events'].map(async table => Promise.all([1, 2, 3].map(() =>
+    insert(app, table, { club_id: clubs[0], ...table === 'events' && { date } })))))
+  const people = await Promise.all(Array.from({ length: 10 }, () =>
+    person(app, 'STUDENT', { email_verified_at: new Date(), club_id: clubs[0] })))
+  const all = await Promise.all(people.map(async one => {
+    const blogs = await Promise.all(['DRAFT', 'PUBLISHED'].map(status =>
+      insert(app, 'blogs', { author_id: one.id, status })))
+    return [
+      ...mentors!.flatMap(id => [1, 2, 3].map(() => () => one.inject('POST', `/mentors/${id}/like`))),
+      ...events!.map(id => () => one.inject('POST', `/events/${id}/register`)),
+      ...blogs.flatMap(id => ['approve', 'archive'].map(how => () => admin.inject('POST', `/blogs/${id}/${how}`))),
+      ...clubs.map(clubId => () => admin.inject('PUT', `/users/${one.id}/club`, { clubId })),
+      () => admin.inject('POST', '/clubs', { name: one.id, description: 'Chess', clubHeadEmail: one.email }),
+      () => inject(app, 'POST', '/account/password/forgot', { email: one.email }),
+      () => one.inject('POST', '/me/calendar'),
+      () => eraseUser(app.sql, one.email, {}),
+    ]
+  }))
+  const changes = events!.flatMap(id => [1, 2, 3].map(n => () =>
+    admin.inject('PUT', `/events/${id}`, { title: `Open day ${n}` })))
+  const work = [...all.flat(), ...changes].sort(() => Math.random() - 0.5)
+  const workers = Array.from({ length: 40 }, async () => {
+    for (let next = work.pop(); next; next = work.pop()) await next()
+  })
+  await Promise.all(workers)
+  t.strictSame(lines.filter(line => /40P01|40001/.test(line)), [])
+  t.equal((await sql`SELECT FROM users WHERE id IN ${sql(people.map(({ id }) => id))}`).length, 0)
+  const found = await counts()
+  t.equal(found.shown_registrations, found.registrations)
+  t.equal(found.shown_likes, found.likes)
 })
