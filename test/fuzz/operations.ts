@@ -1,8 +1,6 @@
-import type { RouteOptions } from 'fastify'
+import type { FastifyInstance, RouteOptions } from 'fastify'
 
 import type { Role } from '#lib/roles.js'
-import { buildApp } from '#lib/app.js'
-import type { Config } from '#lib/config.js'
 
 /** The part of JSON Schema that the routes use. */
 export interface Schema {
@@ -35,25 +33,14 @@ export interface Operation {
   responses: Record<string, Schema>
 }
 
-interface Service {
-  operations: Operation[]
-  /** Signs a token with the secret of the configuration. */
-  issueToken (user: { id: string, role: Role }): string
-}
-
-/** Collects the operations of a service with this configuration. */
-export async function readOperations (config: Config): Promise<Service> {
-  const app = buildApp(config)
+/** Collects the operations of a service. Returns a function for when it is ready: plugins extend the schemas. */
+export function readOperations (app: FastifyInstance) {
   const routes: RouteOptions[] = []
   app.addHook('onRoute', route => {
     // Routes that are hidden from the API description declare no responses.
     if (!route.schema?.hide && !['HEAD', 'OPTIONS'].includes(String(route.method))) routes.push(route)
   })
-  await app.ready()
-  const { issueToken } = app
-  await app.close()
-  // Converted after `ready`, because plugins extend the schemas.
-  return { operations: routes.map(toOperation), issueToken }
+  return () => routes.map(toOperation)
 }
 
 function toOperation ({ method, url: path, schema = {}, onRequest }: RouteOptions): Operation {

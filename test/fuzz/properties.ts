@@ -2,7 +2,7 @@
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 
-import type { RawResponse } from './connection.ts'
+import type { Response } from './send.ts'
 import { EXPECTED_500S } from './failures.ts'
 import type { Operation, Schema } from './operations.ts'
 import type { Message } from './requests.ts'
@@ -14,9 +14,6 @@ addFormats.default(ajv)
 /** Sent before an operation is found or its handler runs, as JSON `{message}`. */
 const GENERAL = [400, 404, 408, 413, 415, 431]
 
-/** Sent for malformed HTTP; Node.js sends some without a body. */
-const BROKEN = [400, 408, 413, 431]
-
 /** Texts that disclose internals: of the database, the code or the machine. */
 const INTERNAL = new RegExp([
   /\bat \S+ \(|\bat (file|node|async)\b/, /node_modules|node:internal|\.[jt]s:\d+/, /\/(dist|lib|home|tmp|usr|work)\//,
@@ -26,7 +23,7 @@ const INTERNAL = new RegExp([
 
 /** Throws unless the response is allowed for this request. */
 export async function checkResponse (
-  response: RawResponse, message: Message, operation: Operation, operations: Operation[], fixture: Fixture
+  response: Response, message: Message, operation: Operation, operations: Operation[], fixture: Fixture
 ) {
   const { status, headers, body } = response
   if (status >= 400) {
@@ -36,10 +33,8 @@ export async function checkResponse (
   if (status === 304 && message.isConditional) return
   // A CORS preflight.
   if (status === 204 && message.method === 'OPTIONS') return
-  if (!message.isWellFormed && BROKEN.includes(status) && body === '') return
 
-  // Malformed bytes may have been read as a request for any operation.
-  const asked = message.asked && message.isWellFormed ? [message.asked] : operations
+  const asked = message.asked ? [message.asked] : operations
   const accepts = (schema: Schema | undefined) => schema && isLike(schema, response, message)
   if (!asked.some(({ responses }) => accepts(responses[status]))) {
     if (message.kind === 'valid' || !GENERAL.includes(status)) {
@@ -59,17 +54,17 @@ export async function checkResponse (
 }
 
 /** Whether the content type is declared and the body matches the schema. */
-function isLike (schema: Schema, { headers, body }: RawResponse, { method }: Message) {
+function isLike (schema: Schema, { headers, body }: Response, { method }: Message) {
   if (method === 'HEAD') return true
   const type = headers['content-type']
   if (schema.type === 'null') return body === '' && type === undefined
   // Of texts, with their charset.
-  if (schema.contentMediaType) return type?.replace('; charset=utf-8', '') === schema.contentMediaType
+  if (schema.contentMediaType) return String(type).replace('; charset=utf-8', '') === schema.contentMediaType
   if (schema.enum) return type === 'text/plain; charset=utf-8' && schema.enum.includes(body)
   return type === 'application/json; charset=utf-8' && ajv.validate(schema, parse(body))
 }
 
-function isMessage ({ headers, body }: RawResponse) {
+function isMessage ({ headers, body }: Response) {
   const { message, ...others } = Object(parse(body)) as { message?: unknown }
   return headers['content-type'] === 'application/json; charset=utf-8' && typeof message === 'string' &&
     Object.keys(others).length === 0

@@ -53,21 +53,6 @@ t.test('A query without a name is refused: it would share the entries of another
   t.equal(response.json().message, 'A cached query needs a name, which is part of its key')
 })
 
-t.test('A body is kept for its route and arguments until something is committed', async t => {
-  const app = await start(t)
-  for (let time = 0; time < 2; time++) {
-    t.strictSame((await app.inject('/notes?author=ada')).json(), { notes: [{ text: 'one' }] })
-    t.strictSame((await app.inject('/notes?author=grace')).json(), { notes: [{ text: 'another' }] })
-    t.strictSame((await app.inject('/notes')).json(), { notes: [] })
-  }
-  t.match(app.cache.counts, { misses: 3, hits: 3 })
-  t.ok(app.cache.bytes() > 3 * 100)
-
-  await sql`INSERT INTO notes VALUES ('ada', 'two')`
-  t.strictSame((await app.inject('/notes?author=ada')).json(), { notes: [{ text: 'one' }, { text: 'two' }] })
-  t.match(app.cache.counts, { misses: 4, hits: 3 })
-})
-
 t.test('Routes with the same arguments, and queries of one route, have entries of their own', async t => {
   const app = await start(t)
   app.get<Request>('/count', { config: { cache: 'public' } }, async ({ query }, reply) => {
@@ -176,19 +161,6 @@ t.test('A read that no client waits for any more is abandoned', async t => {
   await sleep(100)
   t.equal(ended, 1, 'its request has ended')
   t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
-})
-
-t.test('What was sent before the body is there is the response', async t => {
-  const app = await start(t)
-  const slowQuery = (sql: Sql) => ({ fields: sql`SELECT 1 AS one FROM pg_sleep(0.2)` })
-  const calls: Promise<boolean>[] = []
-  app.get('/slow', { config: { cache: 'public' } }, async (_request, reply) => {
-    reply.send('early')
-    calls.push(reply.sendCached(slowQuery))
-    await calls[0]
-  })
-  t.equal((await app.inject('/slow')).body, 'early')
-  t.strictSame(await Promise.all(calls), [true])
 })
 
 t.test('The chunks of a body are sent in several turns of the event loop', async t => {

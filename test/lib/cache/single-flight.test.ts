@@ -1,6 +1,4 @@
 import { setImmediate } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 
 import { singleFlight } from '#lib/cache/single-flight.js'
 import { FairQueue } from '#lib/fair-queue.js'
@@ -135,15 +133,6 @@ t.test('A caller with a version joins a running read that began with the same ve
   t.equal(await late[1], 'third', 'only the last version known when the read began counts')
 })
 
-t.test('Keys do not wait for each other', async t => {
-  const { begun, read } = startReads()
-  const responses = ['a', 'b', ''].map(key => read(key))
-  await settle()
-  t.strictSame(begun.map(({ key }) => key), ['a', 'b', ''])
-  for (const { key, end } of begun.reverse()) end(`of ${key}`)
-  t.strictSame(await Promise.all(responses), ['of a', 'of b', 'of '])
-})
-
 t.test('An error rejects the calls that share the read, and no others', async t => {
   const { begun, read } = startReads()
   const early = read('a')
@@ -212,19 +201,6 @@ t.test('A read begins when it is the turn of any of its callers', async t => {
   t.strictSame(begun, ['1', '2', 'list', '3'], 'it is read once')
 })
 
-t.test('Calls that come together take one turn', async t => {
-  const share = singleFlight<string>()
-  let turns = 0
-  const read = () => share('a', async () => 'result', null, {
-    turn: begin => {
-      turns++
-      return begin()
-    },
-  })
-  t.strictSame(await Promise.all([read(), read(), read()]), ['result', 'result', 'result'])
-  t.equal(turns, 1)
-})
-
 t.test('A caller that is refused fails no other, and leaves nothing behind', async t => {
   const { begun, read, finish } = startTurns(2)
   const first = read('flood', '1')
@@ -251,39 +227,4 @@ t.test('A caller that is refused fails no other, and leaves nothing behind', asy
   await finish()
   t.equal(await again, 'list')
   t.strictSame(begun, ['1', 'list', '2', '3', '4', 'list'])
-})
-
-t.test('A caller that is refused when the read runs by the turn of another has its result', async t => {
-  const share = singleFlight<string>()
-  let end!: () => void
-  let refuse!: () => void
-  const begun = share('a', () => new Promise(resolve => { end = () => resolve('result') }), null, {
-    turn: async begin => {
-      await settle()
-      await begin()
-    },
-  })
-  const late = share('a', async () => 'not read', null, {
-    turn: () => new Promise((_resolve, reject) => { refuse = () => reject(new Error('refused')) }),
-  })
-  await settle()
-  await settle()
-  refuse()
-  await settle()
-  end()
-  t.strictSame(await Promise.all([begun, late]), ['result', 'result'])
-})
-
-t.test('Results are not retained after the calls have resolved', async t => {
-  setFlagsFromString('--expose-gc')
-  const collectGarbage = runInNewContext('gc') as () => void
-  const share = singleFlight<object>()
-  /** Weak references to results that only the reads could retain. */
-  const responses = await Promise.all([{}, {}, {}].map(async response => {
-    const shared = await share('a', async () => response)
-    return new WeakRef(shared)
-  }))
-  await settle()
-  collectGarbage()
-  t.strictSame(responses.map(response => response.deref()), [undefined, undefined, undefined])
 })
