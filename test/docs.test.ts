@@ -117,6 +117,14 @@ t.test('docs/run/configuration.md has every variable, with its values and its de
   t.equal([...rows.keys()].filter(name => /^[A-Z_]+$/.test(name)).length, Object.keys(variables.properties).length)
 })
 
+t.test('Every metric and every event of the audit trail is described', t => {
+  const names = matches(code.get('lib/metrics.ts')!, /(?:name: |[gG]auge\(|counter\()'(\w+)'/g)
+  for (const name of names) t.match(documents.get('docs/run/operate.md'), `\`${name}\``)
+  const [, events = ''] = /AuditEvent =(.*?)\n\n/s.exec(code.get('lib/http/audit.ts')!)!
+  for (const event of matches(events, /'([\w-]+)'/g)) t.match(documents.get('SECURITY.md'), `\`${event}\``)
+  t.end()
+})
+
 t.test('README.md has the figures of the latest benchmark', async t => {
   const { goals } = JSON.parse(await read('bench/results.json')) as { goals: Record<string, { measured: string }[]> }
   const [, speed = ''] = documents.get('README.md')!.split('## Speed\n')
