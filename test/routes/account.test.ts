@@ -454,6 +454,23 @@ t.test('Who registered an email of somebody else does not keep the account', asy
   t.equal(await signIn(email, NEW), 200)
 })
 
+t.test('Without SMTP_URL a password stays when the provider links the account, also in development', async t => {
+  const development = await build(t, {
+    ...CLIENT,
+    IDP_ISSUER: provider.issuer,
+    NODE_ENV: 'development',
+    FRONTEND_URL: 'https://app.example.org',
+    DATA_DIR: t.testdir(),
+  })
+  for (const via of [development, withoutEmail]) {
+    const account = { email: newEmail(), password: PASSWORD }
+    const { token } = (await post('/auth/register', { ...account, ...NAMES }, { via })).json()
+    t.ok((await signInByToken({ sub: randomUUID(), email: account.email }, via)).token)
+    t.equal((await post('/auth/login', account, { via })).statusCode, 200)
+    t.equal((await inject(via, 'GET', '/auth/me', undefined, bearer(token))).statusCode, 200)
+  }
+})
+
 t.test('A password by an email ends the calendar of an email that was not verified before', async t => {
   for (const [verified, status] of [[null, 404], [new Date(), 200]] as const) {
     const { email, token } = await newPerson({ email_verified_at: verified })
