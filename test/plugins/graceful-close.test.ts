@@ -88,17 +88,17 @@ t.test('A sign-in with a slow provider finishes', async t => {
   t.strictSame(provider.requests, ['/.well-known/openid-configuration', '/keys'], 'it took 7 s')
 })
 
-t.test('A connection that has not been used does not hold up the stop', async t => {
-  const { app, port } = await listen(t, { STOP_DELAY: '0', DATABASE_TIMEOUT: '3600' })
-  const accepted = once(app.server, 'connection')
-  const socket = connect(port, '127.0.0.1')
-  await accepted
-  const closed = once(socket.resume(), 'close')
-  await app.stop()
-  await closed
-})
-
 for (const network of await networks(t)) {
+  t.test(`A connection that has not been used does not hold up the stop, ${network.name}`, async t => {
+    const { app, port } = await listen(t, { STOP_DELAY: '0', DATABASE_TIMEOUT: '3600' })
+    const accepted = once(app.server, 'connection')
+    const socket = network.connect(port)
+    await accepted
+    const closed = once(socket.resume(), 'close')
+    await app.stop()
+    await closed
+  })
+
   t.test(`A response that is on its way arrives, and does not hold up the stop, ${network.name}`, async t => {
     const { app, port } = await listen(t, { STOP_DELAY: '0' })
     await app.sql`
@@ -114,41 +114,42 @@ for (const network of await networks(t)) {
     t.ok((await received).length > 900_000)
     t.ok(performance.now() - before < 5000)
   })
+
+  t.test(`A connection that becomes idle while the service stops is closed, ${network.name}`, async t => {
+    const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), STOP_DELAY: '0' }))
+    t.teardown(() => app.close())
+    const stream = new PassThrough()
+    app.get('/stream', (_request, reply) => reply.send(stream))
+    await app.listen({ host: '0.0.0.0', port: 0 })
+    const socket = network.connect((app.server.address() as AddressInfo).port)
+    const received = text(socket)
+    socket.write('GET /stream HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(stream, 'resume')
+    stream.write('the beginning')
+    await once(socket, 'data')
+    const before = performance.now()
+    const stopped = app.stop()
+    await sleep(500)
+    stream.end('the end')
+    await stopped
+    t.ok(performance.now() - before < 4000)
+    t.match(await received, /connection: keep-alive[^]*the end/i)
+  })
+
+  t.test(`A client that stays connected amid a request is disconnected in the end, ${network.name}`, async t => {
+    const { app, port } = await listen(t, { STOP_DELAY: '0', DATABASE_TIMEOUT: '3600' })
+    const socket = network.connect(port)
+    socket.write('GET /livez HTTP/1.1\r\n')
+    socket.on('error', () => {}).resume()
+    const [connection] = await once(app.server, 'connection')
+    while (connection.bytesRead === 0) await sleep(10)
+    const { connections } = shutdownTimeouts(app.config)
+    const { setTimeout } = globalThis
+    t.capture(globalThis, 'setTimeout', ((work: () => void, delay: number) =>
+      setTimeout(work, delay === connections * 1000 ? 100 : delay)) as typeof setTimeout)
+    // Resolves on a reset, too: `once` would reject.
+    const cut = new Promise(resolve => socket.once('close', resolve))
+    await app.stop()
+    await cut
+  })
 }
-
-t.test('A connection that becomes idle while the service stops is closed', async t => {
-  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), STOP_DELAY: '0' }))
-  t.teardown(() => app.close())
-  const stream = new PassThrough()
-  app.get('/stream', (_request, reply) => reply.send(stream))
-  await app.listen({ host: '127.0.0.1', port: 0 })
-  const socket = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
-  const received = text(socket)
-  socket.write('GET /stream HTTP/1.1\r\nHost: a\r\n\r\n')
-  await once(stream, 'resume')
-  stream.write('the beginning')
-  await once(socket, 'data')
-  const before = performance.now()
-  const stopped = app.stop()
-  await sleep(500)
-  stream.end('the end')
-  await stopped
-  t.ok(performance.now() - before < 4000)
-  t.match(await received, /connection: keep-alive[^]*the end/i)
-})
-
-t.test('A client that stays connected amid a request is disconnected in the end', async t => {
-  const { app, port } = await listen(t, { STOP_DELAY: '0', DATABASE_TIMEOUT: '3600' })
-  const socket = connect(port, '127.0.0.1', () => socket.write('GET /livez HTTP/1.1\r\n'))
-  socket.on('error', () => {}).resume()
-  const [connection] = await once(app.server, 'connection')
-  while (connection.bytesRead === 0) await sleep(10)
-  const { connections } = shutdownTimeouts(app.config)
-  const { setTimeout } = globalThis
-  t.capture(globalThis, 'setTimeout', ((work: () => void, delay: number) =>
-    setTimeout(work, delay === connections * 1000 ? 100 : delay)) as typeof setTimeout)
-  // Resolves on a reset, too: `once` would reject.
-  const cut = new Promise(resolve => socket.once('close', resolve))
-  await app.stop()
-  await cut
-})

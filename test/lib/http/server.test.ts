@@ -34,15 +34,15 @@ await app.sql`
 `
 
 /** Sends raw bytes. Returns the first line of each response, when the service has closed the connection. */
-async function statusLines (...pieces: string[]) {
-  const socket = connect(port, '127.0.0.1')
+async function statusLines (network: Network, ...pieces: string[]) {
+  const socket = network.connect(port)
   for (const piece of pieces) socket.write(piece)
   return [...(await text(socket)).matchAll(/^HTTP\/1.1 .*$/gm)].map(([line]) => line.trim())
 }
 
 const POST = 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n'
 
-t.test('A slow or idle client is disconnected', async t => {
+onNetworks('A slow or idle client is disconnected', async (t, network) => {
   const big = `{"email": "${'x'.repeat(3000)}"}`
   const cases: [what: string, bytes: string, lines: string[]][] = [
     ['a connection without a request', '', ['HTTP/1.1 408 Request Timeout']],
@@ -53,7 +53,9 @@ t.test('A slow or idle client is disconnected', async t => {
       ['HTTP/1.1 431 Request Header Fields Too Large']],
     ['too big a body', `${POST}Content-Length: ${big.length}\r\n\r\n${big}`, ['HTTP/1.1 413 Payload Too Large']],
   ]
-  await Promise.all(cases.map(async ([what, bytes, lines]) => t.strictSame(await statusLines(bytes), lines, what)))
+  await Promise.all(cases.map(async ([what, bytes, lines]) => {
+    t.strictSame(await statusLines(network, bytes), lines, what)
+  }))
 })
 
 t.test('A client that keeps sending does not keep its connection', async t => {
@@ -152,8 +154,8 @@ onNetworks('Headers that are too long are read, so that their client gets the re
   t.match(await sendThenRead(network.connect(port), bytes), /^HTTP\/1.1 431 /)
 })
 
-t.test('A refused body that goes on and on is cut', async t => {
-  const socket = connect(port, '127.0.0.1').on('error', () => {})
+onNetworks('A refused body that goes on and on is cut', async (t, network) => {
+  const socket = network.connect(port).on('error', () => {})
   const cut = new Promise(resolve => socket.once('close', resolve))
   socket.write('POST /blogs HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n')
   const sent = Buffer.alloc(1_000_000)
