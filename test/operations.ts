@@ -407,6 +407,7 @@ export const OPERATIONS: Record<string, Operation> = {
   'PUT /me/password': {
     access: ANY_USER,
     failure: 'Error changing password',
+    gone: [401, 'Unauthorized'],
     body: { currentPassword: PASSWORD, newPassword: 'battery staple' },
     async given ({ app, people }) {
       await app.sql`UPDATE users SET password = ${await hashPassword(PASSWORD)} WHERE id = ${people.STUDENT.id}`
@@ -414,19 +415,25 @@ export const OPERATIONS: Record<string, Operation> = {
     },
   },
   'POST /me/email/verification': { access: ANY_USER, failure: 'Error sending the email' },
-  'POST /me/calendar': { access: ANY_USER, failure: 'Error creating calendar' },
+  'POST /me/calendar': { access: ANY_USER, failure: 'Error creating calendar', gone: [401, 'Unauthorized'] },
   'DELETE /me/calendar': {
     access: ANY_USER,
     failure: 'Error deleting calendar',
+    gone: [404, 'Calendar not found'],
     async given ({ app, people }) {
       await app.sql`INSERT INTO calendar_tokens VALUES (${people.STUDENT.id}, 'x') ON CONFLICT DO NOTHING`
       return {}
     },
   },
   'DELETE /me/tokens': { access: ANY_USER, failure: 'Error signing out' },
-  'GET /me/notifications': { access: ANY_USER, failure: 'Error fetching notifications', cache: 'private' },
+  'GET /me/notifications': {
+    access: ANY_USER, failure: 'Error fetching notifications', gone: [401, 'Unauthorized'], cache: 'private',
+  },
   'PUT /me/notifications': {
-    access: ANY_USER, failure: 'Error changing notifications', body: { notifications: { registration: false } },
+    access: ANY_USER,
+    failure: 'Error changing notifications',
+    gone: [401, 'Unauthorized'],
+    body: { notifications: { registration: false } },
   },
   'POST /me/events/:id/message': {
     access: ORGANIZERS,
@@ -434,7 +441,7 @@ export const OPERATIONS: Record<string, Operation> = {
     body: { subject: 'Boards', text: 'Bring a board, please.' },
     given: event,
   },
-  'GET /me/export': { access: ANY_USER, failure: 'Error exporting data' },
+  'GET /me/export': { access: ANY_USER, failure: 'Error exporting data', gone: [401, 'Unauthorized'] },
 
   'GET /pictures/:id': {
     access: 'anyone',

@@ -598,10 +598,9 @@ t.test('A link is not written where FRONTEND_URL is not set', async t => {
     { message: 'FRONTEND_URL is not set' })
 })
 
-t.test('A user who is gone gets 401', async t => {
+t.test('A user who is gone gets no link', async t => {
   const ada = await newPerson()
   await sql`DELETE FROM users WHERE id = ${ada.id}`
-  assertMessage(t, await change(ada, PASSWORD), 401, 'Unauthorized')
   assertMessage(t, await ada.inject('POST', '/me/email/verification'), 401, 'Unauthorized')
 })
 

@@ -155,12 +155,6 @@ t.test('POST /events', async t => {
     }
   })
 
-  t.test('requires imageUrl in effect', async t => {
-    const { imageUrl, ...rest } = body
-    assertMessage(t, await head.inject('POST', '/events', rest), 400, 'All fields are required')
-    t.type(imageUrl, 'string')
-  })
-
   t.test('requires a club', async t => {
     for (const someone of [await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]) {
       const message = 'You must be a club head to create an event'
@@ -510,16 +504,6 @@ t.test('POST /events/:eventId/register', async t => {
       () => [someone.inject('POST', `/events/${id}/register`)])
     assertMessage(t, response!, 400, alreadyRegistered)
     t.equal(await countRegistrations(id), 1)
-  })
-
-  t.test('registers fifty users concurrently', async t => {
-    const { id } = await makeEvent(club.id)
-    const people = await Promise.all(Array.from({ length: 50 }, () => person(app)))
-    const responses = await Promise.all(people.map(someone => someone.inject('POST', `/events/${id}/register`)))
-    t.strictSame(responses.map(({ statusCode }) => statusCode), Array(50).fill(201))
-    t.equal(new Set(responses.map(response => response.json().registration.id)).size, 50)
-    const { events } = (await inject(app, 'GET', '/events?limit=10000')).json()
-    t.equal(events.find((event: Event) => event.id === id).registrationCount, 50)
   })
 })
 

@@ -1,12 +1,10 @@
 // Parses calendars and feeds as subscribers do: with two iCalendar parsers, and a strict XML parser.
-import { randomUUID } from 'node:crypto'
 
 import fc from 'fast-check'
 import ICAL from 'ical.js'
 import nodeIcal from 'node-ical'
 import { SaxesParser } from 'saxes'
 
-import { assertResponse } from '../assertions.ts'
 import { build, inject, insert, person } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 
@@ -226,12 +224,6 @@ t.test('Feeds have the first 4,000 characters of a long text', async t => {
   t.strictSame(entries.map(entry => textOf(entry, 'content')), [short, long])
 })
 
-t.test('GET /feeds/events.ics without events is an empty calendar', async t => {
-  await empty(bare)
-  const { events } = await readCalendar(t, '/feeds/events.ics', bare)
-  t.strictSame(events, [])
-})
-
 t.test('GET /feeds/events.ics has events from 1900 to 9999, sorted', async t => {
   await empty(bare)
   const club = await addClub({}, bare)
@@ -260,14 +252,6 @@ t.test('GET /feeds/clubs/:id.ics is a calendar of the events of a club', async t
   t.strictSame(events.map(({ uid }) => uid), [id])
   const empties = await readCalendar(t, `/feeds/clubs/${idle}.ics`)
   t.strictSame([empties.name, empties.events], ['Idle folk', []])
-})
-
-t.test('GET /feeds/clubs/:id.ics returns 404 for an unknown club', async t => {
-  for (const id of [randomUUID(), 'unknown', '%00', 'x'.repeat(10_000), '%F0%9F%98%80', '..ics', '']) {
-    assertResponse(t, await inject(app, 'GET', `/feeds/clubs/${id}.ics`), 404, { message: 'Club not found' },
-      id.slice(0, 40))
-  }
-  assertResponse(t, await inject(app, 'GET', `/feeds/clubs/${randomUUID()}`), 404, { message: 'Not found' })
 })
 
 t.test('GET /feeds/blogs.atom is a feed of the newest fifty published blogs', async t => {
