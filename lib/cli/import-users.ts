@@ -101,8 +101,8 @@ async function readUsers (sql: Sql, file: string, wrong: [line: number, what: st
 async function readRecords (file: string) {
   try {
     // What is not UTF-8 becomes U+FFFD, by which its lines are found.
-    return parse(new TextDecoder().decode(await readFile(file)), {
-      info: true, relax_column_count: true, skip_empty_lines: true, skip_records_with_empty_values: true,
+    return parse(await readFile(file), {
+      bom: true, info: true, relax_column_count: true, skip_empty_lines: true, skip_records_with_empty_values: true,
     }) as unknown as { record: string[], info: Info }[]
   } catch (error) {
     // The file cannot be read, or some line is not CSV.

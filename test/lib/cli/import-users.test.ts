@@ -68,12 +68,13 @@ t.test('import reads what GET /exports/users.csv has written', async t => {
   t.strictSame(await people(), before)
 })
 
-t.test('import reads what Excel saves', async t => {
-  await app.sql`DELETE FROM users`
-  const lines = ['\ufeffEmail,FIRSTNAME, lastName ,Role', 'ada@example.org,Zoë,L,ADMIN', ',,,', ' , ,,']
-  const outcome = await importFile(t, lines)
-  t.strictSame(outcome, succeeded('1 account imported\n'))
-  t.match(await app.sql`SELECT first_name, role FROM users`, [{ first_name: 'Zoë', role: 'ADMIN' }])
+t.test('import reads what Excel saves, and what PowerShell writes into a file', async t => {
+  const lines = ['\ufeff"Email",FIRSTNAME, lastName ,Role', 'ada@example.org,Zoë,L,ADMIN', ',,,', ' , ,,'].join('\r\n')
+  for (const encoding of ['utf8', 'utf16le'] as const) {
+    await app.sql`DELETE FROM users`
+    t.strictSame(await importFile(t, Buffer.from(lines, encoding)), succeeded('1 account imported\n'), encoding)
+    t.match(await app.sql`SELECT first_name, role FROM users`, [{ first_name: 'Zoë', role: 'ADMIN' }])
+  }
 })
 
 t.test('import reports every invalid line, and creates nothing', async t => {
