@@ -1,4 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 
 import { singleFlight } from '#lib/cache/single-flight.js'
 import { FairQueue } from '#lib/fair-queue.js'
@@ -227,4 +229,39 @@ t.test('A caller that is refused fails no other, and leaves nothing behind', asy
   await finish()
   t.equal(await again, 'list')
   t.strictSame(begun, ['1', 'list', '2', '3', '4', 'list'])
+})
+
+t.test('A caller that is refused when the read runs by the turn of another has its result', async t => {
+  const share = singleFlight<string>()
+  let end!: () => void
+  let refuse!: () => void
+  const begun = share('a', () => new Promise(resolve => { end = () => resolve('result') }), null, {
+    turn: async begin => {
+      await settle()
+      await begin()
+    },
+  })
+  const late = share('a', async () => 'not read', null, {
+    turn: () => new Promise((_resolve, reject) => { refuse = () => reject(new Error('refused')) }),
+  })
+  await settle()
+  await settle()
+  refuse()
+  await settle()
+  end()
+  t.strictSame(await Promise.all([begun, late]), ['result', 'result'])
+})
+
+t.test('Results are not retained after the calls have resolved', async t => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const share = singleFlight<object>()
+  /** Weak references to results that only the reads could retain. */
+  const responses = await Promise.all([{}, {}, {}].map(async response => {
+    const shared = await share('a', async () => response)
+    return new WeakRef(shared)
+  }))
+  await settle()
+  collectGarbage()
+  t.strictSame(responses.map(response => response.deref()), [undefined, undefined, undefined])
 })
