@@ -49,7 +49,7 @@ export const registeredFor = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
   ARRAY(SELECT user_id FROM event_registrations WHERE event_id = ${eventId})
 `
 
-// A count that triggers keep is the sum of its slots (see migrations/20261126000007000_counts.sql). The sum of bigint
+// A count that triggers keep is the sum of its slots (see migrations/20261120000007000_counts.sql). The sum of bigint
 // is numeric, the count of rows is bigint. JSON has both as numbers, so there no cast is needed; the driver reads both
 // as strings.
 

@@ -176,7 +176,7 @@ t.test('a bug during the start is reported with its stack', async t => {
   t.equal(code, 1)
   t.match(stderr, /relation "clubs" already exists/)
   t.match(stderr, /\n {4}at /)
-  t.strictSame(await migrate(DATABASE_URL, 'down'), ['20261126000001000_ids-and-timestamps'], 'the one before it stays')
+  t.strictSame(await migrate(DATABASE_URL, 'down'), ['20261120000001000_ids-and-timestamps'], 'the one before it stays')
 })
 
 t.test('a request is in the log within a second', async t => {
