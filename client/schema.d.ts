@@ -15,7 +15,7 @@ export interface paths {
         put?: never;
         /**
          * Verify an email address
-         * @description Takes the token from a verification email. The token works once, for seven days, and only until a newer one is sent.
+         * @description Takes the token from a verification email, or from the email that `POST /me/email` sends to a new address: then the address of the account changes. The token works once, for seven days, and only until a newer one is sent.
          */
         post: operations["verifyEmail"];
         delete?: never;
@@ -677,6 +677,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete your account
+         * @description Deletes your account for good, with your registrations, likes, drafts and pictures, and revokes all your tokens. Your published posts stay, without your name. An account without a password needs a token from a sign-in with the identity provider that is at most five minutes old.
+         */
+        delete: operations["deleteMyAccount"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/calendar": {
         parameters: {
             query?: never;
@@ -693,6 +713,26 @@ export interface paths {
         post: operations["createMyCalendar"];
         /** Revoke your calendar link */
         delete: operations["deleteMyCalendar"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/email": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Change your email address
+         * @description Sends a link to the new address, and tells the old one if it is verified. Your address changes when `POST /account/email/verify` gets the token of that link. A new password ends the change. The response is the same whether the new address has an account or not. Accounts that sign in with the identity provider keep the address that the provider knows.
+         */
+        post: operations["changeMyEmail"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -749,7 +789,7 @@ export interface paths {
         };
         /**
          * Export your personal data
-         * @description Returns your account without the password hash, your blog posts in every status, your event registrations, the mentors you like, the creation date of your calendar link, the day of your last sign-in from each network, the recent emails to you, your email preferences (`null` if you never changed them), the messages you sent to event participants, and the time your tokens were last revoked.
+         * @description Returns your account without the password hash, your blog posts in every status, your event registrations, the mentors you like, the creation date of your calendar link, the day of your last sign-in from each network, the recent emails to you, your email preferences (`null` if you never changed them), the messages you sent to event participants, the pictures you uploaded (see `GET /pictures/:id`), and the time your tokens were last revoked.
          */
         get: operations["exportMyData"];
         put?: never;
@@ -843,6 +883,26 @@ export interface paths {
          * @description Admins may delete any picture. Browsers and CDNs may show a deleted picture for up to a year.
          */
         delete: operations["deleteMyPicture"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/profile": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change your name or your picture
+         * @description Missing fields stay unchanged. Upload a picture by `POST /me/pictures` first.
+         */
+        put: operations["changeMyProfile"];
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1176,6 +1236,13 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AccountDeletion: {
+            /**
+             * @description `null` if your account has no password.
+             * @example correct horse
+             */
+            currentPassword: string | null;
+        };
         Analytics: {
             /**
              * Format: int64
@@ -1471,6 +1538,15 @@ export interface components {
             avatar: string | null;
             role: components["schemas"]["Role"];
             club: components["schemas"]["OwnClub"] | null;
+        };
+        EmailChange: {
+            /**
+             * Format: email
+             * @example ada@example.org
+             */
+            email: string;
+            /** @example correct horse */
+            currentPassword: string;
         };
         EmailVerification: {
             /**
@@ -2118,6 +2194,25 @@ export interface components {
                     date: string;
                 };
             }[];
+            pictures: {
+                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+                id: string;
+                /**
+                 * Format: int64
+                 * @example 2000
+                 */
+                width: number;
+                /**
+                 * Format: int64
+                 * @example 1500
+                 */
+                height: number;
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                createdAt: string;
+            }[];
             notifications: components["schemas"]["Notifications"] | null;
             tokens: {
                 /**
@@ -2157,6 +2252,17 @@ export interface components {
             id: string;
             /** @example Chess Night */
             name: string;
+        };
+        ProfileChanges: {
+            /** @example Ada */
+            firstName?: string;
+            /** @example Lovelace */
+            lastName?: string;
+            /**
+             * @description The id of a picture that you uploaded. `null` removes your picture.
+             * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+             */
+            avatar?: string | null;
         };
         Registered: {
             user: {
@@ -2361,6 +2467,18 @@ export interface components {
                 "application/json": {
                     /** @enum {string} */
                     message: "Access token required" | "Invalid or expired token" | "Unauthorized";
+                };
+            };
+        };
+        /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` or `Current password is wrong` */
+        AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorizedOrCurrentPasswordIsWrong: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Access token required" | "Invalid or expired token" | "Unauthorized" | "Current password is wrong";
                 };
             };
         };
@@ -2585,6 +2703,20 @@ export interface components {
                 };
             };
         };
+        /** @description `Too many failed sign-ins, please try again later` */
+        TooManyFailedSignIns: {
+            headers: {
+                /** @description The number of seconds to wait before you try again. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Too many failed sign-ins, please try again later";
+                };
+            };
+        };
         /** @description `User not found` */
         UserNotFound: {
             headers: {
@@ -2670,6 +2802,18 @@ export interface operations {
                 };
             };
             400: components["responses"]["ValidationErrorOrInvalidOrExpiredLink"];
+            /** @description `This email address has an account already` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "This email address has an account already";
+                    };
+                };
+            };
             /** @description `Error verifying the email` */
             500: {
                 headers: {
@@ -3045,20 +3189,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Too many failed sign-ins, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Too many failed sign-ins, please try again later";
-                    };
-                };
-            };
+            429: components["responses"]["TooManyFailedSignIns"];
             /** @description `Login failed` */
             500: {
                 headers: {
@@ -4383,6 +4514,73 @@ export interface operations {
             "4XX": components["responses"]["Error"];
         };
     };
+    deleteMyAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountDeletion"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Account deleted successfully";
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` or `Current password is wrong` or `Please sign in with your identity provider again, and retry within five minutes` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Unauthorized" | "Current password is wrong" | "Please sign in with your identity provider again, and retry within five minutes";
+                    };
+                };
+            };
+            /** @description `You are the last admin. Please make another user an admin first` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "You are the last admin. Please make another user an admin first";
+                    };
+                };
+            };
+            429: components["responses"]["TooManyFailedSignIns"];
+            /** @description `Error deleting account` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error deleting account";
+                    };
+                };
+            };
+            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
     createMyCalendar: {
         parameters: {
             query?: never;
@@ -4456,6 +4654,65 @@ export interface operations {
                 };
             };
             503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    changeMyEmail: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EmailChange"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "An email is on its way";
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorizedOrCurrentPasswordIsWrong"];
+            /** @description `Your email address comes from your identity provider` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Your email address comes from your identity provider";
+                    };
+                };
+            };
+            /** @description `Too many failed sign-ins, please try again later` or `Too many emails, please try again later` */
+            429: {
+                headers: {
+                    /** @description The number of seconds to wait before you try again. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Too many failed sign-ins, please try again later" | "Too many emails, please try again later";
+                    };
+                };
+            };
+            500: components["responses"]["ErrorSendingTheEmail"];
+            501: components["responses"]["EmailIsNotConfiguredOrFrontendURLNotConfigured"];
+            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -4731,18 +4988,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["ValidationError"];
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` or `Current password is wrong` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized" | "Current password is wrong";
-                    };
-                };
-            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorizedOrCurrentPasswordIsWrong"];
             /** @description `Too many failed sign-ins, please try again later` or `Too many new passwords, please try again later` */
             429: {
                 headers: {
@@ -4956,6 +5202,50 @@ export interface operations {
                     };
                 };
             };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    changeMyProfile: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProfileChanges"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        user: components["schemas"]["CurrentUser"];
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            404: components["responses"]["PictureNotFound"];
+            /** @description `Error changing profile` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error changing profile";
+                    };
+                };
+            };
+            501: components["responses"]["PUBLIC_URLIsNotConfigured"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };

@@ -97,6 +97,19 @@ export const Enum = <const T extends string>(words: readonly T[], options: Schem
 
 export const Role = Enum(ROLES, { title: 'Role' })
 
+/** The signed-in user; `profileColumns` in lib/database/columns.ts selects it. */
+export const CurrentUser = ResponseObject({
+  id: OpaqueId,
+  firstName: FirstName,
+  lastName: LastName,
+  email: EmailAddress,
+  avatar: Avatar,
+  role: Role,
+  club: Type.Union([
+    ResponseObject({ id: OpaqueId, name: ClubName, imageUrl: ClubImage }, { title: 'OwnClub' }), Type.Null(),
+  ]),
+}, { title: 'CurrentUser' })
+
 /** A `security` for operations that show more to signed-in users. */
 export const OPTIONAL_SIGN_IN: Record<string, string[]>[] = [{}, { bearerAuth: [] }]
 

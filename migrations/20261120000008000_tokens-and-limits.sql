@@ -16,6 +16,8 @@ CREATE TABLE account_tokens (
   -- SHA-256, base64url
   hash text NOT NULL UNIQUE,
   expires_at timestamptz(3) NOT NULL,
+  -- The email address that the account gets by this token; null to verify the present one.
+  new_email text,
   PRIMARY KEY (user_id, purpose)
 );
 
@@ -23,7 +25,7 @@ CREATE TABLE account_tokens (
 CREATE INDEX account_tokens_expires_at ON account_tokens (expires_at);
 
 -- A new email address is not verified, and earlier links must not set the password of an account that has a new email
--- address or password. A trigger does this, because operations, commands and the SQL of operators change both.
+-- address or password, nor give the account a new address. A trigger does this, because operations, commands and the SQL of operators change both.
 CREATE FUNCTION revoke_account_tokens() RETURNS trigger
 LANGUAGE plpgsql
 SET search_path FROM CURRENT
@@ -33,7 +35,7 @@ BEGIN
     NEW.email_verified_at := NULL;
     DELETE FROM account_tokens WHERE user_id = NEW.id;
   ELSIF NEW.password <> OLD.password THEN
-    DELETE FROM account_tokens WHERE user_id = NEW.id AND purpose = 'password';
+    DELETE FROM account_tokens WHERE user_id = NEW.id AND (purpose = 'password' OR new_email IS NOT NULL);
   END IF;
   RETURN NEW;
 END

@@ -80,6 +80,11 @@ const picture = async ({ app, people }: World) => ({
 const both = (one: typeof inClub, other: typeof user) => async (world: World) =>
   ({ ...await one(world), ...await other(world) })
 
+const ownPassword = async ({ app, people }: World) => {
+  await app.sql`UPDATE users SET password = ${await hashPassword(PASSWORD)} WHERE id = ${people.STUDENT.id}`
+  return {}
+}
+
 /** The token in an email to a new user. */
 const link = (purpose: string) => async (world: World) => {
   const token = createSecretToken()
@@ -409,10 +414,18 @@ export const OPERATIONS: Record<string, Operation> = {
     failure: 'Error changing password',
     gone: [401, 'Unauthorized'],
     body: { currentPassword: PASSWORD, newPassword: 'battery staple' },
-    async given ({ app, people }) {
-      await app.sql`UPDATE users SET password = ${await hashPassword(PASSWORD)} WHERE id = ${people.STUDENT.id}`
-      return {}
-    },
+    given: ownPassword,
+  },
+  'PUT /me/profile': {
+    access: ANY_USER,
+    failure: 'Error changing profile',
+    body: { firstName: 'Bea', lastName: 'Bell', avatar: null },
+  },
+  'POST /me/email': {
+    access: ANY_USER,
+    failure: 'Error sending the email',
+    body: { email: 'another@example.org', currentPassword: PASSWORD },
+    given: ownPassword,
   },
   'POST /me/email/verification': { access: ANY_USER, failure: 'Error sending the email' },
   'POST /me/calendar': { access: ANY_USER, failure: 'Error creating calendar', gone: [401, 'Unauthorized'] },
@@ -458,5 +471,10 @@ export const OPERATIONS: Record<string, Operation> = {
     given: picture,
     unknown: 'Picture not found',
     empty: [404, 'Picture not found'],
+  },
+
+  // The last one: nobody is left who could send the others.
+  'DELETE /me': {
+    access: ANY_USER, failure: 'Error deleting account', body: { currentPassword: PASSWORD }, given: ownPassword,
   },
 }

@@ -1,7 +1,11 @@
+import type { PendingQuery, Row } from 'postgres'
+
 import type { Sql } from '../database/client.ts'
-import { StartupError } from '../errors.ts'
+import { HttpError, StartupError } from '../errors.ts'
+import { deletePicturesOf } from '../pictures/stored.ts'
 import { idOfEmail } from './accounts.ts'
 import { PLACEHOLDER } from './passwords.ts'
+import { revokeTokens } from './revoked-tokens.ts'
 
 /** Counts of the rows that an erasure removes, or would remove. */
 export interface Erasure {
@@ -21,17 +25,28 @@ export const FORMER_MEMBER = {
   email: 'former-member', password: PLACEHOLDER, first_name: 'Former', last_name: 'member',
 }
 
+/** The error message for the only admin of the platform. */
+export const LAST_ADMIN = 'You are the last admin. Please make another user an admin first'
+
 /**
- * Erases the account of this email with all that belongs to it; `undefined` when there is none. Published blogs stay
+ * Erases the account whose id this query finds, with all that belongs to it; `undefined` when there is none. With
+ * `isOwn`, the user asks for it: all their tokens are revoked, and the last admin gets a 409. Published blogs stay
  * under a neutral author, or go as well. A dry run changes nothing.
  */
-export function eraseUser (
-  sql: Sql, address: string, { withBlogs = false, dryRun = false }
+export function eraseAccount (
+  sql: Sql, idQuery: PendingQuery<Row[]>, { withBlogs = false, dryRun = false, isOwn = false }
 ): Promise<Erasure | undefined> {
   return sql.begin(async sql => {
+    // Admins who erase their accounts at the same time wait for each other here.
+    if (isOwn) {
+      const admins = await sql<{ isLast: boolean }[]>`
+        SELECT id = ${idQuery} AS "isLast" FROM users WHERE role = 'ADMIN' ORDER BY id FOR UPDATE
+      `
+      if (admins.length === 1 && admins[0]!.isLast) throw new HttpError(409, LAST_ADMIN)
+    }
     // Writes for this person finish first, so that the next statements see them, and no further one begins.
     const [user] = await sql<{ id: string, email: string }[]>`
-      SELECT id, email FROM users WHERE id = ${idOfEmail(sql, address)} FOR UPDATE
+      SELECT id, email FROM users WHERE id = ${idQuery} FOR UPDATE
     `
     if (!user) return undefined
     const { id, email } = user
@@ -76,8 +91,14 @@ export function eraseUser (
     await sql`
       DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email}, ${email.toLowerCase()})
     `
+    await deletePicturesOf(sql, id)
+    if (isOwn) await revokeTokens(sql, sql`SELECT ${id}::uuid AS id`)
     // This also deletes likes, emails and the calendar. The row in revoked_tokens stays: no old token may work again.
     await sql`DELETE FROM users WHERE id = ${id}`
     return erasure
   })
 }
+
+/** Erases the account of this email, in whatever case, as `eraseAccount` does. */
+export const eraseUser = (sql: Sql, email: string, options: Parameters<typeof eraseAccount>[2]) =>
+  eraseAccount(sql, idOfEmail(sql, email), options)

@@ -24,6 +24,7 @@ export async function readPersonalData (read: Read, userId: string): Promise<Asy
     ['likes', await readInBatches(read, likesOf(userId))],
     ['emails', await readInBatches(read, emailsOf(userId))],
     ['messages', await readInBatches(read, messagesOf(userId))],
+    ['pictures', await readInBatches(read, picturesOf(userId))],
   ]
   return pieces()
 
@@ -128,4 +129,11 @@ const messagesOf = (userId: string): Batch<Item> => (sql, last) => keysetBatch(s
     )::text AS item
   FROM event_messages AS messages JOIN events ON events.id = event_id
   WHERE sender_id = ${userId} AND ${afterKey(sql, last, { time: 'messages.created_at', id: 'messages.id' })}
+`)
+
+const picturesOf = (userId: string): Batch<Item> => (sql, last) => keysetBatch(sql, sql`
+  SELECT
+    id, iso8601(created_at) AS time, 100 AS size,
+    json_build_object('id', id, 'width', width, 'height', height, 'createdAt', iso8601(created_at))::text AS item
+  FROM pictures WHERE user_id = ${userId} AND ${afterKey(sql, last, { time: 'created_at', id: 'id' })}
 `)

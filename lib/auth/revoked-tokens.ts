@@ -7,7 +7,7 @@ import type { Sql } from '../database/client.ts'
  * that a request that is creating a calendar waits. The statement returns the `epoch` of each user's next tokens. It is
  * a CTE of the statement that sets a password, so that both are committed or neither.
  */
-export const revokeTokens = (sql: Sql, users: PendingQuery<Row[]>) => sql`
+export const revokeTokens = (sql: Sql | TransactionSql, users: PendingQuery<Row[]>) => sql`
   INSERT INTO revoked_tokens (user_id) SELECT id FROM (${users}) AS users
   ON CONFLICT (user_id) DO UPDATE SET epoch = excluded.epoch, revoked_at = excluded.revoked_at
   RETURNING user_id, epoch

@@ -16,8 +16,9 @@ export function hashSecretToken (token: string) {
 export type Purpose = 'password' | 'email'
 
 /**
- * The CTEs `account`, the user of this token if it works, and `redeemed`, the id of that user if no request at the same
- * time has used it up. An account is locked before its tokens, as by an update of its email.
+ * The CTEs `account`, the user of this token if it works, and `redeemed`, the id of that user and the new email of the
+ * token, if no request at the same time has used it up. An account is locked before its tokens, as by an update of its
+ * email.
  */
 export const redeemToken = (sql: Sql, purpose: Purpose, hash: string) => sql`
   account AS (
@@ -27,6 +28,6 @@ export const redeemToken = (sql: Sql, purpose: Purpose, hash: string) => sql`
     FOR NO KEY UPDATE
   ), redeemed AS (
     DELETE FROM account_tokens USING account
-    WHERE user_id = account.id AND hash = ${hash} RETURNING user_id AS id
+    WHERE user_id = account.id AND hash = ${hash} RETURNING user_id AS id, new_email
   )
 `

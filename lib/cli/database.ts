@@ -2,6 +2,7 @@ import { once } from 'node:events'
 
 import { assertMigrated } from '../database/migrations.ts'
 import { countPastRegistrations, removePastRegistrations } from '../database/retention.ts'
+import { countUnusedPictures, deleteUnusedPictures } from '../pictures/stored.ts'
 import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
 
 const USAGE = `Usage: npm run --silent database -- COMMAND
@@ -9,7 +10,8 @@ const USAGE = `Usage: npm run --silent database -- COMMAND
   url [--hold]
       print the address of the database, with the password in it, for psql, pg_dump and other programs
   retention --registrations-older-than AGE [--dry-run]
-      remove registrations that were made longer ago than AGE, for events that are over; AGE is a number and d, w or y
+      remove registrations that were made longer ago than AGE, for events that are over, and pictures that nothing has
+      used for a day; AGE is a number and d, w or y
 
 --hold      keep the database there until Ctrl-C: the embedded one runs no longer than the service, or a command
 --dry-run   say what would be removed, and remove nothing
@@ -45,9 +47,13 @@ async function retain (age = '', dryRun = false) {
     await assertMigrated(sql)
     if (dryRun) {
       const { registrations, events } = await countPastRegistrations(sql, interval)
-      return console.log(`Would remove ${registrations} registrations for ${events} events`)
+      console.log(`Would remove ${registrations} registrations for ${events} events`)
+      const pictures = await countUnusedPictures(sql)
+      return pictures > 0 && console.log(`Would remove ${pictures} unused pictures`)
     }
     const removed = await removePastRegistrations(sql, interval, removed => console.error(`${removed} removed`))
     console.log(`Removed ${removed} registrations`)
+    const pictures = await deleteUnusedPictures(sql)
+    if (pictures > 0) console.log(`Removed ${pictures} unused pictures`)
   }, undefined, { statementTimeout: 0 })
 }

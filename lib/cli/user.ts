@@ -33,8 +33,8 @@ if wanted role (else STUDENT) and club (the name of one); users.csv is such a fi
 a password by set-password. All of the file is checked first, and every wrong line told; then all are added, or with
 --dry-run none.
 export prints all that the platform holds of a person, as GET /me/export does.
-erase takes an account away with its registrations, likes and unpublished blogs. Published blogs stay under a neutral
-author, or go as well with --with-blogs. With --dry-run it says what would go.
+erase takes an account away with its registrations, likes, unpublished blogs, and pictures that nothing else shows.
+Published blogs stay under a neutral author, or go as well with --with-blogs. With --dry-run it says what would go.
 create and set-password ask for the password; with --password-stdin they read it from standard input.
 --json shows the accounts to programs, as a list.`
 

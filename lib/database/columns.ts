@@ -22,6 +22,14 @@ export const calendarColumns = (sql: Sql) => sql`
   iso8601(events.created_at) AS "createdAt", iso8601(events.updated_at) AS "updatedAt", clubs.name AS club, sequence
 `
 
+/** A user as they see themselves, with their club. */
+export const profileColumns = (sql: Sql) => sql`
+  users.id, first_name AS "firstName", last_name AS "lastName", email, avatar, role,
+  CASE WHEN clubs.id IS NOT NULL
+    THEN json_build_object('id', clubs.id, 'name', clubs.name, 'imageUrl', clubs.image_url)
+  END AS club
+`
+
 /** The club of something. */
 export const clubCard = (sql: Sql) => sql`
   json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club

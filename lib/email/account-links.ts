@@ -16,7 +16,8 @@ const LINKS = {
  * that wrote the email may have it.
  */
 export async function createAccountLink (
-  { userId }: ClaimedEmail, { sql, config, recipient }: Context, purpose: Purpose, condition: PendingQuery<Row[]>
+  { userId }: ClaimedEmail, { sql, config, recipient }: Context, purpose: Purpose, condition: PendingQuery<Row[]>,
+  newEmail: string | null = null
 ) {
   const [frontend] = config.FRONTEND_URL
   if (!frontend) throw new Error('FRONTEND_URL is not set')
@@ -29,12 +30,13 @@ export async function createAccountLink (
         WHERE expires_at <= now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED
       )
     )
-    INSERT INTO account_tokens (user_id, purpose, hash, expires_at)
-    SELECT id, ${purpose}, ${hashSecretToken(token)}, now() + ${lifetime}::interval
+    INSERT INTO account_tokens (user_id, purpose, hash, expires_at, new_email)
+    SELECT id, ${purpose}, ${hashSecretToken(token)}, now() + ${lifetime}::interval, ${newEmail}
     FROM users WHERE id = ${userId} AND email = ${recipient.email} AND ${condition}
     -- A change of the email comes first, or ends this link.
     FOR KEY SHARE
-    ON CONFLICT (user_id, purpose) DO UPDATE SET hash = excluded.hash, expires_at = excluded.expires_at
+    ON CONFLICT (user_id, purpose) DO UPDATE SET
+      hash = excluded.hash, expires_at = excluded.expires_at, new_email = excluded.new_email
   `
   return count > 0 ? `${frontend}/${page}#token=${token}` : undefined
 }

@@ -1,5 +1,6 @@
 import {
-  accountLinked, emailChanged, emailVerification, passwordChanged, passwordReset, test,
+  accountLinked, emailChange, emailChanged, emailChangeNotice, emailVerification, passwordChanged, passwordReset,
+  test,
 } from './templates/account.ts'
 import { blogDecision } from './templates/blog-decision.ts'
 import { eventCancelled, eventChanged, eventMessage, eventReminder, registration } from './templates/event.ts'
@@ -9,6 +10,8 @@ import type { EmailTemplate } from './message.ts'
 export const templates = {
   'account-linked': accountLinked,
   'blog-decision': blogDecision,
+  'email-change': emailChange,
+  'email-change-notice': emailChangeNotice,
   'email-changed': emailChanged,
   'email-verification': emailVerification,
   'event-cancelled': eventCancelled,

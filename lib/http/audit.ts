@@ -9,7 +9,7 @@ export type AuditEvent =
   'user-deleted' | 'users-exported' | 'registrations-exported' | 'blog-moderated' | 'blog-deleted' |
   'calendar-created' | 'calendar-deleted' | 'tokens-revoked' | 'event-deleted' | 'mentor-deleted' | 'picture-deleted' |
   'testimonial-deleted' | 'password-forgotten' | 'password-changed' | 'password-refused' | 'email-verified' |
-  'notifications-changed' | 'message-sent'
+  'email-changed' | 'profile-changed' | 'notifications-changed' | 'message-sent'
 
 /** Details of an event. Accounts appear by id only: never put an email, a token or a password here. */
 interface AuditFields {

@@ -1,6 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 
 import type { Config } from '../config.ts'
+import type { TransactionSql } from 'postgres'
+
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
 
@@ -20,7 +22,7 @@ export function picturesUrl ({ PUBLIC_URL, NODE_ENV }: Config, { protocol, host 
  * The rows that use `pictures.id`: their kind, id and name, and whether the owner of the picture may know. Nobody
  * learns of the drafts and the avatars of others.
  */
-export const pictureUses = (sql: Sql) => sql`
+export const pictureUses = (sql: Sql | TransactionSql) => sql`
   SELECT
     'avatar' AS kind, users.id, concat_ws(' ', first_name, last_name) AS name,
     users.id = pictures.user_id AS is_visible
@@ -39,6 +41,15 @@ export const pictureUses = (sql: Sql) => sql`
   FROM testimonials WHERE picture_ids(image_url) @> ARRAY[pictures.id]
 `
 
+/** Whether nothing has used a picture for a day. */
+const isPast = (sql: Sql) => sql`unused_since < now() - interval '1 day' AND NOT EXISTS (${pictureUses(sql)})`
+
+/** Counts the pictures that `deleteUnusedPictures` would delete. */
+export async function countUnusedPictures (sql: Sql) {
+  const [{ count }] = await sql<[{ count: number }]>`SELECT count(*)::int FROM pictures WHERE ${isPast(sql)}`
+  return count
+}
+
 /**
  * Deletes pictures that nothing has used for a day, and notes since when pictures are unused. With a `userId`, it
  * examines only the pictures of this user and pictures without an owner. Returns how many were deleted.
@@ -50,8 +61,16 @@ export async function deleteUnusedPictures (sql: Sql, userId?: string) {
     WHERE ${examined} AND (unused_since IS NULL) <> EXISTS (${pictureUses(sql)})
   `
   const { count } = await sql`
-    DELETE FROM pictures
-    WHERE ${examined} AND unused_since < now() - interval '1 day' AND NOT EXISTS (${pictureUses(sql)})
+    DELETE FROM pictures WHERE ${examined} AND ${isPast(sql)}
   `
   return count
+}
+
+/** Deletes the pictures of a user, but not those that something else than the user's avatar shows. */
+export async function deletePicturesOf (sql: TransactionSql, userId: string) {
+  await sql`
+    DELETE FROM pictures WHERE user_id = ${userId} AND NOT EXISTS (
+      SELECT FROM (${pictureUses(sql)}) AS uses WHERE kind <> 'avatar' OR uses.id <> pictures.user_id
+    )
+  `
 }

@@ -65,9 +65,10 @@ const account: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.verifyEmail,
     config: { failure: 'Error verifying the email' },
   }, async request => {
-    const user = await verifyEmail(app.sql, hashSecretToken(request.body.token))
-    if (!user) throw new HttpError(400, INVALID_LINK)
-    audit(request, 'email-verified', { user, network: clientNetwork(request.ip) })
+    const account = await verifyEmail(app.sql, hashSecretToken(request.body.token))
+    if (!account) throw new HttpError(400, INVALID_LINK)
+    const event = account.hasChanged ? 'email-changed' : 'email-verified'
+    audit(request, event, { user: account.id, network: clientNetwork(request.ip) })
     return { message: 'Email verified successfully' }
   })
 

@@ -1,9 +1,13 @@
+import type { PostgresError } from 'postgres'
+
 import { idOfEmail } from '../../lib/auth/accounts.ts'
 import { redeemToken } from '../../lib/auth/secret-tokens.ts'
 import { revokeCalendar, revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { columnOf, type NotificationTemplate } from '../../lib/email/notifications.ts'
+import { HttpError } from '../../lib/errors.ts'
 import type { Outbox } from '../../plugins/email.ts'
+import { EMAIL_TAKEN } from './schemas.ts'
 
 /**
  * Writes the email to set a password, for a client of this network; returns the id of the account, `undefined` when the
@@ -60,15 +64,27 @@ export function resetPassword (
   })
 }
 
-/** Takes the email as verified by this token. Returns the id of the account; `undefined` when it does not work. */
+/**
+ * Takes the email as verified by this token, or gives the account the new email of the token. Returns the id of the
+ * account, and whether its email has changed; `undefined` when the token does not work. Throws a 409 when another
+ * account has the new email by now.
+ */
 export async function verifyEmail (sql: Sql, hash: string) {
-  const [account] = await sql<{ id: string }[]>`
-    WITH ${redeemToken(sql, 'email', hash)}
-    UPDATE users SET email_verified_at = coalesce(email_verified_at, now())
-    FROM redeemed WHERE users.id = redeemed.id
-    RETURNING users.id
-  `
-  return account?.id
+  return sql.begin(async transaction => {
+    const [account] = await transaction<{ id: string, newEmail: string | null }[]>`
+      WITH ${redeemToken(sql, 'email', hash)}
+      SELECT id, new_email AS "newEmail" FROM redeemed
+    `
+    if (!account) return undefined
+    const { id, newEmail } = account
+    if (newEmail !== null) await transaction`UPDATE users SET email = ${newEmail} WHERE id = ${id}`
+    // In a statement of its own: a trigger takes a changed email as not verified.
+    await transaction`UPDATE users SET email_verified_at = coalesce(email_verified_at, now()) WHERE id = ${id}`
+    return { id, hasChanged: newEmail !== null }
+  }).catch((error: PostgresError) => {
+    // A unique_violation.
+    throw error.code === '23505' ? new HttpError(409, EMAIL_TAKEN) : error
+  })
 }
 
 /** Finds the email whose link has this token: whom it went to, and its template. */

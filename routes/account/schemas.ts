@@ -39,15 +39,20 @@ export const resetPassword = {
   },
 }
 
+/** The error message for a new email address that another account got first. */
+export const EMAIL_TAKEN = 'This email address has an account already'
+
 export const verifyEmail = {
   operationId: 'verifyEmail',
   summary: 'Verify an email address',
-  description: 'Takes the token from a verification email. The token works once, for seven days, and only until a ' +
-    'newer one is sent.',
+  description: 'Takes the token from a verification email, or from the email that `POST /me/email` sends to a new ' +
+    'address: then the address of the account changes. The token works once, for seven days, and only until a newer ' +
+    'one is sent.',
   body: Type.Object({ token: LinkToken() }, { title: 'EmailVerification' }),
   response: {
     200: Message('Email verified successfully'),
     400: Message('Invalid or expired link'),
+    409: Message(EMAIL_TAKEN),
   },
 }
 

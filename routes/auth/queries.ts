@@ -1,5 +1,6 @@
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
+import { profileColumns } from '../../lib/database/columns.ts'
 import { revokeCalendar, revokeTokens, epochOf } from '../../lib/auth/revoked-tokens.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
@@ -29,12 +30,7 @@ export const profileQuery = (sql: Sql, id: string): CachedQuery<Body<typeof me>>
   fields: sql`
     SELECT profile AS user
     FROM (
-      SELECT
-        users.id, first_name AS "firstName", last_name AS "lastName", email, avatar, role,
-        CASE WHEN clubs.id IS NOT NULL
-          THEN json_build_object('id', clubs.id, 'name', clubs.name, 'imageUrl', clubs.image_url)
-        END AS club
-      FROM users LEFT JOIN clubs ON clubs.id = users.club_id
+      SELECT ${profileColumns(sql)} FROM users LEFT JOIN clubs ON clubs.id = users.club_id
       WHERE users.id = ${id}
     ) AS profile
   `,

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 
 import { BUSY } from '../../lib/auth/passwords.ts'
 import {
-  Avatar, ClubImage, ClubName, EmailAddress, EmailInput, Enum, FirstName, LastName, Message, OpaqueId, PlainText,
+  CurrentUser, EmailAddress, EmailInput, Enum, FirstName, LastName, Message, OpaqueId, PlainText,
   PasswordInput, ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES,
 } from '../../lib/schemas.ts'
 
@@ -57,19 +57,7 @@ export const me = {
   summary: 'Get the signed-in user',
   description: 'Returns the account from the database. This role may be newer than the role in the token.',
   response: {
-    200: ResponseObject({
-      user: ResponseObject({
-        id: OpaqueId,
-        firstName: FirstName,
-        lastName: LastName,
-        email: EmailAddress,
-        avatar: Avatar,
-        role: Role,
-        club: Type.Union([
-          ResponseObject({ id: OpaqueId, name: ClubName, imageUrl: ClubImage }, { title: 'OwnClub' }), Type.Null(),
-        ]),
-      }, { title: 'CurrentUser' }),
-    }),
+    200: ResponseObject({ user: CurrentUser }),
     401: Message('Unauthorized'),
   },
 }

@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream'
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 
+import { eraseAccount } from '../../lib/auth/erasure.ts'
 import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
-import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
+import { assertNotBusy, hashPassword, PLACEHOLDER, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
   failedSignIns, newPasswords, type RateLimit, consumeAccountEmail, consume, throwIfReached, secondsUntilAllowed,
 } from '../../lib/auth/rate-limits.ts'
@@ -12,20 +13,24 @@ import { findManagedEvent } from '../../lib/auth/permissions.ts'
 import { readPersonalData } from '../../lib/auth/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
-import { audit } from '../../lib/http/audit.ts'
+import { audit, changedFields } from '../../lib/http/audit.ts'
 import { clientNetwork } from '../../lib/http/client-network.ts'
+import { picturesUrl } from '../../lib/pictures/stored.ts'
 import { TOO_MANY_FAILURES, TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 import {
-  changePassword, deleteCalendar, endTokensOf, findAccount, insertMessage, insertVerificationEmail,
-  notificationsQuery, replaceCalendar, setNotifications,
+  type Account, changePassword, deleteCalendar, endTokensOf, findAccount, hasPicture, insertEmailChange, insertMessage,
+  insertVerificationEmail, notificationsQuery, replaceCalendar, setNotifications, setProfile,
 } from './queries.ts'
 import type { EventMessage } from './schemas.ts'
 import * as schemas from './schemas.ts'
 
 /** Messages to those who are registered for events, within LIMIT_WINDOW. */
 const MESSAGES_PER_USER = 5
+
+/** How old a sign-in may be that confirms the end of an account without a password, in seconds. */
+const FRESH_SECONDS = 300
 
 /** Resources of the signed-in user. */
 const me: FastifyPluginAsyncTypebox = async app => {
@@ -40,28 +45,64 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const { currentPassword, newPassword } = request.body
     const { id } = request.user
     const network = clientNetwork(request.ip)
-    await assertNotBusy(network)
-    const account = await findAccount(app.sql, id)
-    if (!account) throw new HttpError(401, 'Unauthorized')
+    const account = await findOwnAccount(request)
     throwIfReached(TOO_MANY_PASSWORDS, await consume(app.sql, newPasswords(id, network), windowSeconds))
     await assertStrongPassword('newPassword', newPassword, account.email)
-    // Sign-ins count here, too.
-    const failures = failedSignIns(account.email, network, SIGN_IN_ATTEMPTS)
-    throwIfReached(TOO_MANY_FAILURES, await secondsUntilAllowed(app.sql, failures))
-    const verified = await verifyPassword(account.password, currentPassword, network)
-    // Others may have reached the limit by now: past it, the response does not tell whether the password was right.
-    throwIfReached(TOO_MANY_FAILURES, verified
-      ? await secondsUntilAllowed(app.sql, failures)
-      : await consume(app.sql, failures, windowSeconds))
-    const user = verified && await changePassword(
+    await assertPassword(request, account, currentPassword)
+    const user = await changePassword(
       app.sql, app.outbox, { id, from: account.password, to: await hashPassword(newPassword, network) }
     )
-    if (!user) {
-      audit(request, 'password-refused', { network })
-      throw new HttpError(401, 'Current password is wrong')
-    }
+    if (!user) refusePassword(request)
     audit(request, 'password-changed', { user: id, by: 'password' })
     return { message: 'Password changed successfully', token: app.issueToken(user) }
+  })
+
+  app.put('/profile', {
+    onRequest: app.authenticate,
+    schema: schemas.changeProfile,
+    config: { failure: 'Error changing profile' },
+  }, async request => {
+    const { firstName, lastName, avatar } = request.body
+    const { id } = request.user
+    if (avatar && !await hasPicture(app.sql, id, avatar)) throw new HttpError(404, 'Picture not found')
+    const user = await setProfile(app.sql, id, {
+      firstName, lastName, avatar: avatar ? picturesUrl(app.config, request) + avatar : avatar,
+    })
+    if (!user) throw new HttpError(401, 'Unauthorized')
+    audit(request, 'profile-changed', { fields: changedFields({ firstName, lastName, avatar }) })
+    return { user }
+  })
+
+  app.post('/email', {
+    onRequest: [app.requireEmail, app.authenticate],
+    schema: schemas.changeEmail,
+    config: { failure: 'Error sending the email', extraTime: HASHING_SECONDS },
+  }, async (request, reply) => {
+    if (!app.outbox.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
+    const { email, currentPassword } = request.body
+    const account = await findOwnAccount(request)
+    if (account.isLinked) throw new HttpError(409, schemas.PROVIDER_EMAIL)
+    await assertPassword(request, account, currentPassword)
+    const network = clientNetwork(request.ip)
+    throwIfReached(TOO_MANY_EMAILS, await consumeAccountEmail(app.sql, email, network, windowSeconds))
+    await insertEmailChange(app.sql, app.outbox, request.user.id, email, network)
+    reply.code(202)
+    return { message: 'An email is on its way' }
+  })
+
+  app.delete('/', {
+    onRequest: app.authenticate,
+    schema: schemas.deleteAccount,
+    config: { failure: 'Error deleting account', extraTime: HASHING_SECONDS },
+  }, async request => {
+    const { id } = request.user
+    const account = await findOwnAccount(request)
+    // Without a password, every token comes from a sign-in with the identity provider.
+    if (account.password !== PLACEHOLDER) await assertPassword(request, account, request.body.currentPassword ?? '')
+    else if (issuedAt(request) < Date.now() / 1000 - FRESH_SECONDS) throw new HttpError(401, schemas.SIGN_IN_AGAIN)
+    await eraseAccount(app.sql, app.sql`${id}::uuid`, { isOwn: true })
+    audit(request, 'user-deleted', { user: id })
+    return { message: 'Account deleted successfully' }
   })
 
   app.post('/email/verification', {
@@ -166,6 +207,38 @@ const me: FastifyPluginAsyncTypebox = async app => {
     })
     return reply.send(Readable.from(request.method === 'HEAD' ? [] : data, { objectMode: false }))
   })
+
+  /** The account of the request; throws a 401 if it was deleted. Passwords of its network must have a place to wait. */
+  async function findOwnAccount (request: FastifyRequest) {
+    await assertNotBusy(clientNetwork(request.ip))
+    const account = await findAccount(app.sql, request.user.id)
+    if (!account) throw new HttpError(401, 'Unauthorized')
+    return account
+  }
+
+  /** Throws a 401 for a wrong password, and a 429 for too many of them: those of sign-ins count here, too. */
+  async function assertPassword (request: FastifyRequest, { email, password }: Account, given: string) {
+    const network = clientNetwork(request.ip)
+    const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
+    throwIfReached(TOO_MANY_FAILURES, await secondsUntilAllowed(app.sql, failures))
+    const verified = await verifyPassword(password, given, network)
+    // Others may have reached the limit by now: past it, the response does not tell whether the password was right.
+    throwIfReached(TOO_MANY_FAILURES, verified
+      ? await secondsUntilAllowed(app.sql, failures)
+      : await consume(app.sql, failures, windowSeconds))
+    if (!verified) refusePassword(request)
+  }
+}
+
+/** When the token of a request was issued, in seconds since 1970. */
+function issuedAt ({ headers, server }: FastifyRequest) {
+  const { iat = 0 } = server.jwt.decode<{ iat?: number }>(headers.authorization!.split(' ')[1]!)!
+  return iat
+}
+
+function refusePassword (request: FastifyRequest): never {
+  audit(request, 'password-refused', { network: clientNetwork(request.ip) })
+  throw new HttpError(401, 'Current password is wrong')
 }
 
 export default me

@@ -5,9 +5,10 @@ import type { Role } from '../../lib/roles.ts'
 import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { registeredFor } from '../../lib/database/columns.ts'
+import { profileColumns, registeredFor } from '../../lib/database/columns.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { isNotified } from '../../lib/email/notifications.ts'
+import type { CurrentUser } from '../../lib/schemas.ts'
 import { INVALID } from '../../plugins/auth.ts'
 import type { Outbox } from '../../plugins/email.ts'
 import type { createCalendar, EventMessage, listNotifications, Notifications } from './schemas.ts'
@@ -48,8 +49,10 @@ export async function endTokensOf (sql: Sql, userId: string) {
   return count > 0
 }
 
-interface Account {
+export interface Account {
   email: string
+  /** Whether the identity provider knows the account by its email. */
+  isLinked: boolean
   /** A hash, or the placeholder. */
   password: string
   /** Whether the email is known to be theirs. */
@@ -59,7 +62,8 @@ interface Account {
 /** Finds the email and the password of an account; `undefined` when there is no such user. */
 export async function findAccount (sql: Sql, userId: string) {
   const [account] = await sql<Account[]>`
-    SELECT email, password, email_verified_at IS NOT NULL AS "isVerified" FROM users WHERE id = ${userId}
+    SELECT email, password, idp_id IS NOT NULL AS "isLinked", email_verified_at IS NOT NULL AS "isVerified"
+    FROM users WHERE id = ${userId}
   `
   return account
 }
@@ -91,6 +95,46 @@ export async function insertVerificationEmail (
   await outbox.enqueue('email-verification', sql`
     SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${userId} FOR KEY SHARE
   `, network)
+}
+
+/** Writes an email with a link to the new address of the user, and one to the present address if it is verified. */
+export async function insertEmailChange (
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, email: string, network: string
+) {
+  await sql`
+    WITH account AS (
+      SELECT id, email, email_verified_at FROM users WHERE id = ${userId} FOR KEY SHARE
+    ), told AS (${outbox.enqueue('email-change-notice', sql`
+      SELECT id AS user_id, jsonb_build_object('from', email, 'to', ${email}::text) AS data, NULL AS key
+      FROM account WHERE email_verified_at IS NOT NULL
+    `, network)}) ${outbox.enqueue('email-change', sql`
+      SELECT id AS user_id, jsonb_build_object('to', ${email}::text) AS data, NULL AS key FROM account
+    `, network)}
+  `
+}
+
+/** Whether the user has uploaded this picture. */
+export async function hasPicture (sql: Sql, userId: string, id: string) {
+  const { count } = await sql`SELECT FROM pictures WHERE id = ${id} AND user_id = ${userId}`
+  return count > 0
+}
+
+/** Changes the given fields of a user. `avatar` is a URL. Returns the user; `undefined` if there is no such user. */
+export async function setProfile (
+  sql: Sql, id: string,
+  { firstName, lastName, avatar }: { firstName?: string, lastName?: string, avatar?: string | null }
+) {
+  const [user] = await sql<Static<typeof CurrentUser>[]>`
+    WITH changed AS (
+      UPDATE users SET
+        first_name = coalesce(${firstName ?? null}, first_name),
+        last_name = coalesce(${lastName ?? null}, last_name),
+        avatar = CASE WHEN ${avatar === undefined} THEN avatar ELSE ${avatar ?? null}::text END
+      WHERE id = ${id} RETURNING *
+    )
+    SELECT ${profileColumns(sql)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
+  `
+  return user
 }
 
 /**

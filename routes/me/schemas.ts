@@ -1,12 +1,16 @@
 import { type Static, Type } from '@sinclair/typebox'
 
+import { LAST_ADMIN } from '../../lib/auth/erasure.ts'
 import { BUSY } from '../../lib/auth/passwords.ts'
 import {
-  Avatar, ClubName, DateTime, EmailAddress, Enum, FirstName, IdParam, LastName, Message, NewPassword, NullableString,
-  OpaqueId, ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES, TOO_MANY_EMAILS,
-  TOO_MANY_PASSWORDS,
+  Avatar, ClubName, CurrentUser, DateTime, EmailAddress, EmailInput, Enum, FirstName, IdParam, LastName, Message,
+  NewPassword, NullableString, NullableTextInput, OpaqueId, ResponseObject, RetryAfter, Role, TextInput, Token,
+  TOO_MANY_FAILURES, TOO_MANY_EMAILS, TOO_MANY_PASSWORDS,
 } from '../../lib/schemas.ts'
+import { PUBLIC_URL_REQUIRED } from '../../lib/pictures/stored.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
+
+const CurrentPassword = () => TextInput({ examples: ['correct horse'] })
 
 export const changePassword = {
   operationId: 'changeMyPassword',
@@ -15,7 +19,7 @@ export const changePassword = {
     'passwords and passwords that contain your email address are refused. If your account has no password yet, use ' +
     '`POST /account/password/forgot`. Returns 429 after too many tries. `Retry-After` is in seconds.',
   body: Type.Object({
-    currentPassword: TextInput({ examples: ['correct horse'] }),
+    currentPassword: CurrentPassword(),
     newPassword: NewPassword(),
   }, { title: 'PasswordChange' }),
   response: {
@@ -39,6 +43,67 @@ export const verifyEmail = {
     409: Message('Email is already verified'),
     429: { ...Message(TOO_MANY_EMAILS), headers: RetryAfter },
     501: Message(FRONTEND_REQUIRED),
+  },
+}
+
+export const changeProfile = {
+  operationId: 'changeMyProfile',
+  summary: 'Change your name or your picture',
+  description: 'Missing fields stay unchanged. Upload a picture by `POST /me/pictures` first.',
+  body: Type.Object({
+    firstName: Type.Optional(TextInput({ minLength: 1, examples: FirstName.examples })),
+    lastName: Type.Optional(TextInput({ minLength: 1, examples: LastName.examples })),
+    avatar: Type.Optional(NullableTextInput({
+      description: 'The id of a picture that you uploaded. `null` removes your picture.', examples: OpaqueId.examples,
+    })),
+  }, { title: 'ProfileChanges' }),
+  response: {
+    200: ResponseObject({ user: CurrentUser }),
+    401: Message('Unauthorized'),
+    404: Message('Picture not found'),
+    501: Message(PUBLIC_URL_REQUIRED),
+  },
+}
+
+export const PROVIDER_EMAIL = 'Your email address comes from your identity provider'
+
+export const changeEmail = {
+  operationId: 'changeMyEmail',
+  summary: 'Change your email address',
+  description: 'Sends a link to the new address, and tells the old one if it is verified. Your address changes when ' +
+    '`POST /account/email/verify` gets the token of that link. A new password ends the change. The response is the ' +
+    'same whether the new address has an account or not. Accounts that sign in with the identity provider keep the ' +
+    'address that the provider knows.',
+  body: Type.Object({ email: EmailInput(), currentPassword: CurrentPassword() }, { title: 'EmailChange' }),
+  response: {
+    202: Message('An email is on its way'),
+    401: Message('Unauthorized', 'Current password is wrong'),
+    409: Message(PROVIDER_EMAIL),
+    429: { ...Message(TOO_MANY_FAILURES, TOO_MANY_EMAILS), headers: RetryAfter },
+    501: Message(FRONTEND_REQUIRED),
+    503: Message(BUSY),
+  },
+}
+
+export const SIGN_IN_AGAIN = 'Please sign in with your identity provider again, and retry within five minutes'
+
+export const deleteAccount = {
+  operationId: 'deleteMyAccount',
+  summary: 'Delete your account',
+  description: 'Deletes your account for good, with your registrations, likes, drafts and pictures, and revokes all ' +
+    'your tokens. Your published posts stay, without your name. An account without a password needs a token from a ' +
+    'sign-in with the identity provider that is at most five minutes old.',
+  body: Type.Object({
+    currentPassword: NullableTextInput({
+      description: '`null` if your account has no password.', examples: ['correct horse'],
+    }),
+  }, { title: 'AccountDeletion' }),
+  response: {
+    200: Message('Account deleted successfully'),
+    401: Message('Unauthorized', 'Current password is wrong', SIGN_IN_AGAIN),
+    409: Message(LAST_ADMIN),
+    429: { ...Message(TOO_MANY_FAILURES), headers: RetryAfter },
+    503: Message(BUSY),
   },
 }
 
@@ -192,13 +257,21 @@ const SentMessage = ResponseObject({
   event: EventSummary,
 })
 
+const OwnPicture = ResponseObject({
+  id: OpaqueId,
+  width: Type.Integer({ examples: [2000] }),
+  height: Type.Integer({ examples: [1500] }),
+  createdAt: DateTime,
+})
+
 export const exportData = {
   operationId: 'exportMyData',
   summary: 'Export your personal data',
   description: 'Returns your account without the password hash, your blog posts in every status, your event ' +
     'registrations, the mentors you like, the creation date of your calendar link, the day of your last sign-in from ' +
     'each network, the recent emails to you, your email preferences (`null` if you never changed them), the messages ' +
-    'you sent to event participants, and the time your tokens were last revoked.',
+    'you sent to event participants, the pictures you uploaded (see `GET /pictures/:id`), and the time your tokens ' +
+    'were last revoked.',
   response: {
     200: ResponseObject({
       account: Account,
@@ -208,6 +281,7 @@ export const exportData = {
       calendar: Type.Union([ResponseObject({ createdAt: DateTime }), Type.Null()]),
       emails: Type.Array(Email),
       messages: Type.Array(SentMessage),
+      pictures: Type.Array(OwnPicture),
       notifications: Type.Union([NotificationSwitches, Type.Null()]),
       tokens: Type.Union([ResponseObject({ revokedAt: DateTime }), Type.Null()]),
     }, { title: 'PersonalData' }),

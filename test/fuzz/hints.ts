@@ -25,7 +25,10 @@ const BODIES: Record<string, TSchema> = {
 }
 
 /** Operations that hash a password: most of their bodies should be invalid, to save time. */
-const SLOW = ['POST /auth/register', 'POST /auth/login', 'POST /account/password/reset', 'PUT /me/password']
+const SLOW = [
+  'POST /auth/register', 'POST /auth/login', 'POST /account/password/reset', 'PUT /me/password', 'POST /me/email',
+  'DELETE /me',
+]
 
 const dates = fc.oneof(
   fc.date({ noInvalidDate: true, min: new Date('0001-01-02'), max: new Date('9999-12-30') })
@@ -77,6 +80,7 @@ export class Hints {
       case 'password':
       case 'currentPassword': return fc.constant(PASSWORD)
       case 'token': return fc.constantFrom(...LINK_TOKENS.password, ...LINK_TOKENS.email)
+      case 'avatar': return fc.constantFrom(...ids.pictures!)
       case 'idToken': return fc.constantFrom(...this.#idTokens)
       case 'data': return dates
       case 'page':

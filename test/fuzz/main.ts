@@ -37,6 +37,7 @@ const DIRECTORY = '.data/fuzz'
 /** These succeed with a link of an email, or the password of a user: random requests have neither. */
 const NEED_SECRETS = [
   'POST /account/password/reset', 'POST /account/email/verify', 'POST /account/unsubscribe/:token', 'PUT /me/password',
+  'POST /me/email', 'DELETE /me',
 ]
 
 await runMain(async () => {

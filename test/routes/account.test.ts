@@ -367,6 +367,87 @@ t.test('An email that an admin changes is asked about, and its former owner is t
   t.strictSame([...await to(bob.id, newEmail())], [{ template: 'email-verification' }], 'nobody else is told')
 })
 
+const changeEmail = (of: Person, email: string, currentPassword = PASSWORD) =>
+  of.inject('POST', '/me/email', { email, currentPassword })
+const TAKEN = 'This email address has an account already'
+
+t.test('POST /me/email changes the email by a link to the new address, and tells the verified old one', async t => {
+  for (const role of ROLES) {
+    const ada = await person(app, role, { password: HASH, email_verified_at: new Date() })
+    const email = newEmail()
+    assertMessage(t, await changeEmail(ada, email), 202, 'An email is on its way')
+    const token = await tokenTo(t, email, 'verify-email')
+    const { text, subject } = await mailTo(ada.email)
+    t.equal(subject, 'Your email address at Community is about to change')
+    t.match(text, email)
+    t.equal((await ada.inject('GET', '/auth/me')).json().user.email, ada.email, 'not before the link is opened')
+    assertMessage(t, await verify(token), 200, 'Email verified successfully')
+    const { account } = (await ada.inject('GET', '/me/export')).json()
+    t.match(account, { email, emailVerifiedAt: /^\d{4}-/ })
+    assertMessage(t, await verify(token), 400, INVALID)
+    const [former, present] = await Promise.all([ada.email, email].map(async email =>
+      (await post('/auth/login', { email, password: PASSWORD })).statusCode))
+    t.strictSame([former, present], [401, 200])
+    t.equal((await post('/auth/register', { email: ada.email, password: PASSWORD, ...NAMES })).statusCode, 201)
+  }
+})
+
+t.test('POST /me/email does not tell whether an address has an account, and reserves none', async t => {
+  const [ada, bob] = [await newPerson(), await newPerson()]
+  assertMessage(t, await changeEmail(ada, bob.email), 202, 'An email is on its way')
+  assertMessage(t, await verify(await tokenTo(t, bob.email, 'verify-email')), 409, TAKEN)
+
+  const email = newEmail()
+  assertMessage(t, await changeEmail(ada, email), 202, 'An email is on its way')
+  const token = await tokenTo(t, email, 'verify-email')
+  const signUp = await post('/auth/register', { email, password: PASSWORD, ...NAMES })
+  t.equal(signUp.statusCode, 201, 'its owner may register meanwhile')
+  assertMessage(t, await verify(token), 409, TAKEN)
+  t.equal((await ada.inject('GET', '/auth/me')).json().user.email, ada.email)
+  t.equal(emailsTo(ada.email).length, 0, 'an address that is not verified is not told')
+})
+
+t.test('Of two accounts that change to one address at once, one gets it', async t => {
+  const people = [await newPerson(), await newPerson()]
+  const email = newEmail()
+  for (const each of people) await changeEmail(each, email)
+  const tokens = [await tokenTo(t, email, 'verify-email'), await tokenTo(t, email, 'verify-email', 2)]
+  const responses = await Promise.all(tokens.map(token => verify(token)))
+  t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [200, 409])
+})
+
+t.test('Another password and a sign-out end a change of the email', async t => {
+  const ada = await newPerson()
+  const email = newEmail()
+  await changeEmail(ada, email)
+  const token = await tokenTo(t, email, 'verify-email')
+  t.equal((await change(ada, PASSWORD)).statusCode, 200)
+  assertMessage(t, await verify(token), 400, INVALID)
+
+  const claimed = {
+    id: randomUUID(),
+    template: 'email-change',
+    userId: ada.id,
+    data: { to: email },
+    attempts: 0,
+    createdAt: new Date(0),
+  }
+  const context = { sql, config: app.config, recipient: { email: ada.email, isVerified: false, ...NAMES } }
+  t.equal(await templates['email-change'].compose(claimed, context), undefined, 'also one that is still to be sent')
+})
+
+t.test('POST /me/email needs the password, and a password; wrong ones and emails are limited', async t => {
+  const ada = await newPerson()
+  for (let n = 0; n < 5; n++) t.equal((await changeEmail(ada, 'one@example.org')).statusCode, 202)
+  assertMessage(t, await changeEmail(ada, 'one@example.org'), 429, 'Too many emails, please try again later')
+  for (let n = 0; n < 3; n++) {
+    assertMessage(t, await changeEmail(ada, newEmail(), 'wrong'), 401, 'Current password is wrong')
+  }
+  t.equal((await changeEmail(ada, newEmail())).statusCode, 429)
+  const linked = await newPerson({ idp_id: randomUUID() })
+  assertMessage(t, await changeEmail(linked, newEmail()), 409, 'Your email address comes from your identity provider')
+})
+
 t.test('A network that has caused its emails registers accounts without one', async t => {
   const from = (subnet: string) => ({ remoteAddress: `2001:db8:3:${subnet}::1` })
   await sql`INSERT INTO rate_limits VALUES ('account-emails', '2001:db8:3::/48', 298, now() + interval '1 minute')`
@@ -574,6 +655,8 @@ t.test('Without email, or without FRONTEND_URL, what needs a link responds with 
     ]
     assertMessage(t, await forget(ada.email, { via }), 501, message)
     assertMessage(t, await inject(via, 'POST', '/me/email/verification', undefined, bearer(ada.token)), 501, message)
+    const another = { email: newEmail(), currentPassword: PASSWORD }
+    assertMessage(t, await inject(via, 'POST', '/me/email', another, bearer(ada.token)), 501, message)
 
     await signInByToken({ sub: randomUUID(), email: ada.email }, via)
     t.strictSame([await signIn(), await isSignedIn()], [200, 200], 'the password stays')
@@ -602,6 +685,7 @@ t.test('A user who is gone gets no link', async t => {
   const ada = await newPerson()
   await sql`DELETE FROM users WHERE id = ${ada.id}`
   assertMessage(t, await ada.inject('POST', '/me/email/verification'), 401, 'Unauthorized')
+  assertMessage(t, await changeEmail(ada, newEmail()), 401, 'Unauthorized')
 })
 
 t.test('An erasure leaves neither a token nor the email behind', async t => {

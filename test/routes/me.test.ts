@@ -2,8 +2,10 @@ import type { FastifyInstance } from 'fastify'
 import ICAL from 'ical.js'
 
 import { ROLES } from '#lib/roles.js'
+import { hashPassword } from '#lib/auth/passwords.js'
 import { createLogger } from '#lib/http/logger.js'
 import { assertResponse } from '../assertions.ts'
+import { PASSWORD, PNG } from '../fixtures.ts'
 import { bearer, build, inject, insert, person, type Person } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 
@@ -141,6 +143,127 @@ t.test('The switches of notifications are true or false', async t => {
   }
 })
 
+t.test('PUT /me/profile changes the given fields, and returns what GET /auth/me does', async t => {
+  const club = await insert(app, 'clubs')
+  for (const role of ROLES) {
+    const [ada, bob] = [await person(app, role, { club_id: club }), await person(app)]
+    const [picture, other] = await Promise.all([ada, bob].map(({ id }) => insert(app, 'pictures', {
+      user_id: id, large: PNG, small: PNG, width: 1, height: 1,
+    })))
+    const url = `http://localhost:80/pictures/${picture}`
+    let expected = (await ada.inject('GET', '/auth/me')).json().user
+    for (const [body, changes] of [
+      [{}, {}],
+      [{ firstName: 'Bea' }, { firstName: 'Bea' }],
+      [{ lastName: 'Bell', avatar: picture }, { lastName: 'Bell', avatar: url }],
+      [{ firstName: 'Ada' }, { firstName: 'Ada' }],
+      [{ avatar: null }, { avatar: null }],
+    ] as const) {
+      expected = { ...expected, ...changes }
+      assertResponse(t, await ada.inject('PUT', '/me/profile', body), 200, { user: expected })
+      assertResponse(t, await ada.inject('GET', '/auth/me'), 200, { user: expected })
+    }
+    for (const avatar of [other, 'unknown', url]) {
+      const gone = { message: 'Picture not found' }
+      assertResponse(t, await ada.inject('PUT', '/me/profile', { avatar, firstName: 'No' }), 404, gone, avatar)
+    }
+    for (const body of [{ firstName: '' }, { lastName: 7 }, { avatar: 7 }, { firstName: null }]) {
+      t.equal((await ada.inject('PUT', '/me/profile', body)).statusCode, 400, JSON.stringify(body))
+    }
+    assertResponse(t, await ada.inject('GET', '/auth/me'), 200, { user: expected }, 'nothing else has changed')
+    await app.sql`DELETE FROM users WHERE id = ${bob.id}`
+    assertResponse(t, await bob.inject('PUT', '/me/profile', { firstName: 'Bea' }), 401, { message: 'Unauthorized' })
+  }
+})
+
+t.test('An avatar needs PUBLIC_URL in production, as its URL begins with it', async t => {
+  const production = await build(t, { NODE_ENV: 'production' })
+  const ada = await person(production)
+  const fields = { user_id: ada.id, large: PNG, small: PNG, width: 1, height: 1 }
+  const avatar = await insert(production, 'pictures', fields)
+  const refusal = { message: 'PUBLIC_URL is not configured' }
+  assertResponse(t, await ada.inject('PUT', '/me/profile', { avatar }), 501, refusal)
+  t.equal((await ada.inject('PUT', '/me/profile', { avatar: null, firstName: 'Bea' })).statusCode, 200)
+})
+
+/** What accounts without a password send. */
+const NONE = { currentPassword: null }
+const DELETED = { message: 'Account deleted successfully' }
+const WRONG = { message: 'Current password is wrong' }
+const AGAIN = { message: 'Please sign in with your identity provider again, and retry within five minutes' }
+const LAST = { message: 'You are the last admin. Please make another user an admin first' }
+
+t.test('DELETE /me erases the account by its password, and revokes all tokens', async t => {
+  const password = await hashPassword(PASSWORD)
+  for (const role of ROLES) {
+    await person(app, 'ADMIN')
+    const ada = await person(app, role, { password })
+    for (const body of [NONE, { currentPassword: 'wrong horse' }, { currentPassword: '' }]) {
+      assertResponse(t, await ada.inject('DELETE', '/me', body), 401, WRONG, JSON.stringify(body))
+    }
+    await addRegistrations(ada, ['Chess'])
+    const [draft, post] = [
+      await insert(app, 'blogs', { author_id: ada.id }),
+      await insert(app, 'blogs', { author_id: ada.id, status: 'PUBLISHED' }),
+    ]
+    const calendar = await createCalendar(t, ada)
+    lines.length = 0
+    assertResponse(t, await ada.inject('DELETE', '/me', { currentPassword: PASSWORD }), 200, DELETED, role)
+    t.match(lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'audit'), [
+      { event: 'user-deleted', actor: ada.id, user: ada.id },
+    ])
+    t.equal((await app.sql`SELECT FROM users WHERE id = ${ada.id}`).length, 0)
+    t.equal((await inject(app, 'GET', `/blogs/${draft}`)).statusCode, 404)
+    t.equal((await inject(app, 'GET', `/blogs/${post}`)).json().blog.author.firstName, 'Former')
+    assertResponse(t, await inject(app, 'GET', calendar), 404, GONE)
+    for (const [method, url] of [['GET', '/auth/me'], ['POST', '/me/calendar'], ['DELETE', '/me']] as const) {
+      assertResponse(t, await ada.inject(method, url, NONE), 401, { message: 'Invalid or expired token' })
+    }
+  }
+})
+
+t.test('DELETE /me limits wrong passwords', async t => {
+  const limited = await build(t, { SIGN_IN_ATTEMPTS: '2' })
+  const ada = await person(limited, 'STUDENT', { password: await hashPassword(PASSWORD) })
+  const attempt = async (currentPassword: string) => (await ada.inject('DELETE', '/me', { currentPassword })).statusCode
+  t.strictSame([await attempt('wrong'), await attempt('wrong'), await attempt(PASSWORD)], [401, 401, 429])
+})
+
+t.test('DELETE /me without a password needs a fresh sign-in with the provider', async t => {
+  const ada = await person(app)
+  const now = Math.floor(Date.now() / 1000)
+  const issue = (iat?: number) => app.jwt.sign({ sub: ada.id, userId: ada.id, role: 'STUDENT', iat } as never)
+  t.equal((await ada.inject('DELETE', '/me')).statusCode, 400, 'a request without a body deletes nothing')
+  const remove = (token: string) => inject(app, 'DELETE', '/me', NONE, bearer(token))
+  assertResponse(t, await remove(issue(now - 310)), 401, AGAIN)
+  const undated = app.jwt.sign({ sub: ada.id, userId: ada.id, role: 'STUDENT' }, { noTimestamp: true })
+  assertResponse(t, await remove(undated), 401, AGAIN)
+  assertResponse(t, await remove(issue(now - 290)), 200, DELETED)
+})
+
+t.test('Of two admins who delete their accounts at once, one stays', async t => {
+  const service = await build(t)
+  const [ada, bob] = await Promise.all([person(service, 'ADMIN'), person(service, 'ADMIN')])
+  const responses = await Promise.all([ada, bob].map(admin => admin.inject('DELETE', '/me', NONE)))
+  t.strictSame(responses.map(response => response.statusCode).sort(), [200, 409])
+  t.strictSame(responses.find(({ statusCode }) => statusCode === 409)!.json(), LAST)
+})
+
+t.test('The pictures of a deleted account go, unless something else shows them', async t => {
+  const [ada, bob] = [await person(app), await person(app)]
+  const add = () => insert(app, 'pictures', { user_id: ada.id, large: PNG, small: PNG, width: 1, height: 1 })
+  const [unused, ofDraft, ofPost, avatar, ofBob] = [await add(), await add(), await add(), await add(), await add()]
+  const url = (id: string) => `https://api.example.org/pictures/${id}`
+  await insert(app, 'blogs', { author_id: ada.id, image_url: url(ofDraft) })
+  await insert(app, 'blogs', { author_id: ada.id, status: 'PUBLISHED', content: `Look: ${url(ofPost)}` })
+  await app.sql`UPDATE users SET avatar = ${url(avatar)} WHERE id = ${ada.id}`
+  await app.sql`UPDATE users SET avatar = ${url(ofBob)} WHERE id = ${bob.id}`
+  assertResponse(t, await ada.inject('DELETE', '/me', NONE), 200, DELETED)
+  const statuses = await Promise.all([unused, ofDraft, avatar, ofPost, ofBob].map(async id =>
+    (await inject(app, 'GET', `/pictures/${id}`)).statusCode))
+  t.strictSame(statuses, [404, 404, 404, 200, 200])
+})
+
 t.test('GET /me/export has all data of the user, and of nobody else', async t => {
   const club = await insert(app, 'clubs', { name: 'Chess' })
   const mentor = await insert(app, 'mentors', { name: 'Max', club_id: club })
@@ -167,13 +290,16 @@ t.test('GET /me/export has all data of the user, and of nobody else', async t =>
         SELECT ${id}, events.id, ${`From ${id}`}, 'A text' FROM events ORDER BY events.id LIMIT 1
       `
     }
+    const stored = { large: PNG, small: PNG, width: 3, height: 2 }
+    const picture = await insert(app, 'pictures', { user_id: ada.id, ...stored })
+    await insert(app, 'pictures', { user_id: bob.id, ...stored })
     await app.sql`INSERT INTO notifications (user_id, registration) VALUES (${ada.id}, false), (${bob.id}, true)`
 
     const response = await ada.inject('GET', '/me/export')
     t.equal(response.statusCode, 200)
     t.equal(response.headers['content-disposition'], 'attachment; filename="personal-data.json"')
     t.strictSame([response.headers['cache-control'], response.headers.etag], ['no-store', undefined])
-    const { account, blogs, registrations, likes, calendar, emails, messages, ...rest } = response.json()
+    const { account, blogs, registrations, likes, calendar, emails, messages, pictures, ...rest } = response.json()
     const { notifications, tokens, ...others } = rest
     const { createdAt, updatedAt, ...fixed } = account
     t.strictSame(fixed, {
@@ -196,6 +322,8 @@ t.test('GET /me/export has all data of the user, and of nobody else', async t =>
     t.strictSame(emails.map(Object.keys), Array(2).fill(['template', 'createdAt', 'status', 'sentAt']))
     t.match(messages, [{ subject: `From ${ada.id}`, text: 'A text', sentAt: String, event: { title: 'Chess' } }])
     t.equal(messages.length, 1)
+    t.strictSame(pictures.map(({ createdAt, ...picture }: { createdAt: string }) => picture),
+      [{ id: picture, width: 3, height: 2 }])
     t.strictSame(notifications, { ...ALL, registration: false })
     const times = [
       createdAt, updatedAt, calendar.createdAt, likes[0].likedAt, registrations[0].registeredAt, emails[0].createdAt,
@@ -218,6 +346,7 @@ t.test('GET /me/export of a new user has empty lists', async t => {
     calendar: null,
     emails: [],
     messages: [],
+    pictures: [],
     notifications: null,
     tokens: null,
   })

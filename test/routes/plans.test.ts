@@ -154,6 +154,9 @@ const operations: Record<string, () => Promise<unknown>> = {
     sql, outbox,
     { user: { id: id.user, role: 'ADMIN' }, eventId: id.event, message: { subject: 'A message', text: 'Its text' } }
   ),
+  insertEmailChange: () => me.insertEmailChange(sql, outbox, id.user, 'new@example.org', '192.0.2.1'),
+  hasPicture: () => me.hasPicture(sql, id.user, id.user),
+  setProfile: () => me.setProfile(sql, id.user, name),
   insertVerificationEmail: () => me.insertVerificationEmail(sql, outbox, id.user, '192.0.2.1'),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
   setPassword: () => accounts.setPassword(sql, email, 'correct horse'),

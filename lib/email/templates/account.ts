@@ -39,6 +39,48 @@ export const emailChanged: EmailTemplate<{ to: string }> = {
   },
 }
 
+/** Asks the owner of another address whether an account may have it. */
+export const emailChange: EmailTemplate<{ to: string }> = {
+  bulk: false,
+  async compose (email, context) {
+    const { sql, config: { COMMUNITY_NAME: name } } = context
+    const { data: { to }, createdAt } = email
+    // A new password, and a sign-out everywhere, also end the change.
+    const isWanted = sql`NOT EXISTS (
+      SELECT FROM revoked_tokens WHERE user_id = users.id AND revoked_at >= ${createdAt}
+    )`
+    const href = await createAccountLink(email, context, 'email', isWanted, to)
+    if (!href) return undefined
+    return {
+      to,
+      subject: `Is this your email address? ${name}`,
+      paragraphs: [
+        `Someone with an account at ${name} wants to use this email address for it. If it was you, please confirm it ` +
+          'within seven days:',
+        { text: 'Confirm the address', href },
+        'If it wasn’t you, ignore this email. Confirming would give your address to their account.',
+      ],
+    }
+  },
+}
+
+/** Tells the owner of the present address that the account is to get another one. */
+export const emailChangeNotice: EmailTemplate<{ from: string, to: string }> = {
+  bulk: false,
+  async compose ({ data: { from, to }, createdAt }, { config }) {
+    const name = config.COMMUNITY_NAME
+    return {
+      to: from,
+      subject: `Your email address at ${name} is about to change`,
+      paragraphs: [
+        `On ${formatTime(createdAt, config)}, you asked to change the email address of your account at ${name} to ` +
+          `${to}. It changes as soon as the link that we sent there is opened.`,
+        'If this wasn’t you, set a new password with “forgot password” now: then that link no longer works.',
+      ],
+    }
+  },
+}
+
 /** The link for a forgotten password. */
 export const passwordReset: EmailTemplate = {
   bulk: false,

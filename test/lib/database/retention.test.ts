@@ -3,7 +3,8 @@ import postgres from 'postgres'
 import { eraseUser } from '#lib/auth/erasure.js'
 import databaseCommand from '#lib/cli/database.js'
 import { removePastRegistrations } from '#lib/database/retention.js'
-import { build, createDatabase, inject, person, untilBlocked } from '../../helper.ts'
+import { PNG } from '../../fixtures.ts'
+import { build, createDatabase, inject, insert, person, untilBlocked } from '../../helper.ts'
 import { call } from '../../process.ts'
 import t from '../../suite.ts'
 
@@ -53,6 +54,20 @@ t.test('retention deletes older registrations for past events', async t => {
   const shorter = ['--registrations-older-than', '103w']
   t.strictSame(await retention(...shorter), succeeded('Removed 1 registrations\n', '1 removed\n'))
   t.strictSame(await listed(), { [past]: 0, [old]: 0, [coming]: 1 })
+})
+
+t.test('retention deletes pictures that nothing has used for a day', async t => {
+  const add = async (hours: number) => {
+    const row = { large: PNG, small: PNG, width: 1, height: 1, unused_since: new Date(Date.now() - hours * 3_600_000) }
+    return await insert(app, 'pictures', row)
+  }
+  await add(25)
+  const [used, fresh] = [await add(25), await add(23)]
+  await sql`UPDATE clubs SET image_url = ${`https://api.example.org/pictures/${used}`} WHERE id = ${club!.id}`
+  t.strictSame(await retention(...two, '--dry-run'),
+    succeeded('Would remove 0 registrations for 0 events\nWould remove 1 unused pictures\n'))
+  t.strictSame(await retention(...two), succeeded('Removed 0 registrations\nRemoved 1 unused pictures\n'))
+  t.strictSame((await sql`SELECT id FROM pictures ORDER BY id`).map(({ id }) => id), [used, fresh].sort())
 })
 
 t.test('retention deletes in batches, beside deletions of events and new registrations', async t => {
