@@ -24,7 +24,7 @@ t.test('A command refuses what it does not take', async t => {
     [migrateCommand, 'up 1', '"1" is one too many'],
     [migrateCommand, 'toString', 'There is no command "toString"'],
     [openapiCommand, 'a b', '"b" is one too many'],
-    [seedCommand, '--users 3 a b', '"b" is one too many'],
+    [seedCommand, 'a b', '"b" is one too many'],
     [userCommand, `create ${NEW} --dry-run`, 'create does not take --dry-run'],
     [userCommand, `set-role ${ADA} --role ADMIN --dry-run`, 'set-role does not take --dry-run'],
     [userCommand, `set-password ${ADA} --role ADMIN`, 'set-password does not take --role'],
