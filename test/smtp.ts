@@ -33,6 +33,8 @@ export interface MailServer {
   connections: number
   /** Those that are open. */
   open (): number
+  /** Closes them. */
+  hangUp (): void
   /** The stages at which connections were broken. */
   breaks: Stage[]
 }
@@ -73,7 +75,7 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
   }).listen(0, '127.0.0.1')
   await once(proxy, 'listening')
   t.teardown(() => {
-    for (const socket of sockets) socket.destroy()
+    server.hangUp()
     proxy.close()
   })
 
@@ -91,6 +93,7 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
     fault: () => undefined,
     connections: 0,
     open: () => sockets.size,
+    hangUp () { for (const socket of sockets) socket.destroy() },
     breaks: [],
   }
   return server
