@@ -3,17 +3,17 @@ import type { PendingQuery, Row } from 'postgres'
 import { createSecretToken, hashSecretToken, type Purpose } from '../auth/secret-tokens.ts'
 import type { ClaimedEmail, Context } from './message.ts'
 
-/** The page of the browser app that a link opens, and for how long it works, as an interval of PostgreSQL's. */
+/** The page of the browser app that each link opens, and the lifetime of the link as a PostgreSQL interval. */
 const LINKS = {
   password: { page: 'reset-password', lifetime: '1 hour' },
   email: { page: 'verify-email', lifetime: '7 days' },
 }
 
 /**
- * Makes the link of an email while it is composed, so that its token is in the email only. The account's older link for
- * this purpose ends. The token is in the fragment, which browsers send to no server. `undefined` when the condition
- * does not hold for the user, or the email is another one now. Rejects where FRONTEND_URL is not set, as the instance
- * that wrote the email may have it.
+ * Creates the link while the email is composed, so that only the email contains the token. Replaces the account's older
+ * link for this purpose. The token is in the fragment because browsers do not send fragments to servers. Returns
+ * `undefined` if the user does not meet the condition or has changed their address. Rejects without FRONTEND_URL,
+ * because an instance that has it can send the email later.
  */
 export async function createAccountLink (
   { userId }: ClaimedEmail, { sql, config, recipient }: Context, purpose: Purpose, condition: PendingQuery<Row[]>,
@@ -33,7 +33,7 @@ export async function createAccountLink (
     INSERT INTO account_tokens (user_id, purpose, hash, expires_at, new_email)
     SELECT id, ${purpose}, ${hashSecretToken(token)}, now() + ${lifetime}::interval, ${newEmail}
     FROM users WHERE id = ${userId} AND email = ${recipient.email} AND ${condition}
-    -- A change of the email comes first, or ends this link.
+    -- A parallel change of the address either comes first, or deletes this link.
     FOR KEY SHARE
     ON CONFLICT (user_id, purpose) DO UPDATE SET
       hash = excluded.hash, expires_at = excluded.expires_at, new_email = excluded.new_email

@@ -5,7 +5,7 @@ import type { ClaimedEmail, Content, Context } from './message.ts'
 /** An event that an email is about. */
 export interface EmailedEvent extends CalendarEvent {
   clubId: string
-  /** Whether it is still to come. */
+  /** Whether the event begins in the future. */
   isComing: boolean
   isOver: boolean
 }
@@ -18,10 +18,10 @@ export interface KnownEvent {
   club: string
 }
 
-/** The fields of an event that people know once an email has told them. */
+/** Picks the fields of an event that an email tells people. */
 export const toldOf = ({ title, date, clubId, club }: EmailedEvent): KnownEvent => ({ title, date, clubId, club })
 
-/** The event as the last email before this one told it; nothing if there is none, or its sender was killed. */
+/** Returns the event as the user's previous email told it; `undefined` without one, or if its sender was killed. */
 export async function findTold (
   { sql }: Pick<Context, 'sql'>, { id, userId }: Pick<ClaimedEmail, 'id' | 'userId'>, eventId: string
 ) {
@@ -34,7 +34,7 @@ export async function findTold (
   return last?.told
 }
 
-/** Finds an event; `undefined` when it is deleted, or the user is not registered for it. */
+/** Finds an event; `undefined` if it was deleted or the user is not registered for it. */
 export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string, eventId: string) {
   const [event] = await sql<EmailedEvent[]>`
     SELECT
@@ -48,7 +48,7 @@ export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string
   return event
 }
 
-/** The part of an email that a calendar reads. */
+/** Builds the calendar part of an email. */
 export function calendarOf (
   event: CalendarEvent, method: CalendarMethod, { config: { FRONTEND_URL: [frontend] } }: Context
 ): Content['calendar'] {

@@ -5,71 +5,71 @@ import type { Sql } from '../database/client.ts'
 import { parseMailbox, printableLine } from '../formats.ts'
 import type { CalendarMethod } from '../icalendar.ts'
 
-/** An email that was claimed: `data` is what its statement wrote. */
+/** An email that a sender has claimed. `data` is the value that the enqueuing statement wrote. */
 export interface ClaimedEmail<Data = any> {
   id: string
   template: string
   userId: string
   data: Data
-  /** Attempts with this one. */
+  /** Number of attempts, including the current one. */
   attempts: number
   createdAt: Date
-  /** The token of the link that turns off emails of this kind, if they can be turned off. */
+  /** Token of the unsubscribe link, if users can turn off this template. */
   token?: string | null
 }
 
-/** A line of text, several lines, or a link with the text that names it. */
+/** A line of text, several lines, or a link with its text. */
 export type Paragraph = string | string[] | { text: string, href: string }
 
-/** The words of an email, unescaped. */
+/** The content of an email, unescaped. */
 export interface Content {
   subject: string
   paragraphs: Paragraph[]
-  /** An address other than that of the account. */
+  /** Recipient, if not the address of the account. */
   to?: string
-  /** Small print below them. */
+  /** Small print below the paragraphs. */
   footer?: Paragraph[]
-  /** Where responses go, if not to MAIL_FROM. */
+  /** Address for replies, if not MAIL_FROM. */
   replyTo?: { name: string, address: string }
-  /** An event that the email adds to the reader's calendar, changes or removes there: iCalendar. */
+  /** An iCalendar text that adds an event to the reader's calendar, changes it or removes it. */
   calendar?: { method: CalendarMethod, text: string }
-  /** The facts that the email tells. After an attempt, they are stored with it, as `told` of its data. */
+  /** Facts that the email tells. After an attempt, they are stored as `told` in the email's data. */
   told?: object
-  /** The list of all emails of this template (RFC 2919), and the URL to unsubscribe with one request (RFC 8058). */
+  /** Name of the mailing list (RFC 2919), and the URL to unsubscribe with one request (RFC 8058). */
   list?: { name: string, unsubscribe: string }
 }
 
-/** A template of email: a constant in lib/email/templates/, and a line in lib/email/templates.ts. */
+/** An email template: a constant in lib/email/templates/, listed in lib/email/templates.ts. */
 export interface EmailTemplate<Data = any> {
-  /** Whether many get it at once. Such emails wait for MAIL_RATE, and others overtake them. */
+  /** Whether the email goes to many people at once. Bulk emails wait for MAIL_RATE, and others overtake them. */
   bulk: boolean
   /**
-   * Writes the email just before it is sent, as often as it is tried; `undefined` when it is not true any more: then it
-   * is removed.
+   * Writes the email just before each attempt to send it. Returns `undefined` if the email is no longer true, and then
+   * the email is deleted.
    */
   compose (email: ClaimedEmail<Data>, context: Context): Promise<Content | undefined>
 }
 
-/** The context in which an email is composed. */
+/** The context for composing an email. */
 export interface Context {
   sql: Sql
   config: Config
   recipient: Recipient
 }
 
-/** The person that an email is sent to. */
+/** The recipient of an email. */
 export interface Recipient {
   email: string
-  /** Whether the address is known to be theirs. If it is not, their name may be an attack on its owner. */
+  /** Whether the user has verified the address. If not, an attacker may have chosen the name to deceive its owner. */
   isVerified: boolean
   firstName: string
   lastName: string
 }
 
-/** Where MAIL_FROM is not required: in development, where emails are files. */
+/** Default of MAIL_FROM in development, where emails are files. */
 const DEVELOPMENT_FROM = 'community@example.org'
 
-/** The sender of all emails: the address in MAIL_FROM, and the name there, else COMMUNITY_NAME. */
+/** The sender of all emails: the address in MAIL_FROM, with its name or else COMMUNITY_NAME. */
 export function senderOf ({ MAIL_FROM = DEVELOPMENT_FROM, COMMUNITY_NAME }: Config) {
   const { name = COMMUNITY_NAME, address } = parseMailbox(MAIL_FROM)!
   return { name, address, domain: address.split('@')[1]! }
@@ -88,10 +88,10 @@ export function buildMessage (id: string, recipient: Recipient, content: Content
     subject: headerText(subject),
     text: toText(content),
     html: toHtml(content),
-    // For calendars that read email, and as a file for people.
+    // Calendar apps read this part from the email; people see it as an attachment.
     ...calendar && { icalEvent: { method: calendar.method, content: calendar.text, filename: 'event.ics' } },
     headers: {
-      // No vacation notice is sent in response (RFC 3834).
+      // Prevents automatic replies, such as vacation notices (RFC 3834).
       'Auto-Submitted': 'auto-generated',
       ...list && {
         'List-Id': `<${list.name}.${domain}>`,
@@ -102,7 +102,7 @@ export function buildMessage (id: string, recipient: Recipient, content: Content
   }
 }
 
-/** A time in words, in MAIL_TIME_ZONE: `Saturday, 31 January 2026 at 10:30 CET`. */
+/** Formats a time in MAIL_TIME_ZONE, for example `Saturday, 31 January 2026 at 10:30 CET`. */
 export function formatTime (time: Date, { MAIL_TIME_ZONE }: Config) {
   return new Intl.DateTimeFormat('en-GB', {
     weekday: 'long',
@@ -117,8 +117,8 @@ export function formatTime (time: Date, { MAIL_TIME_ZONE }: Config) {
 }
 
 /**
- * A name or a subject. It is cut: a line has at most 998 characters (RFC 5322, § 2.1.1), and it takes a tenth of a
- * second to encode a title of 1 MB.
+ * Prepares a name or subject for a header. Long text is cut because a line has at most 998 characters (RFC 5322,
+ * § 2.1.1), and encoding a title of 1 MB takes 0.1 seconds.
  */
 function headerText (text: string) {
   const line = printableLine(text)

@@ -3,8 +3,8 @@ import type { Sql } from '../database/client.ts'
 import type { ClaimedEmail, Content, EmailTemplate } from './message.ts'
 
 /**
- * The templates of emails that each person decides about, with the name of their switch in `GET /me/notifications`. The
- * table `notifications` has a column for each. An address that is not verified gets none of them.
+ * The email templates that each user can turn off, with the name of their switch in `GET /me/notifications`. Each has a
+ * column in the table `notifications`. They are sent to verified addresses only.
  */
 export const NOTIFICATIONS = {
   registration: 'registration',
@@ -16,27 +16,27 @@ export const NOTIFICATIONS = {
 } as const
 export type NotificationTemplate = keyof typeof NOTIFICATIONS
 
-/** Whether this template of email is one of them. */
+/** Tells whether users can turn off this email template. */
 export const isNotification = (template: string): template is NotificationTemplate =>
   Object.hasOwn(NOTIFICATIONS, template)
 
 /** The column of a template in the table `notifications`. */
 export const columnOf = (template: NotificationTemplate) => template.replaceAll('-', '_')
 
-/** Whether the row of `users` at hand gets such emails. */
+/** SQL condition: whether the current row of `users` gets emails of this template. */
 export const isNotified = (sql: Sql, template: NotificationTemplate) => sql`
   users.email_verified_at IS NOT NULL AND NOT EXISTS (
     SELECT FROM notifications WHERE notifications.user_id = users.id AND NOT ${sql(columnOf(template))}
   )
 `
 
-/** Whether a user gets such emails. */
+/** Tells whether a user gets emails of this template. */
 export async function wantsEmails (sql: Sql, userId: string, template: NotificationTemplate) {
   const { count } = await sql`SELECT FROM users WHERE id = ${userId} AND ${isNotified(sql, template)}`
   return count > 0
 }
 
-/** Makes a template of email one of these: it is sent to those who want it, with a link to turn it off. */
+/** Wraps an email template: the email is sent only to users who want it, and contains a link to unsubscribe. */
 export function notification<Data> ({ bulk, compose }: EmailTemplate<Data>): EmailTemplate<Data> {
   return {
     bulk,
@@ -48,11 +48,11 @@ export function notification<Data> ({ bulk, compose }: EmailTemplate<Data>): Ema
   }
 }
 
-/** The ways to turn off emails of this kind: for a person by a page of the browser app, and for an email program. */
+/** Links to unsubscribe from this template: a page of the browser app for people, and a URL for email programs. */
 function unsubscription (
   { template, token }: ClaimedEmail, { COMMUNITY_NAME, FRONTEND_URL: [frontend], PUBLIC_URL }: Config
 ): Pick<Content, 'footer' | 'list'> {
-  const reason = `You get this email because you have an account at ${COMMUNITY_NAME}.`
+  const reason = `You received this email because you have an account at ${COMMUNITY_NAME}.`
   return {
     footer: frontend
       ? [reason, { text: 'Unsubscribe from these emails', href: `${frontend}/unsubscribe#token=${token}` }]

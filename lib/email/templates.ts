@@ -6,7 +6,7 @@ import { blogDecision } from './templates/blog-decision.ts'
 import { eventCancelled, eventChanged, eventMessage, eventReminder, registration } from './templates/event.ts'
 import type { EmailTemplate } from './message.ts'
 
-/** Every template of email, by the name that the outbox has. */
+/** All email templates, by their name in the outbox. */
 export const templates = {
   'account-linked': accountLinked,
   'blog-decision': blogDecision,

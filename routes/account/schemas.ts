@@ -58,7 +58,7 @@ export const verifyEmail = {
 
 export const unsubscribe = {
   operationId: 'unsubscribe',
-  summary: 'Unsubscribe from one template of email',
+  summary: 'Unsubscribe from one type of email',
   description: 'Email programs send this request when a person unsubscribes (RFC 8058). The body is ignored. `PUT ' +
     '/me/notifications` turns these emails on again. The token works for 30 days after the email was sent.',
   docsOnly: {

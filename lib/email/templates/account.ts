@@ -12,17 +12,17 @@ export const emailVerification: EmailTemplate = {
     return {
       subject: `Is this your email address? ${name}`,
       paragraphs: [
-        `There is an account at ${name} with this email address. If it is yours, please confirm it within seven days:`,
+        `Someone created an account at ${name} with this email address. If it was you, confirm the address within ` +
+          'seven days:',
         { text: 'Confirm the address', href },
-        'Until then you get no other emails about events and posts, such as reminders.',
-        'If you have not registered there, please ignore this email: to confirm the address would leave the account ' +
-          'to the one who has.',
+        'We send emails about events and posts, such as reminders, only to confirmed addresses.',
+        "If you didn't create this account, ignore this email. Confirming would give your address to whoever did.",
       ],
     }
   },
 }
 
-/** Tells the owner of the former address that an admin has given the account another one. */
+/** Tells the owner of the old address that an admin has changed the address of the account. */
 export const emailChanged: EmailTemplate<{ to: string }> = {
   bulk: false,
   async compose ({ data: { to }, createdAt }, { config }) {
@@ -31,9 +31,9 @@ export const emailChanged: EmailTemplate<{ to: string }> = {
       to,
       subject: `Your email address at ${name} was changed`,
       paragraphs: [
-        `An admin of ${name} has changed the email address of your account on ${formatTime(createdAt, config)}. ` +
-          'Emails about your account go to the new address, and no others until it is confirmed.',
-        'If you do not know about that, please tell those who run the platform.',
+        `An admin of ${name} changed the email address of your account on ${formatTime(createdAt, config)}. ` +
+          'From now on, emails about your account go to the new address.',
+        "If you didn't expect this change, tell the people who run the platform.",
       ],
     }
   },
@@ -81,7 +81,7 @@ export const emailChangeNotice: EmailTemplate<{ from: string, to: string }> = {
   },
 }
 
-/** The link for a forgotten password. */
+/** Sends the link to replace a forgotten password. */
 export const passwordReset: EmailTemplate = {
   bulk: false,
   async compose (email, context) {
@@ -91,17 +91,16 @@ export const passwordReset: EmailTemplate = {
     return {
       subject: `Set a new password for ${config.COMMUNITY_NAME}`,
       paragraphs: [
-        `A new password for your account at ${config.COMMUNITY_NAME} was asked for on ` +
-          `${formatTime(email.createdAt, config)}. You can set one within an hour:`,
+        `Someone asked to set a new password for your ${config.COMMUNITY_NAME} account on ` +
+          `${formatTime(email.createdAt, config)}. The link works for one hour:`,
         { text: 'Set a new password', href },
-        'Only the link in the latest of such emails works. If you did not ask for it, please ignore this email: your ' +
-          'password stays as it is.',
+        "Only the most recent link works. If you didn't ask for it, ignore this email: your password stays the same.",
       ],
     }
   },
 }
 
-/** Tells the owner of an account that it has another password. */
+/** Tells the owner of an account that its password was changed. */
 export const passwordChanged: EmailTemplate = {
   bulk: false,
   async compose ({ createdAt }, { config }) {
@@ -109,15 +108,16 @@ export const passwordChanged: EmailTemplate = {
     return {
       subject: `Your password for ${name} was changed`,
       paragraphs: [
-        `The password of your account at ${name} was changed on ${formatTime(createdAt, config)}, and all who were ` +
-          'signed in to it are signed out.',
-        'If that was not you, set another one with “forgot password” at once, and tell those who run the platform.',
+        `The password of your ${name} account was changed on ${formatTime(createdAt, config)}. ` +
+          'All devices have been signed out.',
+        "If this wasn't you, reset your password now with “Forgot your password?” and tell the people who run the " +
+          'platform.',
       ],
     }
   },
 }
 
-/** The sign-in with the provider has ended a password that was set before the email was verified. */
+/** Explains that a sign-in with the identity provider removed a password set before the address was verified. */
 export const accountLinked: EmailTemplate = {
   bulk: false,
   async compose (email, context) {
@@ -127,18 +127,16 @@ export const accountLinked: EmailTemplate = {
     return {
       subject: `Your account at ${name}`,
       paragraphs: [
-        `You have signed in to ${name} with your identity provider. Your email address had an account before, with a ` +
-          'password, and it was not known whether you had set it. That password does not work any more, and all who ' +
-          'were signed in to the account are signed out.',
-        'You can go on signing in with your identity provider. To sign in with a password as well, set a new one ' +
-          'within an hour:',
+        `You signed in to ${name} with your identity provider. An account with your address already existed, with a ` +
+          "password we couldn't confirm was yours. We removed that password and signed out everyone using the account.",
+        'You can keep signing in with your identity provider. If you also want a password, set one within an hour:',
         { text: 'Set a password', href },
       ],
     }
   },
 }
 
-/** `npm run email -- test`: shows an operator that email arrives. */
+/** Shows an operator that email arrives (`npm run email -- test`). */
 export const test: EmailTemplate = {
   bulk: false,
   async compose ({ createdAt }, { config }) {
@@ -147,7 +145,7 @@ export const test: EmailTemplate = {
       subject: `Test email of ${name}`,
       paragraphs: [
         `This email shows that ${name} can send email to you.`,
-        `An operator asked for it on ${formatTime(createdAt, config)}.`,
+        `An operator requested it on ${formatTime(createdAt, config)}.`,
       ],
     }
   },

@@ -1,6 +1,6 @@
 import { notification } from '../notifications.ts'
 
-/** Tells the author that an admin has published or archived a blog. */
+/** Tells the author that an admin has published or archived a blog post. */
 export const blogDecision = notification<{ blog: string, status: 'PUBLISHED' | 'ARCHIVED' }>({
   bulk: false,
   async compose ({ id: mailId, userId, data: { blog: id, status } }, { sql, config: { FRONTEND_URL: [frontend] } }) {
@@ -15,14 +15,14 @@ export const blogDecision = notification<{ blog: string, status: 'PUBLISHED' | '
     if (!blog) return undefined
     if (status === 'ARCHIVED') {
       return {
-        subject: `Your blog is archived: ${blog.title}`,
-        paragraphs: [`Your blog “${blog.title}” is archived: only you and the admins can read it.`],
+        subject: `Your blog post has been archived: ${blog.title}`,
+        paragraphs: [`Your blog post “${blog.title}” has been archived. Only you and the admins can read it now.`],
       }
     }
     return {
-      subject: `Your blog is published: ${blog.title}`,
+      subject: `Your blog post has been published: ${blog.title}`,
       paragraphs: [
-        `Your blog “${blog.title}” is published: anyone can read it.`,
+        `Your blog post “${blog.title}” has been published. Anyone can read it now.`,
         ...frontend ? [{ text: 'Read it', href: `${frontend}/blogs/${id}` }] : [],
       ],
     }

@@ -4,7 +4,7 @@ import { calendarOf, findEventOf, findTold, type KnownEvent, type EmailedEvent, 
 import { type Context, formatTime } from '../message.ts'
 import { notification, wantsEmails } from '../notifications.ts'
 
-/** Confirms the registration for an event, also for one that has begun: people register at the door. */
+/** Confirms the registration for an event, even after it has begun, because people register at the door. */
 export const registration = notification<{ event: string }>({
   bulk: false,
   async compose ({ userId, data }, context) {
@@ -17,7 +17,7 @@ export const registration = notification<{ event: string }>({
         `You are registered for “${event.title}” of ${event.club}, on ` +
           `${formatTime(new Date(event.date), context.config)}.`,
         ...reminder ? [`You will be reminded on ${formatTime(reminder, context.config)}.`] : [],
-        'Open the file that comes with this email to add it to your calendar.',
+        'Open the attached file to add the event to your calendar.',
       ],
       calendar: calendarOf(event, 'PUBLISH', context),
       told: toldOf(event),
@@ -25,7 +25,7 @@ export const registration = notification<{ event: string }>({
   },
 })
 
-/** The time of the reminder of an event with this date; `undefined` when the user gets none. */
+/** Returns when the user will be reminded of an event with this date, or `undefined` without a reminder. */
 async function findReminder ({ sql, config: { REMINDER_HOURS } }: Context, userId: string, date: string) {
   const time = new Date(Date.parse(date) - REMINDER_HOURS * 3_600_000)
   if (REMINDER_HOURS === 0 || time <= new Date()) return undefined
@@ -33,8 +33,8 @@ async function findReminder ({ sql, config: { REMINDER_HOURS } }: Context, userI
 }
 
 /**
- * Tells everybody who is registered about a new title, date or club: the changes since the last email to that person,
- * or else since the event was as in `known`.
+ * Tells each attendee about a new title, date or club. The email lists the changes since the last email to that person,
+ * or since `known` if there was no email.
  */
 export const eventChanged = notification<{ event: string, known: KnownEvent, told?: KnownEvent }>({
   bulk: true,
@@ -43,23 +43,23 @@ export const eventChanged = notification<{ event: string, known: KnownEvent, tol
     const event = await findEventOf(context, userId, data.event)
     if (!event) return undefined
     const before = await findTold(context, email, event.id) ?? data.known
-    // An attempt of this email may have arrived, and the event may have changed back since.
+    // An earlier attempt to send this email may have arrived before the event was changed back.
     const known = data.told && isAs(event, before) ? data.told : before
     if (!(event.isComing || new Date(known.date) > new Date())) return undefined
     const time = (date: string) => formatTime(new Date(date), context.config)
     const changes = [
-      event.title !== known.title && `It is now called “${event.title}”.`,
-      event.date !== known.date && `It is now on ${time(event.date)}, and not on ${time(known.date)}.`,
-      event.clubId !== known.clubId && `It is now held by ${event.club}, and not by ${known.club}.`,
+      event.title !== known.title && `New title: “${event.title}”.`,
+      event.date !== known.date && `New date: ${time(event.date)} (was ${time(known.date)}).`,
+      event.clubId !== known.clubId && `New organizer: ${event.club} (was ${known.club}).`,
     ].filter(change => change !== false)
-    // Changed back, or told already
+    // The event was changed back, or the user already knows.
     if (changes.length === 0) return undefined
     return {
       subject: `Changed: ${event.title}`,
       paragraphs: [
-        `“${known.title}”, which you are registered for, has changed.`,
+        `“${known.title}” has changed. You are registered for it.`,
         ...changes,
-        'Open the file that comes with this email to update your calendar, if you added the event there.',
+        'If the event is in your calendar, open the attached file to update it.',
       ],
       calendar: calendarOf(event, 'PUBLISH', context),
       told: toldOf(event),
@@ -67,11 +67,11 @@ export const eventChanged = notification<{ event: string, known: KnownEvent, tol
   },
 })
 
-/** Whether people who know this know the event. */
+/** Tells whether `known` is the current state of the event. */
 const isAs = (event: EmailedEvent, { title, date, clubId }: KnownEvent) =>
   event.title === title && event.date === date && event.clubId === clubId
 
-/** Tells all who were registered that the event is deleted. It is gone, so the email has what it needs. */
+/** Tells all attendees that the event was deleted. The email carries the event because its row no longer exists. */
 export const eventCancelled = notification<{ event: CalendarEvent }>({
   bulk: true,
   async compose ({ data: { event } }, context) {
@@ -80,25 +80,25 @@ export const eventCancelled = notification<{ event: CalendarEvent }>({
     return {
       subject: `Cancelled: ${event.title}`,
       paragraphs: [
-        `“${event.title}” of ${event.club}, on ${formatTime(date, context.config)}, does not take place.`,
-        'If your calendar has the event, please delete it there: some calendar apps do not do that by themselves.',
+        `“${event.title}” of ${event.club}, on ${formatTime(date, context.config)}, has been cancelled.`,
+        'If the event is in your calendar, delete it there: some calendar apps do not remove it automatically.',
       ],
       calendar: calendarOf(event, 'CANCEL', context),
     }
   },
 })
 
-/** Reminds all who are registered, REMINDER_HOURS before the event. */
+/** Reminds all attendees REMINDER_HOURS before the event. */
 export const eventReminder = notification<{ event: string, date: string }>({
   bulk: true,
   async compose ({ userId, data }, context) {
     const event = await findEventOf(context, userId, data.event)
-    // A moved event has a reminder of its own.
+    // A moved event gets a new reminder.
     if (!event?.isComing || event.date !== data.date) return undefined
     return {
       subject: `Reminder: ${event.title}`,
       paragraphs: [
-        `“${event.title}” of ${event.club}, which you are registered for, is on ` +
+        `You are registered for “${event.title}” of ${event.club}, on ` +
           `${formatTime(new Date(event.date), context.config)}.`,
       ],
     }
@@ -110,11 +110,11 @@ interface EventMessage {
   text: string
   title: string
   name: string
-  /** `null` until it is a verified address. */
+  /** Is `null` until the address is verified. */
   email: string | null
 }
 
-/** A message of those who hold the event to all who are registered for it. */
+/** Sends a message from the organizer of an event to all attendees. */
 export const eventMessage = notification<{ message: string }>({
   bulk: true,
   async compose ({ userId, data }, { sql }) {
@@ -133,7 +133,7 @@ export const eventMessage = notification<{ message: string }>({
     return {
       subject,
       paragraphs: [
-        `${name} writes to all who are registered for “${title}”:`,
+        `${name} sent this message to everyone who is registered for “${title}”:`,
         ...printable(text).split(/\n\s*\n/).filter(part => part.trim()).map(part => part.trim().split('\n')),
       ],
       ...email !== null && { replyTo: { name, address: email } },

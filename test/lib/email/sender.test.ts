@@ -90,7 +90,7 @@ t.test('An email is sent once, with a Message-ID of its own', async t => {
     from: { name: 'Community', address: 'community@example.org' },
     to: [{ name: 'Ada Löve', address: ada.email }],
     subject: 'Test email of Community',
-    text: /^This email shows that Community can send email to you\.\n\nAn operator asked for it on \w+day/,
+    text: /^This email shows that Community can send email to you\.\n\nAn operator requested it on \w+day/,
     html: /<p>This email shows that Community can send email to you\.<\/p>\n<p>An operator/,
   })
   t.match(parsed.headers.find(({ key }) => key === 'auto-submitted'), { value: 'auto-generated' })
