@@ -1,5 +1,5 @@
-// `npm run example`: starts the service, with the demo data if its database is empty, and the example app on its own
-// origin, as in production.
+// `npm run example`: starts the service and the example app on separate origins, as in production. Adds the demo data
+// if the database is empty.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -23,7 +23,7 @@ const OPENAPI_FETCH = dirname(fileURLToPath(import.meta.resolve('openapi-fetch')
 
 await runMain(async () => {
   const dotenv = readDotenv('.env')
-  // The port of the app; PORT is that of the service.
+  // The port of the app; PORT is the port of the service.
   const APP_PORT = Number(process.env.APP_PORT || dotenv.APP_PORT || 5173)
   if (!Number.isInteger(APP_PORT) || APP_PORT < 1 || APP_PORT > 65535) {
     throw new StartupError('APP_PORT must be a port number from 1 to 65535')
@@ -36,7 +36,8 @@ await runMain(async () => {
   })
   const config = loadConfig()
   if (config.NODE_ENV === 'production') {
-    throw new StartupError('The example is not for production: the password of the demo accounts is public')
+    throw new StartupError('The example must not run in production, because the password of the demo accounts is ' +
+      'public. Unset NODE_ENV.')
   }
   const logger = createLogger(config.LOG_LEVEL)
   const service = buildApp(config, logger)
@@ -71,7 +72,7 @@ async function buildFrontend (config) {
     reply.headers({
       'content-security-policy': policy,
       'cross-origin-opener-policy': 'same-origin',
-      // After a sign-in with a provider the address contains the token, so other sites get only the origin.
+      // After a sign-in with the identity provider, the URL contains the token. Other sites must get only the origin.
       'referrer-policy': 'strict-origin',
       'x-content-type-options': 'nosniff',
     })
@@ -88,7 +89,7 @@ async function buildFrontend (config) {
     reply.type('text/javascript')
     return `export const API = ${JSON.stringify(api)}\nexport const PROVIDER = ${JSON.stringify(provider)}\n`
   })
-  // Paths without an extension are pages of the app; a missing file is a 404.
+  // Paths without an extension are pages of the app. Other paths are files.
   frontend.setNotFoundHandler((request, reply) => {
     if (/\.\w+$/.test(request.url.split('?', 1)[0])) return reply.code(404).send('Not found')
     return reply.sendFile('index.html')
@@ -96,14 +97,13 @@ async function buildFrontend (config) {
   return frontend
 }
 
-/** Allows the import map, the only inline script, by its hash. */
+/** The hash by which the policy allows the import map, the only inline script. */
 async function hashOfImportMap () {
   const html = await readFile(join(APP, 'index.html'), 'utf8')
   const [, map] = /<script type="importmap">([^]*?)<\/script>/.exec(html)
   return `'sha256-${createHash('sha256').update(map).digest('base64')}'`
 }
 
-/** Whether the database is empty. */
 async function isEmpty ({ sql }) {
   const rows = await sql`SELECT FROM users UNION ALL SELECT FROM clubs UNION ALL SELECT FROM testimonials LIMIT 1`
   return rows.length === 0
@@ -119,17 +119,17 @@ async function listen (server, host, port, variable) {
     await server.listen({ host, port })
   } catch (error) {
     if (error.code !== 'EADDRINUSE') throw error
-    throw new StartupError(`${host}:${port} is taken: stop what listens there, or set ${variable}`)
+    throw new StartupError(`${host}:${port} is in use. Stop the program that listens there, or set ${variable}.`)
   }
 }
 
-/** Prints the addresses and accounts. */
+/** Prints the URL of the app and the demo accounts. */
 async function welcome ({ sql }, origin) {
   const people = await sql`
     SELECT email, role FROM users WHERE email IN ${sql(SIGN_INS.map(({ email }) => email))}
     ORDER BY role
   `
-  console.log(`\n  The example app is on  ${origin}\n`)
+  console.log(`\n  The example app runs at  ${origin}\n`)
   for (const { email, role } of people) console.log(`  ${role.toLowerCase().replace('_', ' ').padEnd(10)} ${email}`)
-  if (people.length > 0) console.log(`\n  Their password is ${PASSWORD}. Ctrl-C stops everything.\n`)
+  if (people.length > 0) console.log(`\n  The password of all accounts is ${PASSWORD}. Press Ctrl-C to stop.\n`)
 }

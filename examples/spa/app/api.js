@@ -8,11 +8,11 @@ import { expire, keepToken, setUser, token } from './session.js'
 
 export const client = createClient({ baseUrl: API, token })
 
-/** An error as a message for the user; `fields` has the messages for the fields of a form, by name. */
+/** An error with a message for the user. `fields` maps the names of form fields to their messages. */
 export class ApiError extends Error {
   /**
    * @param {string} message
-   * @param {number} [status] of the response; 0 without one
+   * @param {number} [status] status of the response; 0 without a response
    * @param {Record<string, string>} [fields]
    */
   constructor (message, status = 0, fields = {}) {
@@ -22,18 +22,18 @@ export class ApiError extends Error {
   }
 }
 
-/** The error of a request whose token the service does not accept, or that has none. */
+/** The service refused a request because its token is missing, invalid or expired. */
 export class SessionExpired extends ApiError {
   constructor () {
     super('Your session has expired. Please sign in again.', 401)
   }
 }
 
-/** The messages of the 401s that are about the token: a wrong password is a 401, too, and the session goes on. */
+/** Messages of 401s about the token. A wrong password is also a 401, but does not end the session. */
 const NOT_SIGNED_IN = ['Access token required', 'Invalid or expired token', 'Unauthorized']
 
 /**
- * Waits for a response, and returns its body. Throws an ApiError.
+ * Waits for a response and returns its body. Throws an ApiError.
  *
  * @template Data
  * @param {Promise<{ data?: Data, error?: unknown, response: Response }>} request
@@ -42,12 +42,12 @@ const NOT_SIGNED_IN = ['Access token required', 'Invalid or expired token', 'Una
 export async function call (request) {
   const sent = token()
   const { data, error, response } = await request.catch(() => {
-    throw new ApiError('The service cannot be reached. Check your connection, then try again.')
+    throw new ApiError("Can't reach the service. Check your connection, then try again.")
   })
   if (response.ok) return /** @type {NonNullable<Data>} */ (data)
   const problem = toApiError(error, response.status)
   if (response.status !== 401 || !NOT_SIGNED_IN.includes(problem.message)) throw problem
-  // The user may have signed in again while this request ran.
+  // The user may have signed in again during this request.
   if (sent === token()) expire()
   throw new SessionExpired()
 }
@@ -56,7 +56,7 @@ export async function call (request) {
 let signInAgain = async () => false
 
 /**
- * Sets what asks a user to sign in again, and resolves to whether they did.
+ * Sets the function that asks a user to sign in again. It resolves to `true` if they did.
  *
  * @param {typeof signInAgain} ask
  */
@@ -65,8 +65,8 @@ export function whenExpired (ask) {
 }
 
 /**
- * Runs something that the user does. If their session has ended, they are asked to sign in again, and it runs once
- * more: what they have written stays on the page.
+ * Runs an action of the user. If their session has expired, asks them to sign in again and retries the action, so that
+ * their input stays on the page.
  *
  * @template Result
  * @param {() => Promise<Result>} action
@@ -86,9 +86,9 @@ export async function inSession (action) {
  */
 function toApiError (body, status) {
   const { message, errors } = /** @type {{ message?: string, errors?: Schemas['Issue'][] }} */ (body || {})
-  if (!errors) return new ApiError(message || `The service had a problem (${status}). Try again later.`, status)
+  if (!errors) return new ApiError(message || `The service reported an error (${status}). Try again later.`, status)
   const fields = errors.map(({ path, message }) => [path, inPlainWords(message)])
-  return new ApiError('Please look at the marked fields.', status, Object.fromEntries(fields))
+  return new ApiError('Please correct the marked fields.', status, Object.fromEntries(fields))
 }
 
 /** @param {string} issue */
@@ -101,7 +101,7 @@ function inPlainWords (issue) {
 }
 
 /**
- * Stores a token, and loads its user.
+ * Stores a token and loads its user.
  *
  * @param {string} value
  */
@@ -110,7 +110,7 @@ export async function signInWith (value) {
   await loadUser()
 }
 
-/** Loads the user who is signed in. */
+/** Loads the signed-in user. */
 export async function loadUser () {
   const { user } = await call(client.GET('/auth/me'))
   setUser(user)
@@ -119,7 +119,7 @@ export async function loadUser () {
 /**
  * Downloads a file from the service under this name.
  *
- * @param {Parameters<typeof call<unknown>>[0]} request whose response is parsed as a blob
+ * @param {Parameters<typeof call<unknown>>[0]} request a request with `parseAs: 'blob'`
  * @param {string} name
  */
 export async function download (request, name) {

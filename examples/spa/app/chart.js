@@ -1,14 +1,14 @@
-// Charts of one series, drawn as SVG. Each comes with a table of its numbers, for screen readers.
+// SVG charts of one series, each with a table of its numbers for screen readers.
 import { h, svg } from './dom.js'
 import { table } from './parts.js'
 
-/** The thickness of a bar, in units of the drawing. */
+/** Thickness of a bar, in units of the drawing. */
 const THICKNESS = 12
 
 /** @typedef {{ label: string, short?: string, value: number }} Point */
 
 /**
- * Horizontal bars, each below its label and before its value.
+ * Draws horizontal bars, with the label above and the value at the end.
  *
  * @param {string} title
  * @param {[thing: string, number: string]} names
@@ -29,7 +29,7 @@ export function bars (title, names, points) {
 }
 
 /**
- * Vertical columns, from left to right, for values over time.
+ * Draws vertical columns for values over time.
  *
  * @param {string} title
  * @param {[thing: string, number: string]} names
@@ -54,7 +54,7 @@ export function columns (title, names, points) {
 }
 
 /**
- * A bar to the right with a rounded end.
+ * Path of a bar to the right with a rounded end.
  *
  * @param {number} y
  * @param {number} length
@@ -66,7 +66,7 @@ function bar (y, length) {
 }
 
 /**
- * A column upwards with a rounded top.
+ * Path of a column upwards with a rounded top.
  *
  * @param {number} x
  * @param {number} foot
@@ -89,6 +89,6 @@ function figure (title, names, points, drawing) {
   return h('figure', { class: 'chart' },
     h('figcaption', {}, h('h2', {}, title)),
     drawing,
-    h('details', {}, h('summary', {}, 'The numbers'),
+    h('details', {}, h('summary', {}, 'Show the numbers'),
       table(title, names, points.map(({ label, value }) => [label, value]))))
 }

@@ -1,4 +1,4 @@
-// Creates elements. Text from users stays text, and is never parsed as HTML.
+// Creates elements. Text is never parsed as HTML.
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 /** @typedef {Record<string, string | number | boolean | null | undefined | ((event: any) => unknown)>} Attributes */
@@ -6,8 +6,8 @@
 const SVG = 'http://www.w3.org/2000/svg'
 
 /**
- * Creates an element. A function is a listener, such as `onclick`; `true` is an attribute without a value; `false`,
- * `null` and `undefined` are left out, also among the children.
+ * Creates an element. Function attributes, such as `onclick`, become listeners. `true` creates an attribute without a
+ * value. Attributes and children that are `false`, `null` or `undefined` are skipped.
  *
  * @template {keyof HTMLElementTagNameMap} Name
  * @param {Name} name
@@ -19,7 +19,7 @@ export function h (name, attributes = {}, ...children) {
 }
 
 /**
- * The same for SVG.
+ * Creates an SVG element like `h`.
  *
  * @template {keyof SVGElementTagNameMap} Name
  * @param {Name} name
@@ -50,7 +50,7 @@ function fill (element, attributes, children) {
 }
 
 /**
- * Whether an address from a user leads to the web, and is not a script.
+ * Tells whether a URL from a user is an http(s) URL, and not a script.
  *
  * @param {string | null | undefined} address
  */

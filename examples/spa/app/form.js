@@ -3,7 +3,7 @@ import { h } from './dom.js'
 import { wordsOf } from './parts.js'
 
 /**
- * A field of a form, with the name that the service uses.
+ * A field of a form. Its name is the field name of the API.
  *
  * @typedef {object} Field
  * @property {string} name
@@ -13,22 +13,22 @@ import { wordsOf } from './parts.js'
  * @property {string} [hint]
  * @property {boolean} [optional]
  * @property {string} [autocomplete]
- * @property {[value: string, label: string][]} [options] of a select
+ * @property {[value: string, label: string][]} [options] the options of a select
  */
 
 let forms = 0
 
 /**
- * A form that shows the errors of the service: those of a field beside it, others above the button. Only the service
- * validates, so the rules are in one place.
+ * Creates a form that shows errors of the service next to the field, or above the button. Only the service validates,
+ * so that the rules are in one place.
  *
  * @param {object} description
  * @param {Field[]} description.fields
- * @param {string} description.verb the text of the button
+ * @param {string} description.verb the label of the button
  * @param {(values: Record<string, string>) => Promise<unknown>} description.send
  * @param {() => void} [description.cancel]
- * @param {boolean} [description.isEdit] whether the form changes something: `send` gets the fields that were changed,
- * and is not called without any. A field that nobody touched keeps its value, also if its control cannot show it all.
+ * @param {boolean} [description.isEdit] `send` gets only the changed fields, and is not called without changes. An
+ * unchanged field keeps its exact value, even if its control cannot show all of it.
  */
 export function form ({ fields, verb, send, cancel, isEdit = false }) {
   const prefix = `form-${++forms}`
@@ -45,7 +45,7 @@ export function form ({ fields, verb, send, cancel, isEdit = false }) {
       return issue
     })
     const [first] = wrong
-    // Errors of fields that the form does not have are shown above the button, too.
+    // Errors of fields that are not in the form also appear above the button.
     const others = Object.entries(issues).filter(([name]) => !fields.some(field => field.name === name))
     problem.replaceChildren([wordsOf(error), ...others.map(([name, issue]) => `${name} ${issue}`)].join(' '))
     first?.input.focus()
@@ -98,7 +98,7 @@ function control (field, id) {
   return {
     field,
     input,
-    /** What the control made of the value. */
+    /** The value as the control shows it. */
     shown: input.value,
     element: h('div', { class: 'field' },
       h('label', { for: id }, label, optional && h('span', {}, ' (optional)')),

@@ -64,7 +64,7 @@ const PAGES = [
 
 const main = /** @type {HTMLElement} */ (document.querySelector('#main'))
 
-/** Counts navigations: only the page of the last one is shown. */
+/** Number of navigations, so that only the page of the last navigation is shown. */
 let visits = 0
 
 /** @param {{ keepPlace: boolean }} options */
@@ -82,32 +82,32 @@ async function show ({ keepPlace }) {
   document.title = location.pathname === '/' ? 'Commons' : `${h1?.textContent} · Commons`
   showHeader()
   if (!keepPlace) scrollTo(0, 0)
-  // The focused element may be gone with the old page. For the first page, the browser sets the focus.
+  // The focused element may have disappeared with the old page. For the first page, the browser sets the focus.
   if (visit > 1 && (!keepPlace || !hadFocus?.isConnected)) h1?.focus({ preventScroll: keepPlace })
 }
 
-/** Returns the page of the current address, or a message; nothing if it redirects. */
+/** Returns the content of the current page, or a message. Returns an empty list after a redirect. */
 async function load () {
   try {
-    // Only a 401 ends the session: without the user, after any other error, this page can be tried again.
+    // Only a 401 ends the session. After any other error, the user can try the page again.
     const isExpired = Boolean(token()) && !currentUser() && await loadUser().then(() => false, ifExpired)
     for (const [pattern, page, roles] of PAGES) {
       const parts = match(pattern, location.pathname)
       if (!parts) continue
       if (roles && !currentUser()) return toSignIn(isExpired)
       if (roles && !hasRole(...roles)) {
-        return [heading('Not for your role', lead('This page is for people with another role than yours.'))]
+        return [heading('No access', lead("Your role doesn't have access to this page."))]
       }
       return await page({ parts, query: new URLSearchParams(location.search) })
     }
     return [
-      heading('Nothing here'),
-      h('p', {}, 'There is no page at this address. ', h('a', { href: '/' }, 'Go to the first one'), '.'),
+      heading('Page not found'),
+      h('p', {}, 'The link may be wrong or outdated. ', h('a', { href: '/' }, 'Go to the home page'), '.'),
     ]
   } catch (error) {
     if (error instanceof SessionExpired) return toSignIn(true)
     return [
-      heading(error instanceof ApiError && error.status === 0 ? 'The service does not respond' : 'That did not work'),
+      heading(error instanceof ApiError && error.status === 0 ? 'No connection' : 'Something went wrong'),
       h('p', { class: 'problem', role: 'alert' }, wordsOf(error)),
       h('p', {}, h('button', { type: 'button', class: 'primary', onclick: refresh }, 'Try again')),
     ]

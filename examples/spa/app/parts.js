@@ -1,4 +1,4 @@
-// Parts that pages share.
+// Helpers that pages share.
 import { ApiError, inSession } from './api.js'
 import { h, isWeb, svg } from './dom.js'
 
@@ -17,14 +17,14 @@ export const ROLES = { STUDENT: 'Student', CLUB_HEAD: 'Club head', ADMIN: 'Admin
 /** @type {Record<string, string>} */
 export const STATUSES = { DRAFT: 'Draft', PUBLISHED: 'Published', ARCHIVED: 'Archived' }
 
-/** What an admin must know who empties the address of a picture: the service refuses an empty one. */
-export const REPLACED = 'It can be replaced, but not removed.'
+/** Hint for a URL that the service refuses to remove. */
+export const REPLACED = 'You can replace the picture, but not remove it.'
 
 /** @param {{ firstName: string, lastName: string }} person */
 export const nameOf = ({ firstName, lastName }) => `${firstName} ${lastName}`.trim()
 
 /**
- * A number with its noun, singular or plural.
+ * Formats a number with its noun, singular or plural.
  *
  * @param {number} number
  * @param {string} one
@@ -42,10 +42,10 @@ export const onDate = date => h('time', { datetime: date }, DATE.format(new Date
 export const atTime = date => h('time', { datetime: date }, MOMENT.format(new Date(date)))
 
 /**
- * When the user will be reminded of an event with this date, if they will.
+ * Tells when the user will be reminded of an event with this date; `null` without a reminder.
  *
  * @param {string} date
- * @param {number | null} hours before it, `null` without reminders
+ * @param {number | null} hours hours before the event; `null` without reminders
  */
 export function reminder (date, hours) {
   if (hours === null) return null
@@ -54,7 +54,7 @@ export function reminder (date, hours) {
 }
 
 /**
- * A calendar leaf. Hidden from screen readers, because the date is also in the text.
+ * Draws a calendar leaf. It is hidden from screen readers because the text also contains the date.
  *
  * @param {string} date
  */
@@ -65,7 +65,7 @@ export const calendarLeaf = date => h('span', { class: 'leaf', 'aria-hidden': 't
 export const statusBadge = status => h('span', { class: `badge ${status.toLowerCase()}` }, STATUSES[status])
 
 /**
- * The header of a page. Its heading gets the focus when the page opens.
+ * Creates the header of a page. Its heading gets the focus when the page opens.
  *
  * @param {string} title
  * @param {...Child} more
@@ -79,7 +79,7 @@ export const lead = text => h('p', { class: 'lead' }, text)
 export const nothing = (...words) => h('p', { class: 'nothing' }, ...words)
 
 /**
- * A hash of a text.
+ * Hashes a text.
  *
  * @param {string} text
  */
@@ -95,8 +95,8 @@ const TILES = ['M0 0h10v10z', 'M0 0a10 10 0 0 1 10 10h-10z', 'M10 0a10 10 0 0 1-
   'M5 1a4 4 0 0 1 0 8a4 4 0 0 1 0-8z', 'M0 0h10v5h-10z', 'M10 10a10 10 0 0 1-10-10h10z']
 
 /**
- * The picture of an item, or tiles in the colour of its club, generated from the title, if there is no picture or it
- * does not load.
+ * Shows the picture of an item. Without one, or if it does not load, shows tiles in the colour of the club, generated
+ * from the title.
  *
  * @param {string} title
  * @param {string | null} imageUrl
@@ -118,7 +118,7 @@ export function cover (title, imageUrl, { of = title, wide = false } = {}) {
 }
 
 /**
- * The picture of a person, or their initials if there is none or it does not load.
+ * Shows the photo of a person. Without one, or if it does not load, shows their initials.
  *
  * @param {string} name
  * @param {string | null} [imageUrl]
@@ -132,7 +132,7 @@ export function portrait (name, imageUrl) {
 const LETTERS = new Intl.Segmenter()
 
 /**
- * What people see as the first letter: in some scripts it has several code points.
+ * Returns the first letter of a word. In some scripts, a letter consists of several code points.
  *
  * @param {string | false | undefined} word
  */
@@ -152,7 +152,7 @@ export function inColour (name, element) {
 
 /** @param {string | null | undefined} address */
 function picture (address) {
-  // As an image, a drawing in the address itself runs no script; the demo data has such.
+  // The demo data contains drawings as data URLs. An image never runs scripts.
   if (!address || !(isWeb(address) || address.startsWith('data:image/'))) return null
   return h('img', { src: address, alt: '', loading: 'lazy', onerror: ({ target }) => target.remove() })
 }
@@ -181,7 +181,7 @@ export function wordsOf (error) {
 }
 
 /**
- * A button for a request: disabled while it runs, and shows its error.
+ * Creates a button that runs an action. The button ignores clicks during the action, and shows errors as notifications.
  *
  * @param {Child} label
  * @param {(button: HTMLButtonElement) => Promise<unknown>} action
@@ -209,7 +209,7 @@ export function actionButton (label, action, attributes = {}) {
 let dialogs = 0
 
 /**
- * Opens a dialog. Resolves when it is closed, to the value passed to `close`, or `undefined`.
+ * Opens a dialog. When it closes, resolves to the value passed to `close`, or to `undefined`.
  *
  * @template Result
  * @param {string} title
@@ -238,11 +238,11 @@ export function openDialog (title, content) {
 }
 
 /**
- * Asks for confirmation of something that cannot be undone.
+ * Asks the user to confirm an action that cannot be undone.
  *
  * @param {string} title
  * @param {string} text
- * @param {string} verb the text of the button
+ * @param {string} verb the label of the button
  */
 export async function confirmed (title, text, verb) {
   return await openDialog(title, close => [
@@ -254,7 +254,7 @@ export async function confirmed (title, text, verb) {
 }
 
 /**
- * Links to the previous and the next page.
+ * Creates links to the previous and the next page.
  *
  * @param {number} page
  * @param {number} pages
@@ -269,7 +269,7 @@ export function pager (page, pages, address) {
 }
 
 /**
- * A link to another site, or nothing if the address is not http(s).
+ * Creates a link to an external site; `null` if the URL is not http(s).
  *
  * @param {string | null} address
  * @param {string} words
@@ -278,7 +278,7 @@ export const outside = (address, words) =>
   isWeb(address) ? h('a', { href: address, rel: 'external noopener noreferrer', target: '_blank' }, words) : null
 
 /**
- * A table that scrolls horizontally on narrow screens.
+ * Creates a table that scrolls horizontally on narrow screens.
  *
  * @param {string} caption
  * @param {string[]} columns

@@ -1,10 +1,10 @@
-// Maps addresses to pages, and handles navigation.
+// Maps paths to pages and handles navigation.
 
 /**
  * The input of a page.
  *
  * @typedef {object} Visit
- * @property {string[]} parts the path segments that match a `*` of the pattern
+ * @property {string[]} parts the path segments that match a `*` in the pattern
  * @property {URLSearchParams} query
  */
 
@@ -14,7 +14,7 @@
 let show = async () => {}
 
 /**
- * Calls `render` when the address changes. Links within the app do not reload the document.
+ * Calls `render` when the URL changes. Links within the app do not reload the document.
  *
  * @param {typeof show} render
  */
@@ -24,10 +24,10 @@ export async function startRouter (render) {
   document.addEventListener('click', event => {
     const link = event.target instanceof Element ? event.target.closest('a') : null
     if (!link || link.origin !== location.origin || link.target) return
-    // With a modifier key, the link opens elsewhere or is downloaded.
+    // With a modifier key, the browser opens the link in a new tab or window, or downloads it.
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
     event.preventDefault()
-    // A link to an anchor moves the focus there, without a navigation.
+    // A link to an anchor moves the focus without a navigation.
     if (link.hash) /** @type {HTMLElement | null} */ (document.querySelector(link.hash))?.focus()
     else go(link.pathname + link.search)
   })
@@ -35,7 +35,7 @@ export async function startRouter (render) {
 }
 
 /**
- * Navigates to another page of the app.
+ * Navigates to a page of the app.
  *
  * @param {string} address
  * @param {{ replace?: boolean }} [options]
@@ -49,11 +49,11 @@ export async function go (address, { replace = false } = {}) {
 /** Reloads the current page. */
 export const refresh = () => show({ keepPlace: true })
 
-/** The current address within the app. */
+/** The path and query of the current page. */
 export const here = () => location.pathname + location.search
 
 /**
- * The address if it is within the app, else the home page: links may come from others.
+ * Returns the path of a URL within the app, or else the home page, because links may come from other sites.
  *
  * @param {string | null} address
  */
@@ -63,7 +63,7 @@ export function within (address) {
 }
 
 /**
- * The path segments that match a `*` of the pattern; `null` if the path does not match.
+ * Returns the path segments that match a `*` in the pattern, or `null` if the path does not match.
  *
  * @param {string} pattern
  * @param {string} path

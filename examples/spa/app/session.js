@@ -1,4 +1,4 @@
-// The session of the user. The token is stored for the lifetime of the tab.
+// The session of the user. The browser stores the token until the tab is closed.
 
 /** @import { Schemas } from 'community-platform-client' */
 /** @typedef {Schemas['CurrentUser']} User */
@@ -9,29 +9,29 @@ export const sessionEvents = new EventTarget()
 /** @type {User | null} */
 let user = null
 
-/** @type {string | undefined} whose session has ended */
+/** @type {string | undefined} id of the user whose session has ended */
 let former
 
 export const token = () => sessionStorage.getItem('token')
 
-/** Tells the other tabs of this app about a sign-in: one of them may wait for it. */
+/** Tells other tabs of this app about a sign-in, because a tab may be waiting for it. */
 const signIns = new BroadcastChannel('sign-ins')
 
-/** The user as last loaded. */
+/** The last loaded user. */
 export const currentUser = () => user
 
 /**
- * Whether a role lets them do this. The role is that of the token, because it is the one that the service goes by.
+ * Tells whether the user has one of these roles. Uses the role in the token, because the service also uses it.
  *
  * @param {...Schemas['Role']} roles
  */
 export const hasRole = (...roles) => roles.some(role => role === sessionStorage.getItem('role'))
 
-/** Whether their role has changed since they signed in. */
+/** Tells whether the user's role has changed since they signed in. */
 export const hasNewRole = () => user !== null && user.role !== sessionStorage.getItem('role')
 
 /**
- * Calls back with the tokens of sign-ins in other tabs. Returns a function that ends this.
+ * Calls `listener` with the tokens of sign-ins in other tabs. Returns a function that stops listening.
  *
  * @param {(token: string) => unknown} listener
  */
@@ -57,8 +57,8 @@ export function setUser (value) {
 }
 
 /**
- * Starts a sign-in with a provider, which returns to this address of the app. Returns the value that must come back
- * with the token. A token without it may be an attacker's, to make people use the attacker's account (login CSRF).
+ * Starts a sign-in with the identity provider that returns to the path `to` of the app. Returns a value that must come
+ * back with the token. Without it, an attacker could sign people in to the attacker's account (login CSRF).
  *
  * @param {string} to
  */
@@ -69,8 +69,8 @@ export function beginSignIn (to) {
 }
 
 /**
- * Ends the sign-in that this tab has begun. Returns its destination; `null` if the value is not the expected one, or if
- * no sign-in was begun.
+ * Finishes the sign-in that this tab started. Returns its destination, or `null` if the value is wrong or this tab did
+ * not start a sign-in.
  *
  * @param {string | null} value
  * @returns {string | null}
@@ -93,5 +93,5 @@ export function expire () {
   signOut()
 }
 
-/** Whether the user is not the one whose session has ended in this tab. */
+/** Tells whether the user differs from the user whose session ended in this tab. */
 export const isSomebodyElse = () => former !== undefined && user?.id !== former

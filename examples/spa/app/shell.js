@@ -1,4 +1,4 @@
-// The header around every page, and the navigation of the admin pages.
+// The header and footer of every page, and the navigation of the admin pages.
 import { h } from './dom.js'
 import { nameOf, notify, portrait } from './parts.js'
 import { go } from './router.js'
@@ -7,19 +7,20 @@ import { API } from './config.js'
 
 /** @type {[href: string, words: string][]} */
 const PUBLIC = [
-  ['/events', 'Events'], ['/clubs', 'Clubs'], ['/blogs', 'Blogs'], ['/mentors', 'Mentors'], ['/testimonials', 'Voices'],
+  ['/events', 'Events'], ['/clubs', 'Clubs'], ['/blogs', 'Blog'], ['/mentors', 'Mentors'],
+  ['/testimonials', 'Testimonials'],
 ]
 
 /** @type {[href: string, words: string][]} */
 const ADMIN = [
-  ['/admin', 'Overview'], ['/admin/blogs', 'Blogs'], ['/admin/events', 'Events'], ['/admin/users', 'Users'],
-  ['/admin/clubs', 'Clubs'], ['/admin/mentors', 'Mentors'], ['/admin/testimonials', 'Voices'],
+  ['/admin', 'Overview'], ['/admin/blogs', 'Blog'], ['/admin/events', 'Events'], ['/admin/users', 'Users'],
+  ['/admin/clubs', 'Clubs'], ['/admin/mentors', 'Mentors'], ['/admin/testimonials', 'Testimonials'],
 ]
 
 const header = /** @type {HTMLElement} */ (document.querySelector('#header'))
 const footer = /** @type {HTMLElement} */ (document.querySelector('#footer'))
 
-/** Updates the header for the user and the page. */
+/** Updates the header for the current user and page. */
 export function showHeader () {
   const { pathname } = location
   const user = currentUser()
@@ -32,9 +33,9 @@ export function showHeader () {
         h('li', {}, h('button', { type: 'button', class: 'plain', onclick: leave }, 'Sign out')),
       ]
     : token()
-      // The user could not be loaded, and may still be signed in.
+      // The user could not be loaded, but may still be signed in.
       ? [h('li', {}, h('button', { type: 'button', class: 'plain', onclick: leave }, 'Sign out'))]
-      : [item(['/sign-in', 'Sign in']), h('li', {}, h('a', { href: '/register', class: 'button' }, 'Register'))]
+      : [item(['/sign-in', 'Sign in']), h('li', {}, h('a', { href: '/register', class: 'button' }, 'Sign up'))]
 
   /** @type {HTMLElement} */
   const menu = h('nav', { id: 'menu', 'aria-label': 'Main' },
@@ -75,15 +76,15 @@ function item ([href, words]) {
 async function leave () {
   signOut()
   await go('/')
-  notify('You are signed out.')
+  notify("You've been signed out.")
 }
 
-/** The token has the former role until the next sign-in, and the service uses that. */
-const newRole = () => h('p', { class: 'banner' }, 'You have been given another role. Sign out and in again to use it.')
+/** The service uses the role in the token, which stays the same until the next sign-in. */
+const newRole = () => h('p', { class: 'banner' }, 'Your role has changed. Sign out and in again to use it.')
 
 export function showFooter () {
-  footer.replaceChildren(h('p', {}, 'An example app of the Community Platform. ',
-    h('a', { href: `${API}/docs`, rel: 'external', target: '_blank' }, 'The API behind it')))
+  footer.replaceChildren(h('p', {}, 'An example app for the Community Platform. ',
+    h('a', { href: `${API}/docs`, rel: 'external', target: '_blank' }, 'API documentation')))
 }
 
 /** The navigation of the admin pages. */

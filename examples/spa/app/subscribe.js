@@ -1,4 +1,4 @@
-// Subscriptions of calendars.
+// Calendar subscriptions.
 import { call, client } from './api.js'
 import { API } from './config.js'
 import { h } from './dom.js'
@@ -7,23 +7,23 @@ import { actionButton, notify, openDialog } from './parts.js'
 /** @import { Child } from './dom.js' */
 
 /**
- * A button that shows the address of a public calendar.
+ * Creates a button that shows the link to a public calendar.
  *
  * @param {string} path
  */
 export const subscribeButton = path => actionButton('Subscribe', () => showAddress(path, [
-  'Your calendar program asks there for what is new by itself.',
+  'Your calendar app checks this link for updates automatically.',
 ]))
 
-/** The same for the user's own events. Creates a new address each time: the service does not store it in the clear. */
+/** Creates a button for a link to the user's events. Each click creates a new link: the service stores only hashes. */
 export const subscribeToOwnButton = () => actionButton('Subscribe', async () => {
   const { calendar } = await call(client.POST('/me/calendar'))
   await showAddress(calendar.path, [
-    'Anyone with this address sees your events: keep it to yourself. An earlier address no longer works.',
-  ], close => actionButton('End this address', async () => {
+    'Anyone with this link can see your events, so keep it private. Your previous link no longer works.',
+  ], close => actionButton('Revoke this link', async () => {
     await call(client.DELETE('/me/calendar'))
     close()
-    notify('Nobody can see your events by that address any more.')
+    notify('The link has been revoked.')
   }))
 })
 
@@ -37,7 +37,7 @@ function showAddress (path, words, more) {
   return openDialog('Subscribe', close => [
     ...words.map(text => h('p', {}, text)),
     h('div', { class: 'field' },
-      h('label', { for: 'address' }, 'Address of the calendar'),
+      h('label', { for: 'address' }, 'Calendar link'),
       h('input', { id: 'address', readonly: true, value: address.href, onfocus: ({ target }) => target.select() })),
     h('div', { class: 'actions' },
       more?.(close),

@@ -29,11 +29,11 @@ export function signInPage ({ query }) {
   return [h('div', { class: 'narrow' },
     heading('Sign in', query.has('expired')
       ? h('p', { class: 'banner' }, 'Your session has expired. Please sign in again.')
-      : lead('To register for events, like mentors and write.')),
+      : lead('Sign in to register for events, like mentors and write blog posts.')),
     signInForm(token => welcome(token, to)),
     provider(to),
     h('p', {}, h('a', { href: '/forgot-password' }, 'Forgot your password?')),
-    h('p', {}, 'New here? ', h('a', { href: `/register?${new URLSearchParams({ to })}` }, 'Register')))]
+    h('p', {}, 'New here? ', h('a', { href: `/register?${new URLSearchParams({ to })}` }, 'Sign up')))]
 }
 
 /**
@@ -54,8 +54,7 @@ const signInForm = (signedIn, cancel) => form({
 let dialog
 
 /**
- * Asks a user whose session has ended to sign in again, over the page with what they have written. Resolves to whether
- * they did.
+ * Asks a user whose session has expired to sign in again, in a dialog over their page. Resolves to `true` if they did.
  */
 export function signInAgain () {
   dialog ??= openSignIn().finally(() => { dialog = undefined })
@@ -70,10 +69,10 @@ async function openSignIn () {
       await signInWith(token)
       close(true)
     }
-    // A provider has a page of its own, for which this one would have to go.
+    // A sign-in with the provider needs a separate tab, because it would replace this page.
     stop = onOtherSignIns(signedIn)
     return [
-      h('p', {}, 'Please sign in again. What you have written is still there.'),
+      h('p', {}, 'Please sign in again. Your text is still there.'),
       signInForm(signedIn, close),
       PROVIDER && h('p', { class: 'or' },
         h('a', { class: 'button', href: '/sign-in', target: '_blank' }, `Sign in with ${providerName(PROVIDER)}`)),
@@ -82,7 +81,7 @@ async function openSignIn () {
   stop()
   if (!isDone) return false
   if (!isSomebodyElse()) return true
-  // What is on the page is not theirs.
+  // The page belongs to the previous user.
   location.assign('/')
   return false
 }
@@ -92,7 +91,7 @@ export function registerPage ({ query }) {
   const to = within(query.get('to'))
   if (currentUser()) return leadOn(to)
   return [h('div', { class: 'narrow' },
-    heading('Register', lead('An account takes a minute. You start as a student.')),
+    heading('Sign up', lead('Creating an account takes a minute. You start as a student.')),
     form({
       fields: [
         { name: 'firstName', label: 'First name', autocomplete: 'given-name' },
@@ -106,18 +105,18 @@ export function registerPage ({ query }) {
           hint: 'At least 8 characters.',
         },
       ],
-      verb: 'Register',
+      verb: 'Sign up',
       async send ({ firstName = '', lastName = '', email = '', password = '' }) {
         const { token } = await call(client.POST('/auth/register', { body: { firstName, lastName, email, password } }))
         await welcome(token, to)
       },
     }),
     provider(to),
-    h('p', {}, 'Have an account? ', h('a', { href: `/sign-in?${new URLSearchParams({ to })}` }, 'Sign in')))]
+    h('p', {}, 'Already have an account? ', h('a', { href: `/sign-in?${new URLSearchParams({ to })}` }, 'Sign in')))]
 }
 
 /**
- * The page that the service redirects to after a sign-in with a provider.
+ * The page to which the service redirects after a sign-in with the identity provider.
  *
  * @param {Visit} visit
  */
@@ -126,17 +125,19 @@ export async function callbackPage ({ query }) {
   // Removes the token from the browser's history.
   history.replaceState(null, '', '/auth/callback')
   const to = endSignIn(query.get('to'))
-  // The token was kept, and the user could not be loaded at first.
+  // The token was stored, but loading the user failed at first.
   if (!token && currentUser()) return leadOn('/')
-  if (!token || !to) return [heading('That was no sign-in'), h('p', {}, h('a', { href: '/sign-in' }, 'Try again'), '.')]
+  if (!token || !to) {
+    return [heading('Sign-in was not completed'), h('p', {}, h('a', { href: '/sign-in' }, 'Try again'), '.')]
+  }
   await welcome(token, to, true)
   return []
 }
 
-/** Asks for the email with the link to `/reset-password`. */
+/** The form that requests an email with a link to `/reset-password`. */
 export function forgotPasswordPage () {
   return [h('div', { class: 'narrow' },
-    heading('Forgot your password?', lead('You get an email with a link to set a new one.')),
+    heading('Forgot your password?', lead("We'll send you an email with a link to set a new one.")),
     form({
       fields: [EMAIL],
       verb: 'Send the email',
@@ -147,12 +148,12 @@ export function forgotPasswordPage () {
     }))]
 }
 
-/** The page of the link that sets a password. */
+/** The page of the password-reset link. */
 export function resetPasswordPage () {
   const token = takeToken()
   if (!token) return noToken('/forgot-password')
   return [h('div', { class: 'narrow' },
-    heading('Set a new password', lead('It signs you out on all devices.')),
+    heading('Set a new password', lead('You will be signed out on all devices.')),
     form({
       fields: [newPassword('password')],
       verb: 'Set password',
@@ -160,27 +161,27 @@ export function resetPasswordPage () {
         await call(client.POST('/account/password/reset', { body: { token, password } }))
         signOut()
         await go('/sign-in', { replace: true })
-        notify('Your password is set. Please sign in.')
+        notify('Your password has been set. Please sign in.')
       },
     }))]
 }
 
-/** The page of the link that proves an email. */
+/** The page of the link that verifies an email address. */
 export function verifyEmailPage () {
   const token = takeToken()
   if (!token) return noToken('/')
   return [h('div', { class: 'narrow' },
-    heading('Is this your email address?', lead('There is an account with it. If you have not registered that, ' +
-      'close this page: to confirm the address would leave the account to the one who has.')),
-    // Not by itself: programs open the links of emails, too.
+    heading('Is this your email address?', lead("Someone created an account with it. If it wasn't you, close this " +
+      'page. Confirming would give your address to whoever did.')),
+    // The page waits for a click, because programs also open the links in emails.
     h('p', {}, actionButton('Yes, it is mine', async () => {
       await call(client.POST('/account/email/verify', { body: { token } }))
       await go('/', { replace: true })
-      notify('Thank you. Your email address is verified.')
+      notify('Thank you. Your email address has been verified.')
     }, { class: 'primary' })))]
 }
 
-/** The page of the link that turns off emails of a kind. */
+/** The page of the unsubscribe link. */
 export function unsubscribePage () {
   const token = takeToken()
   if (!token) return noToken('/me/notifications')
@@ -193,10 +194,10 @@ export function unsubscribePage () {
     })))]
 }
 
-/** The form for another password. The service returns a new token, and revokes all others. */
+/** The form that changes the password. The service revokes all tokens and returns a new token. */
 export function changePasswordPage () {
   return [h('div', { class: 'narrow' },
-    heading('Change your password', lead('It signs you out on all other devices.')),
+    heading('Change your password', lead('You will be signed out on all other devices.')),
     form({
       fields: [
         {
@@ -209,7 +210,7 @@ export function changePasswordPage () {
         const { token } = await call(client.PUT('/me/password', { body: { currentPassword, newPassword } }))
         await signInWith(token)
         await go('/me')
-        notify('Your password is changed.')
+        notify('Your password has been changed.')
       },
     }))]
 }
@@ -221,8 +222,8 @@ function takeToken () {
   return token
 }
 
-/** @param {string} href where to get another link */
-const noToken = href => [heading('This link is not complete'), h('p', {}, h('a', { href }, 'Go on without it'), '.')]
+/** @param {string} href the page to continue on */
+const noToken = href => [heading('This link is incomplete'), h('p', {}, h('a', { href }, 'Continue without it'), '.')]
 
 /**
  * @param {string} token
@@ -243,7 +244,8 @@ function leadOn (to) {
 }
 
 /**
- * The button that starts a sign-in with a provider. Not a link, which could be opened in a tab without the session.
+ * Creates the button that starts a sign-in with the identity provider. A link could be opened in a new tab, which does
+ * not have the value that `beginSignIn` stores.
  *
  * @param {string} to
  */

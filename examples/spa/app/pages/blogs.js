@@ -5,17 +5,17 @@ import { cover, heading, lead, nameOf, nothing, onDate, portrait, statusBadge } 
 /** @import { Schemas } from 'community-platform-client' */
 /** @import { Visit } from '../router.js' */
 
-/** The number of characters of a blog on its card. */
+/** Length of the excerpt on a card, in characters. */
 const EXCERPT = 140
 
 export async function blogsPage () {
   const { blogs } = await call(client.GET('/blogs'))
   return [
-    heading('Blogs', lead('Written by students, read before they are published.')),
+    heading('Blog', lead('Posts by students, reviewed by the admins.')),
     blogs.length === 0
-      ? nothing('Nothing has been published yet.')
+      ? nothing('No posts have been published yet.')
       : h('ul', { class: 'cards' }, ...blogs.map(blog => blogCard(blog))),
-    h('p', {}, h('a', { class: 'button', href: '/me/submit' }, 'Write one yourself')),
+    h('p', {}, h('a', { class: 'button', href: '/me/submit' }, 'Write a post')),
   ]
 }
 
@@ -35,7 +35,7 @@ const WORDS = new Intl.Segmenter(undefined, { granularity: 'word' })
 const LETTERS = new Intl.Segmenter()
 
 /**
- * The first words of a text, or a part of the first one if that is too long. Not all scripts have spaces between words.
+ * Returns the first words of a text, or part of a very long first word. Some scripts do not separate words by spaces.
  *
  * @param {string} content
  */
@@ -43,13 +43,13 @@ function excerpt (content) {
   if (content.length <= EXCERPT) return content
   const start = content.slice(0, EXCERPT + 1)
   const words = [...WORDS.segment(start)]
-  // The last part may go on.
+  // The last segment may be incomplete.
   const end = (words.length > 1 ? words : [...LETTERS.segment(start)]).at(-1)?.index
   return `${start.slice(0, end).replace(/[\s\p{P}]+$/u, '')} …`
 }
 
 /**
- * A blog as plain text: HTML in it is shown, and never run.
+ * A blog post as plain text. HTML in the post is shown as text.
  *
  * @param {Visit} visit
  */
@@ -62,5 +62,5 @@ export async function blogPage ({ parts: [id = ''] }) {
       h('span', {}, h('b', {}, nameOf(author)), onDate(createdAt)),
       status !== 'PUBLISHED' && statusBadge(status))),
     ...content.split(/\n\s*\n/).map(paragraph => h('p', {}, paragraph)),
-    h('p', {}, h('a', { href: '/blogs' }, '← All blogs')))]
+    h('p', {}, h('a', { href: '/blogs' }, '← All posts')))]
 }

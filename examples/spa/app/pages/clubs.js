@@ -12,7 +12,7 @@ export async function clubsPage () {
   const { clubs } = await call(client.GET('/clubs'))
   const sorted = clubs.toSorted((one, other) => one.name.localeCompare(other.name))
   return [
-    heading('Clubs', lead('Everything here is run by students, and open to all of them.')),
+    heading('Clubs', lead('Run by students, open to all students.')),
     clubs.length === 0
       ? nothing('There are no clubs yet.')
       : h('ul', { class: 'cards' }, ...sorted.map(({ id, name, description, imageUrl, members, events }) =>
@@ -25,14 +25,14 @@ export async function clubsPage () {
 }
 
 /**
- * A club with its members and events, upcoming ones first.
+ * A club with its mentors, members and events. Upcoming events come first.
  *
  * @param {Visit} visit
  */
 export async function clubPage ({ parts: [id] }) {
   const [{ clubs }, { mentors }] = await Promise.all([call(client.GET('/clubs')), call(client.GET('/mentors'))])
   const club = clubs.find(club => club.id === id)
-  if (!club) throw new ApiError('There is no such club. It may have been renamed, or never existed.', 404)
+  if (!club) throw new ApiError('Club not found. The link may be outdated.', 404)
 
   const { name, description, imageUrl, clubHeadId, members, events } = club
   const own = mentors.filter(({ clubId }) => clubId === id)
@@ -44,15 +44,15 @@ export async function clubPage ({ parts: [id] }) {
   return [
     cover(name, imageUrl, { wide: true }),
     heading(name, lead(description), h('p', { class: 'actions' }, subscribeButton(`/feeds/clubs/${id}.ics`))),
-    section('Coming up', coming.length === 0 && 'Nothing is planned at the moment.',
+    section('Upcoming events', coming.length === 0 && 'No events are planned at the moment.',
       h('ul', { class: 'agenda' }, ...coming.map(eventLine))),
     section('Mentors', own.length === 0 && 'This club has no mentors yet.',
       h('ul', { class: 'people' }, ...own.map(mentor => mentorCard(mentor, new Set(), 'h3')))),
-    section('Members', members.length === 0 && 'Nobody is a member yet.',
+    section('Members', members.length === 0 && 'This club has no members yet.',
       h('ul', { class: 'members' }, ...people.map(person => h('li', {},
         portrait(nameOf(person)),
         h('span', {}, h('b', {}, nameOf(person)), place(person)))))),
-    section('Past events', byDate.length === coming.length && 'This is where they will be listed.',
+    section('Past events', byDate.length === coming.length && 'This club has no past events yet.',
       h('ul', { class: 'agenda' }, ...byDate.filter(({ date }) => isPast(date)).map(eventLine))),
   ].map(element => inColour(name, element))
 }

@@ -13,7 +13,7 @@ import { subscribeButton } from '../subscribe.js'
 const LIMIT = 6
 
 /**
- * All events in pages, with buttons to register.
+ * All events, one page at a time, with buttons to register.
  *
  * @param {Visit} visit
  */
@@ -27,7 +27,7 @@ export async function eventsPage ({ query }) {
   /** @param {Record<string, string>} change */
   const address = change => `/events?${new URLSearchParams({ sort, page: '1', ...change })}`
   return [
-    heading('Events', lead(`${count(pagination.total, 'event')} of all clubs. Everybody is welcome at each of them.`),
+    heading('Events', lead(`${count(pagination.total, 'event')} of all clubs. Everyone is welcome.`),
       h('p', { class: 'actions' }, subscribeButton('/feeds/events.ics'))),
     h('nav', { class: 'switch', 'aria-label': 'Order' },
       h('a', { href: address({ sort: 'desc' }), 'aria-current': sort === 'desc' && 'true' }, 'Latest date first'),
@@ -56,14 +56,14 @@ function eventItem ({ id, title, description, imageUrl, date, club, registration
   /** @param {HTMLButtonElement} button */
   const markRegistered = button => {
     button.ariaDisabled = 'true'
-    button.replaceChildren('✓ You are registered')
+    button.replaceChildren("✓ You're registered")
   }
   const button = actionButton('Register', async button => {
     if (!currentUser()) return go(`/sign-in?${new URLSearchParams({ to: here() })}`)
     await call(client.POST('/events/{eventId}/register', { params: { path: { eventId: id } } }))
     markRegistered(button)
     going.replaceChildren(howMany(registrationCount + 1))
-    notify(`You are registered for “${title}”.`)
+    notify(`You're registered for “${title}”.`)
   }, { class: 'primary', 'aria-describedby': `event-${id}` })
   if (registered.has(id)) markRegistered(button)
 
@@ -80,4 +80,4 @@ function eventItem ({ id, title, description, imageUrl, date, club, registration
 }
 
 /** @param {number} number */
-const howMany = number => number === 0 ? 'Nobody is registered yet' : `${count(number, 'person', 'people')} registered`
+const howMany = number => number === 0 ? 'No registrations yet' : `${count(number, 'person', 'people')} registered`

@@ -4,7 +4,7 @@ import { atTime, calendarLeaf, cover, inColour, isPast, lead, nothing, portrait 
 import { currentUser } from '../session.js'
 import { blogCard } from './blogs.js'
 
-/** Upcoming events, the latest blogs and some testimonials. */
+/** Upcoming events, the latest blog posts and some testimonials. */
 export async function homePage () {
   const [{ events }, { blogs }, { items }] = await Promise.all([
     call(client.GET('/events', { params: { query: { limit: '50' } } })),
@@ -17,17 +17,17 @@ export async function homePage () {
     h('header', { class: 'hero' },
       h('div', {},
         h('h1', { tabindex: '-1' }, user ? `Good to see you, ${user.firstName}` : 'Find your people'),
-        lead('Clubs that meet, events that happen, and the stories that come of them.'),
+        lead('Join clubs, go to events and read the stories behind them.'),
         h('p', { class: 'actions' },
-          h('a', { class: 'button primary', href: '/events' }, 'See what is on'),
+          h('a', { class: 'button primary', href: '/events' }, 'See all events'),
           user
-            ? h('a', { class: 'button', href: '/me/submit' }, 'Write a blog')
+            ? h('a', { class: 'button', href: '/me/submit' }, 'Write a post')
             : h('a', { class: 'button', href: '/register' }, 'Join the community'))),
       cover('Commons', null)),
     h('section', { 'aria-labelledby': 'soon' },
-      h('h2', { id: 'soon' }, 'Coming up'),
+      h('h2', { id: 'soon' }, 'Upcoming events'),
       coming.length === 0
-        ? nothing('Nothing is planned yet.')
+        ? nothing('No events are planned at the moment.')
         : h('ul', { class: 'agenda' }, ...coming.map(({ title, date, club, registrationCount }) =>
           inColour(club.name, h('li', {},
             calendarLeaf(date),
@@ -36,18 +36,18 @@ export async function homePage () {
               h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), atTime(date))),
             h('p', { class: 'meta going' }, `${registrationCount} going`)))))),
     h('section', { 'aria-labelledby': 'read' },
-      h('h2', { id: 'read' }, 'Fresh from the blogs'),
+      h('h2', { id: 'read' }, 'Latest posts'),
       blogs.length === 0
-        ? nothing('Nothing has been published yet.')
+        ? nothing('No posts have been published yet.')
         : h('ul', { class: 'cards' }, ...blogs.slice(0, 3).map(blog => blogCard(blog, 'h3')))),
     items.length > 0 && h('section', { 'aria-labelledby': 'voices' },
-      h('h2', { id: 'voices' }, 'Voices'),
+      h('h2', { id: 'voices' }, 'Testimonials'),
       h('div', { class: 'quotes' }, ...items.map(quote))),
   ].filter(node => node !== false)
 }
 
 /**
- * A testimonial as a figure.
+ * Shows a testimonial as a figure.
  *
  * @param {import('community-platform-client').Schemas['Testimonial']} testimonial
  */

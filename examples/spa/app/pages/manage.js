@@ -18,7 +18,7 @@ import { adminNav } from '../shell.js'
 export async function ownEventsPage () {
   const { events } = await call(client.GET('/events/mine'))
   return [
-    heading('My events', lead('Those of your club, the latest date first.')),
+    heading('My events', lead("Your club's events, latest first.")),
     hasRole('CLUB_HEAD') && h('p', {},
       h('button', { type: 'button', class: 'primary', onclick: () => editEvent() }, 'New event')),
     list(events.map(event => ({ event, registrations: event.registrations.length }))),
@@ -30,7 +30,7 @@ export async function allEventsPage () {
   const { events } = await call(client.GET('/events', { params: { query: { limit: '1000' } } }))
   return [
     adminNav(),
-    heading('Events', lead('Of all clubs. New ones are made by the head of a club.')),
+    heading('Events', lead('Events of all clubs. Only club heads can add events.')),
     list(events.map(event => ({ event, registrations: event.registrationCount }))),
   ]
 }
@@ -53,14 +53,14 @@ function list (rows) {
   }))
 }
 
-/** @param {Schemas['Event']} [event] to change; without it, a new one is created */
+/** @param {Schemas['Event']} [event] the event to change; if missing, creates an event */
 async function editEvent (event) {
   const saved = await openDialog(event ? 'Edit event' : 'New event', close => [form({
     fields: [
       { name: 'title', label: 'Title', value: event?.title },
       { name: 'description', label: 'Description', type: 'textarea', value: event?.description },
       { name: 'data', label: 'Date and time', type: 'datetime-local', value: event && toLocal(event.date) },
-      { name: 'imageUrl', label: 'Address of a picture', type: 'url', value: event?.imageUrl, hint: event && REPLACED },
+      { name: 'imageUrl', label: 'Picture URL', type: 'url', value: event?.imageUrl, hint: event && REPLACED },
     ],
     verb: 'Save',
     cancel: close,
@@ -74,11 +74,11 @@ async function editEvent (event) {
   })])
   if (!saved) return
   await refresh()
-  notify(`“${saved}” is saved.`)
+  notify(`“${saved}” has been saved.`)
 }
 
 /**
- * A timestamp in local time for an input, which shows as much of it as there is: 2026-01-31T09:30:00.000.
+ * Converts a timestamp to local time for an input, for example `2026-01-31T09:30:00.000`.
  *
  * @param {string} date
  */
@@ -88,8 +88,8 @@ const toLocal = date => new Date(Date.parse(date) - offsetAt(date)).toISOString(
 const offsetAt = date => new Date(date).getTimezoneOffset() * 60_000
 
 /**
- * The timestamp of a local time. Where clocks are set back, an hour comes twice: if this one may have the offset of the
- * former date, it does.
+ * Converts a local time to a timestamp. When clocks are set back, an hour occurs twice. The offset of the previous date
+ * then decides, if it fits.
  *
  * @param {string} local
  * @param {string} [former]
@@ -106,12 +106,11 @@ function fromLocal (local, former) {
  * @param {number} registrations
  */
 async function deleteEvent ({ id, title }, registrations) {
-  const who = registrations === 0 ? 'Nobody is' : count(registrations, 'person is', 'people are')
-  const text = `${who} registered for it.`
+  const text = `This also deletes ${count(registrations, 'registration')}.`
   if (!await confirmed(`Delete “${title}”?`, text, 'Delete')) return
   await call(client.DELETE('/events/{id}', { params: { path: { id } } }))
   await refresh()
-  notify(`“${title}” is deleted.`)
+  notify(`“${title}” has been deleted.`)
 }
 
 /**
@@ -125,12 +124,12 @@ export async function attendeesPage ({ parts: [id = ''] }) {
     heading(event.title,
       h('p', { class: 'lead' }, atTime(event.date), ` · ${count(registrations.length, 'registration')}`)),
     registrations.length === 0
-      ? nothing('Nobody is registered yet.')
+      ? nothing('No one has registered yet.')
       : table('Registrations', ['Name', 'Email', 'Registered on'],
         registrations.map(({ name, email, registeredAt }) => [name, email, onDate(registeredAt)])),
     registrations.length > 0 && h('p', {}, actionButton('Download as a spreadsheet', () => download(
       client.GET('/exports/events/{id}/registrations.csv', { params: { path: { id } }, parseAs: 'blob' }),
-      'registrations.csv')), ' ', actionButton('Write to all', () => writeToAll(id, event.title))),
+      'registrations.csv')), ' ', actionButton('Email everyone', () => writeToAll(id, event.title))),
     h('p', {}, hasRole('ADMIN')
       ? h('a', { href: '/admin/events' }, '← All events')
       : h('a', { href: '/manage' }, '← My events')),
@@ -138,16 +137,16 @@ export async function attendeesPage ({ parts: [id = ''] }) {
 }
 
 /**
- * Has the user write an email to all who are registered for an event.
+ * Lets the user write an email to everyone registered for an event.
  *
  * @param {string} id
  * @param {string} title
  */
 async function writeToAll (id, title) {
-  const subject = await openDialog(`Write to all who are registered for ${title}`, close => [form({
+  const subject = await openDialog(`Email everyone registered for ${title}`, close => [form({
     fields: [
       { name: 'subject', label: 'Subject' },
-      { name: 'text', label: 'Text', type: 'textarea', hint: 'Their responses go to your email.' },
+      { name: 'text', label: 'Text', type: 'textarea', hint: 'Replies go to your email address.' },
     ],
     verb: 'Send',
     cancel: close,
@@ -156,5 +155,5 @@ async function writeToAll (id, title) {
       close(subject)
     },
   })])
-  if (subject) notify(`“${subject}” is on its way.`)
+  if (subject) notify(`“${subject}” is being sent.`)
 }

@@ -11,7 +11,7 @@ import { subscribeToOwnButton } from '../subscribe.js'
 import { section } from './clubs.js'
 import { mentorCard } from './mentors.js'
 
-/** The profile, blogs, registrations and liked mentors of the user. */
+/** The profile, registrations, blog posts and liked mentors of the user. */
 export async function mePage () {
   const user = /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())
   const [{ blogs }, { registrations }, { likedMentors }, { reminderHours }] = await Promise.all([
@@ -28,7 +28,7 @@ export async function mePage () {
         h('span', { class: 'badge' }, ROLES[user.role]),
         user.club && h('a', { href: `/clubs/${user.club.id}` }, user.club.name),
         h('span', {}, user.email)))),
-    section('My events', registrations.length === 0 && 'You are not registered for any event.',
+    section('My events', registrations.length === 0 && "You haven't registered for any events yet.",
       h('ul', { class: 'agenda' }, ...registrations.map(({ registeredAt, event }) =>
         inColour(event.club.name, h('li', {},
           calendarLeaf(event.date),
@@ -38,12 +38,12 @@ export async function mePage () {
           h('p', { class: 'meta going' },
             h('span', {}, 'registered on ', onDate(registeredAt)), reminder(event.date, reminderHours))))))),
     h('p', {}, subscribeToOwnButton(), ' ', h('a', { class: 'button', href: '/me/notifications' }, 'Choose my emails')),
-    section('My blogs', blogs.length === 0 && 'You have written nothing yet.',
+    section('My posts', blogs.length === 0 && "You haven't written any posts yet.",
       h('ul', { class: 'rows' }, ...blogs.map(({ id, title, status, createdAt }) => h('li', {},
         h('h3', {}, h('a', { href: `/blogs/${id}` }, title)),
         h('p', { class: 'meta' }, statusBadge(status), onDate(createdAt)))))),
-    h('p', {}, h('a', { class: 'button primary', href: '/me/submit' }, 'Write a blog')),
-    section('Mentors I like', likedMentors.length === 0 && 'None so far.',
+    h('p', {}, h('a', { class: 'button primary', href: '/me/submit' }, 'Write a post')),
+    section('Mentors I like', likedMentors.length === 0 && "You haven't liked any mentors yet.",
       h('ul', { class: 'people' }, ...likedMentors.map(mentor => mentorCard(mentor, liked, 'h3')))),
     section('My account', false,
       h('p', {},
@@ -52,29 +52,29 @@ export async function mePage () {
   ]
 }
 
-/** Ends the tokens of all devices. */
+/** Revokes the tokens on all devices. */
 async function signOutEverywhere () {
   await call(client.DELETE('/me/tokens'))
   signOut()
   await go('/')
-  notify('You are signed out on all devices.')
+  notify("You've been signed out on all devices.")
 }
 
-/** The form for a blog. An admin publishes it. */
+/** The form that submits a blog post. */
 export function submitPage () {
   return [h('div', { class: 'narrow' },
-    heading('Write a blog', lead('Only you and the admins see it, until one of them publishes it.')),
+    heading('Write a post', lead('Only you and the admins can see your post until an admin publishes it.')),
     form({
       fields: [
         { name: 'title', label: 'Title' },
-        { name: 'content', label: 'Text', type: 'textarea', hint: 'Plain text; an empty line begins a new paragraph.' },
-        { name: 'imageUrl', label: 'Address of a picture', type: 'url', optional: true },
+        { name: 'content', label: 'Text', type: 'textarea', hint: 'Plain text. An empty line starts a paragraph.' },
+        { name: 'imageUrl', label: 'Picture URL', type: 'url', optional: true },
       ],
       verb: 'Submit',
       async send ({ title = '', content = '', imageUrl }) {
         await call(client.POST('/blogs/submit', { body: { title, content, ...imageUrl && { imageUrl } } }))
         await go('/me')
-        notify('Thank you. An admin will read it soon.')
+        notify('Thank you. An admin will review your post soon.')
       },
     }))]
 }

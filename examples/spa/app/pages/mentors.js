@@ -9,7 +9,7 @@ import { currentUser } from '../session.js'
 export async function mentorsPage () {
   const [{ mentors }, liked] = await Promise.all([call(client.GET('/mentors')), likedMentors()])
   return [
-    heading('Mentors', lead('People who have been there, and answer their email.')),
+    heading('Mentors', lead('Experienced people who are happy to help.')),
     mentors.length === 0
       ? nothing('There are no mentors yet.')
       : h('ul', { class: 'people' }, ...mentors.map(mentor => mentorCard(mentor, liked))),
@@ -24,7 +24,7 @@ async function likedMentors () {
 }
 
 /**
- * A mentor with a button to like them.
+ * Shows a mentor with a like button.
  *
  * @param {Schemas['MentorProfile']} mentor
  * @param {Set<unknown>} liked

@@ -6,19 +6,19 @@ import { actionButton, heading, lead, notify } from '../parts.js'
 
 /** @type {[name: keyof Schemas['Notifications'], label: string][]} */
 const SWITCHES = [
-  ['registration', 'I have registered for an event'],
-  ['eventChanged', 'An event that I am registered for has another title, date or club'],
-  ['eventCancelled', 'An event that I am registered for is cancelled'],
-  ['eventReminder', 'An event that I am registered for begins soon'],
-  ['eventMessage', 'A club writes to all who are registered for its event'],
-  ['blogDecision', 'My blog is published or archived'],
+  ['registration', 'I register for an event'],
+  ['eventChanged', 'an event I registered for changes its title, date or club'],
+  ['eventCancelled', 'an event I registered for is cancelled'],
+  ['eventReminder', 'an event I registered for begins soon'],
+  ['eventMessage', 'the organizers of an event I registered for send a message'],
+  ['blogDecision', 'my post is published or archived'],
 ]
 
-/** Which emails the user gets. A switch takes effect at once. */
+/** The email preferences of the user. A switch takes effect at once. */
 export async function notificationsPage () {
   const { notifications } = await call(client.GET('/me/notifications'))
   return [h('div', { class: 'narrow' },
-    heading('Emails', lead('You get an email when …')),
+    heading('Emails', lead('Send me an email when …')),
     ...SWITCHES.map(([name, label]) => h('p', {}, h('label', {},
       h('input', {
         type: 'checkbox',
@@ -34,8 +34,8 @@ export async function notificationsPage () {
           }
         },
       }), ` ${label}`))),
-    h('p', { class: 'meta' }, 'Emails about your account always come. Others need an email that is verified.'),
-    h('p', {}, actionButton('Send me the link to verify it', async () => {
+    h('p', { class: 'meta' }, 'We always send emails about your account. Other emails require a verified address.'),
+    h('p', {}, actionButton('Verify my address', async () => {
       const { message } = await call(client.POST('/me/email/verification'))
       notify(`${message}.`)
     })))]

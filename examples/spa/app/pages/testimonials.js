@@ -13,8 +13,8 @@ export async function testimonialsPage ({ query }) {
     params: { query: { page: query.get('page') ?? '1', limit: String(LIMIT) } },
   }))
   return [
-    heading('Voices', lead('What people say who were here before.')),
-    items.length === 0 ? nothing('There is nothing on this page.') : h('div', { class: 'quotes' }, ...items.map(quote)),
+    heading('Testimonials', lead('What former students say.')),
+    items.length === 0 ? nothing('This page is empty.') : h('div', { class: 'quotes' }, ...items.map(quote)),
     pager(page, Math.ceil(total / limit), page => `/testimonials?page=${page}`),
   ].filter(node => node !== null)
 }

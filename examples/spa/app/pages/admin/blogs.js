@@ -13,7 +13,7 @@ import { adminNav } from '../../shell.js'
 const FILTERS = [['', 'All'], ['DRAFT', 'Drafts'], ['PUBLISHED', 'Published'], ['ARCHIVED', 'Archived']]
 
 /**
- * All blogs, including drafts, and the actions on them.
+ * All blog posts, including drafts, with actions.
  *
  * @param {Visit} visit
  */
@@ -23,13 +23,13 @@ export async function moderationPage ({ query }) {
   const shown = blogs.filter(({ status }) => !wanted || status === wanted)
   return [
     adminNav(),
-    heading('Blogs', lead('Drafts wait for you to publish them.')),
+    heading('Blog', lead('Publish drafts, and edit, archive or delete posts.')),
     h('div', { class: 'tools' },
       h('nav', { class: 'switch', 'aria-label': 'Status' }, ...FILTERS.map(([status, words]) => h('a', {
         href: status ? `/admin/blogs?status=${status}` : '/admin/blogs', 'aria-current': wanted === status && 'true',
       }, `${words} ${blogs.filter(blog => !status || blog.status === status).length}`))),
-      h('button', { type: 'button', class: 'primary', onclick: () => editBlog() }, 'New blog')),
-    shown.length === 0 ? nothing('There are none of these.') : h('ul', { class: 'rows' }, ...shown.map(row)),
+      h('button', { type: 'button', class: 'primary', onclick: () => editBlog() }, 'New post')),
+    shown.length === 0 ? nothing('No posts have this status.') : h('ul', { class: 'rows' }, ...shown.map(row)),
   ]
 }
 
@@ -45,29 +45,29 @@ function row (blog) {
     h('p', { class: 'actions' },
       status !== 'PUBLISHED' && actionButton('Approve', async () => {
         await call(client.POST('/blogs/{id}/approve', { params }))
-        await done(`“${title}” is published.`)
+        await done(`“${title}” has been published.`)
       }, { class: 'primary', ...describedBy }),
       status !== 'ARCHIVED' && actionButton('Archive', async () => {
         await call(client.POST('/blogs/{id}/archive', { params }))
-        await done(`“${title}” is archived.`)
+        await done(`“${title}” has been archived.`)
       }, describedBy),
       h('button', { type: 'button', onclick: () => editBlog(blog), ...describedBy }, 'Edit'),
       actionButton('Delete', async () => {
-        if (!await confirmed(`Delete “${title}”?`, 'Nobody will be able to read it again.', 'Delete')) return
+        if (!await confirmed(`Delete “${title}”?`, "You can't undo this.", 'Delete')) return
         await call(client.DELETE('/blogs/{id}', { params }))
-        await done(`“${title}” is deleted.`)
+        await done(`“${title}” has been deleted.`)
       }, { class: 'danger', ...describedBy })))
 }
 
-/** @param {Schemas['BlogWithAuthorName']} [blog] to change; without it, a new one is created */
+/** @param {Schemas['BlogWithAuthorName']} [blog] the post to change; if missing, creates a post */
 async function editBlog (blog) {
-  const saved = await openDialog(blog ? 'Edit blog' : 'New blog', close => [form({
+  const saved = await openDialog(blog ? 'Edit post' : 'New post', close => [form({
     fields: [
       { name: 'title', label: 'Title', value: blog?.title },
       { name: 'content', label: 'Text', type: 'textarea', value: blog?.content },
       {
         name: 'imageUrl',
-        label: 'Address of a picture',
+        label: 'Picture URL',
         type: 'url',
         optional: !blog?.imageUrl,
         value: blog?.imageUrl,
@@ -91,7 +91,7 @@ async function editBlog (blog) {
       close(values.title ?? blog?.title)
     },
   })])
-  if (saved) await done(`“${saved}” is saved.`)
+  if (saved) await done(`“${saved}” has been saved.`)
 }
 
 /** @param {string} message */

@@ -5,12 +5,12 @@ import { count, cover, heading, inColour, lead, nameOf, nothing, notify, openDia
 import { refresh } from '../../router.js'
 import { adminNav } from '../../shell.js'
 
-/** All clubs. The service can create clubs, but neither change nor delete them. */
+/** All clubs. The service cannot change or delete a club. */
 export async function clubsAdminPage () {
   const { clubs } = await call(client.GET('/clubs'))
   return [
     adminNav(),
-    heading('Clubs', lead('The head of a new club needs an account first.')),
+    heading('Clubs', lead('Before you create a club, its head needs an account.')),
     h('p', {}, h('button', { type: 'button', class: 'primary', onclick: foundClub }, 'New club')),
     clubs.length === 0
       ? nothing('There are no clubs yet.')
@@ -21,7 +21,7 @@ export async function clubsAdminPage () {
           h('div', {},
             h('h2', {}, h('a', { href: `/clubs/${id}` }, name)),
             h('p', { class: 'meta' },
-              h('span', {}, head ? `led by ${nameOf(head)}` : 'led by nobody among the members'),
+              h('span', {}, head ? `led by ${nameOf(head)}` : 'without a head'),
               h('span', {}, count(members.length, 'member')),
               h('span', {}, count(events.length, 'event'))))))
       })),
@@ -35,11 +35,11 @@ async function foundClub () {
       { name: 'description', label: 'Description', type: 'textarea' },
       {
         name: 'clubHeadEmail',
-        label: 'Email of its head',
+        label: 'Email address of the club head',
         type: 'email',
-        hint: 'They become a club head, and a member of this club.',
+        hint: 'They become a member of this club.',
       },
-      { name: 'imageUrl', label: 'Address of a picture', type: 'url', optional: true },
+      { name: 'imageUrl', label: 'Picture URL', type: 'url', optional: true },
     ],
     verb: 'Save',
     cancel: close,
@@ -50,5 +50,5 @@ async function foundClub () {
   })])
   if (!saved) return
   await refresh()
-  notify(`“${saved}” is there.`)
+  notify(`“${saved}” has been created.`)
 }

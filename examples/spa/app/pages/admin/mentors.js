@@ -14,7 +14,7 @@ export async function mentorsAdminPage () {
   const [{ mentors }, { clubs }] = await Promise.all([call(client.GET('/mentors')), call(client.GET('/clubs'))])
   return [
     adminNav(),
-    heading('Mentors', lead('Each of them belongs to a club.')),
+    heading('Mentors', lead('Each mentor belongs to a club.')),
     h('p', {}, h('button', { type: 'button', class: 'primary', onclick: () => editMentor(clubs) }, 'New mentor')),
     mentors.length === 0
       ? nothing('There are no mentors yet.')
@@ -38,15 +38,15 @@ function row (mentor, clubs) {
     h('p', { class: 'actions' },
       h('button', { type: 'button', onclick: () => editMentor(clubs, mentor), ...describedBy }, 'Edit'),
       actionButton('Delete', async () => {
-        if (!await confirmed(`Delete ${name}?`, `${count(likeCount, 'like')} will be gone, too.`, 'Delete')) return
+        if (!await confirmed(`Delete ${name}?`, `This also deletes ${count(likeCount, 'like')}.`, 'Delete')) return
         await call(client.DELETE('/mentors/{id}', { params: { path: { id } } }))
-        await done(`${name} is deleted.`)
+        await done(`${name} has been deleted.`)
       }, { class: 'danger', ...describedBy }))))
 }
 
 /**
  * @param {Schemas['Club'][]} clubs
- * @param {Mentor} [mentor] to change; without it, a new one is created
+ * @param {Mentor} [mentor] the mentor to change; if missing, creates a mentor
  */
 async function editMentor (clubs, mentor) {
   const saved = await openDialog(mentor ? 'Edit mentor' : 'New mentor', close => [form({
@@ -62,12 +62,12 @@ async function editMentor (clubs, mentor) {
       },
       {
         name: 'imageUrl',
-        label: 'Address of a portrait',
+        label: 'Photo URL',
         type: 'url',
         value: mentor?.imageUrl,
         hint: mentor && REPLACED,
       },
-      { name: 'networkUrl', label: 'Address of a profile', type: 'url', optional: true, value: mentor?.networkUrl },
+      { name: 'networkUrl', label: 'Profile URL', type: 'url', optional: true, value: mentor?.networkUrl },
     ],
     verb: 'Save',
     cancel: close,
@@ -78,7 +78,7 @@ async function editMentor (clubs, mentor) {
       close(values.name ?? mentor?.name)
     },
   })])
-  if (saved) await done(`${saved} is saved.`)
+  if (saved) await done(`${saved} has been saved.`)
 }
 
 /** @param {string} message */

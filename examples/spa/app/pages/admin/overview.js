@@ -4,14 +4,14 @@ import { h } from '../../dom.js'
 import { heading, lead, nameOf, nothing, onDate, ROLES, STATUSES } from '../../parts.js'
 import { adminNav } from '../../shell.js'
 
-/** How many events and months the charts show. */
+/** Number of events and months in the charts. */
 const EVENTS = 6
 const MONTHS = 12
 
 const MONTH = new Intl.DateTimeFormat(undefined, { month: 'short' })
 const MONTH_AND_YEAR = new Intl.DateTimeFormat(undefined, { month: 'long', year: 'numeric' })
 
-/** Counts and charts of the whole community. */
+/** Statistics of the whole community. */
 export async function overviewPage () {
   const [{ analytics }, { events }, { users }, { blogs }] = await Promise.all([
     call(client.GET('/users/analytics')),
@@ -24,7 +24,7 @@ export async function overviewPage () {
     People: analytics.totalUsers,
     Clubs: analytics.totalClubs,
     Events: analytics.totalEvents,
-    Blogs: analytics.totalBlogs,
+    Posts: analytics.totalBlogs,
     Mentors: analytics.totalMentors,
   })
   const roles = Object.entries(ROLES).map(([role, label]) =>
@@ -40,13 +40,13 @@ export async function overviewPage () {
     h('div', { class: 'charts' },
       bars('Registrations for the busiest events', ['Event', 'Registrations'],
         busiest.map(({ title, registrationCount }) => ({ label: title, value: registrationCount }))),
-      columns('New accounts a month', ['Month', 'Accounts'], accountsByMonth(users)),
+      columns('New accounts per month', ['Month', 'Accounts'], accountsByMonth(users)),
       bars('People by role', ['Role', 'People'], roles),
-      bars('Blogs by status', ['Status', 'Blogs'], statuses)),
+      bars('Posts by status', ['Status', 'Posts'], statuses)),
     h('section', { 'aria-labelledby': 'recent' },
       h('h2', { id: 'recent' }, 'Latest registrations'),
       recentRegistrations.length === 0
-        ? nothing('Nobody has registered for anything yet.')
+        ? nothing('No one has registered for an event yet.')
         : h('ul', { class: 'rows' }, ...recentRegistrations.map(({ event, user, registeredAt }) => h('li', {},
           h('p', {}, h('b', {}, nameOf(user)), ' for ', event.title),
           h('p', { class: 'meta' }, onDate(registeredAt)))))),

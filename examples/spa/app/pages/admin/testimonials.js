@@ -16,9 +16,9 @@ export async function testimonialsAdminPage ({ query }) {
   }))
   return [
     adminNav(),
-    heading('Voices', lead('What people say who were here before.')),
-    h('p', {}, h('button', { type: 'button', class: 'primary', onclick: () => editTestimonial() }, 'New voice')),
-    items.length === 0 ? nothing('There is nothing on this page.') : h('ul', { class: 'rows' }, ...items.map(row)),
+    heading('Testimonials', lead('What former students say.')),
+    h('p', {}, h('button', { type: 'button', class: 'primary', onclick: () => editTestimonial() }, 'New testimonial')),
+    items.length === 0 ? nothing('This page is empty.') : h('ul', { class: 'rows' }, ...items.map(row)),
     pager(page, Math.ceil(total / limit), page => `/admin/testimonials?page=${page}`),
   ].filter(node => node !== null)
 }
@@ -36,15 +36,15 @@ function row (testimonial) {
     h('p', { class: 'actions' },
       h('button', { type: 'button', onclick: () => editTestimonial(testimonial), ...describedBy }, 'Edit'),
       actionButton('Delete', async () => {
-        if (!await confirmed(`Delete what ${name} said?`, 'It cannot be brought back.', 'Delete')) return
+        if (!await confirmed(`Delete the testimonial by ${name}?`, "You can't undo this.", 'Delete')) return
         await call(client.DELETE('/testimonials/{id}', { params: { path: { id } } }))
-        await done(`What ${name} said is deleted.`)
+        await done(`The testimonial by ${name} has been deleted.`)
       }, { class: 'danger', ...describedBy })))
 }
 
-/** @param {Testimonial} [testimonial] to change; without it, a new one is created */
+/** @param {Testimonial} [testimonial] the testimonial to change; if missing, creates a testimonial */
 async function editTestimonial (testimonial) {
-  const saved = await openDialog(testimonial ? 'Edit voice' : 'New voice', close => [form({
+  const saved = await openDialog(testimonial ? 'Edit testimonial' : 'New testimonial', close => [form({
     fields: [
       { name: 'name', label: 'Name', value: testimonial?.name },
       {
@@ -52,11 +52,11 @@ async function editTestimonial (testimonial) {
         label: 'Class of',
         type: 'number',
         value: testimonial?.batchYear,
-        hint: 'The year in which they left.',
+        hint: 'The year in which they graduated.',
       },
-      { name: 'content', label: 'What they say', type: 'textarea', value: testimonial?.content },
+      { name: 'content', label: 'Text', type: 'textarea', value: testimonial?.content },
       {
-        name: 'imageUrl', label: 'Address of a portrait', type: 'url', optional: true, value: testimonial?.imageUrl,
+        name: 'imageUrl', label: 'Photo URL', type: 'url', optional: true, value: testimonial?.imageUrl,
       },
     ],
     verb: 'Save',
@@ -70,7 +70,7 @@ async function editTestimonial (testimonial) {
       close(values.name ?? testimonial?.name)
     },
   })])
-  if (saved) await done(`What ${saved} says is saved.`)
+  if (saved) await done(`The testimonial by ${saved} has been saved.`)
 }
 
 /** @param {string} message */

@@ -10,7 +10,7 @@ import { adminNav } from '../../shell.js'
 /** @import { Schemas } from 'community-platform-client' */
 /** @typedef {Schemas['ListedUser']} User */
 
-/** All accounts, and the actions on them. */
+/** All accounts, with actions. */
 export async function usersPage () {
   const [{ users }, { clubs }] = await Promise.all([call(client.GET('/users')), call(client.GET('/clubs'))])
   const rows = users.map(user => ({ element: row(user, clubs), text: `${nameOf(user)} ${user.email}`.toLowerCase() }))
@@ -50,7 +50,7 @@ function row (user, clubs) {
         h('span', {}, email)),
       h('p', { class: 'meta' },
         h('span', {}, 'since ', onDate(createdAt)),
-        h('span', {}, count(_count.blogs, 'blog')),
+        h('span', {}, count(_count.blogs, 'post')),
         h('span', {}, count(_count.eventRegistrations, 'registration')))),
     h('p', { class: 'actions' },
       h('button', { type: 'button', onclick: () => editUser(user, clubs), ...describedBy }, 'Edit'),
@@ -58,15 +58,15 @@ function row (user, clubs) {
       actionButton('Delete', async () => {
         if (!await confirmed(`Delete ${nameOf(user)}?`, whatIsLeft(user), 'Delete')) return
         await call(client.DELETE('/users/{id}', { params: { path: { id } } }))
-        await done(`${nameOf(user)} is deleted.`)
+        await done(`${nameOf(user)} has been deleted.`)
       }, { class: 'danger', ...describedBy })))
 }
 
 /** @param {User} user */
 function whatIsLeft ({ _count: { blogs, eventRegistrations } }) {
-  if (blogs + eventRegistrations === 0) return 'The account cannot be brought back.'
-  return `There are ${count(blogs, 'blog')} and ${count(eventRegistrations, 'registration')} in this name. ` +
-    'The service deletes no account with any of these.'
+  if (blogs + eventRegistrations === 0) return "You can't undo this."
+  return `This account has ${count(blogs, 'post')} and ${count(eventRegistrations, 'registration')}. ` +
+    'The service deletes only accounts without posts and registrations.'
 }
 
 /**
@@ -96,7 +96,7 @@ async function editUser (user, clubs) {
       close(nameOf({ ...user, ...names }))
     },
   })])
-  if (saved) await done(`${saved} is saved.`)
+  if (saved) await done(`${saved} has been saved.`)
 }
 
 /** @param {User} user */
@@ -107,7 +107,7 @@ async function changeRole (user) {
       label: 'Role',
       type: 'select',
       value: user.role,
-      hint: 'It counts from their next sign-in.',
+      hint: 'The new role applies from their next sign-in.',
       options: Object.entries(ROLES),
     }],
     verb: 'Save',
@@ -120,7 +120,7 @@ async function changeRole (user) {
       close(newRole)
     },
   })])
-  if (saved) await done(`${nameOf(user)} is now: ${ROLES[saved]}.`)
+  if (saved) await done(`The role of ${nameOf(user)} is now ${ROLES[saved]}.`)
 }
 
 /** @param {string} message */
