@@ -10,12 +10,12 @@ const COMMANDS: Record<string, (args: string[]) => Promise<void>> = { database, 
 
 const USAGE = `Usage: node dist/lib/cli.js COMMAND …
 
-COMMAND is database, email, migrate, openapi, seed or user, see COMMAND --help.`
+COMMAND is database, email, migrate, openapi, seed or user. COMMAND --help explains it.`
 
 await runMain(async () => {
   const [name, ...args] = process.argv.slice(2)
   if (name === '--help') return console.log(USAGE)
   const command = COMMANDS[name ?? '']
-  if (!command) throw new StartupError(`Name a command: ${Object.keys(COMMANDS).join(' or ')}`)
+  if (!command) throw new StartupError(`Give a command: ${Object.keys(COMMANDS).join(', ')}`)
   await command(args)
 })

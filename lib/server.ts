@@ -5,10 +5,12 @@ import { run, shutdownTimeouts } from './shutdown.ts'
 
 await runMain(async () => {
   const [argument] = process.argv.slice(2)
-  if (argument !== undefined) throw new StartupError(`"${argument}" is one too many: variables configure the service`)
+  if (argument !== undefined) {
+    throw new StartupError(`Unexpected argument "${argument}". Environment variables configure the service.`)
+  }
   const config = loadConfig()
   const { HOST, PORT } = config
-  // Loaded afterwards: a wrong variable is reported at once.
+  // Loaded after the configuration, so that invalid variables are reported at once.
   const { buildApp } = await import('./app.ts')
   const logger = createLogger(config.LOG_LEVEL)
   const app = buildApp(config, logger)
@@ -19,10 +21,10 @@ await runMain(async () => {
   }, logger, shutdownTimeouts(config).total).catch(error => { throw explain(error, `${HOST}:${PORT}`) })
 })
 
-/** Says in words why the address cannot be listened on. */
+/** Turns an error of `listen` into a message that says what to do. */
 function explain (error: NodeJS.ErrnoException, address: string) {
   if (!['listen', 'getaddrinfo'].includes(error.syscall ?? '')) return error
   return new StartupError(error.code === 'EADDRINUSE'
-    ? `${address} is taken: stop what listens there, or set PORT`
+    ? `${address} is in use. Stop the program that listens there, or set PORT.`
     : `Cannot listen on ${address}: ${error.message}`)
 }

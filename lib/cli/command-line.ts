@@ -5,7 +5,7 @@ import { type Database, type Limits, openDatabase } from '../database/client.ts'
 import { StartupError } from '../errors.ts'
 import { wasNotUtf8 } from '../formats.ts'
 
-/** A command line that cannot be understood; the message says what is wrong with it. */
+/** An invalid command line. The message names the problem. */
 export class UsageError extends StartupError {
   constructor (message: string) {
     super(`${message} (see --help)`)
@@ -14,33 +14,33 @@ export class UsageError extends StartupError {
 
 type Options = NonNullable<ParseArgsConfig['options']>
 
-/** What stands among the options of a command that takes an operand. */
+/** Marks a command that takes an operand, in its list of options. */
 export const OPERAND = 'OPERAND'
 
 /**
- * Reads `COMMAND [OPERAND] [--OPTION …]`. `commands` has what each command takes, and `fallback` is the command where
- * none is given. Whatever else stands there is a UsageError, unless `--help` is given, too.
+ * Parses `COMMAND [OPERAND] [--OPTION …]`. `commands` lists the options of each command, and `fallback` is the default
+ * command. Throws a UsageError for anything else, unless `--help` is given.
  */
 export function parseCommandLine<T extends Options> (
   args: string[], options: T, commands: Record<string, (keyof T | typeof OPERAND)[]>, fallback?: string
 ) {
   const { operands: [command = fallback, operand], values } = parseOptions(args, options, 2)
   if ('help' in values) return { command, operand, values }
-  if (command === undefined) throw new UsageError('A command is missing')
+  if (command === undefined) throw new UsageError('Missing command')
   const taken = Object.hasOwn(commands, command) && commands[command]
-  if (!taken) throw new UsageError(`There is no command "${command}"`)
+  if (!taken) throw new UsageError(`Unknown command "${command}"`)
   const surplus = Object.keys(values).find(name => !taken.includes(name))
   if (surplus !== undefined) throw new UsageError(`${command} does not take --${surplus}`)
-  if (operand !== undefined && !taken.includes(OPERAND)) throw new UsageError(`"${operand}" is one too many`)
+  if (operand !== undefined && !taken.includes(OPERAND)) throw new UsageError(`Unexpected argument "${operand}"`)
   return { command, operand, values }
 }
 
-/** Reads options, and at most so many operands. Throws a UsageError. */
+/** Parses options and at most `most` operands. Throws a UsageError. */
 export function parseOptions<T extends Options> (args: string[], options: T, most: number) {
   const broken = args.find(wasNotUtf8)
-  if (broken !== undefined) throw new UsageError(`"${broken}" is not in UTF-8`)
+  if (broken !== undefined) throw new UsageError(`"${broken}" is not UTF-8`)
   const { positionals: operands, values } = parse(args, options)
-  if (operands.length > most) throw new UsageError(`"${operands[most]}" is one too many`)
+  if (operands.length > most) throw new UsageError(`Unexpected argument "${operands[most]}"`)
   return { operands, values }
 }
 
@@ -48,12 +48,12 @@ function parse<T extends Options> (args: string[], options: T) {
   try {
     return parseArgs({ args, options, allowPositionals: true })
   } catch (error) {
-    // After the first sentence, Node gives hints about arguments that begin with "-".
+    // The first sentence is the error. Node's hints about arguments that begin with "-" follow.
     throw new UsageError((error as Error).message.split(/\.\s/, 1)[0]!)
   }
 }
 
-/** Does some work on the database of the configuration, beside the service or without it, and closes it. */
+/** Opens the configured database, runs the work and closes the database. The service may be running. */
 export async function onDatabase<T> (
   work: (database: Database) => Promise<T>, config: Config = loadConfig(), limits?: Limits
 ): Promise<T> {

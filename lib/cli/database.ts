@@ -8,17 +8,17 @@ import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
 const USAGE = `Usage: npm run --silent database -- COMMAND
 
   url [--hold]
-      print the address of the database, with the password in it, for psql, pg_dump and other programs
+      print the URL of the database, including the password, for psql, pg_dump and other programs
   retention --registrations-older-than AGE [--dry-run]
       remove registrations that were made longer ago than AGE, for events that are over, and pictures that nothing has
       used for a day; AGE is a number and d, w or y
 
---hold      keep the database there until Ctrl-C: the embedded one runs no longer than the service, or a command
---dry-run   say what would be removed, and remove nothing
+--hold      keep the embedded database running until Ctrl-C, if the service is not running
+--dry-run   show how many registrations would be deleted, without deleting them
 
-The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
+The database is DATABASE_URL or, if unset, the embedded database in DATA_DIR.`
 
-/** `npm run database`: prints where the database is, for other programs. */
+/** `npm run database`: prints the URL of the database, or deletes old registrations. */
 export default async function databaseCommand (args: string[]) {
   const { command, values } = parseCommandLine(args, {
     hold: { type: 'boolean' },
@@ -38,10 +38,10 @@ export default async function databaseCommand (args: string[]) {
 
 const UNITS: Record<string, string> = { d: 'days', w: 'weeks', y: 'years' }
 
-/** Keeps to a rule of how long registrations are stored. */
+/** Deletes registrations that are older than an age. */
 async function retain (age = '', dryRun = false) {
   const [, number, unit] = /^([1-9]\d{0,3})([dwy])$/.exec(age) ?? []
-  if (!unit) throw new UsageError('retention needs --registrations-older-than, a number and d, w or y, such as 2y')
+  if (!unit) throw new UsageError('retention needs --registrations-older-than with a number and d, w or y, such as 2y')
   const interval = `${number} ${UNITS[unit]}`
   await onDatabase(async ({ sql }) => {
     await assertMigrated(sql)
@@ -51,9 +51,9 @@ async function retain (age = '', dryRun = false) {
       const pictures = await countUnusedPictures(sql)
       return pictures > 0 && console.log(`Would remove ${pictures} unused pictures`)
     }
-    const removed = await removePastRegistrations(sql, interval, removed => console.error(`${removed} removed`))
-    console.log(`Removed ${removed} registrations`)
+    const removed = await removePastRegistrations(sql, interval, removed => console.error(`${removed} deleted`))
+    console.log(`Deleted ${removed} registrations`)
     const pictures = await deleteUnusedPictures(sql)
     if (pictures > 0) console.log(`Removed ${pictures} unused pictures`)
-  }, undefined, { statementTimeout: 0 })
+  }, undefined, { statementTimeoutSeconds: 0 })
 }

@@ -11,17 +11,17 @@ import { onDatabase, OPERAND, parseCommandLine, UsageError } from './command-lin
 const USAGE = `Usage: npm run email -- COMMAND
 
   list [--state STATE] [--json]
-      list the emails that are not sent, or those in a state: ${STATES.join(', ')}
+      list unsent emails and their errors, or all emails in one state: ${STATES.join(', ')}
   retry ID
   retry --all
-      send an email again that has failed, or all that have failed
+      send one failed email again, or all failed emails
   test --email EMAIL
-      send an email to the account with this email
+      send a test email to the account with this email address
 
-The service sends; this only writes to its outbox. list shows why an email was not sent.
---json shows the emails to programs, as a list.`
+This command writes to the outbox. The service sends the emails.
+--json prints JSON for programs.`
 
-/** `npm run email`: shows and changes the outbox. */
+/** `npm run email`: lists and retries emails in the outbox. */
 export default async function emailCommand (args: string[]) {
   const { command, operand, values } = parseCommandLine(args, {
     state: { type: 'string' },
@@ -42,18 +42,18 @@ export default async function emailCommand (args: string[]) {
     case 'retry': {
       if ((operand === undefined) === (values.all === undefined)) throw new UsageError('retry needs an ID or --all')
       const count = await onOutbox(sql => retryEmails(sql, operand))
-      if (operand && count === 0) throw new StartupError('No email with this id has failed')
+      if (operand && count === 0) throw new StartupError('The outbox does not contain a failed email with this id')
       return console.log(`${count} ${count === 1 ? 'email' : 'emails'} will be sent`)
     }
     case 'test': {
       const { email } = values
       if (!email || !isText(email)) throw new UsageError('test needs --email with the email address of an account')
-      if (!isEmailConfigured(loadConfig())) throw new StartupError('Email is not configured: set SMTP_URL')
+      if (!isEmailConfigured(loadConfig())) throw new StartupError('Email is not configured. Set SMTP_URL.')
       const [written] = await onOutbox(sql => enqueueEmails(sql, 'test', sql`
         SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${idOfEmail(sql, email)}
       `))
-      if (!written) throw new StartupError('No account has this email')
-      return console.log(`The service will send the email ${written.id}: see list --state sent`)
+      if (!written) throw new StartupError('There is no account with this email address')
+      return console.log(`The service will send email ${written.id}. To check, run list --state sent.`)
     }
   }
 }

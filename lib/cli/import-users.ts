@@ -13,16 +13,16 @@ import { isText, printableLine, wasNotUtf8 } from '../formats.ts'
 const COLUMNS = ['email', 'firstName', 'lastName', 'role', 'club'] as const
 const REQUIRED = COLUMNS.slice(0, 3)
 
-/** The columns of `users.csv`: an account is as old as its import. */
+/** The columns of `users.csv`. The import ignores `createdAt`. */
 const KNOWN = [...COLUMNS, 'createdAt'] as const
 
 type Column = typeof KNOWN[number]
 type Cells = Record<Column, string>
 
-/** An address of any form, as an account of a provider may have one. */
+/** An email address of any form, because accounts from the identity provider may have unusual addresses. */
 const ADDRESS = /^[^\s\p{Cc}@]+@[^\s\p{Cc}@]+$/u
 
-const NOT_UTF8 = 'is not UTF-8: save the file as "CSV UTF-8"'
+const NOT_UTF8 = 'is not UTF-8. Save the file as "CSV UTF-8"'
 
 interface NewUser {
   line: number
@@ -34,9 +34,9 @@ interface NewUser {
 }
 
 /**
- * Adds an account for every row of a CSV file (RFC 4180, UTF-8) with the columns email, firstName and lastName, and, if
- * wanted, role and club (its name). The accounts have no password. All rows are checked before any is written, by one
- * statement. Returns the number of rows. Throws a StartupError that lists every invalid row.
+ * Adds an account without a password for each row of a CSV file (RFC 4180, UTF-8). The columns are email, firstName,
+ * lastName and optionally role and club (its name). Checks all rows first, then inserts them in one statement. Returns
+ * the number of rows. Throws a StartupError that lists every invalid row.
  */
 export async function importUsers (sql: Sql, file: string, { dryRun = false } = {}): Promise<number> {
   const wrong: [line: number, what: string][] = []
@@ -46,7 +46,7 @@ export async function importUsers (sql: Sql, file: string, { dryRun = false } = 
     FROM ${toRows(sql, users)} JOIN users ON lower(users.email COLLATE "C") = lower(added.email COLLATE "C")
   `
   for (const { line, email, known } of taken) {
-    wrong.push([line, `${email} has an account already${known === email ? '' : `: ${known}`}`])
+    wrong.push([line, `${email} already has an account${known === email ? '' : `: ${known}`}`])
   }
   if (wrong.length > 0) {
     const lines = wrong.sort(([one], [other]) => one - other)
@@ -65,14 +65,14 @@ export async function importUsers (sql: Sql, file: string, { dryRun = false } = 
   return users.length
 }
 
-/** The users as a table, in one parameter however many they are. */
+/** The users as a table, in a single parameter. */
 const toRows = (sql: Sql, users: NewUser[]) => sql`
   jsonb_to_recordset(${JSON.stringify(users)}::text::jsonb) AS added (
     line integer, email text, "firstName" text, "lastName" text, role text, "clubId" uuid
   )
 `
 
-/** Reads the rows that are right, and notes what is wrong with the others. */
+/** Reads the valid rows and adds the issues of other rows to `wrong`. */
 async function readUsers (sql: Sql, file: string, wrong: [line: number, what: string][]) {
   const clubs = new Map((await sql<{ id: string, name: string }[]>`SELECT id, name FROM clubs`)
     .map(({ id, name }) => [toLine(name), id]))
@@ -88,7 +88,7 @@ async function readUsers (sql: Sql, file: string, wrong: [line: number, what: st
       issues.push(...issuesOf(cells, clubs))
       const mailbox = cells.email.toLowerCase()
       const earlier = lines.get(mailbox)
-      if (earlier) issues.push(`${cells.email} is on line ${earlier} already`)
+      if (earlier) issues.push(`${cells.email} is also on line ${earlier}`)
       else lines.set(mailbox, line)
       if (issues.length === 0) users.push(toUser(line, cells, clubs))
     }
@@ -97,35 +97,35 @@ async function readUsers (sql: Sql, file: string, wrong: [line: number, what: st
   return users
 }
 
-/** The records of a file that have any text, each with the number of its last line. */
+/** Returns the records that are not empty, each with the number of its last line. */
 async function readRecords (file: string) {
   try {
-    // What is not UTF-8 becomes U+FFFD, by which its lines are found.
+    // Invalid UTF-8 becomes U+FFFD, which marks the line.
     return parse(await readFile(file), {
       bom: true, info: true, relax_column_count: true, skip_empty_lines: true, skip_records_with_empty_values: true,
     }) as unknown as { record: string[], info: Info }[]
   } catch (error) {
-    // The file cannot be read, or some line is not CSV.
+    // The file cannot be read, or a line is not CSV.
     throw new StartupError(`${file}: ${(error as Error).message}`)
   }
 }
 
-/** The columns that the first line names, in any case. Throws a StartupError unless each is known, and there once. */
+/** Reads the columns from the first line, ignoring case. Throws a StartupError if they are not as required. */
 function toHeader (record: string[]) {
   if (record.some(wasNotUtf8)) throw new StartupError(`The first line ${NOT_UTF8}`)
   const header = record.map(name => KNOWN.find(known => known.toLowerCase() === name.trim().toLowerCase()))
   const issues = [
     ...record.filter((_name, index) => !header[index]).map(name => `"${name}" is not one of ${KNOWN.join(', ')}`),
-    ...KNOWN.filter(name => header.indexOf(name) < header.lastIndexOf(name)).map(name => `${name} is there twice`),
+    ...KNOWN.filter(name => header.indexOf(name) < header.lastIndexOf(name)).map(name => `${name} is repeated`),
     ...REQUIRED.filter(name => !header.includes(name)).map(name => `${name} is missing`),
   ]
   if (issues.length > 0) {
-    throw new StartupError(`The first line must name the columns, with commas between: ${issues.join('; ')}`)
+    throw new StartupError(`The first line must name the columns, separated by commas: ${issues.join('; ')}`)
   }
   return header as Column[]
 }
 
-/** The cells by their columns; a column that is not there is empty. */
+/** Maps columns to cells. A missing column is empty. */
 function toCells (header: Column[], record: string[]) {
   const cells = Object.fromEntries(KNOWN.map(name => [name, fromCell(record[header.indexOf(name)] ?? '')])) as Cells
   return { ...cells, role: cells.role || 'STUDENT' }
@@ -139,10 +139,10 @@ function issuesOf (cells: Cells, clubs: Map<string, string>) {
   const { email, firstName, lastName, role, club } = cells
   const issues: string[] = []
   if (Object.values(cells).some(wasNotUtf8)) issues.push(NOT_UTF8)
-  if (email.length > 254 || !ADDRESS.test(email)) issues.push(`"${email}" is no email address`)
+  if (email.length > 254 || !ADDRESS.test(email)) issues.push(`"${email}" is not an email address`)
   if (!firstName) issues.push('firstName is empty')
-  if (!isText(firstName + lastName)) issues.push('a name has the character NUL')
-  if (!ROLES.includes(role as Role)) issues.push(`"${role}" is no role: ${ROLES.join(', ')}`)
-  if (club && !clubs.has(toLine(club))) issues.push(`there is no club "${club}"`)
+  if (!isText(firstName + lastName)) issues.push('a name contains the character NUL')
+  if (!ROLES.includes(role as Role)) issues.push(`"${role}" is not one of ${ROLES.join(', ')}`)
+  if (club && !clubs.has(toLine(club))) issues.push(`club "${club}" does not exist`)
   return issues
 }

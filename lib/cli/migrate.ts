@@ -5,16 +5,16 @@ import { onDatabase, OPERAND, parseCommandLine, UsageError } from './command-lin
 
 const USAGE = `Usage: npm run migrate [-- COMMAND [--json]]
 
-  up             apply what the database lacks (the default)
-  down [COUNT]   take back the last migration, or the last COUNT
-  status         list all migrations and whether the database has them
-  create NAME    write an empty migration into migrations/
+  up             apply pending migrations (default)
+  down [COUNT]   revert the last migration, or the last COUNT migrations
+  status         list applied and pending migrations
+  create NAME    create an empty migration in migrations/
 
 --json prints JSON for programs (up, down and status).
 
-The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
+The database is DATABASE_URL or, if unset, the embedded database in DATA_DIR.`
 
-/** `npm run migrate`: changes the schema of the database, or prints its state. */
+/** `npm run migrate`: applies, reverts, lists and creates migrations. */
 export default async function migrateCommand (args: string[]) {
   const options = { help: { type: 'boolean' }, json: { type: 'boolean' } } as const
   const { command, operand, values: { help, json } } = parseCommandLine(args, options, {

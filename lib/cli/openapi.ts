@@ -8,13 +8,12 @@ import { parseOptions } from './command-line.ts'
 
 const USAGE = `Usage: npm run openapi [-- [FILE] [--check]]
 
-Writes the API description, OpenAPI 3.1, to FILE, by default openapi.json in the project's folder.
+Writes the API description (OpenAPI 3.1) to FILE. The default is openapi.json in the project's folder. Does not use the
+database.
 
-  --check   write nothing, and fail when FILE is not what would be written
+  --check   fail if FILE is out of date, instead of writing it`
 
-It needs no database.`
-
-/** The description that is kept under version control: beside package.json, wherever this file was compiled to. */
+/** The description under version control, next to package.json. */
 const FILE = fileURLToPath(new URL('openapi.json', import.meta.resolve('#package.json')))
 
 /** `npm run openapi`: writes the API description, or checks that it is up to date. */
@@ -27,7 +26,7 @@ export default async function openapiCommand (args: string[]) {
   const name = relative('.', file)
   if (!values.check) {
     await writeFile(file, document)
-    return console.log(`${name} is written`)
+    return console.log(`Wrote ${name}`)
   }
   const written = await readFile(file, 'utf8').catch(() => undefined)
   if (written !== document) throw new StartupError(`${name} is out of date: run "npm run openapi"`)
@@ -35,9 +34,9 @@ export default async function openapiCommand (args: string[]) {
 }
 
 async function describe () {
-  // Loaded when needed only: other commands do without the service.
+  // Loaded here because other commands do not need the service.
   const { buildApp } = await import('../app.ts')
-  // The secret signs nothing; without it, the service would create one in DATA_DIR.
+  // Without this secret, the service would create one in DATA_DIR.
   const config = { ...loadConfig(), JWT_SECRET: 'unused', PUBLIC_URL: undefined }
   const app = buildApp(config, undefined, { describeOnly: true })
   try {

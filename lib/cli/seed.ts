@@ -9,15 +9,15 @@ import { PASSWORD, seedDemo, SIGN_INS } from './seed/demo.ts'
 
 const USAGE = `Usage: npm run seed [-- [--force] [--json]]
 
-Adds a small demo community: either all of it or nothing. It prints the accounts you can use; --json prints them for
-programs.
+Adds a small demo community and prints the accounts you can use.
 
---force   add to a database that is not empty, without a change to its rows; and in production, where anyone could
-          sign in with the password that is shown here
+--force   also run if the database is not empty (existing rows stay unchanged) or in production (anyone can sign in with
+          the public password)
+--json    print JSON for programs
 
-The database is the one at DATABASE_URL, else the embedded one in DATA_DIR.`
+The database is DATABASE_URL or, if unset, the embedded database in DATA_DIR.`
 
-/** `npm run seed`: fills the database with a demo community. */
+/** `npm run seed`: adds a demo community. */
 export default async function seedCommand (args: string[]) {
   const { operands, values: { help, force, json } } = parseOptions(args, {
     force: { type: 'boolean' },
@@ -28,8 +28,8 @@ export default async function seedCommand (args: string[]) {
   if (operands.length > 0) throw new UsageError('npm run seed takes only options')
   const config = loadConfig()
   if (config.NODE_ENV === 'production' && !force) {
-    throw new StartupError('In production anyone could sign in with the password of the demo accounts, as an ' +
-      'admin too: if that is wanted, npm run seed -- --force')
+    throw new StartupError('The password of the demo accounts is public, so anyone could sign in as an admin. ' +
+      'To add them in production anyway, run npm run seed -- --force.')
   }
 
   const added = await onDatabase(async database => {
@@ -50,10 +50,10 @@ export default async function seedCommand (args: string[]) {
 /** Throws a StartupError if the demo accounts exist. */
 async function assertNoDemo (sql: TransactionSql) {
   const found = await sql`SELECT FROM users WHERE email IN ${sql(SIGN_INS.map(({ email }) => email))} LIMIT 1`
-  if (found.length > 0) throw new StartupError('Nothing was added: the database has the demo accounts already')
+  if (found.length > 0) throw new StartupError('Nothing was added: the database already contains the demo accounts')
 }
 
-/** Throws a StartupError when the database has any row but the admin of the configuration. */
+/** Throws a StartupError if the database contains any row except the configured admin. */
 async function assertEmpty (sql: TransactionSql, { ADMIN_EMAIL = '' }: Config) {
   const [found] = await sql<{ what: string }[]>`
     SELECT 'users' AS what FROM users WHERE email <> ${ADMIN_EMAIL}
@@ -63,11 +63,12 @@ async function assertEmpty (sql: TransactionSql, { ADMIN_EMAIL = '' }: Config) {
     LIMIT 1
   `
   if (found) {
-    throw new StartupError(`The database has ${found.what} already: to add to them, use npm run seed -- --force`)
+    throw new StartupError(`The database already contains ${found.what}. To add the demo data anyway, run ` +
+      'npm run seed -- --force.')
   }
 }
 
-/** Turns an error of the database or of its connection into a line. Any other error is a defect. */
+/** Turns a database error into one line. Any other error is a defect. */
 function explain (error: Error & { code?: string }): never {
   throw error.code ? new StartupError(`Nothing was added: ${error.message}`) : error
 }

@@ -38,7 +38,7 @@ Published blogs stay under a neutral author, or go as well with --with-blogs. Wi
 create and set-password ask for the password; with --password-stdin they read it from standard input.
 --json shows the accounts to programs, as a list.`
 
-/** `npm run user`: adds and changes accounts, whatever their role. */
+/** `npm run user`: adds, changes, exports and erases accounts. */
 export default async function userCommand (args: string[]) {
   const { command, operand, values } = parseCommandLine(args, {
     email: { type: 'string' },
@@ -63,7 +63,7 @@ export default async function userCommand (args: string[]) {
   if (values.help) return console.log(USAGE)
   const show = values.json ? showJson : showLines
 
-  /** The value of an option that must be there. */
+  /** Returns the value of a required option. */
   function take (option: 'email' | 'role' | 'first-name' | 'last-name', isRight: (value: string) => boolean) {
     const value = values[option]
     if (!value) throw new UsageError(`${command} needs --${option}`)
@@ -71,7 +71,7 @@ export default async function userCommand (args: string[]) {
     return value
   }
   const email = () => take('email', isEmail)
-  // An account of the provider may have an address of any form.
+  // An account from the identity provider may have an unusual address.
   const known = () => take('email', isText)
   const role = () => take('role', value => ROLES.includes(value as Role)) as Role
 
@@ -85,7 +85,7 @@ export default async function userCommand (args: string[]) {
         const [known] = await sql`SELECT FROM users WHERE id = ${idOfEmail(sql, account.email)}`
         return known ? undefined : createAccount(sql, { ...account, password })
       })
-      if (!created) throw new StartupError(`${account.email} has an account already`)
+      if (!created) throw new StartupError(`${account.email} already has an account`)
       return show(created)
     }
     case 'set-role': {
@@ -128,8 +128,8 @@ export default async function userCommand (args: string[]) {
   }
 }
 
-/** For work that takes as long as it takes. */
-const NO_TIMEOUT: Limits = { statementTimeout: 0 }
+/** For long work. */
+const NO_TIMEOUT: Limits = { statementTimeoutSeconds: 0 }
 
 function onAccounts<T> (work: (sql: Sql) => Promise<T>, limits?: Limits) {
   return onDatabase(async ({ sql }) => {
@@ -138,22 +138,22 @@ function onAccounts<T> (work: (sql: Sql) => Promise<T>, limits?: Limits) {
   }, undefined, limits)
 }
 
-const UNKNOWN = 'No account has this email'
+const UNKNOWN = 'There is no account with this email address'
 
-/** Describes an erasure in lines. The account appears by its id only. */
+/** Describes an erasure. The text identifies the account by its id only. */
 function describeErasure (erasure: Erasure, { withBlogs = false, dryRun = false }) {
   const { id, registrations, likes, unpublishedBlogs, publishedBlogs, ...others } = erasure
   const { testimonialsOfThatName, mentorsOfThatName } = others
   const lines = [
-    `${dryRun ? 'Would erase' : 'Erased'} the account ${id}`,
+    `${dryRun ? 'Would erase' : 'Erased'} account ${id}`,
     `  registrations      ${registrations}`,
     `  likes              ${likes}`,
-    `  unpublished blogs  ${unpublishedBlogs}`,
-    `  published blogs    ${publishedBlogs}${withBlogs ? '' : ', under a neutral author'}`,
+    `  unpublished posts  ${unpublishedBlogs}`,
+    `  published posts    ${publishedBlogs}${withBlogs ? '' : ', kept under a neutral author'}`,
   ]
   if (testimonialsOfThatName + mentorsOfThatName > 0) {
-    lines.push(`Of the same name: testimonials ${testimonialsOfThatName}, mentors ${mentorsOfThatName}. ` +
-      'They belong to no account, and stay.')
+    lines.push(`Not deleted, because they do not belong to an account: ${testimonialsOfThatName} testimonials and ` +
+      `${mentorsOfThatName} mentors with the same name.`)
   }
   return lines.join('\n')
 }
@@ -169,7 +169,7 @@ function showJson (...accounts: Account[]) {
 
 function showLines (...accounts: Account[]) {
   for (const { email, role, id, firstName, lastName } of accounts) {
-    // A line break or an escape sequence in a name could forge a line.
+    // A line break or an escape sequence in a name could fake output.
     console.log(`${role.padEnd(9)}  ${id}  ${printableLine(email)}  ${printableLine(`${firstName} ${lastName}`)}`)
   }
 }

@@ -3,7 +3,7 @@ import t from '../suite.ts'
 
 t.test('A command must be named, and exist', async t => {
   for (const args of [[], ['sideways']]) {
-    const stderr = 'Name a command: database or email or migrate or openapi or seed or user\n'
+    const stderr = 'Give a command: database, email, migrate, openapi, seed, user\n'
     t.strictSame(await run(t, 'dist/lib/cli.js', {}, { args, covered: true }), {
       code: 1, signal: null, stdout: '', stderr,
     })

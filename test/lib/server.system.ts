@@ -70,7 +70,7 @@ t.test('the embedded database keeps its data over a stop and a kill', async t =>
   const { port } = new URL(first.url)
   const refused = await run(t, 'dist/lib/server.js', { DATA_DIR, PORT: port })
   t.strictSame({ code: refused.code, stderr: refused.stderr }, {
-    code: 1, stderr: `127.0.0.1:${port} is taken: stop what listens there, or set PORT\n`,
+    code: 1, stderr: `127.0.0.1:${port} is in use. Stop the program that listens there, or set PORT.\n`,
   }, 'a second service that cannot listen')
   t.equal((await login(first)).status, 200, 'does not affect the first')
 
@@ -149,7 +149,7 @@ t.test('a configuration error is one line', async t => {
     ['a database without the schema', { DATABASE_URL: await createDatabase(t, { migrated: false }) },
       /^The database lacks \d+ migrations: run "npm run migrate" or start with MIGRATE_ON_START=true$/],
     ['a taken port', { DATABASE_URL: migrated, PORT: String(PORT) },
-      `127.0.0.1:${PORT} is taken: stop what listens there, or set PORT`],
+      `127.0.0.1:${PORT} is in use. Stop the program that listens there, or set PORT.`],
     ['a host that is nowhere', { DATABASE_URL: migrated, HOST: 'nowhere.invalid', PORT: '0' },
       /^Cannot listen on nowhere\.invalid:0: getaddrinfo E\w+ nowhere\.invalid$/],
   ]

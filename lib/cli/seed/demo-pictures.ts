@@ -1,7 +1,7 @@
-// The pictures of the demo community: drawings of a few hundred bytes, as `data:` URLs. They load in any app, on any
-// origin and without the internet, and belong to no address of the service.
+// The pictures of the demo community: drawings of a few hundred bytes as `data:` URLs. They load in any app, on any
+// origin, without the internet and without the URL of the service.
 
-/** Of each club: the colours of ground, shape, detail and light, and the paths drawn with the last three. */
+/** The colours of background, shape, detail and light for each club, and the paths drawn with the last three. */
 const SCENES: Record<string, [colours: string[], paths: string[]]> = {
   'Robotics Workshop': [['dfe9ee', '37657a', 'e08e45', 'f7f3e8'], [
     'M5 3h6v4H5zM7 8h2v1H7zM7.8 1.5h.4V3h-.4zM4 4h.6v2H4zM11.4 4h.6v2h-.6z', 'M7.5 1h1v.8h-1zM6.5 5.8h3v.4h-3z',
@@ -23,20 +23,20 @@ const SCENES: Record<string, [colours: string[], paths: string[]]> = {
   ]],
 }
 
-/** Hair, clothes, skin and ground of people. */
+/** Colours of hair, clothes, skin and background for people. */
 const PEOPLE = [
   ['2b2118', '37657a', '8d5a3b', 'dfe9ee'], ['5a3a22', 'b4573f', 'e8b98f', 'f3e6d8'],
   ['1d1d26', '5c8a3a', 'c98b5e', 'e9f0d9'], ['a8702f', '494763', 'f0c9a4', 'e4e1ef'],
   ['8a8a8a', '2f5546', 'b97a50', 'cfe4ee'],
 ]
 
-/** The picture of a club, or of something that belongs to it, which shows its colours in another order. */
+/** Draws the picture of a club or, as a variant with permuted colours, of one of its events or posts. */
 export function scene (club: string, variant = 0) {
   const [[ground, ...colours], paths] = SCENES[club]!
   return draw(16, 9, ground!, paths.map((d, index) => path(colours[(index + variant) % 3]!, d)))
 }
 
-/** The picture of a person. */
+/** Draws a person. */
 export function portrait (number: number) {
   const [hair, clothes, skin, ground] = PEOPLE[number % PEOPLE.length]!
   return draw(8, 8, ground!, [
@@ -48,7 +48,7 @@ export function portrait (number: number) {
 
 const path = (colour: string, d: string) => `<path fill="#${colour}" d="${d}"/>`
 
-/** A drawing on a ground, encoded so that it can stand anywhere: in `src`, `srcset`, and `url()` of a style. */
+/** Encodes a drawing as a URL that also works in `srcset` and in `url()` of a style. */
 function draw (width: number, height: number, ground: string, paths: string[]) {
   const start = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}">`
   const svg = [start, path(ground, `M0 0h${width}v${height}H0z`), ...paths, '</svg>'].join('')

@@ -4,19 +4,19 @@ import type { Role } from '../../roles.ts'
 import { portrait, scene } from './demo-pictures.ts'
 import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-texts.ts'
 
-/** The password of every account that the command adds. It is public. */
+/** The public password of all demo accounts. */
 export const PASSWORD = 'demo-password'
 
 const DOMAIN = 'demo.example.org'
 
-/** The accounts that the command prints. */
+/** The demo accounts that the command prints. */
 export const SIGN_INS: { role: Role, email: string }[] = [
   { role: 'ADMIN', email: `admin@${DOMAIN}` },
   { role: 'CLUB_HEAD', email: `head@${DOMAIN}` },
   { role: 'STUDENT', email: `student@${DOMAIN}` },
 ]
 
-/** Adds the demo community, as of today. The password comes hashed. Returns how many rows of each kind it added. */
+/** Adds the demo community, with dates relative to today. Takes a password hash. Returns the number of added rows. */
 export async function seedDemo (sql: TransactionSql, password: string) {
   const clubs = await sql`
     INSERT INTO clubs (name, description, image_url)

@@ -44,7 +44,7 @@ t.test('Commands find an account whose email differs in case, and create no seco
   await app.sql`INSERT INTO rate_limits VALUES ('test', 'Ada@example.org', 1, now())`
   const create = 'create --role ADMIN --first-name Ada --last-name L --password-stdin'
   t.match(await run(userCommand, create, 'correct horse'),
-    { code: 1, stderr: 'ADA@example.org has an account already\n' })
+    { code: 1, stderr: 'ADA@example.org already has an account\n' })
   for (const args of ['set-role --role ADMIN', 'set-password --password-stdin', 'sign-out', 'export']) {
     t.match(await run(userCommand, args, 'correct horse'), { code: 0, stdout: id }, args)
   }

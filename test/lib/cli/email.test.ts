@@ -33,14 +33,14 @@ t.test('test writes an email to the outbox', async t => {
   const { stdout } = await run('test', '--email', email)
   const [row] = await sql`SELECT id, user_id AS "userId", template, status, data FROM emails`
   t.match(row, { userId: id, template: 'test', status: 'pending', data: {} })
-  t.equal(stdout, `The service will send the email ${row!.id}: see list --state sent\n`)
-  t.strictSame(await run('test', '--email', 'eve@example.org'), failed('No account has this email'))
+  t.equal(stdout, `The service will send email ${row!.id}. To check, run list --state sent.\n`)
+  t.strictSame(await run('test', '--email', 'eve@example.org'), failed('There is no account with this email address'))
   const needsEmail = failed('test needs --email with the email address of an account (see --help)')
   t.strictSame(await run('test'), needsEmail)
   t.strictSame(await run('test', '--email', '\0'), needsEmail)
   t.strictSame(await call(emailCommand, { DATABASE_URL, NODE_ENV: 'production', JWT_SECRET: 'x'.repeat(32) }, {
     args: ['test', '--email', email],
-  }), failed('Email is not configured: set SMTP_URL'))
+  }), failed('Email is not configured. Set SMTP_URL.'))
 })
 
 t.test('list shows the emails that are not sent, or those in a state, without addresses', async t => {
@@ -64,7 +64,7 @@ t.test('retry has emails sent again that have failed', async t => {
   const refused = await insert('failed')
   for (const state of ['failed', 'failed', 'sent']) await insert(state)
   t.strictSame(await run('retry', refused), succeeded('1 email will be sent\n'))
-  t.strictSame(await run('retry', refused), failed('No email with this id has failed'))
+  t.strictSame(await run('retry', refused), failed('The outbox does not contain a failed email with this id'))
   t.strictSame(await states(), ['pending', 'failed', 'failed', 'sent'])
   t.strictSame(await run('retry', '--all'), succeeded('2 emails will be sent\n'))
   t.strictSame(await states(), ['pending', 'pending', 'pending', 'sent'])
@@ -74,6 +74,6 @@ t.test('retry has emails sent again that have failed', async t => {
 
 t.test('A wrong command is refused', async t => {
   t.match((await run('--help')).stdout, /^Usage: npm run email /)
-  t.strictSame(await run(), failed('A command is missing (see --help)'))
-  t.strictSame(await run('send'), failed('There is no command "send" (see --help)'))
+  t.strictSame(await run(), failed('Missing command (see --help)'))
+  t.strictSame(await run('send'), failed('Unknown command "send" (see --help)'))
 })

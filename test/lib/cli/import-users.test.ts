@@ -95,16 +95,16 @@ t.test('import reports every invalid line, and creates nothing', async t => {
     'zoe@example.org,Zo\ufffd,Lovelace,,',
   ])
   t.strictSame(outcome, failed(
-    'Line 3: "nobody" is no email address, firstName is empty, ' +
-      '"TEACHER" is no role: STUDENT, CLUB_HEAD, ADMIN, there is no club "Nowhere"',
-    `Line 4: ${email} has an account already`,
-    'Line 5: right@example.org is on line 2 already',
+    'Line 3: "nobody" is not an email address, firstName is empty, ' +
+      '"TEACHER" is not one of STUDENT, CLUB_HEAD, ADMIN, club "Nowhere" does not exist',
+    `Line 4: ${email} already has an account`,
+    'Line 5: right@example.org is also on line 2',
     'Line 6: 2 cells instead of 5',
     'Line 7: 7 cells instead of 5',
-    'Line 8: a name has the character NUL',
-    'Line 9: RIGHT@example.org is on line 2 already',
-    'Line 10: grace@example.org has an account already: Grace@Example.org',
-    'Line 11: is not UTF-8: save the file as "CSV UTF-8"',
+    'Line 8: a name contains the character NUL',
+    'Line 9: RIGHT@example.org is also on line 2',
+    'Line 10: grace@example.org already has an account: Grace@Example.org',
+    'Line 11: is not UTF-8. Save the file as "CSV UTF-8"',
     'Nothing was imported'))
   t.equal(await count(), before)
 })
@@ -112,16 +112,16 @@ t.test('import reports every invalid line, and creates nothing', async t => {
 t.test('import reports an unreadable file', async t => {
   t.strictSame(await importFile(t, ''), failed('The file is empty'))
   t.strictSame(await importFile(t, ['email,name']),
-    failed('The first line must name the columns, with commas between: ' +
+    failed('The first line must name the columns, separated by commas: ' +
     '"name" is not one of email, firstName, lastName, role, club, createdAt; ' +
     'firstName is missing; lastName is missing'))
-  t.match(await importFile(t, ['email;firstName;lastName']), { code: 1, stderr: /with commas between: "email;first/ })
+  t.match(await importFile(t, ['email;firstName;lastName']), { code: 1, stderr: /separated by commas: "email;first/ })
   t.match(await importFile(t, ['email,firstName,lastName,Role,roles,role']), {
-    code: 1, stderr: /: "roles" is not one of .*; role is there twice\n$/,
+    code: 1, stderr: /: "roles" is not one of .*; role is repeated\n$/,
   })
   for (const encoding of ['latin1', 'utf16le'] as const) {
     t.strictSame(await importFile(t, Buffer.from('email,firstName,lastName,größe', encoding)), failed(
-      'The first line is not UTF-8: save the file as "CSV UTF-8"'
+      'The first line is not UTF-8. Save the file as "CSV UTF-8"'
     ))
   }
   const broken = await importFile(t, ['email,firstName,lastName', 'a@example.org,"Ada" x,Lovelace'])
@@ -136,7 +136,7 @@ t.test('import names the lines of a Windows-1252 file that would be other letter
   const before = await count()
   const file = Buffer.from('email,firstName,lastName\na@example.org,Ada,L\nz@example.org,Zoë,L\n', 'latin1')
   t.strictSame(await importFile(t, file), failed(
-    'Line 3: is not UTF-8: save the file as "CSV UTF-8"', 'Nothing was imported'
+    'Line 3: is not UTF-8. Save the file as "CSV UTF-8"', 'Nothing was imported'
   ))
   t.equal(await count(), before)
 })

@@ -165,9 +165,9 @@ t.test('rejects unknown arguments', async t => {
   const DATABASE_URL = await createDatabase(t)
   const count = 'COUNT must be a whole number from 1 (see --help)'
   const refusals: [args: string[], line: string][] = [
-    [['sideways'], 'There is no command "sideways" (see --help)'],
-    [['status', 'all'], '"all" is one too many (see --help)'],
-    [['down', '1', '2'], '"2" is one too many (see --help)'],
+    [['sideways'], 'Unknown command "sideways" (see --help)'],
+    [['status', 'all'], 'Unexpected argument "all" (see --help)'],
+    [['down', '1', '2'], 'Unexpected argument "2" (see --help)'],
     [['create'], 'create needs a NAME of letters, digits, _ and - (see --help)'],
     [['create', '../elsewhere'], 'create needs a NAME of letters, digits, _ and - (see --help)'],
     [['down', '0'], count],

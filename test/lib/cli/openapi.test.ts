@@ -23,7 +23,7 @@ t.test('It writes and compares the given file', async t => {
   const name = file.slice(resolve('.').length + 1)
   const outOfDate = failed(`${name} is out of date: run "npm run openapi"\n`)
   t.strictSame(await openapi(file, '--check'), outOfDate, 'no file')
-  t.strictSame(await openapi(file), succeeded(`${name} is written\n`))
+  t.strictSame(await openapi(file), succeeded(`Wrote ${name}\n`))
   t.strictSame(await openapi(file, '--check'), succeeded(`${name} is up to date\n`))
   const written = await readFile(file, 'utf8')
   t.equal(written, await readFile('openapi.json', 'utf8'))

@@ -7,7 +7,7 @@ import t from '../../suite.ts'
 
 const SHORT = 'The password must have at least 8 characters'
 const NUL = 'The password must not contain the character NUL'
-const UTF8 = 'The password must be typed, or piped, in UTF-8'
+const UTF8 = 'The password must be in UTF-8'
 
 /** A terminal where one of these lines is typed at each prompt. Collects its output. */
 function terminal (...typed: string[]) {
@@ -57,7 +57,7 @@ t.test('Ctrl-C cancels the prompt', async t => {
 })
 
 t.test('does not prompt without a terminal', async t => {
-  const expected = new StartupError('No terminal to ask for the password at: use --password-stdin')
+  const expected = new StartupError('Cannot ask for the password without a terminal. Use --password-stdin.')
   await t.rejects(readPassword(false, pipe('correct horse\n')), expected)
 })
 

@@ -132,7 +132,7 @@ t.test('rejects unknown arguments', async t => {
 t.test('rejects a database that is not empty', async t => {
   const app = await build(t)
   const refusal = (what: string) =>
-    failed(`The database has ${what} already: to add to them, use npm run seed -- --force`)
+    failed(`The database already contains ${what}. To add the demo data anyway, run npm run seed -- --force.`)
   const admin = await person(app, 'ADMIN')
   t.strictSame(await seed(app), refusal('users'))
 
@@ -161,7 +161,7 @@ t.test('--force adds to existing rows, but the demo accounts only once', async t
   t.match(await seed(app, '--force'), { code: 0 })
   t.strictSame(await count(app), { ...DEMO, users: DEMO.users + 1 })
   t.same(await app.sql`SELECT role FROM users WHERE id = ${admin.id}`, [{ role: 'ADMIN' }])
-  t.strictSame(await seed(app, '--force'), failed('Nothing was added: the database has the demo accounts already'))
+  t.strictSame(await seed(app, '--force'), failed('Nothing was added: the database already contains the demo accounts'))
   t.strictSame(await count(app), { ...DEMO, users: DEMO.users + 1 })
 })
 
@@ -176,8 +176,8 @@ t.test('--force adds no club whose name exists', async t => {
 t.test('rejects known passwords in production, unless allowed', async t => {
   const app = await build(t)
   const production = { NODE_ENV: 'production', JWT_SECRET: 'a secret of the tests, long enough' }
-  t.strictSame(await seed(app, '', production), failed('In production anyone could sign in with the password of ' +
-    'the demo accounts, as an admin too: if that is wanted, npm run seed -- --force'))
+  t.strictSame(await seed(app, '', production), failed('The password of the demo accounts is public, so ' +
+    'anyone could sign in as an admin. To add them in production anyway, run npm run seed -- --force.'))
   t.strictSame(await count(app), NOTHING)
   const { code, stdout } = await seed(app, '--force --json', production)
   t.strictSame([code, JSON.parse(stdout)], [0, { added: DEMO, password: PASSWORD, signIns: SIGN_INS }])

@@ -40,7 +40,7 @@ t.test('create leaves an existing account unchanged', async t => {
   const before = await stored(email)
   const args = ['create', '--email', email, '--role', 'ADMIN', '--first-name', 'A', '--last-name', 'B']
   t.strictSame(
-    await user({ DATABASE_URL }, [...args, '--password-stdin'], PASSWORD), failed(`${email} has an account already`)
+    await user({ DATABASE_URL }, [...args, '--password-stdin'], PASSWORD), failed(`${email} already has an account`)
   )
   t.strictSame(await stored(email), before)
 })
@@ -135,7 +135,7 @@ t.test('reports an unknown account in one line', async t => {
     user({ DATABASE_URL }, ['set-role', ...email, '--role', 'ADMIN']),
     user({ DATABASE_URL }, ['set-password', ...email, '--password-stdin'], PASSWORD),
     user({ DATABASE_URL }, ['sign-out', ...email]),
-  ].map(async outcome => t.strictSame(await outcome, failed('No account has this email'))))
+  ].map(async outcome => t.strictSame(await outcome, failed('There is no account with this email address'))))
   t.equal(await stored('nobody@example.org'), undefined)
 })
 
@@ -143,8 +143,8 @@ t.test('rejects unknown arguments', async t => {
   const help = (line: string) => `${line} (see --help)`
   const without = (option: string) => ['create', ...GRACE.toSpliced(GRACE.indexOf(option), 2), '--password-stdin']
   const refusals: [args: string[], line: string, input?: string][] = [
-    [[], help('A command is missing')],
-    [['remove'], help('There is no command "remove"')],
+    [[], help('Missing command')],
+    [['remove'], help('Unknown command "remove"')],
     [without('--email'), help('create needs --email')],
     [without('--role'), help('create needs --role')],
     [without('--first-name'), help('create needs --first-name')],
@@ -154,7 +154,7 @@ t.test('rejects unknown arguments', async t => {
     [['set-role', '--email', 'a@b.org', '--role', 'admin'], help('--role "admin" is not valid')],
     [['create', '--email', 'a@b', '--role', 'ADMIN'], help('--email "a@b" is not valid')],
     [['set-password', '--password-stdin'], help('set-password needs --email')],
-    [['set-password', '--email', 'a@b.org'], 'No terminal to ask for the password at: use --password-stdin'],
+    [['set-password', '--email', 'a@b.org'], 'Cannot ask for the password without a terminal. Use --password-stdin.'],
     [['set-password', '--email', 'a@b.org', '--password-stdin'], 'The password must have at least 8 characters', 'x'],
   ]
   const before = await app.sql`SELECT count(*) FROM users`

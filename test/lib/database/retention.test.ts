@@ -46,13 +46,13 @@ t.test('retention deletes older registrations for past events', async t => {
   const past = await addEvent(-720, 1000, 800, 729)
   const old = await addEvent(-3000, 3001)
   const coming = await addEvent(1, 1000)
-  t.strictSame(await retention(...two, '--dry-run'), succeeded('Would remove 3 registrations for 2 events\n'))
+  t.strictSame(await retention(...two, '--dry-run'), succeeded('Would delete 3 registrations for 2 events\n'))
   t.strictSame(await listed(), { [past]: 3, [old]: 1, [coming]: 1 })
-  t.strictSame(await retention(...two), succeeded('Removed 3 registrations\n', '3 removed\n'))
+  t.strictSame(await retention(...two), succeeded('Deleted 3 registrations\n', '3 deleted\n'))
   t.strictSame(await listed(), { [past]: 1, [old]: 0, [coming]: 1 })
-  t.strictSame(await retention(...two), succeeded('Removed 0 registrations\n'))
+  t.strictSame(await retention(...two), succeeded('Deleted 0 registrations\n'))
   const shorter = ['--registrations-older-than', '103w']
-  t.strictSame(await retention(...shorter), succeeded('Removed 1 registrations\n', '1 removed\n'))
+  t.strictSame(await retention(...shorter), succeeded('Deleted 1 registrations\n', '1 deleted\n'))
   t.strictSame(await listed(), { [past]: 0, [old]: 0, [coming]: 1 })
 })
 
