@@ -13,14 +13,14 @@ export interface Account {
   role: Role
 }
 
-/** An account to be created. Its password is hashed. */
+/** An account to create, with the hash of its password. */
 export type NewAccount = Omit<Account, 'id'> & { password: string }
 
 const columns = (sql: Sql) => sql`id, email, first_name AS "firstName", last_name AS "lastName", role`
 
 /**
- * Adds an account. Returns `undefined` if the email address already has an account. `emailed` is a statement that
- * writes an email to the user in the CTE `created`.
+ * Adds an account. Returns `undefined` if the email address already has an account. The statement `emailed` enqueues an
+ * email to the user in the CTE `created`.
  */
 export async function createAccount (
   sql: Sql, { email, password, firstName, lastName, role }: NewAccount,
@@ -39,8 +39,8 @@ export async function createAccount (
 }
 
 /**
- * The id of the account with this email: exactly so, else with other cases of its letters, if only one account is. For
- * what the contract does not know, such as commands: to people, both are the same address.
+ * SQL expression: the id of the account with exactly this email address, or else of the only account whose address
+ * differs in case. For everything outside the contract, such as commands, because people ignore case in addresses.
  */
 export const idOfEmail = (sql: Sql | TransactionSql, email: string) => sql`(
   SELECT id FROM (
@@ -50,7 +50,7 @@ export const idOfEmail = (sql: Sql | TransactionSql, email: string) => sql`(
   WHERE is_exact OR alike = 1
 )`
 
-/** Gives the account of this email a role; `undefined` when there is none. */
+/** Changes the role of the account with this email address; returns `undefined` without such an account. */
 export async function setRole (sql: Sql, email: string, role: Role): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
     UPDATE users SET role = ${role} WHERE id = ${idOfEmail(sql, email)} RETURNING ${columns(sql)}
@@ -58,7 +58,7 @@ export async function setRole (sql: Sql, email: string, role: Role): Promise<Acc
   return account
 }
 
-/** Gives the account of this email a password, and revokes its tokens; `undefined` when there is none. */
+/** Sets the password of the account and revokes its tokens; returns `undefined` without such an account. */
 export async function setPassword (sql: Sql, email: string, password: string): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
     WITH changed AS (
@@ -69,7 +69,7 @@ export async function setPassword (sql: Sql, email: string, password: string): P
   return account
 }
 
-/** Ends all tokens of the account of this email; `undefined` when there is none. */
+/** Revokes all tokens of the account; returns `undefined` without such an account. */
 export async function signOut (sql: Sql, email: string): Promise<Account | undefined> {
   const [account] = await sql<Account[]>`
     WITH account AS (SELECT * FROM users WHERE id = ${idOfEmail(sql, email)} FOR NO KEY UPDATE),
@@ -79,14 +79,14 @@ export async function signOut (sql: Sql, email: string): Promise<Account | undef
   return account
 }
 
-/** All accounts, the newest first. */
+/** Lists all accounts, newest first. */
 export function listAccounts (sql: Sql) {
   return sql<Account[]>`SELECT ${columns(sql)} FROM users ORDER BY created_at DESC, id`
 }
 
 /**
- * Ensures that this email has an account with the role ADMIN; an existing one keeps its password. Returns its id and
- * what was done. Of several instances that start at once, one creates it and the others find it.
+ * Ensures that this email address has an ADMIN account. An existing account keeps its password. If several instances
+ * start at once, one creates the account and the others find it.
  */
 export async function ensureAdmin (
   sql: Sql, email: string, password: string

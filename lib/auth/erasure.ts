@@ -7,20 +7,20 @@ import { idOfEmail } from './accounts.ts'
 import { PLACEHOLDER } from './passwords.ts'
 import { revokeTokens } from './revoked-tokens.ts'
 
-/** Counts of the rows that an erasure removes, or would remove. */
+/** Numbers of rows that an erasure deletes, or would delete. */
 export interface Erasure {
   id: string
   registrations: number
   likes: number
-  /** Drafts and archived blogs. */
+  /** Drafts and archived posts. */
   unpublishedBlogs: number
   publishedBlogs: number
-  /** Testimonials and mentors belong to no account: only a human can say whether they are this person. */
+  /** Testimonials and mentors do not belong to accounts, so only a human can tell whether they describe this person. */
   testimonialsOfThatName: number
   mentorsOfThatName: number
 }
 
-/** The author of what erased people published. Without an email address it can neither register nor sign in. */
+/** The placeholder author of erased users' posts. Its email is not an address, so that it cannot sign up or sign in. */
 export const FORMER_MEMBER = {
   email: 'former-member', password: PLACEHOLDER, first_name: 'Former', last_name: 'member',
 }
@@ -44,7 +44,7 @@ export function eraseAccount (
       `
       if (admins.length === 1 && admins[0]!.isLast) throw new HttpError(409, LAST_ADMIN)
     }
-    // Writes for this person finish first, so that the next statements see them, and no further one begins.
+    // This lock waits for running writes for this user, and blocks new writes.
     const [user] = await sql<{ id: string, email: string }[]>`
       SELECT id, email FROM users WHERE id = ${idQuery} FOR UPDATE
     `
@@ -63,10 +63,10 @@ export function eraseAccount (
     `
     if (dryRun) return erasure
     if (email === FORMER_MEMBER.email && erasure.publishedBlogs > 0 && !withBlogs) {
-      throw new StartupError(`${email} is the author of what erased people have published: it goes only with that`)
+      throw new StartupError(`${email} is the author of erased users' posts. To delete it and them, use --with-blogs.`)
     }
 
-    // Locked in the order of the operations that delete an event or a mentor: in another one they would deadlock.
+    // The same lock order as in the operations that delete an event or a mentor prevents deadlocks.
     await sql`
       SELECT FROM events WHERE id IN (SELECT event_id FROM event_registrations WHERE user_id = ${id})
       ORDER BY id FOR KEY SHARE
@@ -75,10 +75,10 @@ export function eraseAccount (
       SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
       ORDER BY id FOR KEY SHARE
     `
-    // Locked in the order of a retention.
+    // The lock order of `npm run database -- retention`.
     await sql`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
-    // Locked in the order of a sender.
+    // The lock order of a sender.
     await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`
     if (!withBlogs && erasure.publishedBlogs > 0) {
@@ -93,7 +93,7 @@ export function eraseAccount (
     `
     await deletePicturesOf(sql, id)
     if (isOwn) await revokeTokens(sql, sql`SELECT ${id}::uuid AS id`)
-    // This also deletes likes, emails and the calendar. The row in revoked_tokens stays: no old token may work again.
+    // Also deletes likes, emails and the calendar. The row in revoked_tokens stays, so that old tokens remain revoked.
     await sql`DELETE FROM users WHERE id = ${id}`
     return erasure
   })

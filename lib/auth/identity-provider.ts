@@ -8,21 +8,21 @@ import { isSecureUrl } from '../formats.ts'
 import { PROVIDER_REQUEST_SECONDS, withTimeout } from '../timeout.ts'
 import type { Endpoints, OAuth2Client } from './oauth2-client.ts'
 
-/** Timeout of one request to the provider. */
+/** Timeout of one request to the identity provider. */
 const TIMEOUT_MS = 1000 * PROVIDER_REQUEST_SECONDS
 
-/** How long its discovery document and its keys are used before they are fetched again. */
+/** Time after which the discovery document and the keys are fetched again. */
 const LIFETIME_MS = 24 * 60 * 60 * 1000
 
-/** How long they are used further after they could not be fetched. */
+/** Time until the next attempt after a failed fetch. */
 const RETRY_MS = 60_000
 
-/** How far its clock may be off. */
+/** Tolerated clock difference. */
 const SKEW_SECONDS = 60
 
 const SCOPES = ['openid', 'email', 'profile']
 
-/** The fields used of a discovery document (OpenID Connect Discovery 1.0, § 3). */
+/** Used fields of a discovery document (OpenID Connect Discovery 1.0, § 3). */
 interface Metadata extends Endpoints {
   issuer: string
   userinfo_endpoint: string
@@ -30,7 +30,7 @@ interface Metadata extends Endpoints {
   code_challenge_methods_supported?: string[]
 }
 
-/** Google's published endpoints, so that its sign-in starts without a request to it. */
+/** Google's published endpoints, so that a sign-in starts without a discovery request. */
 const GOOGLE: Metadata = {
   issuer: 'https://accounts.google.com',
   authorization_endpoint: 'https://accounts.google.com/o/oauth2/v2/auth',
@@ -40,7 +40,7 @@ const GOOGLE: Metadata = {
   code_challenge_methods_supported: ['plain', 'S256'],
 }
 
-/** A person as the provider knows them. `email` is absent when it has no address, or none that it has verified. */
+/** A person as the identity provider describes them. `email` is absent without a verified address. */
 export interface Identity {
   id: string
   email?: string
@@ -49,7 +49,7 @@ export interface Identity {
   avatar: string | null
 }
 
-/** The client and the keys that one discovery document describes. */
+/** A discovery document with its keys and client. */
 interface Provider {
   metadata: Metadata
   keys: ReturnType<typeof createRemoteJWKSet>
@@ -57,19 +57,19 @@ interface Provider {
 }
 
 /**
- * An OpenID Connect provider, by its issuer. Nothing is asked of it before the first use. What is learned is kept, and
- * fetched again after a day. While the provider is away, what is known is used further.
+ * An OpenID Connect provider. The first use fetches the discovery document and the keys, which are cached for a day. If
+ * the provider is unavailable later, the cached documents stay in use.
  */
 export class IdentityProvider {
   readonly #config: Config
   readonly #log: Pick<FastifyBaseLogger, 'warn'>
   readonly #verifierKey: Buffer
   #known: Provider | undefined
-  /** When what is known is fetched again, in milliseconds of `Date.now()`. */
+  /** Time of the next fetch, in milliseconds of `Date.now()`. */
   #expires = 0
   #fetching: Promise<Provider> | undefined
 
-  /** The key, which instances share, makes the code verifiers of PKCE. */
+  /** `verifierKey` derives the PKCE code verifiers. All instances use the same key. */
   constructor (config: Config, log: Pick<FastifyBaseLogger, 'warn'>, verifierKey: Buffer) {
     this.#config = config
     this.#log = log
@@ -77,8 +77,8 @@ export class IdentityProvider {
   }
 
   /**
-   * Where to send a browser to sign in; it comes back to IDP_REDIRECT_URI with the state and a code, which can be
-   * exchanged with this nonce only.
+   * Returns the URL of the provider's sign-in page. From there, the browser returns to IDP_REDIRECT_URI with the state
+   * and a code, which can be exchanged only with this nonce.
    */
   async authorizationUrl (state: string, nonce: string): Promise<string> {
     const client = await this.#client()
@@ -99,9 +99,8 @@ export class IdentityProvider {
   }
 
   /**
-   * Exchanges the code of the sign-in with this nonce. Returns the access token, `undefined` when the provider's
-   * response has none, and the subject of the ID token beside it, if there is one. That is verified like any other; if
-   * it has a nonce, it must be the one of the sign-in.
+   * Exchanges the code of a sign-in. Returns the access token and the subject of the ID token, if the response contains
+   * them. The ID token is verified. If it contains a nonce, the nonce must be the one from the start of the sign-in.
    */
   async exchangeCode (code: string, nonce: string): Promise<{ accessToken?: string, subject?: string }> {
     const client = await this.#client()
@@ -109,43 +108,43 @@ export class IdentityProvider {
     const { token } = await client.getToken({
       code, redirect_uri: this.#config.IDP_REDIRECT_URI, ...verifier && { code_verifier: verifier },
     }).catch(error => {
-      // The error itself carries the request, code and client secret included; for a response that is not JSON, the
-      // message quotes a part of it.
+      // The error contains the request with the code and client secret. If the response is not JSON, the message quotes
+      // part of it.
       const { message, data } = error as Error & { data?: { isResponseError?: boolean, payload?: Buffer } }
       const reason = data?.payload && !data.isResponseError ? 'Its response is not JSON' : message
-      throw new Error(`The identity provider does not exchange the code: ${reason}`)
+      throw new Error(`The identity provider did not exchange the code: ${reason}`)
     })
     const { access_token: accessToken, id_token: idToken } = token
     if (!accessToken || !idToken) return { accessToken }
     const claims = await this.#verify(idToken)
-    if (claims.nonce !== undefined && claims.nonce !== nonce) throw new Error('The ID token has another nonce')
+    if (claims.nonce !== undefined && claims.nonce !== nonce) throw new Error('The ID token contains a different nonce')
     return { accessToken, subject: claims.sub }
   }
 
   /**
-   * Asks who the holder of an access token is; `undefined` when the provider refuses, or names another subject than the
-   * ID token: its claims must not be used then (OpenID Connect Core 1.0, § 5.3.2).
+   * Fetches the profile for an access token. Returns `undefined` if the provider refuses or if the subject differs from
+   * the subject in the ID token, because its claims must not be used then (OpenID Connect Core 1.0, § 5.3.2).
    */
   async fetchIdentity (accessToken: string, subject?: string): Promise<Identity | undefined> {
     const { metadata } = await this.#discover()
     try {
       const claims = await fetchJson<JWTPayload>(metadata.userinfo_endpoint, { authorization: `Bearer ${accessToken}` })
-      if (subject !== undefined && claims.sub !== subject) throw new Error('The ID token has another subject')
+      if (subject !== undefined && claims.sub !== subject) throw new Error('The subject differs from the ID token')
       return toIdentity(claims, this.#config)
     } catch (error) {
-      this.#log.warn({ err: error }, 'The identity provider does not say who signed in')
+      this.#log.warn({ err: error }, 'Cannot fetch the profile from the identity provider')
       return undefined
     }
   }
 
-  /** Who an ID token is about. Rejects if it does not verify. */
+  /** Verifies an ID token and returns its profile. Rejects an invalid token. */
   async verifyIdToken (idToken: string): Promise<Identity> {
     return toIdentity(await this.#verify(idToken), this.#config)
   }
 
   /**
-   * Verifies an ID token: RS256 or ES256 by a key that the provider publishes, its issuer, our client as its audience,
-   * and its lifetime. A key that is not known yet makes the keys be fetched again, at most every 30 seconds.
+   * Verifies an ID token: the signature (RS256 or ES256) by a published key, its issuer, our client as the audience,
+   * and its lifetime. An unknown key id triggers a new fetch of the keys, at most every 30 seconds.
    */
   async #verify (idToken: string): Promise<JWTPayload> {
     const { metadata, keys } = await this.#discover()
@@ -159,14 +158,15 @@ export class IdentityProvider {
       })
       return payload
     } catch (error) {
-      // The error itself carries the claims.
-      throw new Error(`The ID token does not verify: ${(error as Error).message}`)
+      // The original error contains the claims.
+      throw new Error(`The ID token is invalid: ${(error as Error).message}`)
     }
   }
 
   /**
-   * The code verifier of PKCE (RFC 7636), where the provider supports S256. It must come from the browser and not be
-   * stored here, but the only cookie has the nonce, which the provider sees too: so the verifier is a keyed hash of it.
+   * Returns the PKCE code verifier (RFC 7636), if the provider supports S256. The verifier must come from the browser,
+   * but the only cookie contains the nonce, which the provider also sees. Therefore, the verifier is a keyed hash of
+   * the nonce.
    */
   async #codeVerifier (nonce: string) {
     const { metadata } = await this.#discover()
@@ -176,7 +176,7 @@ export class IdentityProvider {
 
   async #client () {
     const provider = await this.#discover()
-    // Loaded at the start where it is needed, see routes/auth; it takes a third as long as everything else.
+    // routes/auth preloads this module if a provider is configured, because loading takes a third of the start time.
     provider.client ??= import('./oauth2-client.ts')
       .then(({ createOAuth2Client }) => createOAuth2Client(provider.metadata, this.#config, TIMEOUT_MS))
       .catch(error => {
@@ -198,34 +198,34 @@ export class IdentityProvider {
       this.#expires = Date.now() + LIFETIME_MS
     } catch (error) {
       if (!this.#known) throw error
-      this.#log.warn({ err: error }, 'The identity provider does not describe itself: what is known is used further')
+      this.#log.warn({ err: error }, 'Cannot fetch the discovery document. The cached document stays in use.')
       this.#expires = Date.now() + RETRY_MS
     }
     return this.#known
   }
 }
 
-/** Fetches what an issuer says about itself. Its keys are kept while their address is the same. */
+/** Fetches the discovery document of an issuer. Keeps the known keys if their URL is unchanged. */
 async function discover (issuer: string, known: Provider | undefined): Promise<Provider> {
   const metadata = issuer === GOOGLE.issuer
     ? GOOGLE
     : await fetchJson<Metadata>(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
-  if (metadata.issuer !== issuer) throw new Error(`The discovery document of ${issuer} is that of ${metadata.issuer}`)
+  if (metadata.issuer !== issuer) throw new Error(`The discovery document of ${issuer} names ${metadata.issuer}`)
   for (const name of ['authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri'] as const) {
-    if (!isSecureUrl(metadata[name])) throw new Error(`The ${name} of ${issuer} is not an https address`)
+    if (!isSecureUrl(metadata[name])) throw new Error(`The ${name} of ${issuer} is not an https URL`)
   }
   if (known?.metadata.jwks_uri === metadata.jwks_uri) {
     await known.keys.reload()
     return { metadata, keys: known.keys }
   }
-  // Without an age of their own, keys that are known are used while they cannot be fetched.
+  // With an infinite age, known keys stay in use while the provider is unavailable.
   const keys = createRemoteJWKSet(new URL(metadata.jwks_uri), { timeoutDuration: TIMEOUT_MS, cacheMaxAge: Infinity })
   return { metadata, keys }
 }
 
 /**
- * Reads a JSON object. The timeout is a timer of ours: fetch() can lose its signal to the garbage collector while it
- * reads a body, always so with `redirect: 'error'`, and then waits for minutes. A redirect is no success here either.
+ * Fetches a JSON object. A separate timer enforces the timeout, because fetch() can lose its signal to garbage
+ * collection while it reads a body, and always does so with `redirect: 'error'`. A redirect counts as a failure.
  */
 async function fetchJson<T> (url: string, headers: Record<string, string> = {}) {
   const abort = new AbortController()
@@ -240,14 +240,14 @@ async function fetchJson<T> (url: string, headers: Record<string, string> = {}) 
 }
 
 /**
- * Takes what is needed from the standard claims (OpenID Connect Core 1.0, § 5.1); throws without a subject. Names and
- * the picture lose the character NUL, which PostgreSQL cannot store.
+ * Reads an identity from the standard claims (OpenID Connect Core 1.0, § 5.1). Throws without a subject. Removes NUL
+ * from names and the picture, because PostgreSQL cannot store it.
  */
 function toIdentity (claims: JWTPayload, config: Config): Identity {
   const text = (value: unknown) => typeof value === 'string' && value !== '' ? value : undefined
   const name = (value: unknown) => text(text(value)?.replaceAll('\0', ''))
   const id = text(claims.sub)
-  if (!id) throw new Error('There is no subject')
+  if (!id) throw new Error('The subject is missing')
   const address = text(claims.email)
   const email = address?.includes('@') && isEmailVerified(claims, config) ? address : undefined
   return {
@@ -260,8 +260,8 @@ function toIdentity (claims: JWTPayload, config: Config): Identity {
 }
 
 /**
- * Whether the provider vouches for the email, which signs in to the account that has it: by `true`, or by the text that
- * some providers send. IDP_EMAIL_VERIFIED=assume speaks for a provider without this claim, and overrules none.
+ * Tells whether the provider has verified the email address, which decides the account to sign in to. Some providers
+ * send the claim as text. IDP_EMAIL_VERIFIED=assume applies only if the claim is missing.
  */
 function isEmailVerified ({ email_verified: claim }: JWTPayload, { IDP_EMAIL_VERIFIED }: Config) {
   return claim === true || claim === 'true' || (claim === undefined && IDP_EMAIL_VERIFIED === 'assume')

@@ -3,19 +3,19 @@ import { adjacencyGraphs, dictionary } from '@zxcvbn-ts/language-common'
 
 import { HttpError } from '../errors.ts'
 
-/** Passwords that are found within so many guesses are refused: they include each of 49,000 common ones. */
+/** Refuses passwords that can be guessed within this number of attempts, including 49,000 common passwords. */
 const COMMON = 50_000
 
-/** The length of the longest common password. To look at one of 256 characters would take up to a second. */
+/** Length of the longest common password. Checking 256 characters would take up to a second. */
 const LONGEST = 20
 
-/** Made with the first password that is set: that takes 50 ms and 9 MB. */
+/** Created when the first password is set, because it takes 50 ms and 9 MB. */
 let estimator: ZxcvbnFactory | undefined
 
 /**
- * Throws the 400 of a schema for this field when a new password is one of those that are tried first: a common one, a
- * repetition, a sequence or a date (NIST SP 800-63B, § 3.1.1.2), or one with the email of its account in it. Upper case
- * makes no difference.
+ * Throws a validation error for this field if a new password is easy to guess: a common password, a repetition, a
+ * sequence, a date (NIST SP 800-63B, § 3.1.1.2), or a text that contains the email address of the account. Ignores
+ * case.
  */
 export async function assertStrongPassword (field: string, password: string, email: string) {
   const lower = password.toLowerCase()

@@ -1,6 +1,6 @@
-/** The `state` parameter, which travels to the identity provider and back. */
+/** The `state` parameter, which the identity provider returns unchanged. */
 export interface OAuthState {
-  /** The nonce, which must come back beside the same one in the cookie. */
+  /** The nonce, which must equal the nonce in the cookie. */
   n: string
   /** The destination: a path of the browser app. */
   r: string
@@ -13,15 +13,15 @@ export function encodeState (state: OAuthState) {
   return Buffer.from(JSON.stringify(state)).toString('base64url')
 }
 
-/** Reads what `encodeState` wrote. Throws a SyntaxError for what is no JSON. */
+/** Reads a state from `encodeState`. Throws a SyntaxError if the text is not JSON. */
 export function decodeState (text: string): Partial<OAuthState> {
   return Object(JSON.parse(Buffer.from(text, 'base64url').toString()))
 }
 
 /**
- * Chooses the browser app that a sign-in returns to, by the addresses of Origin and Referer: the configured origin
- * whose host is that of the first, else of the second, with its scheme and port too if there are several; else the
- * first configured. `undefined` when none is configured.
+ * Chooses the browser app to return to after a sign-in, by the URLs of Origin and Referer. Takes the first configured
+ * origin with the same host name as Origin, or else as Referer, and prefers the same scheme and port. Falls back to the
+ * first configured origin; `undefined` if nothing is configured.
  */
 export function chooseFrontend (configured: string[], ...addresses: (string | undefined)[]) {
   for (const address of addresses) {

@@ -6,38 +6,38 @@ import argon2 from 'argon2'
 import { HttpError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
 
-/** argon2id as OWASP's Password Storage Cheat Sheet has it: 19 MiB of memory, two passes, one lane. */
+/** argon2id parameters from OWASP's Password Storage Cheat Sheet: 19 MiB of memory, two passes, one lane. */
 const ARGON2ID = { type: argon2.argon2id, memoryCost: 19 * 1024, timeCost: 2, parallelism: 1 }
 
-/** Stored as the password of accounts that only an identity provider vouches for; no password matches it. */
+/** Stored for accounts without a password, such as accounts from the identity provider. It never verifies. */
 export const PLACEHOLDER = '!'
 
-/** Random bytes as a PHC string has them. */
+/** Random bytes in the encoding of PHC strings. */
 const base64 = (length: number) => randomBytes(length).toString('base64').replaceAll('=', '')
 
 const { memoryCost, timeCost, parallelism } = ARGON2ID
 
 /**
- * Verified against where there is no hash, so that a stranger's sign-in takes as long as a wrong password. The hash
- * itself is random: no password matches it, and no process waits for one to be made.
+ * Verified against if an account has no hash, so that an unknown email address takes as long as a wrong password. It is
+ * random instead of hashed, because hashing would delay the start.
  */
 const DECOY = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${base64(16)}$${base64(32)}`
 
-/** How many hashes are made at once: one on each core, as far as the thread pool has threads (4 by default). */
+/** Number of parallel hashes: one per core, limited by the threads of the pool (4 by default). */
 const AT_ONCE = Math.min(availableParallelism(), Number(process.env.UV_THREADPOOL_SIZE) || 4)
 
-/** Hashes that may wait for their turn: on two cores, at some 25 ms each, the last one waits for MAX_WAIT_MS. */
+/** Length of the queue. On two cores, at about 25 ms per hash, the last hash waits for MAX_WAIT_MS. */
 const QUEUE_LENGTH = 300
 
-/** How long a hash may wait for its turn where they take longer than that. */
+/** Longest wait in the queue, for slower machines. */
 const MAX_WAIT_MS = 4000
 
-/** The message of a sign-in or registration that is refused because too many are waiting. */
+/** Error message of a sign-in or sign-up if the queue is full. */
 export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
 
 let refused = 0
 const queue = new FairQueue({
-  // One more than threads, so that a core is not idle until the main thread starts the next hash.
+  // One more than threads, so that cores do not idle until the main thread starts the next hash.
   concurrency: AT_ONCE + 1,
   places: QUEUE_LENGTH - 1,
   maxWaitMs: MAX_WAIT_MS,
@@ -47,31 +47,31 @@ const queue = new FairQueue({
   },
 })
 
-/** The network of what no client asks for: commands, and the start of the service. */
+/** Stands for the network if there is no client: in commands, and at the start of the service. */
 const OWN = 'own'
 
-/** How many hashes are made or verified at this moment, how many wait for it, and how many were refused so far. */
+/** Returns the numbers of hashes that are running, waiting, and refused so far. */
 export function hashingStats () {
   const running = Math.min(queue.running, AT_ONCE)
   return { running, waiting: queue.running - running + queue.waiting, refused }
 }
 
-/** Rejects with a 503 when a hash for this network would find no place to wait. */
+/** Rejects with a 503 if the queue is full for this network. */
 export async function assertNotBusy (network: string) {
   await queue.assertPlace(() => network)
 }
 
 /**
- * Hashes a password with argon2id, on the thread pool; the result is a PHC string that carries its parameters. Networks
- * take turns; rejects with a 503 when this one has its share of the hashes that wait, or when the hash waited too long.
+ * Hashes a password with argon2id on the thread pool. Returns a PHC string, which contains the parameters. The queue is
+ * fair by network. Rejects with a 503 if the network has used up its share of the queue, or after waiting too long.
  */
 export function hashPassword (password: string, network = OWN): Promise<string> {
   return queue.run(() => network, () => argon2.hash(password, ARGON2ID))
 }
 
 /**
- * Verifies a password against its hash. Without a hash, and for the placeholder, the result is `false` after the same
- * work. Waits and rejects as `hashPassword` does.
+ * Verifies a password against its hash. Without a hash, and for the placeholder, returns `false` after the same time.
+ * Waits and rejects like `hashPassword`.
  */
 export async function verifyPassword (
   hash: string = PLACEHOLDER, password: string, network = OWN

@@ -10,18 +10,18 @@ interface User {
   role: Role
 }
 
-/** The id of the user in the request's token. Throws 401 with this text when a valid token has no user. */
+/** Returns the user id in the request's token. Throws a 401 with this message if the token has no user. */
 export function userIdOf ({ user }: FastifyRequest, refusal: string) {
   if (!user.id) throw new HttpError(401, refusal)
   return user.id
 }
 
-/** Whether the user may manage the event at hand: an admin any, a club head those of their current club. */
+/** SQL condition on `events`: admins may manage all events, club heads only events of their current club. */
 export const isManagedBy = (sql: Sql | TransactionSql, { id, role }: User) => sql`
   (${role === 'ADMIN'} OR events.club_id = (SELECT users.club_id FROM users WHERE users.id = ${id})) IS TRUE
 `
 
-/** The event, and whether the user may manage it; `undefined` when there is no such event. */
+/** Finds an event and whether the user may manage it; `undefined` for an unknown id. */
 export async function findManagedEvent (sql: Sql, user: User, id: string) {
   const [event] = await sql<{ title: string, date: string, allowed: boolean }[]>`
     SELECT title, iso8601(date) AS date, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}

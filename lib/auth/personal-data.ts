@@ -9,10 +9,10 @@ interface Item {
 }
 
 /**
- * Reads all stored data of a user, except hashes (of the password and of networks) and the ids in emails, as JSON in
- * pieces; `undefined` when there is no such user. The first of each list is at hand when it resolves, so that what
- * fails at once fails before anything is sent. The time of a failed sign-in is left out: it is forgotten soon, and may
- * be of another person.
+ * Reads all stored data about a user as JSON in pieces; `undefined` for an unknown user. Hashes of passwords and
+ * networks, ids in emails, and failed sign-ins are omitted: a failed sign-in is forgotten soon and may be someone
+ * else's. The first batch of each list is read before the promise resolves, so that most errors occur before the
+ * response starts.
  */
 export async function readPersonalData (read: Read, userId: string): Promise<AsyncIterable<string> | undefined> {
   const user = await read(sql => findUser(sql, userId))
@@ -43,7 +43,7 @@ export async function readPersonalData (read: Read, userId: string): Promise<Asy
   }
 }
 
-/** The account, and the parts that are short: two JSON objects. */
+/** Returns the account and the short parts as two JSON objects. */
 async function findUser (sql: Sql, userId: string) {
   const [user] = await sql<{ account: string, others: string }[]>`
     SELECT

@@ -1,26 +1,26 @@
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
 
-/** How often something may be done within a window. All instances on one database count together. */
+/** A limit on uses within a window. All instances on one database share the count. */
 export interface RateLimit {
   name: 'failed-sign-ins-for-account' | 'new-passwords' | 'registrations' | 'event-messages' | 'account-emails' |
     'account-emails-to'
-  /** A network, or an email or the id of a user, alone or with a network after a space. */
+  /** A network, an email address or a user id. The latter two may be followed by a space and a network. */
   key: string
-  /** 0 for any number of uses. */
+  /** Maximum number of uses; 0 for no limit. */
   max: number
 }
 
 /**
  * Counts one use against a limit. The window begins with the first use. Returns 0, or the seconds to wait if the limit
- * is reached: then nothing is counted, nor written. Many uses at once never exceed the limit.
+ * is reached. Then the use is not counted. Concurrent uses never exceed the limit.
  */
 export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number): Promise<number> {
   const { name, key, max } = limit
   if (max === 0) return 0
   const { count } = await sql`
     WITH past AS (
-      -- A use leaves one row behind and removes up to ten, so they do not pile up.
+      -- Each use adds at most one row and deletes up to ten expired rows, so that rows do not accumulate.
       DELETE FROM rate_limits WHERE (name, key) IN (
         SELECT name, key FROM rate_limits
         WHERE ends_at <= now() AND (name, key) <> (${name}, ${key}) ORDER BY ends_at LIMIT 10
@@ -38,7 +38,7 @@ export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number
   return count > 0 ? 0 : Math.max(1, await secondsUntilAllowed(sql, limit))
 }
 
-/** The seconds to wait if a limit is reached, else 0. Nothing is counted. */
+/** Returns the seconds to wait if a limit is reached, else 0. Does not count a use. */
 export async function secondsUntilAllowed (sql: Sql, limit: RateLimit): Promise<number> {
   if (limit.max === 0) return 0
   const [row] = await sql<{ seconds: number }[]>`${reached(sql, limit)}`
@@ -50,36 +50,36 @@ export async function forgetUses (sql: Sql, { name, key }: RateLimit) {
   await sql`DELETE FROM rate_limits WHERE name = ${name} AND key = ${key}`
 }
 
-/** Finds for how many seconds a limit is reached; no row if it is not. */
+/** SQL query: the seconds until a reached limit allows the next use. Empty if the limit is not reached. */
 const reached = (sql: Sql, { name, key, max }: RateLimit) => sql`
   SELECT ceil(extract(epoch FROM ends_at - now()))::integer AS seconds FROM rate_limits
   WHERE name = ${name} AND key = ${key} AND uses >= ${max} AND ends_at > now()
 `
 
-/** The limit of wrong passwords for one account from one network, whether the account exists or not. */
+/** Limits wrong passwords for one account from one network. The account may not exist. */
 export const failedSignIns = (email: string, network: string, max: number): RateLimit =>
   ({ name: 'failed-sign-ins-for-account', key: `${email} ${network}`, max })
 
-/** The limit of new passwords for one account from one network: each keeps the processor busy for some milliseconds. */
+/** Limits new passwords for one account from one network, because each hash uses a core for about 25 milliseconds. */
 export const newPasswords = (userId: string, network: string): RateLimit =>
   ({ name: 'new-passwords', key: `${userId} ${network}`, max: 20 })
 
-/** Throws a 429 with this message if there is any time to wait. */
+/** Throws a 429 with this message if the client has to wait. */
 export function throwIfReached (message: string, waitSeconds: number) {
   if (waitSeconds > 0) throw new HttpError(429, message, { headers: { 'retry-after': waitSeconds } })
 }
 
-/** Emails with a link that one network causes within the window. */
+/** Maximum number of emails with a link that one network can request within the window. */
 const EMAILS_PER_NETWORK = 300
 
-/** Emails with a link to one email address within the window. */
+/** Maximum number of emails with a link to one address within the window. */
 const EMAILS_PER_ADDRESS = 5
 
-/** Counts an email with a link that a network causes, whether the address has an account or not. As `consume`. */
+/** Counts a request for an email with a link, even if the address has no account. Returns the same as `consume`. */
 export async function consumeAccountEmail (sql: Sql, email: string, network: string, windowSeconds: number) {
   const [ofNetwork, ofAddress]: RateLimit[] = [
     { name: 'account-emails', key: network, max: EMAILS_PER_NETWORK },
-    // In another case it is the same mailbox.
+    // Addresses that differ in case share a mailbox.
     { name: 'account-emails-to', key: email.toLowerCase(), max: EMAILS_PER_ADDRESS },
   ]
   return await consume(sql, ofNetwork!, windowSeconds) || consume(sql, ofAddress!, windowSeconds)

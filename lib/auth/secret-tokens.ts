@@ -2,17 +2,17 @@ import { createHash, randomBytes } from 'node:crypto'
 
 import type { Sql } from '../database/client.ts'
 
-/** Makes a token that cannot be guessed, for an address that is a secret: 256 random bits, base64url. */
+/** Creates a token for a secret link: 256 random bits, base64url. */
 export function createSecretToken () {
   return randomBytes(32).toString('base64url')
 }
 
-/** The stored form of a token: its SHA-256, base64url. A random token needs no salt. */
+/** Returns the stored form of a token: its SHA-256, base64url. Random tokens do not need a salt. */
 export function hashSecretToken (token: string) {
   return createHash('sha256').update(token).digest('base64url')
 }
 
-/** The purpose of the token in the link of an email: to set a password, or to verify the email. */
+/** The purpose of a link in an email: to set a password or to verify the address. */
 export type Purpose = 'password' | 'email'
 
 /**

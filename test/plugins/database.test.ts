@@ -159,7 +159,7 @@ t.test('An existing account becomes an admin, and keeps its password', async t =
 
   const { app, messages } = make(t, { DATABASE_URL: other.config.DATABASE_URL, ...ADMIN })
   await app.ready()
-  t.strictSame(messages, ['Account of ADMIN_EMAIL made an admin'])
+  t.strictSame(messages, ['Existing account promoted to admin by ADMIN_EMAIL'])
   t.strictSame([...await app.sql`SELECT id, role FROM users`], [{ id, role: 'ADMIN' }])
   const signIn = async (password: string) =>
     (await inject(app, 'POST', '/auth/login', { email, password })).statusCode
