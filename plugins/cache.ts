@@ -18,7 +18,7 @@ export default fp(async app => {
     sql,
     shortSql,
     maxBytes: config.CACHE_SIZE_MB * 2 ** 20,
-    timeout: config.DATABASE_TIMEOUT,
+    timeoutSeconds: config.DATABASE_TIMEOUT,
     owner: request => request.user.id,
     lookUp: epochsOf,
     turn: app.inTurn,

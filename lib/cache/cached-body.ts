@@ -5,16 +5,16 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { constants, createBrotliCompress, createGzip } from 'node:zlib'
 
-/** A body in chunks, so that no single copy, hash or write of a large one delays other requests. */
+/** A body in chunks, so that copying, hashing or writing a large body does not delay other requests. */
 export type Chunks = Buffer[]
 
-/** Length of a full chunk in bytes: copied, or hashed, in a millisecond. */
+/** Length of a full chunk in bytes. Copying or hashing it takes about a millisecond. */
 const CHUNK_SIZE = 1024 * 1024
 
-/** Length of the first chunk at first; it doubles until it is a full one. */
+/** Initial length of the first chunk in bytes. It doubles until the chunk is full. */
 const SMALLEST_CHUNK = 1024
 
-/** Bytes that an encoder hands over at a time. Each hand-over takes a turn in the queue of the thread pool. */
+/** Output bytes per step of an encoder. Each step waits in the queue of the thread pool. */
 const ENCODER_CHUNK = 256 * 1024
 
 const ENCODERS = {
@@ -22,24 +22,24 @@ const ENCODERS = {
   gzip: () => createGzip({ chunkSize: ENCODER_CHUNK }),
 }
 
-/** How long a response waits for its body to be encoded, in milliseconds; after that it is sent as it is. */
+/** Time after which a response is sent unencoded. */
 const ENCODE_TIMEOUT_MS = 1000
 
-/** How many bodies are encoded at once: the threads of the pool that passwords leave (one a core); at least one. */
+/** Number of parallel encodings: the threads that are not reserved for passwords (one per core), but at least one. */
 const AT_ONCE = Math.max(1, (Number(process.env.UV_THREADPOOL_SIZE) || 4) - availableParallelism())
 
-/** How many are being encoded at this moment. */
+/** Number of running encodings. */
 let encoding = 0
 
-/** A content coding that a body may be sent in. */
+/** A supported content coding. */
 export type Encoding = keyof typeof ENCODERS
 
-/** The content codings that a body may be sent in, the best one first. */
+/** The supported content codings, best first. */
 export const ENCODINGS = Object.keys(ENCODERS) as Encoding[]
 
 /**
- * Collects pieces into chunks. Each piece is copied: it may be a small part of a large buffer, and would keep that.
- * Before it takes more memory, it says how many bytes more; the listener may throw.
+ * Collects pieces into chunks. Pieces are copied, because a small piece may be part of a large buffer and would keep it
+ * in memory. Reports the number of bytes before it allocates more memory. The listener may throw.
  */
 export class ChunkCollector {
   readonly #chunks: Chunks = []
@@ -61,7 +61,7 @@ export class ChunkCollector {
   }
 
   end (): Chunks {
-    // Not from Node's buffer pool, all of which a part of it would keep.
+    // A slice of Node's buffer pool would keep the whole pool in memory.
     const last = Buffer.allocUnsafeSlow(this.#length)
     this.#chunk.copy(last, 0, 0, this.#length)
     return [...this.#chunks, last]
@@ -80,7 +80,7 @@ export class ChunkCollector {
   }
 }
 
-/** A body in chunks, or in an encoding, with its length in bytes. */
+/** A plain or encoded body, with its length in bytes. */
 export interface Sendable {
   readonly chunks: Chunks
   readonly length: number
@@ -89,32 +89,32 @@ export interface Sendable {
 interface BodyOptions {
   hash: string
   contentType: string
-  /** How long a response waits for an encoding, in milliseconds. */
-  timeout?: number
+  /** How long a response waits for an encoding. */
+  timeoutMs?: number
 }
 
-/** A body that is sent many times; it is hashed once, and encoded once for each content coding. */
+/** A body that is sent many times, hashed once and encoded once per content coding. */
 export class CachedBody implements Sendable {
   readonly chunks: Chunks
   readonly length: number
-  /** SHA-256 of the bytes, base64url: equal for equal bytes in every instance. */
+  /** SHA-256 of the bytes, base64url. All instances compute the same hash. */
   readonly hash: string
   readonly contentType: string
   readonly #encoded: { [encoding in Encoding]?: Promise<Sendable | undefined> } = {}
-  readonly #timeout: number
+  readonly #timeoutMs: number
 
-  constructor (chunks: Chunks, { hash, contentType, timeout = ENCODE_TIMEOUT_MS }: BodyOptions) {
+  constructor (chunks: Chunks, { hash, contentType, timeoutMs = ENCODE_TIMEOUT_MS }: BodyOptions) {
     this.chunks = chunks
     this.length = lengthOf(chunks)
     this.hash = hash
     this.contentType = contentType
-    this.#timeout = timeout
+    this.#timeoutMs = timeoutMs
   }
 
   /**
-   * The body in this encoding, which the first call produces for all. Resolves to `undefined` while that takes longer
-   * than the timeout, for the thread pool may be busy with passwords; while enough others are being encoded, since an
-   * encoding goes on that no client waits for any more; and when it fails.
+   * Encodes the body once for all callers. Resolves to `undefined` if encoding fails or exceeds the timeout, because
+   * the thread pool may be busy with passwords. Also resolves to `undefined` if too many encodings run: they continue
+   * even if all clients have gone.
    */
   encode (name: Encoding): Promise<Sendable | undefined> {
     if (!this.#encoded[name] && encoding >= AT_ONCE) return Promise.resolve(undefined)
@@ -132,7 +132,7 @@ export class CachedBody implements Sendable {
       delete this.#encoded[name]
       return undefined
     })
-    return Promise.race([finished, sleep(this.#timeout, undefined, { ref: false })])
+    return Promise.race([finished, sleep(this.#timeoutMs, undefined, { ref: false })])
   }
 }
 
@@ -145,7 +145,7 @@ async function encode (chunks: Chunks, name: Encoding): Promise<Sendable> {
   return { chunks: encoded, length: lengthOf(encoded) }
 }
 
-/** The SHA-256 of the bytes, base64url. */
+/** Returns the SHA-256 of the bytes, base64url. */
 export async function hashChunks (chunks: Chunks) {
   const hash = createHash('sha256')
   for (const chunk of chunks) {
@@ -155,7 +155,6 @@ export async function hashChunks (chunks: Chunks) {
   return hash.digest('base64url')
 }
 
-/** The number of bytes in the chunks. */
 function lengthOf (chunks: Chunks) {
   return chunks.reduce((sum, { length }) => sum + length, 0)
 }

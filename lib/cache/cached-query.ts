@@ -5,83 +5,79 @@ import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { ChunkCollector, type Chunks } from './cached-body.ts'
 
-/** The body of a success, by the schema of its route. */
+/** The type of a success body, from the schema of its route. */
 export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema['response'][200]>
 
-/**
- * Builds a response body, a JSON object unless there is a format. It depends on the tables and its arguments, and on
- * nothing else.
- */
+/** Builds a response body: a JSON object, or another format. It must depend only on the tables and its arguments. */
 export interface CachedQuery<Body extends object> {
   list?: CachedList<Body>
-  /** The query for the other fields: the columns of its one row. Without a row there is no body. */
+  /** The query for the other fields, which are the columns of its only row. Without a row, there is no body. */
   fields?: PendingQuery<Row[]>
-  /** The format that a list and the other fields are written in, once for each read. */
+  /** The format of the list and the other fields, if not JSON. */
   format?: BodyFormat
 }
 
-/** A field that is a list. */
+/** A list field. */
 export interface CachedList<Body extends object> {
   field: keyof Body & string
-  /** The query for its items: each row becomes an object. */
+  /** The query for the items. Each row becomes an object. */
   rows: PendingQuery<Row[]>
 }
 
-/** A format of bodies other than JSON. */
+/** A body format other than JSON. */
 export interface BodyFormat {
   contentType: string
-  /** Creates the writer of one body. */
   createWriter (): BodyWriter
 }
 
-/** Writes a body when its rows are read: the strings that its methods return, in the order of the calls. */
+/** Writes one body: the concatenated return values of its methods. */
 export interface BodyWriter<Fields = any, Item = any> {
   /** Called first, with the other fields. */
   begin (fields: Fields): string
-  /** Called for each item; other requests are served in between. */
+  /** Called for each item. Other requests are served between calls. */
   add (item: Item): string
   end (): string
 }
 
-/** A row of the statement that reads a body, its columns as bytes. */
+/** A row of the statement that reads a body, with columns as bytes. */
 interface BodyRow {
-  /** The id of the snapshot; in the first row only. */
+  /** The snapshot id, only in the first row. */
   snapshot: Buffer | null
-  /** The other fields as a JSON object; in the first row only. */
+  /** The other fields as a JSON object, only in the first row. */
   fields: Buffer | null
-  /** An item of the list as a JSON object; null when the list is empty. */
+  /** An item as a JSON object; null if the list is empty. */
   item: Buffer | null
 }
 
-/** Rows that are read before other requests are served. */
+/** Number of rows that are read before other requests are served. */
 const BATCH_ROWS = 50
 
-/** For how long items are written in a format before other requests are served, in milliseconds. */
+/** Time for which items are written before other requests are served. */
 const WRITE_TIME_MS = 5
 
-/** No client waits for a body any more: its read is given up, through no fault of the server that it runs on. */
+/** A read was abandoned because its clients have gone. The server is not at fault. */
 class AbortError extends Error {
   override name = 'AbortError'
 }
 
-/** Watches a body grow while it is read: by so many bytes more. Returns whether a client waits for it. */
+/** Called when a body grows by `bytes` during a read. Returns whether a client still waits for it. */
 export type OnProgress = (bytes: number) => boolean
 
 const COMMA = Buffer.from(',')
 const LIST_END = Buffer.from(']')
 
 /**
- * Reads a body and the id of its snapshot in one statement; no chunks when the query has no row. The rows of a list are
- * written as they arrive, so that no more is in memory than the body, however long a row is; a format is written when
- * all have arrived. Rejects with an AbortError when no client waits for the body any more.
+ * Reads a body and its snapshot id in one statement. Without a row of `fields`, `chunks` is `undefined`. The rows of a
+ * JSON list are copied as they arrive, so that memory contains only the body. Other formats are written after the last
+ * row has arrived. Rejects with an AbortError if all clients have gone.
  */
 export async function readBody (
   sql: Sql, query: CachedQuery<any>, snapshotId: PendingQuery<Row[]>, onProgress: OnProgress
 ): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
   const abandoned = new AbortError('No client waits for this body')
   const grow = (bytes: number) => {
-    // It fails the statement; the driver reads the remaining rows and drops them. The statement is not cancelled:
-    // PostgreSQL cancels what the connection runs, which by then may be the statement of another request.
+    // This fails the statement, and the driver drops the remaining rows. It must not cancel the statement, because
+    // PostgreSQL cancels the current statement of a connection, which may belong to another request by then.
     if (!onProgress(bytes)) throw abandoned
   }
   const collector = new ChunkCollector(grow)
@@ -94,14 +90,13 @@ export async function readBody (
 }
 
 interface Reading {
-  /** The column of the other fields. */
+  /** SQL column: the other fields as a JSON object. */
   fields: PendingQuery<Row[]>
   format?: BodyFormat | undefined
   snapshotId: PendingQuery<Row[]>
   collector: ChunkCollector
 }
 
-/** Reads a body without a list. */
 async function readFields (sql: Sql, { fields, snapshotId, collector }: Reading) {
   const [columns] = await sql`SELECT ${snapshotId}, ${fields}`.raw()
   const row = toBodyRow(columns!)
@@ -109,7 +104,7 @@ async function readFields (sql: Sql, { fields, snapshotId, collector }: Reading)
   return row
 }
 
-/** Reads a body with a list. Returns the first row, which is there when the list is empty, too. */
+/** Reads a body with a list. Returns the first row, which exists even if the list is empty. */
 async function readList (
   sql: Sql, { field, rows }: CachedList<any>,
   { fields, format, snapshotId, collector, grow }: Reading & { grow (bytes: number): void }
@@ -121,7 +116,7 @@ async function readList (
   `
   const writer = format ? formatWriter(format, collector, grow) : jsonWriter(field, collector)
   let first: BodyRow | undefined
-  // In batches: the driver would read up to 2 MB of rows before anything else runs.
+  // Without batches, the driver would read up to 2 MB of rows before other requests are served.
   await statement.raw().cursor(BATCH_ROWS, batch => {
     for (const columns of batch) {
       const row = toBodyRow(columns as unknown as Buffer[])
@@ -134,7 +129,7 @@ async function readList (
   return first!
 }
 
-/** Names the columns of a row, which the driver gives in the order of the SELECT list. */
+/** Names the columns of a row, which the driver returns in the order of the SELECT list. */
 function toBodyRow ([snapshot = null, fields = null, item = null]: (Buffer | null)[]): BodyRow {
   return { snapshot, fields, item }
 }
@@ -163,15 +158,15 @@ function jsonWriter (field: string, collector: ChunkCollector): RowWriter {
   }
 }
 
-/** Adds the fields of an object to one that is not closed yet: of `{"a":1}` this is `,"a":1}`, of `{}` it is `}`. */
+/** Appends the fields of an object to an open object: `,"a":1}` for `{"a":1}`, and `}` for `{}`. */
 function spliceFields (object: Buffer, collector: ChunkCollector) {
   if (object.length > '{}'.length) collector.add(COMMA)
   collector.add(object.subarray('{'.length))
 }
 
 /**
- * Writes the items after the last has arrived, in slices of 5 ms: those that arrive in one turn of the event loop would
- * take three times as long.
+ * Writes the items after the last item has arrived, in slices of 5 ms. Otherwise, the items that arrive in one turn of
+ * the event loop would block it for about 15 ms.
  */
 function formatWriter (format: BodyFormat, collector: ChunkCollector, grow: (bytes: number) => void): RowWriter {
   const writer = format.createWriter()

@@ -18,28 +18,28 @@ export type { CacheCounts } from './snapshot-cache.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** How the cache does, the bytes of its entries, and the question that requests share. */
+    /** Counters of the cache, the size of its entries, and the shared query for the state of the primary. */
     cache: {
       counts: CacheCounts
       bytes (): number
       /**
-       * Asks for the state of the primary after the request has arrived, with what `lookUp` finds for this key. The
-       * request keeps the state for `reply.sendCached`, so that it asks once: not for a request that writes in between.
+       * Reads the state of the primary after the request has arrived, including the result of `lookUp` for this key.
+       * `reply.sendCached` reuses this state, so the request must not write in between.
        */
       ask (request: FastifyRequest, key: string): Promise<PrimaryState>
     }
   }
 
   interface FastifyRequest {
-    /** The state of the primary, once it was asked for; for `reply.sendCached`. */
+    /** The state of the primary that `cache.ask` read, for `reply.sendCached`. */
     primaryState: PrimaryState | null
   }
 
   interface FastifyReply {
     /**
-     * Sends the body that the query gives now, mostly from memory. Resolves to false, with nothing sent, when the query
-     * has no row. The key of an entry is the route with the query's name and arguments: the body depends on the tables
-     * and its arguments, and on nothing else.
+     * Sends the current body of the query, usually from memory. Resolves to `false` without sending if the query has no
+     * row. The key of an entry consists of the route and the query's name and arguments, so the body must depend only
+     * on the tables and the arguments.
      */
     sendCached<Body extends object, Args extends unknown[]> (
       query: (sql: Sql, ...args: Args) => CachedQuery<Body>, ...args: Args
@@ -48,27 +48,27 @@ declare module 'fastify' {
 
   interface FastifyContextConfig {
     /**
-     * Who shares responses of `reply.sendCached`: all clients, with an entity tag and content codings, or one owner.
-     * Private responses get neither, so that their length discloses nothing (BREACH).
+     * Scope of responses of `reply.sendCached`: `public` for all clients, with entity tags and content codings, or
+     * `private` for one owner. Private responses are not compressed, because their length could disclose data (BREACH).
      */
     cache?: 'public' | 'private'
-    /** `Cache-Control` of a success; `no-store` unless given. */
+    /** `Cache-Control` of a success. The default is `no-store`. */
     cacheControl?: string
   }
 }
 
 export interface CacheOptions extends Omit<SnapshotCacheOptions<FastifyReply>, 'isWaiting'> {
-  /** The owner of the private responses to this request, such as the id of its user. */
+  /** Returns the owner of private responses to this request, such as the user id. */
   owner (request: FastifyRequest): string
 }
 
-/** Shorter bodies fit into a packet as they are; in bytes. */
+/** Minimum length of a compressed body in bytes. Shorter bodies fit into one packet. */
 const MIN_COMPRESSED = 1024
 
-/** How many different `Accept-Encoding` headers are cached with their negotiated encoding. */
+/** Number of `Accept-Encoding` headers whose negotiated encoding is cached. */
 const ACCEPTED = 100
 
-/** Adds `reply.sendCached`, which sends responses from a cache that is never stale: see docs/design/cache.md. */
+/** Adds `reply.sendCached`, which sends responses from a cache that is never stale. See docs/design/cache.md. */
 export default fp<CacheOptions>(async (app, { owner, ...options }) => {
   const { currentState, get, counts, bytes } = createSnapshotCache<FastifyReply>({ ...options, isWaiting })
   const negotiator = new Negotiator({ supportedValues: ENCODINGS, cache: new LRUCache({ max: ACCEPTED }) })
@@ -86,10 +86,10 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
   app.decorateReply('sendCached', async function (query, ...args) {
     const { request } = this
     const { method, url, config: { cache: scope, cacheControl = 'no-store' } } = request.routeOptions
-    if (!scope) throw new Error('A route that sends cached responses says for whom: config.cache')
+    if (!scope) throw new Error('A route that sends cached responses needs config.cache')
     if (!query.name) throw new Error('A cached query needs a name, which is part of its key')
     const key = JSON.stringify([
-      // The response to HEAD is that to GET.
+      // HEAD and GET share an entry.
       method === 'HEAD' ? 'GET' : method, url, query.name, scope === 'private' ? owner(request) : null, ...args,
     ])
     const body = await get(key, sql => query(sql, ...args), request.primaryState, this).catch(error => {
@@ -97,7 +97,7 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
     })
     const encoding = body && scope === 'public' && isWaiting(this) ? await encodingFor(request, body) : undefined
     if (!isWaiting(this)) {
-      // It reaches no client, but hooks that count requests must see its end.
+      // The client has gone, but hooks that count requests must see the end of the response.
       if (!this.sent) this.send()
       return true
     }
@@ -105,12 +105,12 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
     this.header('cache-control', cacheControl)
     if (scope === 'private') send(this, body, body)
     else sendPublic(this, body, encoding)
-    // A handler that ends before its response is sent would have an empty one sent.
+    // If a handler ends before its response is sent, Fastify sends an empty response.
     if (!this.sent) await Promise.resolve(this).catch(() => {})
     return true
   })
 
-  /** The best encoding that the client accepts; `undefined` for none. */
+  /** Encodes the body in the best encoding that the client accepts; `undefined` if it is sent unencoded. */
   async function encodingFor ({ headers }: FastifyRequest, body: CachedBody) {
     const accepted = headers['accept-encoding']
     if (!accepted || body.length <= MIN_COMPRESSED) return undefined
@@ -119,15 +119,15 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
     return encoded ? { encoding, body: encoded } : undefined
   }
 
-  /** Sends a body in this encoding, or a 304 when the client has it. */
+  /** Sends the body, or a 304 if the client has stored it. */
   function sendPublic (reply: FastifyReply, body: CachedBody, encoded: Awaited<ReturnType<typeof encodingFor>>) {
     const { headers, method } = reply.request
     const etag = encoded ? `"${body.hash}-${encoded.encoding}"` : `"${body.hash}"`
-    // A plugin such as @fastify/cors may have set another one.
+    // A plugin such as @fastify/cors may have set this header.
     const vary = reply.getHeader('vary')
     reply.headers({ etag, vary: vary ? `${vary}, Accept-Encoding` : 'Accept-Encoding' })
     if (isStored(headers['if-none-match'], etag)) {
-      // Without a stream, Fastify would give the response to HEAD a length of 0 (RFC 9110, § 8.6).
+      // Without a stream, Fastify would send `Content-Length: 0` in response to HEAD (RFC 9110, § 8.6).
       return reply.code(304).send(method === 'HEAD' ? Readable.from([]) : undefined)
     }
     if (encoded) reply.header('content-encoding', encoded.encoding)
@@ -142,12 +142,12 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
   }
 }, { name: 'snapshot-cache' })
 
-/** Whether `If-None-Match` has this entity tag, by the weak comparison (RFC 9110, § 13.1.2). Ours have no comma. */
+/** Tells whether `If-None-Match` contains this entity tag (weak comparison, RFC 9110, § 13.1.2). */
 function isStored (given = '', etag: string) {
   return given === '*' || given.split(',').some(tag => tag.trim().replace(/^W\//, '') === etag)
 }
 
-/** The chunks, each in a turn of the event loop of its own: the kernel may take 7 MB at once, which takes 70 ms. */
+/** Yields one chunk per turn of the event loop. Otherwise, the kernel may accept 7 MB at once, which takes 70 ms. */
 async function * inTurns (chunks: Chunks) {
   for (const chunk of chunks) {
     yield chunk
@@ -155,5 +155,5 @@ async function * inTurns (chunks: Chunks) {
   }
 }
 
-/** Whether a response may still be sent: it has not timed out, and its connection is there. */
+/** Tells whether a response can still be sent: it has not timed out and its connection is open. */
 const isWaiting = ({ sent, request }: FastifyReply) => !sent && !request.socket.destroyed

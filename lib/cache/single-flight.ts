@@ -1,34 +1,36 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** How a read is shared. */
+/** A shared read. */
 export interface Shared<Caller> {
-  /** Those that wait for it. More may join while it runs. */
+  /** The callers that wait for the read. More callers may join during the read. */
   readonly callers: Caller[]
-  /** The bytes that it has read so far, by its own account. */
+  /** Number of bytes read so far, maintained by the read. */
   length: number
-  /** Set by a read that ends with an error because its callers are gone: from then on none joins. */
+  /** Set by a read that fails because its callers have gone. Then new callers cannot join. */
   abandoned: boolean
 }
 
 /**
- * A read of a key, and the callers that share it. A flight is always in one of these states:
+ * A read of a key and the callers that share it. A flight is always in one of these states:
  *
- * - WAITING: the read before it runs, or it is no caller's turn yet. Callers join, each with a turn of its own.
- * - GATHERING: its batch window is open. Callers join; the read begins when they stop coming, or after 1 ms.
- * - READING: the read runs. It may predate a commit that a new caller must see, so that one joins the next flight,
- *   which WAITS. The exception: the caller knows the same version that was known when the read began. Versions change
- *   with every commit, so that read predates none.
- * - SETTLED: its callers have the result, or the error. The next flight is WAITING for a turn, or the key is forgotten.
+ * - WAITING: the previous read is running, or admission has not started this read yet. Callers can join; each of them
+ *   waits for admission.
+ * - GATHERING: the batch window is open. Callers can join. The read begins when a turn of the event loop brings no new
+ *   caller, or after 1 ms.
+ * - READING: the read is running. It may predate a commit that a new caller must see, so new callers join the next
+ *   flight.
+ *   Exception: a caller whose version equals the version at the start of the read can join, as every commit changes it.
+ * - SETTLED: the callers have the result or the error. The next flight becomes current, or the key is deleted.
  */
 interface Flight<T, Caller> extends Shared<Caller> {
   state: 'WAITING' | 'GATHERING' | 'READING' | 'SETTLED'
-  /** The last version that a caller knew before the read began. */
+  /** The newest version known to a caller when the read began. */
   version: string | null
-  /** Resolves when the read before it is SETTLED. */
+  /** Resolves when the previous flight is SETTLED. */
   ready: Promise<unknown>
-  /** How many callers wait for their turn. */
+  /** Number of callers that wait for admission. */
   waiting: number
-  /** Begins the read if it is WAITING. Resolves when it is SETTLED. */
+  /** Begins the read if the flight is WAITING. Resolves when it is SETTLED. */
   begin (): Promise<void>
   result: Promise<T>
   next?: Flight<T, Caller> | undefined
@@ -36,19 +38,19 @@ interface Flight<T, Caller> extends Shared<Caller> {
 
 interface Options<Caller> {
   caller?: Caller
-  /** Begins the read when it is the turn of this caller, unless it was that of another before. May refuse. */
+  /** Waits for admission of this caller, then calls `begin`. Rejects if admission refuses the caller. */
   turn?: ((begin: () => Promise<void>) => Promise<void>) | undefined
 }
 
-/** How long a flight is GATHERING at most, in milliseconds. */
+/** Longest time in the state GATHERING. */
 const BATCH_WINDOW_MS = 1
 
 /**
- * Returns a function by which concurrent callers of a key share reads. A read always begins after the calls that it
- * answers, or has their version (see Flight), and at most one read of a key runs at a time.
+ * Returns a function with which concurrent callers of a key share reads. A read begins after the calls that it answers,
+ * or has the same version (see Flight). At most one read per key runs at a time.
  *
- * There is no timeout here: the one of the first caller would fail callers that joined later. A read ends by the
- * timeout of its statements, and each caller has that of its operation.
+ * This function has no timeout, because the timeout of the first caller would also fail later callers. Statements and
+ * operations have their own timeouts.
  */
 export function singleFlight<T, Caller = undefined> () {
   type Read = (shared: Shared<Caller>) => Promise<T>
@@ -63,7 +65,7 @@ export function singleFlight<T, Caller = undefined> () {
     return flight.state === 'WAITING' ? board(key, flight, turn) : flight.result
   }
 
-  /** The flight that a caller with this version may join. */
+  /** Returns the flight that a caller with this version can join. */
   function flightFor (key: string, read: Read, version: string | null) {
     const current = flights.get(key)
     if (!current) {
@@ -93,7 +95,7 @@ export function singleFlight<T, Caller = undefined> () {
     function settle () {
       const { next, callers } = flight
       flight.state = 'SETTLED'
-      // Under steady commits each flight has a next one: a chain that V8 would keep, with all callers, once its first
+      // With steady commits, flights form a chain. V8 would keep the chain and all callers in memory once the first
       // flight is in the old generation.
       flight.next = undefined
       callers.length = 0
@@ -102,14 +104,14 @@ export function singleFlight<T, Caller = undefined> () {
     }
   }
 
-  /** Waits until it is the turn of this caller or of another one, and then for the result. */
+  /** Waits until a caller of the flight is admitted, then for the result. */
   async function board (key: string, flight: Flight<T, Caller>, turn: NonNullable<Options<Caller>['turn']>) {
     flight.waiting++
     await flight.ready
-    // Begun by a caller before this one. Beside commits, a turn of each takes a third more of the processor.
+    // An earlier caller began the read. Admission of every caller would cost a third more processor time.
     if (flight.state !== 'WAITING') return flight.result
     const taken = turn(flight.begin).catch(error => {
-      // Refused. By the turn of another, the read runs nevertheless.
+      // This caller was refused, but the read may have begun by the admission of another caller.
       if (flight.state === 'WAITING') throw error
     }).finally(() => {
       flight.waiting--
@@ -119,7 +121,7 @@ export function singleFlight<T, Caller = undefined> () {
   }
 }
 
-/** Resolves when the read begins: a turn of the event loop has brought no further caller, or the window has closed. */
+/** Resolves when a turn of the event loop has brought no new caller, or when the batch window has closed. */
 async function gather (flight: Flight<unknown, unknown>) {
   flight.state = 'GATHERING'
   const end = performance.now() + BATCH_WINDOW_MS

@@ -7,57 +7,61 @@ import { CachedBody, type Chunks, hashChunks } from './cached-body.ts'
 import { type CachedQuery, readBody } from './cached-query.ts'
 import { type Shared, singleFlight } from './single-flight.ts'
 
-/** Identifies a snapshot. Equal ids mean that nothing was committed in between. `null` never matches. */
+/** Identifies a snapshot. If two ids are equal, no transaction was committed in between. `null` never matches. */
 export type SnapshotId = string | null
 
 /** The state of the primary. */
 export interface PrimaryState {
   snapshot: SnapshotId
-  /** By key, the values that `lookUp` found in this snapshot for all who shared the question. */
+  /** The values that `lookUp` found in this snapshot, by key. */
   found?: Record<string, unknown> | null
 }
 
 export interface SnapshotCacheOptions<Caller = unknown> {
   /** Runs the queries. */
   sql: Sql
-  /** Asks for the current snapshot, on a connection of its own: long reads must not delay it. */
+  /** Reads the current snapshot id on a separate connection, so that long reads do not delay it. */
   shortSql: Sql
-  /** Bounds all entries, in bytes; the least recently used one goes first. */
+  /** Limit for all entries. Evicts the least recently used entries first. */
   maxBytes: number
-  /** Seconds within which the primary answers, any number unless given. While an older question waits, others fail. */
-  timeout?: number
-  /** Looks these keys up together with the snapshot: an expression whose value is a JSON object by key, or null. */
+  /** Seconds within which the primary must respond. While an older validation exceeds it, new validations fail. */
+  timeoutSeconds?: number
+  /** SQL expression that is read together with the snapshot id: a JSON object by key, or null. */
   lookUp? (sql: Sql, keys: string[]): PendingQuery<Row[]>
-  /** Begins a read, of a list or not, when it is this caller's turn; the first turn of those that share it counts. */
+  /**
+   * Waits for admission of this caller, then begins the read. The first admission of callers that share a read counts.
+   */
   turn?(caller: Caller, begin: () => Promise<void>, isList: boolean): Promise<void>
   /**
-   * Called when these callers hold a body, all or a part of it, and its length in bytes may have grown by so many: when
-   * its read begins, while it goes on, and before it is sent. Others may hold the same.
+   * Called when these callers hold a body that may have grown by `bytes`: when its read begins, during the read, and
+   * before the body is sent. Other callers may hold the same body.
    */
   hold?(callers: readonly Caller[], body: { readonly length: number }, bytes: number): void
-  /** Whether a caller still waits. A read without such a caller is abandoned. */
+  /** Tells whether a caller still waits. A read without waiting callers is abandoned. */
   isWaiting?(caller: Caller): boolean
 }
 
 interface CacheEntry {
-  /** `undefined` when the query had no row. */
+  /** `undefined` if the query had no row. */
   body: CachedBody | undefined
-  /** The snapshot that it was read in. */
+  /** The snapshot in which the body was read. */
   snapshot: SnapshotId
 }
 
 /**
- * The id of the current snapshot. Two equal ids mean that nothing was committed in between:
+ * SQL expression: the id of the current snapshot. If two ids are equal, no transaction was committed in between:
  *
- * - `pg_current_snapshot()` says which transactions have ended. Every commit of a write changes it before the client
- *   hears of the commit. On a standby it leaves some out, so there the id is null.
- * - The name of the database and the start time of the server tell it from another that took its place, with
- *   transaction ids of its own.
- * - After a crash, the ids of lost transactions are assigned again, and the start time may stay the same. But the
- *   statistics are reset; or, where that shows in a file only (PostgreSQL 14), a new checkpoint is written.
+ * - `pg_current_snapshot()` identifies the finished transactions. Every commit of a write changes it before the client
+ *   gets the response to its commit. On a standby it omits transactions, so the id is null there.
+ * - The name of the database and the start time of the server distinguish it from a replacement server, which assigns
+ *   its
+ *   own transaction ids.
+ * - After a crash, PostgreSQL reuses the ids of lost transactions, and the start time may stay the same. However, it
+ *   resets
+ *   the statistics or, in PostgreSQL 14, writes a new checkpoint.
  *
- * Each function costs several microseconds on a backend that was idle, so there are few: the version is the one that
- * the server reported when the connection was made. A server that takes its place is as new, or newer.
+ * Each function costs several microseconds on an idle backend. Therefore, the version comes from the start of the
+ * connection. A replacement server has the same version or a newer one.
  */
 const snapshotId = (sql: Sql) => sql`
   CASE WHEN NOT pg_is_in_recovery() THEN (
@@ -76,7 +80,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 /** Size multiplier: identity, gzip and brotli. */
 const ENCODED_FORMS = 3
 
-/** Hits, misses, and validations: questions for the current snapshot. */
+/** Counts of hits, misses and validations. A validation is a query for the current snapshot id. */
 export interface CacheCounts {
   hits: number
   misses: number
@@ -84,18 +88,19 @@ export interface CacheCounts {
 }
 
 /**
- * A cache of response bodies that is never stale, without triggers, notifications or expiry times, for any writer and
- * any number of instances:
+ * Creates a cache of response bodies that is never stale, for any writer and any number of instances. It does not use
+ * triggers, notifications or expiry times:
  *
- * 1. A body is cached with the snapshot that it was read in. Both come from one statement.
- * 2. The current snapshot is asked for after the request arrived; requests of one turn of the event loop share the
- *    question. Equal ids mean that nothing was committed in between: the cached bytes are what a
- *    read would give.
- * 3. Otherwise the body is read again by a statement that begins after the request arrived. All requests that found
- *    the same new snapshot share that read.
+ * 1. One statement reads a body and its snapshot id. Both are cached.
+ * 2. After a request has arrived, the cache reads the current snapshot id. Requests in the same turn of the event loop
+ * share
+ *    this validation. If the ids are equal, no transaction was committed in between, so the cached bytes are current.
+ * 3. Otherwise, a statement that begins after the arrival of the request reads the body again. All requests that found
+ * the
+ *    same new snapshot share this read.
  */
 export function createSnapshotCache<Caller = undefined> ({
-  sql, shortSql, maxBytes, timeout = Infinity, lookUp, turn, hold, isWaiting = () => true,
+  sql, shortSql, maxBytes, timeoutSeconds = Infinity, lookUp, turn, hold, isWaiting = () => true,
 }: SnapshotCacheOptions<Caller>) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
@@ -104,28 +109,29 @@ export function createSnapshotCache<Caller = undefined> ({
   const currentId = snapshotId(sql)
   const shareRead = singleFlight<CacheEntry, Caller>()
   const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
-  /** Asked, but not sent yet: others may join. */
-  let question: Promise<PrimaryState> | undefined
-  /** The keys that are looked up with it. */
+  /** The next validation, which callers can still join. */
+  let validation: Promise<PrimaryState> | undefined
+  /** The keys to look up with the next validation. */
   let keys = new Set<string>()
-  /** The questions that are not answered, the oldest first, with their time in milliseconds. */
+  /** The running validations, oldest first, with their start time in milliseconds. */
   const unanswered = new Set<{ since: number }>()
 
   return { currentState, get, counts, bytes: () => entries.calculatedSize }
 
   /**
-   * The state of the primary at some time after the call, with the value of this key. Calls of one turn of the event
-   * loop share the question. None is asked while one waits for longer than `timeout`: in an outage they would pile up.
+   * Reads the state of the primary after the call, including the value of this key. Calls in one turn of the event loop
+   * share the validation. Rejects while an older validation exceeds the timeout, so that validations do not accumulate
+   * during an outage.
    */
   function currentState (key?: string) {
     if (key) keys.add(key)
-    question ??= setImmediate().then(async () => {
-      question = undefined
+    validation ??= setImmediate().then(async () => {
+      validation = undefined
       const andFound = lookUp && keys.size > 0 ? sql`, ${lookUp(sql, [...keys])} AS found` : sql``
       keys = new Set()
       const asked = { since: performance.now() }
       const [oldest = asked] = unanswered
-      if (asked.since - oldest.since > timeout * 1000) throw new Error('The database does not answer')
+      if (asked.since - oldest.since > timeoutSeconds * 1000) throw new Error('The database does not respond')
       counts.validations++
       unanswered.add(asked)
       try {
@@ -135,12 +141,12 @@ export function createSnapshotCache<Caller = undefined> ({
         unanswered.delete(asked)
       }
     })
-    return question
+    return validation
   }
 
   /**
-   * The body of the query that the key identifies, as the database would give it at some time after the call, or after
-   * the caller asked for the state that it knows; `undefined` when the query has no row.
+   * Returns the body of the query with this key, as of a time after the call, or after the caller read the state
+   * `known`. Returns `undefined` if the query has no row.
    */
   async function get (
     key: string, query: (sql: Sql) => CachedQuery<any>, known?: PrimaryState | null, caller?: Caller
@@ -151,13 +157,13 @@ export function createSnapshotCache<Caller = undefined> ({
       counts.hits++
       return entry.body
     }
-    // Built at most once for a caller, and only if its turn or its read needs it.
+    // The query is built at most once per caller, and only if admission or the read needs it.
     let made: CachedQuery<any> | undefined
     const make = () => {
       made ??= query(sql)
       return made
     }
-    // Or joins a running read that was started for the same snapshot.
+    // The caller may join a running read that was started for the same snapshot.
     const { body } = await shareRead(key, shared => read(key, make(), shared), state.snapshot, {
       caller: caller!, turn: turn && (begin => turn(caller!, begin, Boolean(make().list))),
     })
@@ -179,7 +185,7 @@ export function createSnapshotCache<Caller = undefined> ({
   }
 }
 
-/** The body with these bytes: that of before if it has the same, with its encodings. */
+/** Creates a body. Reuses the previous body and its encodings if the bytes are equal. */
 async function toBody (chunks: Chunks, contentType: string, before: CachedBody | undefined) {
   const hash = await hashChunks(chunks)
   return before?.hash === hash ? before : new CachedBody(chunks, { hash, contentType })

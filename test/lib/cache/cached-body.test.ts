@@ -57,7 +57,7 @@ t.test('A body is encoded once in each encoding', async t => {
 })
 
 t.test('A body is sent unencoded while encoding it takes too long', async t => {
-  const body = new CachedBody([randomBytes(MEGABYTE)], { hash: 'a hash', contentType: 'text/plain', timeout: 0 })
+  const body = new CachedBody([randomBytes(MEGABYTE)], { hash: 'a hash', contentType: 'text/plain', timeoutMs: 0 })
   t.equal(await body.encode('br'), undefined)
   while (!await body.encode('br')) await sleep(5)
   t.equal(await body.encode('br'), await body.encode('br'))
