@@ -74,7 +74,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Unsubscribe from one template of email
+         * Unsubscribe from one type of email
          * @description Email programs send this request when a person unsubscribes (RFC 8058). The body is ignored. `PUT /me/notifications` turns these emails on again. The token works for 30 days after the email was sent.
          */
         post: operations["unsubscribe"];
@@ -2666,8 +2666,8 @@ export interface components {
             };
             content?: never;
         };
-        /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people sign in at this moment, please try again in a few seconds` */
-        TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment: {
+        /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people are signing in, please try again in a few seconds` */
+        TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleAreSigningIn: {
             headers: {
                 /** @description The number of seconds to wait before you try again. */
                 "Retry-After"?: number;
@@ -2676,7 +2676,7 @@ export interface components {
             content: {
                 "application/json": {
                     /** @enum {string} */
-                    message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many people sign in at this moment, please try again in a few seconds";
+                    message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many people are signing in, please try again in a few seconds";
                 };
             };
         };
@@ -2915,7 +2915,7 @@ export interface operations {
                     };
                 };
             };
-            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
+            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleAreSigningIn"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -3202,7 +3202,7 @@ export interface operations {
                     };
                 };
             };
-            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
+            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleAreSigningIn"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -3304,7 +3304,7 @@ export interface operations {
                     };
                 };
             };
-            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
+            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleAreSigningIn"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -5015,7 +5015,7 @@ export interface operations {
                     };
                 };
             };
-            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
+            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleAreSigningIn"];
             "4XX": components["responses"]["Error"];
         };
     };

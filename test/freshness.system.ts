@@ -486,7 +486,7 @@ t.test('a standby, and a fail-over to it', async t => {
     const open = (url: string) =>
       openDatabase(testConfig({ DATABASE_URL: `${url}?target_session_attrs=primary` }), console)
     await t.rejects(open(standby.url('community')), new StartupError(`Cannot reach the database at 127.0.0.1:${
-      standby.port}/community: its server is not the one that target_session_attrs asks for`))
+      standby.port}/community: the server does not match target_session_attrs`))
     await (await open(server.url('community'))).close()
   })
 

@@ -33,7 +33,7 @@ const QUEUE_LENGTH = 300
 const MAX_WAIT_MS = 4000
 
 /** Error message of a sign-in or sign-up if the queue is full. */
-export const BUSY = 'Too many people sign in at this moment, please try again in a few seconds'
+export const BUSY = 'Too many people are signing in, please try again in a few seconds'
 
 let refused = 0
 const queue = new FairQueue({

@@ -4,21 +4,21 @@ import postgres from 'postgres'
 import type { Config } from '../config.ts'
 import { readDatabaseUrl } from '../database-url.ts'
 import { retryConflict } from './conflicts.ts'
-import { Connections, IDLE_TIMEOUT } from './connections.ts'
+import { Connections, IDLE_TIMEOUT_SECONDS } from './connections.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { StartupError } from '../errors.ts'
 import { isUuid } from '../formats.ts'
 
-/** The pool of connections, and the tag that runs a statement on it. */
+/** A pool of connections, and the tag that runs a statement on it. */
 export type Sql = postgres.Sql
 
 /** An open database. */
 export interface Database {
   url: string
   sql: Sql
-  /** A pool of one connection for short statements, which must not wait for long ones. */
+  /** A pool of one connection for short statements, which must not wait for long statements. */
   shortSql: Sql
-  /** A pool of one connection for the check of /readyz, which can wait for a lock. */
+  /** A pool of one connection for the check of /readyz, which may wait for a lock. */
   monitor: Sql
   /** The connections of all three pools. */
   connections: Connections
@@ -28,8 +28,8 @@ export interface Database {
 const NIL = '00000000-0000-0000-0000-000000000000'
 
 /**
- * Ids are opaque: whatever a client sends where an id belongs must behave as the id of no row, not as a syntax error.
- * So any value bound to a `uuid` that is not written as PostgreSQL writes one becomes the nil id, which no row has.
+ * Ids are opaque: an invalid id must behave like an unknown id, not cause a syntax error. Therefore, any `uuid`
+ * parameter that is not in PostgreSQL's notation becomes the nil id, which does not exist.
  */
 const uuid = {
   to: 2950,
@@ -38,27 +38,26 @@ const uuid = {
   parse: (value: string) => value,
 }
 
-/** Generic plans, no JIT: planning or compiling a statement anew would take longer than running it. */
+/** Generic plans without JIT, because planning or compiling each statement would take longer than running it. */
 export const PLANNING = { plan_cache_mode: 'force_generic_plan', jit: 'off' }
 
 const UNPATCHED = 'Cannot start: postgres.js lacks its patches, without which acknowledged writes can be lost. ' +
   'Run "npx patch-package" in the folder of the service'
 
-/** Limits that differ from the configuration. */
+/** Overrides of the configuration. */
 export interface Limits {
-  /** Seconds that a statement may take; 0 for any number. */
-  statementTimeout?: number
-  /** Whether the server is told that limit, and how to plan, when a connection starts. */
+  /** Seconds that a statement may take; 0 for no limit. */
+  statementTimeoutSeconds?: number
+  /** Whether connections set `statement_timeout` and the planner settings when they start. */
   withSettings?: boolean
 }
 
-/** SQLSTATEs of a pooler that takes no settings when a connection starts: PgBouncer, RDS Proxy. */
+/** SQLSTATEs of poolers that refuse settings at the start of a connection: PgBouncer, RDS Proxy. */
 const REFUSED_SETTINGS = ['08P01', '0A000']
 
 /**
- * Opens the database of the configuration: the one at `DATABASE_URL`, or the embedded PostgreSQL under `DATA_DIR`,
- * which is started, or joined where it runs already. Throws a StartupError when it cannot be reached, or when the
- * driver lacks its patches.
+ * Opens the configured database: `DATABASE_URL`, or the embedded PostgreSQL in `DATA_DIR`, which is started if it is
+ * not running. Throws a StartupError if the database is unreachable or the driver lacks its patches.
  */
 export async function openDatabase (
   config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>, limits: Limits = {}
@@ -80,7 +79,7 @@ export async function openDatabase (
       await database.close()
       database = createPools(server.url, config, log, { ...limits, withSettings: false })
       await database.sql`SELECT 1`
-      log.warn(`The pooler takes no settings (${describe(error)}): give them to the role of the service, ` +
+      log.warn(`The pooler refuses settings (${describe(error)}). Set them on the role of the service, ` +
         'see docs/run/deploy.md, "A pooler that takes no settings"')
     }
     return { ...database, close }
@@ -90,14 +89,15 @@ export async function openDatabase (
   }
 }
 
-/** The pools on a database, which connect when they are first used. */
+/** Creates the pools of a database. They connect on first use. */
 export function createPools (
-  url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, { statementTimeout, withSettings }: Limits = {}
+  url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, limits: Limits = {}
 ): Database {
-  // By then the server itself would have ended the statement, so the network is broken.
+  // PostgreSQL ends a statement after DATABASE_TIMEOUT. A longer silence means that the network is broken.
   const connections = new Connections(config.DATABASE_TIMEOUT + 0.5)
-  const options = { config, log, connections, withSettings }
-  const sql = connect(url, { ...options, max: config.DATABASE_POOL_SIZE, timeout: statementTimeout })
+  const options = { config, log, connections, withSettings: limits.withSettings }
+  const timeoutSeconds = limits.statementTimeoutSeconds
+  const sql = connect(url, { ...options, max: config.DATABASE_POOL_SIZE, timeoutSeconds })
   const shortSql = connect(url, { ...options, max: 1 })
   const monitor = connect(url, { ...options, max: 1 })
   return {
@@ -116,31 +116,32 @@ interface PoolOptions {
   config: Config
   log: Pick<FastifyBaseLogger, 'warn'>
   connections: Connections
-  /** The number of connections. */
+  /** Maximum number of connections. */
   max: number
-  /** Seconds that a statement may take, 0 for any number; DATABASE_TIMEOUT unless given. */
-  timeout?: number
-  /** Whether connections ask for the settings of the service when they start. */
+  /** Seconds that a statement may take; 0 for no limit. The default is DATABASE_TIMEOUT. */
+  timeoutSeconds?: number
+  /** Whether connections apply the settings of the service when they start. */
   withSettings?: boolean | undefined
 }
 
-/** Makes a pool of connections. */
+/** Creates a pool of connections. */
 function connect (
-  url: string, { config, log, connections, max, timeout = config.DATABASE_TIMEOUT, withSettings = true }: PoolOptions
+  url: string, options: PoolOptions
 ): Sql {
+  const { config, log, connections, max, timeoutSeconds = config.DATABASE_TIMEOUT, withSettings = true } = options
   const { connection, ...server } = driverOptions(url)
-  const options = {
+  const driver = {
     connect_timeout: config.DATABASE_TIMEOUT,
     ...server,
     max,
     prepare: config.DATABASE_PREPARE,
-    // A pooler without prepared statements may give the server away between two statements of a connection.
+    // Without prepared statements, a pooler may assign another server connection after each statement.
     ...!config.DATABASE_PREPARE && { max_pipeline: 0 },
     fetch_types: false,
-    idle_timeout: IDLE_TIMEOUT,
-    // The types of the driver leave out this option.
-    ...timeout > 0 && { socket: connections.connect },
-    // A server that comes back is found at once.
+    idle_timeout: IDLE_TIMEOUT_SECONDS,
+    // The types of the driver omit this option.
+    ...timeoutSeconds > 0 && { socket: connections.connect },
+    // A short pause finds a restarted server quickly.
     backoff: () => 0.1,
     onnotice ({ code, message }: postgres.Notice) {
       if (code === 'STRAY_TRANSACTION') connections.stray++
@@ -148,23 +149,23 @@ function connect (
     },
     connection: {
       application_name: 'community-platform',
-      ...withSettings && { statement_timeout: timeout * 1000, ...PLANNING },
+      ...withSettings && { statement_timeout: timeoutSeconds * 1000, ...PLANNING },
       ...connection,
     },
     types: { uuid },
   }
-  const sql = postgres(options)
+  const sql = postgres(driver)
   const begin = sql.begin as (...parameters: unknown[]) => Promise<unknown>
   return Object.assign(sql, { begin: (...parameters: unknown[]) => retryConflict(() => begin(...parameters)) })
 }
 
-/** The options of postgres.js that lead to the server of this address. */
+/** Converts a database URL to options of postgres.js. */
 export function driverOptions (url: string) {
   const {
     host, port, user, password, database, ssl, connectTimeout, targetSessionAttrs, startup,
   } = readDatabaseUrl(url)
   return {
-    // A list, which the types of `postgres` leave out: the driver splits a text at the colons of an IPv6 address.
+    // A list, because the driver would split a string at the colons of an IPv6 address. Its types omit lists.
     host: [host] as unknown as string,
     port: [port] as unknown as number,
     ...host.startsWith('/') && { path: `${host}/.s.PGSQL.${port}` },
@@ -178,29 +179,29 @@ export function driverOptions (url: string) {
   }
 }
 
-/** The reason why the driver does not connect, where its own message does not say it. */
+/** Explains why the driver cannot connect, if its message does not. */
 function explain (error: unknown) {
   const { code, message } = error as NodeJS.ErrnoException
-  if (code === 'CONNECTION_DESTROYED') return 'its server is not the one that target_session_attrs asks for'
-  // The driver speaks TLS also when the server has said that it does not.
-  if (message.startsWith('Client network socket disconnected before secure TLS')) return 'its server has no TLS'
+  if (code === 'CONNECTION_DESTROYED') return 'the server does not match target_session_attrs'
+  // The driver starts TLS even if the server has declined it.
+  if (message.startsWith('Client network socket disconnected before secure TLS')) return 'the server has no TLS'
   return describe(error)
 }
 
-/** The message of an error, else its code: an AggregateError of several addresses has no message. */
+/** Returns the message of an error, or else its code: an AggregateError for several addresses has an empty message. */
 export function describe (error: unknown) {
   const { message, code } = error as NodeJS.ErrnoException
   return message || code
 }
 
-/** The address without its secrets: user, password and options. */
+/** Formats a database URL without user, password and options. */
 export function address (url: string) {
   const { host, port, database = '' } = readDatabaseUrl(url)
   return `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`
 }
 
-/** The row that a statement must return. Throws when there is none: the operation then fails. */
+/** Returns the first row. Throws without a row, so that the operation fails. */
 export function expectOne<T> ([row]: readonly T[]): T {
-  if (row === undefined) throw new Error('There is no such row')
+  if (row === undefined) throw new Error('The row does not exist')
   return row
 }

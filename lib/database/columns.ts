@@ -2,21 +2,21 @@ import type { PendingQuery, Row } from 'postgres'
 
 import type { Sql } from './client.ts'
 
-// Columns that several resources show.
+// SQL columns and fragments that several resources share.
 
-/** An event as others refer to it. */
+/** The fields of an event within other objects. */
 export const eventSummary = (sql: Sql) => sql`
   json_build_object('id', events.id, 'title', events.title, 'date', iso8601(events.date))
 `
 
-/** Characters of a text that a feed has: some KB, which are formatted in a moment. The rest is behind the link. */
+/** Number of characters of a text in a feed, so that formatting stays fast. The link leads to the full text. */
 const EXCERPT = 4000
 
 export const excerpt = (sql: Sql, text: PendingQuery<Row[]>) => sql`
   CASE WHEN char_length(${text}) > ${EXCERPT} THEN left(${text}, ${EXCERPT}) || '…' ELSE ${text} END
 `
 
-/** An event with its club as calendars show it, see lib/icalendar.ts. */
+/** An event with its club for calendars, see lib/icalendar.ts. */
 export const calendarColumns = (sql: Sql) => sql`
   events.id, title, ${excerpt(sql, sql`events.description`)} AS description, iso8601(date) AS date,
   iso8601(events.created_at) AS "createdAt", iso8601(events.updated_at) AS "updatedAt", clubs.name AS club, sequence
@@ -30,12 +30,11 @@ export const profileColumns = (sql: Sql) => sql`
   END AS club
 `
 
-/** The club of something. */
 export const clubCard = (sql: Sql) => sql`
   json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
 `
 
-/** A registration, from a table by the name of `registrations`. */
+/** A registration, from a table with the alias `registrations`. */
 export const registrationColumns = (sql: Sql) => sql`
   registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt"
 `
@@ -45,14 +44,14 @@ export const registrationDetails = (sql: Sql) => sql`
   json_build_object('title', title) AS event, json_build_object('firstName', first_name, 'lastName', last_name) AS user
 `
 
-/** The characters that `trim` removes in JavaScript. */
+/** The characters that JavaScript's `trim` removes. */
 const WHITESPACE = '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a' +
   '\u2028\u2029\u202f\u205f\u3000\ufeff'
 
 /** The first and the last name of a user. */
 export const fullName = (sql: Sql) => sql`btrim(concat(first_name, ' ', last_name), ${WHITESPACE})`
 
-/** The ids of the users who are registered for an event, as an array. */
+/** An array of the user ids that are registered for an event. */
 export const registeredFor = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
   ARRAY(SELECT user_id FROM event_registrations WHERE event_id = ${eventId})
 `
@@ -61,27 +60,27 @@ export const registeredFor = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
 // is numeric, the count of rows is bigint. JSON has both as numbers, so there no cast is needed; the driver reads both
 // as strings.
 
-/** How many are registered for an event. */
+/** Number of registrations for an event. */
 export const registrationCount = (sql: Sql) => sql`
   (SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id)
 `
 
-/** How many like a mentor. */
+/** Number of likes of a mentor. */
 export const likeCount = (sql: Sql) => sql`
   (SELECT coalesce(sum(count), 0) FROM mentor_like_counts WHERE mentor_id = mentors.id)
 `
 
-/** How many rows a table has, for the pages of its list. */
+/** Number of rows of a table, for the pagination of its list. */
 export const rowCount = (sql: Sql, table: 'events' | 'testimonials') => sql`
   (SELECT coalesce(sum(count), 0) FROM row_counts WHERE relation = ${table})
 `
 
-/** The rows of a page, from 1. PostgreSQL refuses NaN and negative numbers. */
+/** The rows of a page. Pages begin with 1. PostgreSQL refuses NaN and negative numbers. */
 export const pageOf = (sql: Sql, page: number, limit: number) => sql`LIMIT ${limit} OFFSET ${(page - 1) * limit}`
 
 /**
- * The `pagination` of a list; no row when `counted` has none. That is a query of the total, which must be numeric, as a
- * sum is: with a bigint, such as `count(*)`, the pages would be rounded down.
+ * The `pagination` of a list. The query `counted` returns the total, which must be numeric like a sum: for a bigint
+ * such as `count(*)`, the number of pages would be rounded down. Returns a row only if `counted` does.
  */
 export const paginationOf = (
   sql: Sql, { page, limit }: { page: number, limit: number }, counted: PendingQuery<Row[]>

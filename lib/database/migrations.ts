@@ -13,55 +13,55 @@ import type { Database, Sql } from './client.ts'
 import { readDatabaseUrl } from '../database-url.ts'
 import { StartupError } from '../errors.ts'
 
-/** The folder of the SQL files: beside package.json, wherever this file was compiled to. */
+/** The folder of the SQL files, next to package.json. */
 const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#package.json')))
 
-/** The advisory lock of who changes the schema. */
+/** Advisory lock for schema changes. */
 const LOCK = 7_241_865_325
 
-/** How long the server may take to accept a connection, in milliseconds. */
+/** Timeout of a connection attempt. */
 const CONNECT_TIMEOUT_MS = 5000
 
 /**
- * How long a migration waits for a lock, in milliseconds. Operations on that table queue behind it for as long. Half
- * of deadlock_timeout: of a migration and an operation that wait for each other, the migration gives way.
+ * Longest wait of a migration for a lock, which also delays operations on that table. It is half of deadlock_timeout,
+ * so that a migration gives up before PostgreSQL ends an operation in a deadlock.
  */
 const LOCK_TIMEOUT_MS = 500
 
-/** The pause after the first attempt that got no lock, and the longest: each is twice the one before; milliseconds. */
+/** Pauses between attempts to get a lock. Each pause is twice as long as the previous pause. */
 const PAUSES_MS = { first: 1000, longest: 30_000 }
 
-/** SQLSTATEs of an attempt that is repeated: lock_not_available and deadlock_detected. */
+/** SQLSTATEs that trigger a retry: lock_not_available and deadlock_detected. */
 const LOCKED = ['55P03', '40P01']
 
 interface Options {
   log?: Pick<FastifyBaseLogger, 'warn'>
-  /** How long a migration is tried while others hold a lock that it needs, in milliseconds. An hour by default. */
-  patience?: number
+  /** How long a migration is retried while other transactions hold its locks. The default is one hour. */
+  patienceMs?: number
 }
 
 /**
- * Brings the schema up to date, or takes back the last `count` migrations, each in a transaction of its own; those
- * before one that fails stay. A migration that gets no lock in time is tried again, so that operations go on meanwhile.
- * Of several callers at once, one runs a migration, and the others find it done. Returns the names of the migrations
- * that were run. Throws an Error that names the one that failed.
+ * Applies all pending migrations, or reverts the last `count` migrations. Each runs in a separate transaction, so
+ * migrations before a failed one stay applied. A migration that times out on a lock is retried, so that operations
+ * continue in between. If several processes migrate at once, each migration runs once. Returns the names of the
+ * migrations that ran. Throws an Error that names a failed migration.
  */
 export async function migrate (
   databaseUrl: string, direction: 'up' | 'down' = 'up', count?: number, options: Options = {}
 ) {
-  // Loaded when needed only: a service whose schema is up to date starts faster without.
+  // Loaded here because a service with an up-to-date schema starts faster without it.
   const { runner } = await import('node-pg-migrate')
-  // A connection of our own, because node-pg-migrate does not wait for its own to close.
+  // A separate connection, because node-pg-migrate does not wait until its own connection is closed.
   const client = await connect(databaseUrl)
   const run = (options: Partial<RunnerOption>) => inTransaction(client, () => runner({
     dbClient: client,
     dir: DIRECTORY,
     direction,
     migrationsTable: 'pgmigrations',
-    // One that another branch added with an earlier stamp is run like any other.
+    // Migrations from other branches may have older timestamps.
     checkOrder: false,
     noLock: true,
-    // That of inTransaction: its own BEGIN changes nothing.
+    // inTransaction has begun the transaction, so the BEGIN of node-pg-migrate has no effect.
     singleTransaction: true,
     log: () => {},
     ...options,
@@ -83,7 +83,7 @@ export async function migrate (
 }
 
 /**
- * Runs some work in a transaction that no other migration runs beside. A transaction lock: a pooler would leak the
+ * Runs work in a transaction that excludes other migrations. Uses a transaction lock, because a pooler would leak the
  * session lock of node-pg-migrate.
  */
 async function inTransaction<T> (client: Client, work: () => Promise<T>) {
@@ -95,7 +95,7 @@ async function inTransaction<T> (client: Client, work: () => Promise<T>) {
   return result
 }
 
-/** Runs the backfill that stands above the up part of a migration, if there is one, until it changes no row. */
+/** Runs the backfill above the up part of a migration, if present, until it changes no more rows. */
 async function backfill (client: Client, name: string) {
   const file = await readFile(join(DIRECTORY, `${name}.sql`), 'utf8')
   const [, statement] = /^-- Backfill$(.+)^-- Up Migration$/ms.exec(file) ?? []
@@ -105,9 +105,9 @@ async function backfill (client: Client, name: string) {
   while (changed)
 }
 
-/** Attempts something until it gets its locks, for `patience` milliseconds. */
+/** Retries an attempt until it gets its locks, for `patienceMs`. */
 async function retry<T> (
-  client: Client, what: string, { log = console, patience = 3_600_000 }: Options, attempt: () => Promise<T>,
+  client: Client, what: string, { log = console, patienceMs = 3_600_000 }: Options, attempt: () => Promise<T>,
   pause: number = PAUSES_MS.first
 ): Promise<T> {
   const begin = Date.now()
@@ -115,16 +115,16 @@ async function retry<T> (
     return await attempt()
   } catch (error) {
     const { code = '', message } = error as DatabaseError
-    if (!LOCKED.includes(code) || pause > patience) throw new Error(`${what} failed: ${message}`, { cause: error })
+    if (!LOCKED.includes(code) || pause > patienceMs) throw new Error(`${what} failed: ${message}`, { cause: error })
     await client.query('ROLLBACK')
-    log.warn(`${what} waits for ${await longTransactions(client)}: next attempt in ${pause / 1000} s`)
+    log.warn(`${what} waits for ${await longTransactions(client)}. Next attempt in ${pause / 1000} s.`)
     await sleep(pause)
   }
-  const left = patience - (Date.now() - begin)
-  return retry(client, what, { log, patience: left }, attempt, Math.min(pause * 2, PAUSES_MS.longest))
+  const leftMs = patienceMs - (Date.now() - begin)
+  return retry(client, what, { log, patienceMs: leftMs }, attempt, Math.min(pause * 2, PAUSES_MS.longest))
 }
 
-/** Names the transactions that are open for longer than a migration waits for a lock. */
+/** Names the transactions that have been open for longer than a migration waits for a lock. */
 async function longTransactions (client: Client): Promise<string> {
   const { rows: [row] } = await client.query(`
     SELECT coalesce(string_agg(format('%s (pid %s)', name, pid), ', '), 'a lock') AS names
@@ -149,7 +149,7 @@ async function connect (databaseUrl: string) {
       connectionTimeoutMillis: connectTimeout ? connectTimeout * 1000 : CONNECT_TIMEOUT_MS,
       keepAlive: true,
     })
-    // A connection that is lost fails the next statement.
+    // After a lost connection, the next statement fails.
     client.on('error', () => {})
     await client.connect()
     return client
@@ -161,7 +161,7 @@ async function connect (databaseUrl: string) {
   })
 }
 
-/** Lists every migration in order, and whether this database has it. */
+/** Lists all migrations in order, with whether they are applied. */
 export async function migrationStatus (sql: Sql) {
   const files = (await readdir(DIRECTORY)).filter(file => file.endsWith('.sql')).sort()
   const [table] = await sql`SELECT to_regclass('pgmigrations') IS NOT NULL AS exists`
@@ -170,24 +170,23 @@ export async function migrationStatus (sql: Sql) {
   return files.map(file => file.slice(0, -'.sql'.length)).map(name => ({ name, applied: names.has(name) }))
 }
 
-/** Lists the migrations that this database lacks. */
 async function pendingMigrations (sql: Sql) {
   return (await migrationStatus(sql)).filter(({ applied }) => !applied)
 }
 
-/** Throws a StartupError unless this database has every migration. */
+/** Throws a StartupError if migrations are pending. */
 export async function assertMigrated (sql: Sql) {
   const pending = await pendingMigrations(sql)
   if (pending.length > 0) {
     const migrations = pending.length === 1 ? '1 migration' : `${pending.length} migrations`
-    throw new StartupError(`The database lacks ${migrations}: ` +
-      'run "npm run migrate" or start with MIGRATE_ON_START=true')
+    throw new StartupError(`The database lacks ${migrations}. ` +
+      'Run "npm run migrate", or start with MIGRATE_ON_START=true.')
   }
 }
 
 /**
- * Migrates the embedded database, and any other one with MIGRATE_ON_START. Throws a StartupError when the database
- * lacks a migration after that.
+ * Migrates the embedded database, or any database if MIGRATE_ON_START is set. Throws a StartupError if migrations are
+ * still pending.
  */
 export async function prepareSchema (
   { sql, url }: Database, config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>
@@ -195,12 +194,12 @@ export async function prepareSchema (
   if (!config.DATABASE_URL || config.MIGRATE_ON_START) {
     const pending = await pendingMigrations(sql)
     const steps = pending.length > 0 ? await migrate(url, 'up', undefined, { log }) : []
-    if (steps.length > 0) log.info(`Database schema brought up to date: ${steps.length} migrations`)
+    if (steps.length > 0) log.info(`Applied migrations: ${steps.length}`)
   }
   await assertMigrated(sql)
 }
 
-/** Writes an empty migration and returns its path. */
+/** Creates an empty migration and returns its path. */
 export async function createMigration (name: string) {
   const { Migration } = await import('node-pg-migrate')
   return Migration.create(name, DIRECTORY, { language: 'sql', filenameFormat: 'utc' })

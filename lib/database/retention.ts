@@ -2,16 +2,16 @@ import type { TransactionSql } from 'postgres'
 
 import type { Sql } from './client.ts'
 
-/** Rows of a transaction: it is short, so that no registration waits for its locks. */
+/** Rows per transaction. Short transactions do not delay new registrations. */
 const BATCH_ROWS = 1000
 
-/** Registrations that were made longer ago than this interval of PostgreSQL's, for events that are over. */
+/** SQL: registrations for past events that are older than this PostgreSQL interval. */
 const pastRegistrations = (sql: Sql | TransactionSql, age: string) => sql`
   event_registrations JOIN events ON events.id = event_id
   WHERE registered_at < now() - ${age}::text::interval AND date < now()
 `
 
-/** How many registrations a rule removes, and for how many events. */
+/** Counts the registrations that would be deleted, and their events. */
 export async function countPastRegistrations (sql: Sql, age: string) {
   const [counts] = await sql<[{ registrations: number, events: number }]>`
     SELECT count(*)::int AS registrations, count(DISTINCT event_id)::int AS events
@@ -20,7 +20,7 @@ export async function countPastRegistrations (sql: Sql, age: string) {
   return counts
 }
 
-/** Removes such registrations, batch after batch, beside a service that serves. Returns how many. */
+/** Deletes old registrations in batches. The service may be running. Returns the number of deleted registrations. */
 export async function removePastRegistrations (sql: Sql, age: string, report: (removed: number) => void) {
   let removed = 0
   for (let found = BATCH_ROWS; found === BATCH_ROWS;) {
@@ -39,11 +39,11 @@ function removeBatch (sql: Sql, age: string) {
       ORDER BY registered_at LIMIT ${BATCH_ROWS}
     `
     if (batch.length === 0) return { found: 0, removed: 0 }
-    // In the order of the operation that deletes an event: another one deadlocks with it.
+    // The lock order of the operation that deletes an event prevents deadlocks.
     await sql`
       SELECT FROM events WHERE id IN ${sql(batch.map(({ eventId }) => eventId))} ORDER BY id FOR KEY SHARE
     `
-    // In the order of other retentions, and of an erasure. Fewer are left if an event was deleted meanwhile.
+    // The lock order of other retentions and of an erasure. A parallel deletion of an event may have deleted some rows.
     const ids = sql(batch.map(({ id }) => id))
     await sql`SELECT FROM event_registrations WHERE id IN ${ids} ORDER BY id FOR UPDATE`
     const { count } = await sql`DELETE FROM event_registrations WHERE id IN ${ids}`

@@ -61,7 +61,7 @@ t.test('the embedded database keeps its data over a stop and a kill', async t =>
   const first = await startService(t, { DATA_DIR, ...ADMIN })
   t.strictSame(first.messages().filter(message => !message.startsWith('Server listening')), [
     `Creating the embedded PostgreSQL in ${DATA_DIR}/postgres (first start only)`,
-    `Database schema brought up to date: ${MIGRATIONS} migrations`,
+    `Applied migrations: ${MIGRATIONS}`,
     'Admin account created from ADMIN_EMAIL',
   ])
   const { status, body: { token } } = await register(first)
@@ -110,7 +110,7 @@ t.test('two that start concurrently on an empty database both come up, with one 
   const messages = services.flatMap(service => service.messages())
   t.equal(messages.filter(message => message === 'Admin account created from ADMIN_EMAIL').length, 1)
   // Each migration is a transaction, so both may have taken some.
-  const taken = messages.flatMap(message => /^Database schema brought up to date: (\d+) /.exec(message)?.[1] ?? [])
+  const taken = messages.flatMap(message => /^Applied migrations: (\d+)/.exec(message)?.[1] ?? [])
   t.equal(taken.reduce((sum, count) => sum + Number(count), 0), MIGRATIONS)
   t.equal((await open(t, DATABASE_URL)`SELECT FROM users`).length, 1)
   t.strictSame((await Promise.all(services.map(service => stop(service)))).map(({ code }) => code), [0, 0])
@@ -147,7 +147,7 @@ t.test('a configuration error is one line', async t => {
     ['a database that does not exist', { DATABASE_URL: Object.assign(new URL(migrated), { pathname: '/none' }).href },
       /^Cannot reach the database at [\d.:]+\/none: database "none" does not exist$/],
     ['a database without the schema', { DATABASE_URL: await createDatabase(t, { migrated: false }) },
-      /^The database lacks \d+ migrations: run "npm run migrate" or start with MIGRATE_ON_START=true$/],
+      /^The database lacks \d+ migrations. Run "npm run migrate", or start with MIGRATE_ON_START=true.$/],
     ['a taken port', { DATABASE_URL: migrated, PORT: String(PORT) },
       `127.0.0.1:${PORT} is in use. Stop the program that listens there, or set PORT.`],
     ['a host that is nowhere', { DATABASE_URL: migrated, HOST: 'nowhere.invalid', PORT: '0' },

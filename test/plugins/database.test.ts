@@ -28,7 +28,7 @@ t.test('MIGRATE_ON_START brings the schema up to date, once', async t => {
   const variables = { DATABASE_URL: await createDatabase(t, { migrated: false }), MIGRATE_ON_START: 'true' }
   const first = make(t, variables)
   await first.app.ready()
-  t.strictSame(first.messages, [`Database schema brought up to date: ${MIGRATIONS} migrations`])
+  t.strictSame(first.messages, [`Applied migrations: ${MIGRATIONS}`])
   t.equal((await inject(first.app, 'GET', '/readyz')).statusCode, 200)
 
   const second = make(t, variables)
@@ -39,7 +39,7 @@ t.test('MIGRATE_ON_START brings the schema up to date, once', async t => {
 t.test('Without it, the service does not start on an outdated schema', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   await t.rejects(make(t, { DATABASE_URL }).ready(), new StartupError(
-    `The database lacks ${MIGRATIONS} migrations: run "npm run migrate" or start with MIGRATE_ON_START=true`
+    `The database lacks ${MIGRATIONS} migrations. Run "npm run migrate", or start with MIGRATE_ON_START=true.`
   ))
 })
 

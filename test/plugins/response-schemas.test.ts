@@ -114,7 +114,7 @@ t.test('Declared responses of one status become one, with all of their texts', a
     500: ['Login failed'],
     503: [
       'The service has too much to do at this moment, please try again in a few seconds',
-      'Too many people sign in at this moment, please try again in a few seconds',
+      'Too many people are signing in, please try again in a few seconds',
     ],
   })
 })

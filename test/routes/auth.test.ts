@@ -254,7 +254,7 @@ t.test('When too many passwords wait for hashing, only operations with a passwor
   ]) {
     t.strictSame(
       [response.statusCode, response.json()],
-      [503, { message: 'Too many people sign in at this moment, please try again in a few seconds' }]
+      [503, { message: 'Too many people are signing in, please try again in a few seconds' }]
     )
   }
   t.equal((await inject(app, 'GET', '/events')).statusCode, 200)

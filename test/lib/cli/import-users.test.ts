@@ -145,7 +145,7 @@ t.test('import --dry-run validates, and creates nothing', async t => {
   const before = await count()
   const rows = ['email,firstName,lastName', 'dry@example.org,Ada,Lovelace']
   t.strictSame(await importFile(t, rows, '--dry-run'), succeeded('1 account would be imported\n'))
-  t.match(await importFile(t, [...rows, ...rows.slice(1)], '--dry-run'), { code: 1, stderr: 'on line 2 already' })
+  t.match(await importFile(t, [...rows, ...rows.slice(1)], '--dry-run'), { code: 1, stderr: 'is also on line 2' })
   t.equal(await count(), before)
 })
 

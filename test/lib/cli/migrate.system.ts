@@ -150,7 +150,7 @@ t.test('a migration with an earlier stamp is pending, and applied by the command
   await writeFile(join(directory, `${names[1]}.sql`), migration('two'))
 
   const { stderr } = await run(t, 'dist/lib/server.js', { DATABASE_URL, PORT: '0' }, { prelude })
-  t.equal(stderr, 'The database lacks 1 migration: run "npm run migrate" or start with MIGRATE_ON_START=true\n')
+  t.equal(stderr, 'The database lacks 1 migration. Run "npm run migrate", or start with MIGRATE_ON_START=true.\n')
   t.strictSame(await migrate(), succeeded(lines('applied', [names[1]!])))
   t.strictSame(await migrate('down', '2'), succeeded(lines('reverted', [names[1]!, names[2]!])), 'the last one first')
 })

@@ -196,7 +196,7 @@ t.test('reports an outdated schema in one line', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   const { code, stderr } = await call(seedCommand, { NODE_ENV: 'test', DATABASE_URL }, {})
   t.equal(code, 1)
-  t.match(stderr, /^The database lacks \d+ migrations: run "npm run migrate" or start with MIGRATE_ON_START=true\n$/)
+  t.match(stderr, /^The database lacks \d+ migrations. Run "npm run migrate", or start with MIGRATE_ON_START=true.\n$/)
 })
 
 t.test('--help prints the usage, whatever the other arguments', async t => {
@@ -210,6 +210,6 @@ t.test('creates the embedded database if there is none, and stops it again', asy
   const { code, stdout, stderr } = await run(t, 'dist/lib/cli.js', { DATA_DIR }, { args: ['seed'] })
   t.equal(code, 0, stderr)
   t.match(stdout, /^Added 5 clubs, /)
-  t.match(stderr, /^Creating the embedded PostgreSQL in .*\nDatabase schema brought up to date: \d+ migrations\n$/)
+  t.match(stderr, /^Creating the embedded PostgreSQL in .*\nApplied migrations: \d+\n$/)
   t.strictSame(await postgresOf(DATA_DIR), [])
 })

@@ -177,6 +177,6 @@ t.test('--help prints the usage, whatever the other arguments', async t => {
 t.test('reports an outdated schema in one line', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   t.strictSame(await user({ DATABASE_URL }, ['list']), failed(
-    `The database lacks ${MIGRATIONS} migrations: run "npm run migrate" or start with MIGRATE_ON_START=true`
+    `The database lacks ${MIGRATIONS} migrations. Run "npm run migrate", or start with MIGRATE_ON_START=true.`
   ))
 })

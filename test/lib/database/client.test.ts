@@ -379,8 +379,8 @@ t.test('A pooler that takes no settings is used without them, and named in the l
   t.teardown(database.close)
   for (const sql of [database.sql, database.shortSql]) t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }])
   t.strictSame(refusals, ['statement_timeout'])
-  t.strictSame(lines, ['The pooler takes no settings (unsupported startup parameter: statement_timeout): ' +
-    'give them to the role of the service, see docs/run/deploy.md, "A pooler that takes no settings"'])
+  t.strictSame(lines, ['The pooler refuses settings (unsupported startup parameter: statement_timeout). ' +
+    'Set them on the role of the service, see docs/run/deploy.md, "A pooler that takes no settings"'])
 })
 
 t.test('An unreachable database is a StartupError with its address, without user, password and options', async t => {

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import { Connections, IDLE_TIMEOUT } from '#lib/database/connections.js'
+import { Connections, IDLE_TIMEOUT_SECONDS } from '#lib/database/connections.js'
 import { openDatabase } from '#lib/database/client.js'
 import { createDatabase, testConfig } from '../../helper.ts'
 import { makeProxy } from '../../postgres-server.ts'
@@ -55,7 +55,7 @@ t.test('A connection is closed on which nothing arrives after a timeout', async 
   let ahead = 0
   t.capture(performance, 'now', () => now() + ahead)
   await sleep(100)
-  ahead = (IDLE_TIMEOUT + 1) * 1000
+  ahead = (IDLE_TIMEOUT_SECONDS + 1) * 1000
   while (connections.open > 0) await sleep(20)
   t.equal((await sql`SELECT 1`.catch(() => sql`SELECT 1`)).length, 1, 'without a timeout, after a minute')
 
@@ -97,9 +97,10 @@ t.test('A Unix socket is connected to', async t => {
 
 t.test('The pool of the service is watched, for longer than a statement may take', async t => {
   const { url } = await pool(t)
-  for (const [statementTimeout, isWatched] of [[undefined, true], [0, false]] as const) {
+  for (const [statementTimeoutSeconds, isWatched] of [[undefined, true], [0, false]] as const) {
+    const limits = statementTimeoutSeconds === 0 ? { statementTimeoutSeconds } : {}
     const { connections, close } = await openDatabase(
-      testConfig({ DATABASE_URL: url }), { info () {}, warn () {} }, statementTimeout === 0 ? { statementTimeout } : {})
+      testConfig({ DATABASE_URL: url }), { info () {}, warn () {} }, limits)
     t.equal(connections.open === 1, isWatched)
     await close()
   }

@@ -44,7 +44,7 @@ const start = (home: string, log = fakeLog()) => startEmbeddedPostgres(home, log
 
 /** Waits until the log says that the server was restarted. */
 async function recovery ({ lines }: ReturnType<typeof fakeLog>) {
-  while (lines.at(-1) !== 'The embedded PostgreSQL is there again') await sleep(20)
+  while (lines.at(-1) !== 'Connected to the embedded PostgreSQL again') await sleep(20)
 }
 
 /** The message of the StartupError. */
@@ -324,7 +324,7 @@ t.test('A server that does not respond is a StartupError after the timeout', asy
   const now = Date.now
   let passed = 0
   t.capture(Date, 'now', () => now() + (passed += 20_000))
-  t.equal(await refusal(start(home)), 'The embedded PostgreSQL runs but does not answer: ' +
+  t.equal(await refusal(start(home)), 'The embedded PostgreSQL runs but does not respond: ' +
     'cannot execute CREATE DATABASE in a read-only transaction')
   t.type(await serverPid(home), 'number')
   await used(server.url, 1)
@@ -351,20 +351,20 @@ t.test('Unusable data is a StartupError of one line', async t => {
 
   await writeFile(join(data, 'PG_VERSION'), '9.6\n')
   const other = String(await refusal(start(home)))
-  t.ok(other.startsWith('The embedded PostgreSQL does not start: '), other)
+  t.ok(other.startsWith('Cannot start the embedded PostgreSQL: '), other)
   t.ok(other.endsWith(`FATAL:  database files are incompatible with server ${see}`), other)
   t.notMatch(other, /\n/)
 
   await writeFile(join(data, 'PG_VERSION'), '18\n')
   await appendFile(join(data, 'postgresql.conf'), "no_such_setting = 'on'\n")
   const broken = String(await refusal(start(home)))
-  t.ok(broken.startsWith('The embedded PostgreSQL does not start: '), broken)
+  t.ok(broken.startsWith('Cannot start the embedded PostgreSQL: '), broken)
   t.ok(broken.endsWith(`contains errors ${see}`), broken)
   t.notMatch(broken, /\n/)
 
   await rm(join(data, 'PG_VERSION'))
   const empty = String(await refusal(start(home)))
-  t.match(empty, /^The embedded PostgreSQL does not start: [^\s(][^\n]*$/, 'with the reason')
+  t.match(empty, /^Cannot start the embedded PostgreSQL: [^\s(][^\n]*$/, 'with the reason')
   t.equal(await serverPid(home), undefined)
 })
 
@@ -378,8 +378,8 @@ t.test('Data that cannot be created is a StartupError of one line, and leaves no
 })
 
 t.test('An unknown platform has no embedded PostgreSQL', async t => {
-  t.equal(await refusal(findBinaries('plan9-mips')), 'There is no embedded PostgreSQL for plan9-mips: ' +
-    'set DATABASE_URL to the address of a PostgreSQL 14 or newer')
+  t.equal(await refusal(findBinaries('plan9-mips')), 'There is no embedded PostgreSQL for plan9-mips. ' +
+    'Set DATABASE_URL to the URL of a PostgreSQL 14 or newer.')
   t.equal(dirname(initdb), dirname(control))
   t.equal(existsSync(initdb), true)
 })
@@ -508,7 +508,7 @@ t.test('A program that nobody can run is told apart from one that only root can'
   await writeFile(join(home, 'initdb'), `#!/bin/sh\necho '${message}' >&2\nexit 127\n`, { mode: 0o755 })
   t.intercept(process, 'getuid', { value: () => 0 })
   t.equal(await refusal(findAccount(home, join(home, 'initdb'))),
-    `The embedded PostgreSQL does not run: ${message}. Run npm ci without --ignore-scripts, or set DATABASE_URL`)
+    `Cannot run the embedded PostgreSQL: ${message}. Run npm ci without --ignore-scripts, or set DATABASE_URL`)
 })
 
 t.test('Where root cannot change users, a user namespace does, and the data belongs to root', async t => {
@@ -516,7 +516,7 @@ t.test('Where root cannot change users, a user namespace does, and the data belo
   const canUnshare = await run('unshare', ['--user', '--map-root-user', 'true']).then(() => true, () => false)
   if (!canUnshare) {
     becomeRoot(t, path)
-    return t.match(await refusal(start(newHome())), /refuses to be root/)
+    return t.match(await refusal(start(newHome())), /refuses to run as root/)
   }
   const home = newHome()
   t.teardown(() => stopServer(home))
@@ -540,9 +540,9 @@ t.test('Where root can run the server in no way, a StartupError of one line says
   const home = newHome()
   becomeRoot(t, await folderOf(t, 'id'))
   t.equal(await refusal(start(home)),
-    `The embedded PostgreSQL refuses to be root, and no other user can run it in ${home}: ` +
-    'start as an ordinary user, install setpriv (util-linux), move the project and DATA_DIR to folders that all ' +
-    'users can enter, or set DATABASE_URL')
+    'The embedded PostgreSQL refuses to run as root, and other users cannot run it in ' +
+    `${home}. Start as an ordinary user, install setpriv (util-linux), move the project and DATA_DIR to folders that ` +
+    'all users can enter, or set DATABASE_URL.')
   t.strictSame(await readdir(home), ['postgres-password'])
 })
 
@@ -552,7 +552,7 @@ t.test('The log of the server is not written through a link', async t => {
   await writeFile(target, 'of somebody else')
   await rm(join(home, 'postgres.log'), { force: true })
   await symlink(target, join(home, 'postgres.log'))
-  t.equal(await refusal(start(home)), `${join(home, 'postgres.log')} is a symbolic link: remove it`)
+  t.equal(await refusal(start(home)), `${join(home, 'postgres.log')} is a symbolic link. Delete it.`)
   t.equal(await readFile(target, 'utf8'), 'of somebody else')
 })
 

@@ -128,7 +128,7 @@ t.test('operations continue while migrations wait for a long read', async t => {
       await Promise.race([migration!, waitedTwice])
       if (messages.length < 2) return
       held.push(performance.now() - begin)
-      const message = new RegExp(`^Migration ${name} waits for .*pg_dump \\(pid \\d+\\).*: next attempt in [12] s$`)
+      const message = new RegExp(`^Migration ${name} waits for .*pg_dump \\(pid \\d+\\).*. Next attempt in [12] s.$`)
       t.match(messages, [message, message])
     })
     t.strictSame(await migration!, [name])
@@ -148,7 +148,7 @@ t.test('a migration that gets no lock', async t => {
 
   await t.test('fails in the end', t => sql.begin(async sql => {
     await sql`LOCK TABLE users`
-    await t.rejects(migrate(url, 'up', 1, { patience: 0 }), {
+    await t.rejects(migrate(url, 'up', 1, { patienceMs: 0 }), {
       message: `Migration ${name} failed: canceling statement due to lock timeout`,
       cause: { code: '55P03' },
     })
@@ -159,12 +159,12 @@ t.test('a migration that gets no lock', async t => {
     const log = { warn (line: string) { lines.push(line) } }
     await sql.begin(async sql => {
       await sql`SELECT pg_advisory_xact_lock(7241865325)`
-      await t.rejects(migrate(url, 'up', 1, { patience: 1600, log }), {
+      await t.rejects(migrate(url, 'up', 1, { patienceMs: 1600, log }), {
         message: 'The list of migrations failed: canceling statement due to lock timeout',
       })
     })
     t.strictSame(lines.length, 1)
-    t.match(lines[0], /^The list of migrations waits for .*\(pid \d+\): next attempt in 1 s$/)
+    t.match(lines[0], /^The list of migrations waits for .*\(pid \d+\)\. Next attempt in 1 s\.$/)
   })
 
   await t.test('fails when its connection is lost', t => sql.begin(async sql => {

@@ -55,7 +55,7 @@ t.test('migrationStatus and assertMigrated', async t => {
   const { url, sql } = await emptyDatabase(t)
   const status = (applied: number) => NAMES.map((name, i) => ({ name, applied: i < applied }))
   const lacks = (count: number) => new StartupError(
-    `The database lacks ${count} migrations: run "npm run migrate" or start with MIGRATE_ON_START=true`
+    `The database lacks ${count} migrations. Run "npm run migrate", or start with MIGRATE_ON_START=true.`
   )
   t.strictSame(await migrationStatus(sql), status(0), 'without the table of migrations')
   await t.rejects(assertMigrated(sql), lacks(NAMES.length))

@@ -167,7 +167,7 @@ t.test('A server without TLS', async t => {
   const url = `postgres://postgres@localhost:${server.port}/open`
   t.strictSame(await attempt(url), { service: false, migration: 'connected' })
   t.strictSame(await attempt(`${url}?sslmode=require`), {
-    service: `Cannot reach the database at localhost:${server.port}/open: its server has no TLS`,
+    service: `Cannot reach the database at localhost:${server.port}/open: the server has no TLS`,
     migration: 'The server does not support SSL connections',
   })
   await set({ ssl: 'on' })
