@@ -4,51 +4,52 @@ import type { Sql } from '../database/client.ts'
 import { type TemplateName, templates } from './templates.ts'
 import { enqueueEmails } from './outbox.ts'
 
-/** When the emails of a batch are written, in seconds. */
+/** When the emails of a batch are written. */
 export interface BatchTimes {
-  /** Until the batch is due. */
-  delay?: number
-  /** From the emails of the batch before with this template and key, at least. */
-  pause?: number
+  /** Seconds until the batch is due. */
+  delaySeconds?: number
+  /** Minimum seconds since the emails of the previous batch with this template and key. */
+  pauseSeconds?: number
 }
 
 /**
- * The statement that writes an email batch, for the WITH of the statement that causes it. `batch` is a query with the
- * columns `key` (text), `data` (jsonb), `event_id` (uuid, the event that the batch is deleted with) and `user_ids`
- * (uuid[]). If a batch with this template and key waits, it keeps its data and time, and goes to these users. If it is
- * being written, it begins again.
+ * SQL statement that enqueues an email batch. Use it as a CTE of the statement that causes the batch. The query `batch`
+ * has the columns `key` (text), `data` (jsonb), `event_id` (uuid, deleting this event deletes the batch) and `user_ids`
+ * (uuid[]). If a batch with this template and key is waiting, it keeps its data and time but gets the new users. If its
+ * emails are being written, the batch starts again.
  */
 export const enqueueBatch = (
-  sql: Sql, template: TemplateName, batch: PendingQuery<Row[]>, { delay = 0, pause = 0 }: BatchTimes = {}
+  sql: Sql, template: TemplateName, batch: PendingQuery<Row[]>, { delaySeconds = 0, pauseSeconds = 0 }: BatchTimes = {}
 ) => sql`
   INSERT INTO email_batches AS known (template, key, data, event_id, user_ids, due_at)
-  SELECT ${template}, key, data, event_id, user_ids, statement_timestamp() + make_interval(secs => ${delay})
+  SELECT ${template}, key, data, event_id, user_ids, statement_timestamp() + make_interval(secs => ${delaySeconds})
   FROM (${batch}) AS caused WHERE cardinality(user_ids) > 0
   ON CONFLICT (template, key) DO UPDATE SET
-    -- A sender that has read the row before does not write it.
+    -- A sender that has read the old row will not find its id.
     id = excluded.id,
     user_ids = excluded.user_ids,
     next = 1,
     data = CASE WHEN known.due_at = 'infinity' THEN excluded.data ELSE known.data END,
     due_at = CASE WHEN known.next = 1 THEN known.due_at
-      ELSE greatest(excluded.due_at, known.told_at + make_interval(secs => ${pause})) END
+      ELSE greatest(excluded.due_at, known.told_at + make_interval(secs => ${pauseSeconds})) END
   RETURNING id
 `
 
-/** Emails of a batch that are written at a time, when no others to many wait: those of a minute. */
+/** Number of emails of a batch that are written at once, if no other bulk emails wait. Sending them takes a minute. */
 const BATCH_EMAILS = 600
 
-/** Templates that this version does not know are left to the instances that do. */
+/** Batches that are due. Instances of a newer version handle templates that this version does not know. */
 const dueBatches = (sql: Sql | TransactionSql) => sql`
   FROM email_batches WHERE due_at <= now() AND template IN ${sql(Object.keys(templates))}
 `
 
-/** The users of a batch whose emails are written next. */
+/** The next users of a batch to write emails to. */
 const nextUsers = (sql: Sql | TransactionSql) => sql`unnest(user_ids[next:next + ${BATCH_EMAILS - 1}])`
 
 /**
- * Writes the next emails of a batch that is due, unless another sender does. Each user gets one reminder. Otherwise a
- * user is skipped whose email about the same event waits: it is composed later, and tells this, too.
+ * Writes the next emails of a due batch, unless another sender is doing so. Each user gets one reminder per event date.
+ * In other batches, users whose email about the same event is still waiting are skipped, because that email will be
+ * composed later and include this news.
  */
 export function writeEmails (sql: Sql) {
   return sql.begin(async transaction => {
@@ -57,7 +58,8 @@ export function writeEmails (sql: Sql) {
     `
     if (!due) return
     const { id, next } = due
-    // Before the batch: an erasure may hold one of them and wait for the event, whose change waits for the batch.
+    // Users are locked before the batch to prevent a deadlock: an erasure may hold a user and wait for the event, whose
+    // change waits for the batch.
     await transaction`
       WITH recipients AS (
         SELECT FROM users WHERE id IN (SELECT ${nextUsers(transaction)} FROM email_batches WHERE id = ${id})
@@ -95,12 +97,12 @@ export function writeEmails (sql: Sql) {
   })
 }
 
-/** Events whose reminders are written at a time. */
+/** Number of events whose reminders are written at once. */
 const BATCH_EVENTS = 20
 
 const interval = (sql: Sql, hours: number) => sql`make_interval(hours => ${hours})`
 
-/** Events that begin in less than so many hours, and whose reminders are not written yet; none for 0. */
+/** Events that begin within this number of hours and whose reminders have not been written; empty for 0. */
 const dueReminders = (sql: Sql, hours: number) => sql`
   FROM events
   WHERE date > now() AND date <= now() + ${interval(sql, hours)}
@@ -108,8 +110,9 @@ const dueReminders = (sql: Sql, hours: number) => sql`
 `
 
 /**
- * Writes the reminders of some events to those who were registered before they are due; who registers later has the
- * confirmation. The key of `event_reminders` has one sender do it, once for each date of an event.
+ * SQL statement that writes reminders of some events to users who registered before the reminder was due. Later
+ * attendees have a recent confirmation. The key of `event_reminders` ensures that one sender does this, once per date
+ * of an event.
  */
 export const writeReminders = (sql: Sql, hours: number) => sql`
   WITH due AS (
@@ -131,7 +134,7 @@ export const writeReminders = (sql: Sql, hours: number) => sql`
   `)}
 `
 
-/** Finds out whether bulk emails are to be written. It only reads. */
+/** Tells whether bulk emails are due to be written. Only reads. */
 export async function findBatches (sql: Sql, reminderHours: number) {
   const [found] = await sql<[{ batch: boolean, reminder: boolean }]>`
     SELECT

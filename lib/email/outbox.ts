@@ -8,44 +8,44 @@ import { isNotification, isNotified, NOTIFICATIONS } from './notifications.ts'
 /**
  * An email is always in one of these states:
  *
- * - pending: it is sent when it is due. A sender that claims it makes it due again later, when the lease has expired.
+ * - pending: it will be sent when it is due. A sender that claims it sets the due time to the end of the lease.
  * - sent: the SMTP server has accepted it.
- * - failed: the server has refused it for good, or for five days.
+ * - failed: the SMTP server has refused it permanently, or for five days.
  */
 export const STATES = ['pending', 'sent', 'failed'] as const
 export type EmailState = typeof STATES[number]
 
-/** Seconds until another sender may claim an email. A sender gives up what it sends before that. */
+/** Time until another sender may claim an email. The claiming sender stops trying before that. */
 export const LEASE_SECONDS = 300
 
-/** Days for which emails are kept that were sent or have failed. */
+/** Time for which sent and failed emails are kept. */
 const RETENTION_DAYS = 30
 
-/** How an attempt ended. */
+/** The outcome of an attempt. */
 export interface Outcome {
   id: string
-  /** Obsolete: its facts have changed, so it was not sent. */
+  /** `obsolete` means that the facts have changed, so the email was not sent. */
   status: EmailState | 'obsolete'
   error?: string
-  /** The facts that the email tells. It may have arrived, whatever the outcome. */
+  /** The facts that the email tells. The email may have arrived, even if the attempt failed. */
   told?: object
   /** Attempts so far. */
   attempts: number
-  /** Seconds until the next attempt. Without it, an email keeps its place. */
+  /** Seconds until the next attempt. If missing, the email keeps its place in the queue. */
   delay?: number
 }
 
-/** How many emails are claimed at most. */
+/** Maximum numbers of emails to claim. */
 export interface Batch {
   account: number
   bulk: number
 }
 
 /**
- * The statement that writes emails of a template, for the WITH of the statement that causes them. `emails` is a query
- * with the columns `user_id`, `data` (jsonb) and `key` (text). A user gets one email per template and key; a null key
- * differs from every key. Notifications are written for users who want them: the statement waits for a running erasure
- * and for a change of the email address. `network` is the client's if anybody can cause the email: networks take turns.
+ * SQL statement that enqueues emails. Use it as a CTE of the statement that causes them. The query `emails` has the
+ * columns `user_id`, `data` (jsonb) and `key` (text). A user gets one email per template and key; null keys are always
+ * different. Notifications are written only for users who want them: the statement waits for a running erasure and for
+ * a change of the email address. `network` is the client's if anybody can cause the email: networks take turns.
  */
 export const enqueueEmails = (sql: Sql, template: TemplateName, emails: PendingQuery<Row[]>, network?: string) => sql`
   INSERT INTO emails (template, bulk, network, user_id, data, key)
@@ -57,12 +57,12 @@ export const enqueueEmails = (sql: Sql, template: TemplateName, emails: PendingQ
   RETURNING id
 `
 
-/** Templates that this version does not know are left to the instances that do. */
+/** Emails that are due. Instances of a newer version handle templates that this version does not know. */
 const due = (sql: Sql | TransactionSql, bulk: boolean) => sql`
   status = 'pending' AND bulk = ${bulk} AND due_at <= now() AND template IN ${sql(Object.keys(templates))}
 `
 
-/** Finds out whether emails are due. It only reads. */
+/** Tells whether emails are due. Only reads. */
 export async function findDue (sql: Sql) {
   const [found] = await sql<[{ account: boolean, bulk: boolean }]>`
     SELECT
@@ -72,16 +72,16 @@ export async function findDue (sql: Sql) {
   return found
 }
 
-/** The stored form of a column `token`, as `hashSecretToken` makes it. */
+/** SQL: the hash of the column `token`, equal to `hashSecretToken`. */
 const secretTokenHash = (sql: Sql | TransactionSql) =>
   sql`translate(encode(sha256(convert_to(token, 'UTF8')), 'base64'), '+/=', '-_')`
 
-/** Candidates for each email that is claimed: other senders may claim the first of them at the same time. */
+/** Number of candidates per claimed email, because other senders may claim the first candidates at the same time. */
 const CANDIDATES = 10
 
 /**
- * Claims emails. Those about an account go by the turns of their networks: the first of each, then the second of each.
- * A notification has a new token each time that it is claimed, and the one before ends.
+ * Claims emails. Emails about accounts are claimed round robin by network. Each claim of a notification creates a new
+ * unsubscribe token and revokes the previous token.
  */
 export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: Batch): Promise<ClaimedEmail[]> {
   // PostgreSQL locks the user of an email that this transaction has updated before, also where the user stays the same:
@@ -116,7 +116,7 @@ export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }:
   `
 }
 
-/** Records outcomes. Nothing is recorded twice, and nothing of an email that another sender has sent meanwhile. */
+/** Records outcomes once. Ignores emails that another sender has sent in the meantime. */
 export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outcome[]) {
   await sql`
     WITH outcomes AS (
@@ -125,7 +125,7 @@ export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outco
         id uuid, status text, error text, told jsonb, attempts integer, delay integer
       )
     ), finished AS (
-      -- In the order of an erasure
+      -- The lock order of an erasure.
       SELECT emails.id, outcomes.status, outcomes.error, told, outcomes.attempts, delay
       FROM emails JOIN outcomes ON outcomes.id = emails.id AND emails.status = 'pending'
       ORDER BY emails.id FOR UPDATE OF emails
@@ -144,9 +144,9 @@ export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outco
   `
 }
 
-/** Removes some emails that were settled long ago. */
+/** Deletes some emails that were settled long ago. */
 export async function deleteOldEmails (sql: Sql | TransactionSql) {
-  // With a parameter as its limit, the plan would scan the table.
+  // The limit is a constant, because PostgreSQL would plan a table scan for a parameter.
   await sql`
     DELETE FROM emails WHERE id IN (
       SELECT id FROM emails WHERE settled_at < now() - make_interval(days => ${RETENTION_DAYS})
@@ -155,7 +155,7 @@ export async function deleteOldEmails (sql: Sql | TransactionSql) {
   `
 }
 
-/** Finds the person whom an email goes to; `undefined` when the account is gone. */
+/** Finds the recipient of an email; `undefined` if the account was deleted. */
 export async function findRecipient (sql: Sql, id: string): Promise<Recipient | undefined> {
   const [recipient] = await sql<Recipient[]>`
     SELECT
@@ -167,12 +167,12 @@ export async function findRecipient (sql: Sql, id: string): Promise<Recipient | 
 }
 
 /**
- * How many emails are not sent, by their state, and the age of the oldest of them in seconds. `batches` are email
- * batches that are due and not written yet, with the time since the oldest of them was due.
+ * Numbers of unsent emails by state, with the age of the oldest email in seconds. `batches` counts due email batches,
+ * with the time since the oldest batch was due.
  */
 export type EmailCounts = Record<Exclude<EmailState, 'sent'> | 'batches', { count: number, age: number }>
 
-/** Counts the emails that are not sent. */
+/** Counts unsent emails. */
 export async function countEmails (sql: Sql): Promise<EmailCounts> {
   const rows = await sql<{ name: keyof EmailCounts, count: number, age: number }[]>`
     SELECT status AS name, count(*)::int, extract(epoch FROM now() - min(created_at))::float AS age
@@ -186,7 +186,7 @@ export async function countEmails (sql: Sql): Promise<EmailCounts> {
   return { ...counts, ...Object.fromEntries(rows.map(({ name, count, age }) => [name, { count, age }])) }
 }
 
-/** An email as operators see it: without its address. */
+/** An email for operators, without its address. */
 export interface ListedEmail {
   id: string
   template: string
@@ -197,7 +197,7 @@ export interface ListedEmail {
   createdAt: string
 }
 
-/** Lists the emails in a state, or all that are not sent, the oldest first. */
+/** Lists the emails in a state, or all unsent emails, oldest first. */
 export function listEmails (sql: Sql, state?: EmailState) {
   return sql<ListedEmail[]>`
     SELECT id, template, user_id AS "userId", status, attempts, error, iso8601(created_at) AS "createdAt"
@@ -207,7 +207,7 @@ export function listEmails (sql: Sql, state?: EmailState) {
   `
 }
 
-/** Sends emails again that have failed: the one with this id, or all. */
+/** Makes failed emails pending again: the email with this id, or all. */
 export async function retryEmails (sql: Sql, id?: string) {
   const { count } = await sql`
     UPDATE emails SET status = 'pending', due_at = now(), attempts = 0, settled_at = NULL

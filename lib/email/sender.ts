@@ -12,27 +12,26 @@ import {
 } from './outbox.ts'
 import type { Delivery, Transport } from './transport.ts'
 
-/** Times in milliseconds. */
-const TIMES = {
-  /** The interval of polls. A sender commits once in that time. */
+const TIMES_MS = {
+  /** Interval between polls. A sender commits at most once per interval. */
   turn: 1000,
-  /** The pause while the server is down: doubled from the first to the longest. */
+  /** Pauses while the SMTP server is down. Each pause is twice as long as the previous pause. */
   pause: { first: 1000, longest: 60_000 },
-  /** For the emails that are being sent when the service stops. */
+  /** Time for running deliveries when the service stops. */
   stop: 5000,
 }
 
-/** Emails that are sent at the same time. Those to many leave one connection to others. */
+/** Number of parallel deliveries. Bulk emails leave one connection to other emails. */
 const SENDING = { all: 4, bulk: 3 }
 
-/** Emails about an account that are claimed at once. If the sender is killed, the ones that it has sent come twice. */
+/** Number of account emails that are claimed at once. If the sender is killed, some of them are sent twice. */
 const ACCOUNT_EMAILS = 20
 
-/** Attempts after which an email has failed: five days after the first one (RFC 5321, § 4.5.4.1). */
+/** Number of attempts before an email has failed. They span five days (RFC 5321, § 4.5.4.1). */
 const ATTEMPTS = 34
 
-/** Seconds until the next attempt after so many: a minute, then four times as long, up to four hours. */
-export function backoff (attempts: number) {
+/** Returns the seconds until the next attempt: one minute, then four times as long each time, up to four hours. */
+export function backoffSeconds (attempts: number) {
   return Math.min(60 * 4 ** (attempts - 1), 4 * 60 * 60)
 }
 
@@ -40,7 +39,7 @@ type Attempt = Omit<Delivery, 'status'> & Pick<Outcome, 'status' | 'told'>
 
 interface Options {
   sql: Sql
-  /** A connection for short questions. */
+  /** A separate connection for short statements. */
   shortSql: Sql
   config: Config
   log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'error'>
@@ -48,50 +47,51 @@ interface Options {
 }
 
 /**
- * Sends the emails in the outbox, alongside any number of other senders, each at least once. Once in a turn it asks
- * whether there is something to do, which only reads. If there is, one commit records the outcomes and claims the next
- * emails. An email whose attempt has begun may take longer than the turn; the others are released.
+ * Sends the emails in the outbox at least once, alongside any number of other senders. Every turn, it checks whether
+ * there is work, which only reads. If so, one commit records the outcomes and claims the next emails. Running
+ * deliveries may take longer than a turn. Emails that are still waiting at the end of a turn are released.
  */
 export class Sender {
-  /** Emails that this process has sent. */
+  /** Number of emails that this process has sent. */
   sent = 0
   readonly #sql: Sql
   readonly #shortSql: Sql
   readonly #config: Config
   readonly #log: Options['log']
   readonly #transport: Transport
-  readonly #times: typeof TIMES
+  readonly #times: typeof TIMES_MS
   readonly #stopping = new AbortController()
   #running: Promise<void> | undefined
-  /** Emails that are claimed and not begun, those about an account first. */
+  /** Claimed emails whose delivery has not begun, account emails first. */
   #waiting: ClaimedEmail[] = []
-  /** Emails that are being sent. */
+  /** Running deliveries. */
   readonly #sending = new Set<{ bulk: boolean, ended: Promise<void> }>()
-  /** Outcomes still to be recorded. */
+  /** Outcomes to record. */
   readonly #outcomes: Outcome[] = []
-  /** Bulk emails that may be sent by MAIL_RATE: the share of a turn, and what the last turn has left. */
+  /** Number of bulk emails that MAIL_RATE allows: the share of this turn plus the rest of the last turn. */
   #allowance = 0
   /** Whether the last turn wrote emails of a batch. */
   #hasWritten = false
-  /** The pause after the next failure of the server, and when the server is asked again. It is down if there is one. */
-  #pause: number
-  #askAt: number | undefined
+  /** The pause after the next failure of the server. */
+  #pauseMs: number
+  /** When to check the server again, in milliseconds of `performance.now()`. Set while the server is down. */
+  #checkAt: number | undefined
 
-  constructor ({ sql, shortSql, config, log, transport }: Options, times = TIMES) {
+  constructor ({ sql, shortSql, config, log, transport }: Options, times = TIMES_MS) {
     this.#sql = sql
     this.#shortSql = shortSql
     this.#config = config
     this.#log = log
     this.#transport = transport
     this.#times = times
-    this.#pause = times.pause.first
+    this.#pauseMs = times.pause.first
   }
 
   start () {
     this.#running = this.#run()
   }
 
-  /** Finishes the emails that are being sent, records what was done, and releases the rest; also when called again. */
+  /** Waits for running deliveries, records their outcomes and releases the other emails. Can be called again. */
   async stop () {
     this.#stopping.abort()
     const timer = setTimeout(() => this.#transport.close(), this.#times.stop)
@@ -109,7 +109,7 @@ export class Sender {
         await this.#turn()
         isFailing = false
       } catch (error) {
-        if (!isFailing) this.#log.error({ err: error }, 'The outbox cannot be read or written')
+        if (!isFailing) this.#log.error({ err: error }, 'Cannot read or write the outbox')
         isFailing = true
       }
       const rest = start + this.#times.turn - performance.now()
@@ -118,7 +118,7 @@ export class Sender {
     this.#release()
     await Promise.all([...this.#sending].map(({ ended }) => ended))
     await this.#exchange({ account: 0, bulk: 0 })
-      .catch(error => this.#log.error({ err: error }, 'The outcomes of emails cannot be recorded: they are sent again'))
+      .catch(error => this.#log.error({ err: error }, 'Cannot record outcomes of emails: they will be sent again'))
   }
 
   async #turn () {
@@ -128,7 +128,7 @@ export class Sender {
     this.#allowance = Math.min(this.#allowance, Math.max(share, 1)) + share
     const [{ account, bulk }, { batch, reminder }] =
       await Promise.all([findDue(this.#shortSql), findBatches(this.#shortSql, REMINDER_HOURS)])
-    // Every other turn, so that emails that are there already do not wait for them.
+    // Batches are written every other turn, so that existing emails do not wait for them.
     this.#hasWritten = !this.#hasWritten && (reminder || (batch && !bulk && this.#countBulk() === 0))
     if (this.#hasWritten) {
       if (reminder) await writeReminders(this.#sql, REMINDER_HOURS)
@@ -142,7 +142,7 @@ export class Sender {
     })
   }
 
-  /** Records outcomes and claims emails, in one commit, since every commit empties the snapshot cache. */
+  /** Records outcomes and claims emails in one commit, because every commit invalidates the snapshot cache. */
   async #exchange (batch: Batch) {
     const outcomes = [...this.#outcomes]
     if (outcomes.length + batch.account + batch.bulk === 0) return
@@ -159,12 +159,12 @@ export class Sender {
     this.#sendWaiting()
   }
 
-  /** Bulk emails that are being sent. */
+  /** Number of running deliveries of bulk emails. */
   #countBulk () {
     return [...this.#sending].filter(({ bulk }) => bulk).length
   }
 
-  /** Gives back the emails whose attempt has not begun. */
+  /** Releases the emails whose delivery has not begun. */
   #release () {
     for (const { id, template, attempts } of this.#waiting.splice(0)) {
       this.#outcomes.push({ id, status: 'pending', attempts: attempts - 1 })
@@ -172,9 +172,9 @@ export class Sender {
     }
   }
 
-  /** Begins to send the emails that wait, as long as there are connections for them. */
+  /** Begins deliveries while connections are free. */
   #sendWaiting () {
-    while (this.#waiting.length > 0 && this.#askAt === undefined) {
+    while (this.#waiting.length > 0 && this.#checkAt === undefined) {
       const { bulk } = templateOf(this.#waiting[0]!.template)
       if (this.#sending.size >= SENDING.all || (bulk && this.#countBulk() >= SENDING.bulk)) return
       const email = this.#waiting.shift()!
@@ -188,39 +188,39 @@ export class Sender {
     }
   }
 
-  /** Whether the server is up, as far as is known. One that was down is asked, after a pause. */
+  /** Tells whether the server was up at the last attempt. If it was down, checks it again after a pause. */
   #isUp () {
-    if (this.#askAt === undefined) return true
-    if (performance.now() >= this.#askAt) this.#ask()
+    if (this.#checkAt === undefined) return true
+    if (performance.now() >= this.#checkAt) this.#checkServer()
     return false
   }
 
-  async #ask () {
-    this.#askAt = Infinity
+  async #checkServer () {
+    this.#checkAt = Infinity
     try {
       await this.#transport.verify()
-      this.#pause = this.#times.pause.first
-      this.#askAt = undefined
+      this.#pauseMs = this.#times.pause.first
+      this.#checkAt = undefined
     } catch (error) {
       this.#fail((error as Error).message)
     }
   }
 
-  /** Pauses. */
+  /** Pauses all deliveries. */
   #fail (reason: string) {
-    this.#askAt = performance.now() + this.#pause
-    this.#log.warn(`No emails are sent for ${this.#pause / 1000} s. ${reason}`)
-    this.#pause = Math.min(2 * this.#pause, this.#times.pause.longest)
+    this.#checkAt = performance.now() + this.#pauseMs
+    this.#log.warn(`Sending emails is paused for ${this.#pauseMs / 1000} s. ${reason}`)
+    this.#pauseMs = Math.min(2 * this.#pauseMs, this.#times.pause.longest)
   }
 
   async #deliver (email: ClaimedEmail): Promise<Omit<Outcome, 'id'>> {
     const { status, error, told, isDown } = await this.#attempt(email)
-    // Others that were sent at the same time fail with it.
-    if (isDown && this.#askAt === undefined && !this.#stopping.signal.aborted) this.#fail(error!)
+    // Parallel deliveries fail for the same reason, so only the first one pauses.
+    if (isDown && this.#checkAt === undefined && !this.#stopping.signal.aborted) this.#fail(error!)
     const { attempts } = email
     const details = { email: email.id, template: email.template, ...error !== undefined && { error } }
     if (status === 'pending' && attempts < ATTEMPTS) {
-      const delay = backoff(attempts)
+      const delay = backoffSeconds(attempts)
       this.#log.warn(details, `Email not sent, next attempt in ${delay} s`)
       return { status, error, told, attempts, delay }
     }
@@ -242,8 +242,8 @@ export class Sender {
       told = content.told
       message = buildMessage(email.id, recipient, content, this.#config)
     } catch (error) {
-      this.#log.error({ err: error, email: email.id, template: email.template }, 'Email cannot be written')
-      return { status: 'pending', error: 'It could not be written' }
+      this.#log.error({ err: error, email: email.id, template: email.template }, 'Cannot compose an email')
+      return { status: 'pending', error: 'The email could not be composed' }
     }
     return { ...await this.#transport.send(message), told }
   }

@@ -7,41 +7,41 @@ import type { SendMailOptions } from 'nodemailer'
 
 import type { Config } from '../config.ts'
 
-/** The outcome of sending an email. Pending: it is tried again. */
+/** The outcome of a delivery. `pending` means that it should be retried. */
 export interface Delivery {
   status: 'sent' | 'pending' | 'failed'
-  /** The cause in words, without the server's text: that may have the address. */
+  /** The cause, without the server's text, because it may contain the address. */
   error?: string
-  /** Whether the server does not serve, so that others would fare as this one. */
+  /** Whether the server is unavailable, so that other emails would also fail. */
   isDown?: boolean
 }
 
-/** Where emails go. */
+/** A way to send emails. */
 export interface Transport {
-  /** Asks the server whether it takes emails. Rejects with the cause in words. */
+  /** Checks whether the server is available. Rejects with the cause. */
   verify (): Promise<void>
   /** Sends an email. Never rejects. */
   send (message: SendMailOptions): Promise<Delivery>
-  /** Closes all connections, also while an email is being sent. */
+  /** Closes all connections, even during a delivery. */
   close (): void
 }
 
-/** Whether emails are sent: with SMTP_URL, and in development, where they are written to files. */
+/** Tells whether emails are sent: with SMTP_URL, or as files in development. */
 export function isEmailConfigured ({ NODE_ENV, SMTP_URL }: Config) {
   return SMTP_URL !== undefined || NODE_ENV === 'development'
 }
 
-/** The transport of this configuration. Its library is loaded only where emails are sent. */
+/** Creates the configured transport. Loads its library only if needed. */
 export async function createTransport (config: Config, log: Pick<FastifyBaseLogger, 'info'>): Promise<Transport> {
   if (!config.SMTP_URL) return new FileTransport(join(config.DATA_DIR, 'mail'), log, await import('nodemailer'))
   const { SmtpTransport } = await import('./smtp.ts')
   return new SmtpTransport(config)
 }
 
-/** Follows no link: a user who may write to the folder could point one at a file of root. */
+/** Does not follow links, because a user who can write to the folder could link to a file of root. */
 const FLAG = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
 
-/** Writes emails to files, to be looked at in development. */
+/** Writes emails to files in development. */
 class FileTransport implements Transport {
   readonly #directory: string
   readonly #log: Pick<FastifyBaseLogger, 'info'>
@@ -58,7 +58,7 @@ class FileTransport implements Transport {
   async verify () {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
     const stats = await lstat(this.#directory)
-    if (stats.isSymbolicLink()) throw new Error(`${this.#directory} is a symbolic link: remove it`)
+    if (stats.isSymbolicLink()) throw new Error(`${this.#directory} is a symbolic link. Delete it.`)
   }
 
   async send (options: SendMailOptions): Promise<Delivery> {

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
-/** The status of a request whose client has gone before its response began, as nginx logs it; it is never sent. */
+/** Status that nginx logs if the client has gone before the response began. It is never sent. */
 const CLIENT_CLOSED_REQUEST = 499
 
 /**
- * Calls back, with the status, when a connection is gone before its response is sent: Fastify runs `onResponse`, and
- * logs, only for responses that are finished. One that waits behind another of its connection is not reported.
+ * Calls `listener` if a connection closes before its response is sent, because Fastify runs `onResponse` and logs only
+ * for finished responses. A pipelined response that waits for an earlier response is not reported.
  */
 export function onAborted (
   app: FastifyInstance, listener: (request: FastifyRequest, reply: FastifyReply, status: number) => void

@@ -11,27 +11,27 @@ export type AuditEvent =
   'testimonial-deleted' | 'password-forgotten' | 'password-changed' | 'password-refused' | 'email-verified' |
   'email-changed' | 'profile-changed' | 'notifications-changed' | 'message-sent'
 
-/** Details of an event. Accounts appear by id only: never put an email, a token or a password here. */
+/** Details of an event. Identify accounts by id only: no email addresses, tokens or passwords. */
 interface AuditFields {
-  /** The id of the account that the event is about. */
+  /** The id of the affected account. */
   user?: string | null
-  /** The id of the blog, event, mentor or testimonial that the event is about. */
+  /** The id of the affected post, event, mentor or testimonial. */
   target?: string
   role?: string
   club?: string | null
   status?: string
-  /** Names of the fields that were changed. */
+  /** Names of the changed fields. */
   fields?: string[]
   reason?: string
   [detail: string]: unknown
 }
 
-/** Logs a line of the audit trail. `actor` is the id in the token of the request. */
+/** Logs an audit event. `actor` is the user id in the token of the request. */
 export function audit ({ log, user }: FastifyRequest, event: AuditEvent, fields: AuditFields = {}) {
   log.info({ event, actor: user?.id, ...fields }, 'audit')
 }
 
-/** The names of the fields that a request changes. `changes` has no others than the service knows, as a body may. */
+/** Returns the names of the changed fields. `changes` must contain only known fields, unlike a body. */
 export function changedFields (changes: object) {
   return Object.entries(changes).filter(([, value]) => value !== undefined).map(([name]) => name)
 }
@@ -39,17 +39,17 @@ export function changedFields (changes: object) {
 /** The ways to sign in. */
 export type SignInMethod = 'password' | 'provider' | 'registration'
 
-/** Details of a sign-in that become known while it runs. */
+/** Details of a sign-in that become known during it. */
 export interface SignInAttempt {
   /** The id of the account, once it is known. */
   user?: string
-  /** Whether the provider's identity has created or linked the account, or linked it and ended its password. */
+  /** Whether the identity created the account, linked it, or linked it and removed its password. */
   account?: 'created' | 'linked' | 'reclaimed' | null
-  /** Why it is refused, where the client is not told. */
+  /** The reason of a refusal, if the response does not contain it. */
   reason?: string
 }
 
-/** Runs a sign-in and logs how it ended: with which account, or why it was refused. */
+/** Runs a sign-in and logs its outcome: the account, or the reason of the refusal. */
 export async function auditSignIn<T> (
   request: FastifyRequest, method: SignInMethod, signIn: (attempt: SignInAttempt) => Promise<T>
 ): Promise<T> {

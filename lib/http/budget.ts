@@ -1,34 +1,34 @@
 import type { Socket } from 'node:net'
 
-/** What a request makes the process hold. */
+/** The memory that a request holds. */
 export interface Held {
-  /** The network of its client. Only asked for when some have to go. */
+  /** Returns the network of the client. Called only if connections must be closed. */
   network (): string
-  /** The bytes of its body, and of a response that it shares with no other. */
+  /** The bytes of its body and of a response that is not shared. */
   own: number
-  /** A body that several requests may wait for, or be sent: its bytes count once. */
+  /** A body that several requests share. Its bytes count once. */
   shared: { readonly length: number } | undefined
 }
 
-/** A connection with what its requests hold. */
+/** A connection with the bytes that its requests hold. */
 interface Weighed extends Pick<Held, 'network'> {
   socket: Socket
   bytes: number
 }
 
-/** The part of the limit that may be in use after connections were closed: so they are looked through less often. */
+/** Fraction of the limit that may remain in use after closing connections, so that the next search comes later. */
 const ROOM = 0.9
 
-/** The part of the limit that may come before it is counted what is held. */
+/** Fraction of the limit that may be added before the held bytes are counted again. */
 const STEP = 1 / 16
 
 /**
- * Bounds the bytes that clients make the process hold: bodies that arrive, bodies that are read from the database,
- * responses that the kernel has not taken. Past the limit it closes connections: of the network that holds the most,
- * those that hold the most; of equals, the oldest. Others are served.
+ * Limits the bytes that clients make the process hold: request bodies, bodies that are read from the database, and
+ * responses that the kernel has not accepted. Beyond the limit, it closes connections of the network that holds the
+ * most: first those that hold the most, and of equals the oldest. Other clients are served.
  */
 export class Budget {
-  /** How many connections were closed so far. */
+  /** Number of connections closed so far. */
   closed = 0
   readonly #limit: number
   readonly #connections = new Map<Socket, Held[]>()
@@ -38,10 +38,10 @@ export class Budget {
     this.#limit = limit
   }
 
-  /** The bytes that are held. */
+  /** Number of held bytes. */
   get bytes () { return this.#weigh().reduce((sum, { bytes }) => sum + bytes, 0) }
 
-  /** Begins to count what a request holds, until `end`, or until its connection is gone. */
+  /** Begins to count the bytes that a request holds, until `end` or until its connection closes. */
   begin (socket: Socket, network: () => string): Held {
     let requests = this.#connections.get(socket)
     if (!requests) {
@@ -53,13 +53,13 @@ export class Budget {
     return held
   }
 
-  /** The response of the request is taken. */
+  /** Call when the kernel has accepted the response. */
   end (socket: Socket, held: Held) {
     const requests = this.#connections.get(socket)
     requests?.splice(requests.indexOf(held), 1)
   }
 
-  /** Makes room if need be, when requests hold so many bytes more. */
+  /** Call when requests hold `bytes` more. Closes connections if the limit is exceeded. */
   grow (bytes: number) {
     this.#grown += bytes
     if (this.#grown < STEP * this.#limit) return
@@ -67,7 +67,7 @@ export class Budget {
     let all = this.bytes
     if (all <= this.#limit) return
     const room = ROOM * this.#limit
-    // What several share is only freed with the last of them, so it is counted again.
+    // Counts again, because a shared body is freed only with its last request.
     for (; all > room; all = this.bytes) {
       for (const { socket, bytes } of heaviestNetwork(this.#weigh())) {
         if (all <= room) break
@@ -79,7 +79,7 @@ export class Budget {
     }
   }
 
-  /** The connections that hold something, and how much. */
+  /** Returns the connections that hold bytes, with their number of bytes. */
   #weigh () {
     const holders = new Map<object, number>()
     for (const requests of this.#connections.values()) {
@@ -89,14 +89,14 @@ export class Budget {
     for (const [socket, requests] of this.#connections) {
       let bytes = 0
       for (const { own, shared } of requests) bytes += own + (shared ? shared.length / holders.get(shared)! : 0)
-      // Behind a proxy, the clients of a connection differ.
+      // Behind a proxy, requests of a connection come from different clients.
       if (bytes > 0) weighed.push({ socket, bytes, network: requests.at(-1)!.network })
     }
     return weighed
   }
 }
 
-/** The connections of the network that holds the most, in the order in which they go. */
+/** Returns the connections of the network that holds the most, in the order to close them. */
 function heaviestNetwork (weighed: Weighed[]) {
   const sums = new Map<string, number>()
   for (const { bytes, network } of weighed) sums.set(network(), (sums.get(network()) ?? 0) + bytes)

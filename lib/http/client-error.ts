@@ -3,41 +3,41 @@ import type { Socket } from 'node:net'
 
 const CLIENT_ERRORS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
-/** How long a client has to read why its connection closes, in milliseconds. */
-const LINGER = 1000
+/** Time for a client to read the error before its connection closes. */
+const LINGER_MS = 1000
 
-/** An error of Node's parser, with what it could not read. */
+/** An error of Node's HTTP parser, with the bytes that it could not parse. */
 interface ClientError extends NodeJS.ErrnoException {
   rawPacket?: unknown
 }
 
-/** Responses are sent in the order of their requests: when the last one is finished, all of a connection are. */
+/** The last response of each connection. Responses are sent in order, so if it is finished, all are finished. */
 const lastResponses = new WeakMap<Socket, ServerResponse>()
 
-/** Tracks the responses of each connection, for `sendClientError`: a listener of the server's event `request`. */
+/** Tracks the last response of each connection for `sendClientError`. Call it for each request. */
 export function trackResponse ({ socket }: IncomingMessage, response: ServerResponse) {
   lastResponses.set(socket, response)
 }
 
 /**
- * Whether a client would take an error written now for the response to the broken request. That is one after the last,
- * whose response must be finished, or the rest of the last one, whose response must not have begun.
+ * Tells whether a client would understand an error as the response to the broken request. If this is a new request, the
+ * last response must be finished. If it is the rest of the last request, its response must not have begun.
  */
 function awaitsResponse (connection: Socket) {
   const response = lastResponses.get(connection)
   if (!response) return true
   if (response.req.complete) return response.writableFinished
-  // Without a socket, it waits for a response before it.
+  // A response without a socket waits for an earlier response.
   return !response.headersSent && response.socket !== null
 }
 
 /**
- * Answers what Node's parser refuses, such as a broken request line: 400, 408 or 431 `{message}`, then closes the
- * connection. Where the client would take these bytes for another response, or a part of it, the connection closes
- * without.
+ * Responds to a request that Node's parser refuses, for example because of a broken request line: sends 400, 408 or 431
+ * `{message}` and closes the connection. If the client could mistake this for part of another response, closes without
+ * a response.
  */
 export function sendClientError (error: ClientError, socket: Socket) {
-  // It has its response, and closes: what comes meanwhile is no request.
+  // The connection already has an error response and is closing. Later data is ignored.
   if (socket.writableEnded) return
   if (!socket.writable || error.code === 'ECONNRESET' || !awaitsResponse(socket)) {
     socket.destroy()
@@ -51,10 +51,10 @@ export function sendClientError (error: ClientError, socket: Socket) {
     `Content-Length: ${body.length}`,
     'Connection: close',
     '',
-    // Only the raw bytes tell the method of a request that cannot be parsed.
+    // Only the raw bytes contain the method of an unparsable request.
     String(error.rawPacket).startsWith('HEAD ') ? '' : body,
   ].join('\r\n'))
-  // Closing at once could destroy the response on its way (RFC 9112, § 9.6); without a timer, a client that keeps
-  // sending would keep it open.
-  setTimeout(() => socket.destroy(), LINGER).unref()
+  // Closing at once could lose the response (RFC 9112, § 9.6). Without a timer, a client that keeps sending would keep
+  // the connection open.
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }

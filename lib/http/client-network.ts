@@ -2,17 +2,17 @@ import { isIPv6 } from 'node:net'
 
 import ipaddr from 'ipaddr.js'
 
-/** An address with a port behind it, as some proxies forward it: 192.0.2.1:5678 or [2001:db8::1]:5678. */
+/** An IP address with a port, as some proxies forward it: 192.0.2.1:5678 or [2001:db8::1]:5678. */
 const WITH_PORT = /^(?:([\d.]+)|\[([\da-f:.]+)\]):\d+$/i
 
-/** The IP address of a request or a proxy, with or without a port; `undefined` for what is none. */
+/** Parses an IP address with or without a port; `undefined` for anything else. */
 function parseAddress (address: string) {
   const [, ipv4, ipv6] = WITH_PORT.exec(address) ?? []
   const bare = ipv4 ?? ipv6 ?? address
   return ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined
 }
 
-/** Makes a test of whether an address, with or without a port, is one of these, or in one of these networks. */
+/** Creates a function that tells whether an IP address, with or without a port, belongs to these networks. */
 export function isWithin (networks: string[]) {
   const ranges = networks.map(network => {
     const [ip, bits] = ipaddr.parseCIDR(network.includes('/') ? network : `${network}/${isIPv6(network) ? 128 : 32}`)
@@ -28,9 +28,9 @@ export function isWithin (networks: string[]) {
 }
 
 /**
- * The network of one subscriber, by the address of a request: an IPv4 address, however it is written, or the first 48
- * bits of an IPv6 address, the most that a subscriber gets. Limits, queues and budgets count by it. What is no address
- * is `unknown`, so that no client gets a network by making one up.
+ * Returns the subscriber that an IP address belongs to: the IPv4 address in its canonical form, or the first 48 bits of
+ * an IPv6 address, the largest network of a subscriber. Limits, queues and budgets count by it. Anything that is not an
+ * IP address becomes `unknown`, so that clients cannot invent networks.
  */
 export function clientNetwork (address: string): string {
   const ip = parseAddress(address)

@@ -2,13 +2,13 @@ const [QUOTE, BACKSLASH] = Buffer.from('"\\')
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = Buffer.from('[]{}')
 
 /**
- * Returns whether the objects and arrays of a JSON text, in UTF-8, are nested more than so many levels deep. Stops
- * there: a parser may need a hundred times as long for nothing but brackets as for other text.
+ * Tells whether the objects and arrays of a JSON text in UTF-8 are nested more than `levels` deep. Run it before a
+ * parser, which may need a hundred times as long for brackets as for other text.
  */
 export function isDeeperThan (json: Uint8Array, levels: number) {
   let depth = 0
   let inString = false
-  // No byte of a character outside ASCII is any of these.
+  // The bytes of non-ASCII characters differ from all of these.
   for (let i = 0; i < json.length; i++) {
     const byte = json[i]
     if (inString) {

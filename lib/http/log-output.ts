@@ -2,26 +2,25 @@ import sonicBoom from 'sonic-boom'
 
 import { LOG_FLUSH_SECONDS } from '../timeout.ts'
 
-/** Bytes in one write, unless a line alone is longer. */
+/** Maximum number of bytes per write, unless a single line is longer. */
 const BATCH_BYTES = 65_536
 
-/** Bytes of lines that wait at most; further ones are dropped. */
+/** Maximum number of bytes that wait. Further lines are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024
 
 /**
- * Opens a file or a pipe as the place where the log goes. The service never waits for it: while a disk is full or a
- * reader stands still, lines wait, and beyond 16 MB they are dropped and counted. The next line tries again. pino's own
- * destination would try to write for ever at the exit. `complain` gets a sentence when lines cannot be written, and
- * when they are again.
+ * Opens a file or pipe as the output of the log. The service never blocks on it: while a disk is full or a reader is
+ * stuck, lines wait, and beyond 16 MB they are dropped and counted. The next line retries. pino's own destination would
+ * retry forever at the exit. `complain` is called when writing fails and when it works again.
  */
 export function openLog (fd: number, complain: (message: string) => void) {
-  // With a `minLength`, a flush waits until all is written; each line is longer, and written at once.
+  // `minLength` makes a flush wait until everything is written. Lines are longer, so they are written at once.
   const output = new sonicBoom.SonicBoom({ fd, minLength: 1, maxLength: MAX_WAITING_BYTES, maxWrite: BATCH_BYTES })
   const log = {
-    /** Lines dropped since the start. */
+    /** Number of lines dropped since the start. */
     dropped: 0,
     write (line: string) { output.write(line) },
-    /** Calls back when everything is written, or when that fails or takes too long. */
+    /** Calls back when everything is written, or after a failure or timeout. */
     flush (done: () => void) {
       const timer = setTimeout(done, LOG_FLUSH_SECONDS * 1000)
       output.flush(() => {
@@ -30,7 +29,7 @@ export function openLog (fd: number, complain: (message: string) => void) {
       })
     },
   }
-  /** The lines dropped before the current trouble; `undefined` while all is well. */
+  /** Number of lines dropped before the current failure; `undefined` while writing works. */
   let droppedBefore: number | undefined
   output.on('error', ({ message }) => onTrouble(message))
   output.on('drop', () => {
@@ -39,7 +38,7 @@ export function openLog (fd: number, complain: (message: string) => void) {
   })
   output.on('drain', () => {
     if (droppedBefore === undefined) return
-    complain(`The log is written again; ${log.dropped - droppedBefore} lines were dropped`)
+    complain(`Writing the log works again. ${log.dropped - droppedBefore} lines were dropped.`)
     droppedBefore = undefined
   })
   return log
@@ -47,12 +46,12 @@ export function openLog (fd: number, complain: (message: string) => void) {
   function onTrouble (reason: string) {
     if (droppedBefore !== undefined) return
     droppedBefore = log.dropped
-    complain(`The log cannot be written: ${reason}. The service goes on, and drops lines that wait for too long`)
+    complain(`Cannot write the log: ${reason}. The service continues, and drops lines if too many wait.`)
   }
 }
 
 /**
- * Standard output, which is a pipe or a file here: lines at a terminal take another way. `process.stdout` makes a pipe
- * non-blocking, since a thread that waited in a `write` would keep the process from ending.
+ * Standard output as a pipe or file; lines at a terminal use `process.stdout`. Accessing `process.stdout` makes a pipe
+ * non-blocking, because a thread that blocks in `write` would prevent the process from exiting.
  */
 export const standardOutput = openLog(process.stdout.fd, console.error)

@@ -13,31 +13,31 @@ import { type RawRequest, traceOf } from './trace-context.ts'
 
 const SECRETS = ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', '["set-cookie"]']
 
-/** pino's paths to everything secret: in the line itself, in an object of it, in the headers of such an object. */
+/** pino's paths to secrets: in the line, in an object of the line, and in the headers of such an object. */
 const redact = {
   paths: [
     ...SECRETS,
     ...SECRETS.flatMap(name => [`*.${name}`, `*.headers.${name}`].map(path => path.replace('.[', '['))),
-    // PostgreSQL quotes the refused row here, password hash and all.
+    // PostgreSQL quotes the refused row here, including the password hash.
     'err.detail',
   ],
   censor: '[redacted]',
 }
 
-/** Characters besides LF at which some programs end a line. JSON leaves them as they are. */
+/** Characters besides LF that some programs treat as line breaks. JSON does not escape them. */
 const LINE_ENDS = /[\u0085\u2028\u2029]/g
 
 const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 /**
- * Creates the log of the service: pino, one JSON object a line, or coloured lines at a terminal. Secrets are
- * redacted. Nothing that a client sends can end a line.
+ * Creates the logger of the service: pino, one JSON object per line, or coloured lines at a terminal. Redacts secrets.
+ * Escapes line breaks, so that clients cannot forge lines.
  */
 export function createLogger (level: string, output: DestinationStream = logStream()) {
   return pino({ level, redact, hooks: { streamWrite: line => line.replace(LINE_ENDS, escape) } }, output)
 }
 
-/** Takes the lines of a log to standard output, or to `output`. At a terminal they are coloured. */
+/** Returns the destination of the log: standard output or `output`, coloured at a terminal. */
 export function logStream (
   output: DestinationStream & { isTTY?: boolean } = process.stdout.isTTY ? process.stdout : standardOutput
 ): DestinationStream {
@@ -46,14 +46,14 @@ export function logStream (
     : output
 }
 
-/** Resolves when every line is written, or cannot be within a second. */
+/** Resolves when every line is written, or after a second. */
 export function flushLog (logger: Logger) {
   return new Promise<void>(resolve => logger.flush(() => resolve()))
 }
 
 export type Logger = ReturnType<typeof createLogger>
 
-/** Fastify's options for this log: one line a request when it is done. */
+/** Fastify's options for this logger: one line per finished request. */
 export function logOptions (logger: Logger) {
   return {
     loggerInstance: logger as FastifyBaseLogger,
@@ -62,25 +62,27 @@ export function logOptions (logger: Logger) {
   } satisfies FastifyServerOptions
 }
 
-/** The levels at which requests are logged. A route may have one of its own. */
+/** The levels at which requests are logged. Routes can override the level. */
 const LEVELS_OF_REQUESTS = new Set(['info', 'debug', 'trace'])
 
-/** A segment of a path that may be a secret, such as the token of a calendar; ids are shorter. */
+/** A path segment that may be a secret, such as the token of a calendar. Ids are shorter. */
 const SECRET_SEGMENT = /[\w%~-]{43,}/g
 
-/** The path of a URL, without what may be secret: the query, which may carry the code of a sign-in, and tokens. */
+/**
+ * Returns the path of a URL without possible secrets: tokens, and the query, which may contain the code of a sign-in.
+ */
 export function pathOf (url: string) {
   const query = url.indexOf('?')
   return (query < 0 ? url : url.slice(0, query)).replace(SECRET_SEGMENT, '[redacted]')
 }
 
-/** Logs each request once, when it is done. */
+/** Logs each request once, when it is finished. */
 class CompletedRequests extends LogController {
   readonly #log: Logger
 
   constructor (logger: Logger) {
     super()
-    // None of these fields can be secret, so redaction would only cost time.
+    // These fields cannot contain secrets, so redaction would only cost time.
     this.#log = logger.child({}, { redact: [] })
   }
 
@@ -93,7 +95,7 @@ class CompletedRequests extends LogController {
   }
 }
 
-/** Logs requests whose clients have gone before they had their response. */
+/** Logs requests whose clients have gone before the response was sent. */
 export function logAborted (app: FastifyInstance) {
   onAborted(app, (request, reply, status) => {
     if (!LEVELS_OF_REQUESTS.has(request.log.level)) return
@@ -112,7 +114,7 @@ function lineOf ({ id, method, url, raw }: FastifyRequest, { elapsedTime }: Fast
   }
 }
 
-/** Logs in the name of a request. Few requests log anything else, so the pino child is created when one does. */
+/** The logger of a request. Few requests log additional lines, so the pino child is created on first use. */
 class RequestLogger implements FastifyBaseLogger {
   readonly level: LevelWithSilent
   readonly #parent: Logger

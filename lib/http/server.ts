@@ -4,27 +4,27 @@ import type { Socket } from 'node:net'
 import type { Config } from '../config.ts'
 import { trackResponse } from './client-error.ts'
 
-/** How often connections are checked for their timeouts, in milliseconds: they may exceed them by so much. */
+/** Interval of checks for timeouts. Connections may exceed a timeout by this time. */
 const CHECK_INTERVAL_MS = 1000
 
-/** The longest time in which a client takes nothing of its response, in seconds. */
+/** Longest time without progress in receiving a response. */
 const STALLED_SECONDS = 120
 
 /**
- * The requests of a connection that may wait for their responses: each begins at once. Clients that people use send one
- * after the other.
+ * Maximum number of pipelined requests per connection, because all of them run at once. Ordinary clients do not
+ * pipeline.
  */
 const PIPELINED = 16
 
 interface Connection {
-  /** The bytes that it has taken of its responses, and when that last changed. */
+  /** Number of response bytes that the kernel has accepted, and when it last changed. */
   taken: number
   since: number
-  /** How many of its requests are not answered. */
+  /** Number of requests without a finished response. */
   requests: number
 }
 
-/** Creates the HTTP server. It closes connections of clients that send slowly, do not read, or do nothing. */
+/** Creates the HTTP server. It closes connections of clients that send slowly, do not read, or are idle. */
 export function createHttpServer (config: Config, listener: RequestListener) {
   return new HttpServer(config, listener)
 }
@@ -39,13 +39,13 @@ class HttpServer extends Server {
       requestTimeout: REQUEST_TIMEOUT * 1000,
       keepAliveTimeout: IDLE_TIMEOUT * 1000,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
-      // plugins/host-header.ts requires it: Node's own response would have no body.
+      // plugins/host-header.ts checks it instead, because Node's response would have an empty body.
       requireHostHeader: false,
     }, (request, response) => {
       if (this.#isTaken(request, response)) listener(request, response)
     })
     this.#stalledMs = Math.min(IDLE_TIMEOUT, STALLED_SECONDS) * 1000
-    // Other expectations than 100-continue may be ignored (RFC 9110, § 10.1.1); Node would send a 417 that is not JSON.
+    // Unknown expectations may be ignored (RFC 9110, § 10.1.1). Node would send a 417 that is not JSON.
     this.on('checkExpectation', (request, response) => this.emit('request', request, response))
     this.on('connection', (socket: Socket) => {
       this.#connections.set(socket, { taken: 0, since: performance.now(), requests: 0 })
@@ -58,10 +58,10 @@ class HttpServer extends Server {
     this.once('close', () => clearInterval(timer))
   }
 
-  /** Counts a request; returns false, and closes its connection, when that has too many. */
+  /** Counts a request. If its connection has too many, closes the connection and returns false. */
   #isTaken (request: IncomingMessage, response: ServerResponse) {
     const { socket } = request
-    // Node has parsed what came in the same packet.
+    // Node may already have parsed further requests in the same packet.
     if (socket.destroyed) return false
     trackResponse(request, response)
     const connection = this.#connections.get(socket)!
@@ -72,8 +72,9 @@ class HttpServer extends Server {
   }
 
   /**
-   * Closes connections without a request. Node's own method leaves those that never had one, which browsers open ahead
-   * of time, and closes one whose response is not sent yet. So while any response is being sent, used ones stay.
+   * Closes idle connections. Unlike Node's method, it also closes unused connections, which browsers open in advance.
+   * Node's method would close connections whose response is still being sent, so used connections stay open during that
+   * time.
    */
   override closeIdleConnections () {
     const sockets = [...this.#connections.keys()]
@@ -82,13 +83,13 @@ class HttpServer extends Server {
   }
 
   /**
-   * Closes connections that take no whole chunk of a response for too long. A trickle of bytes is no progress, unlike
-   * for the `timeout` of Node's server. One timer serves all connections.
+   * Closes connections that do not receive a whole chunk of a response in time. Single bytes do not count as progress,
+   * unlike for the `timeout` of Node's server. One timer serves all connections.
    */
   #closeStalled () {
     const now = performance.now()
     for (const [socket, connection] of this.#connections) {
-      // A chunk counts as taken when the last byte of it is.
+      // A chunk counts when the kernel has accepted its last byte.
       const taken = socket.bytesWritten - socket.writableLength
       if (socket.writableLength === 0 || taken !== connection.taken) Object.assign(connection, { taken, since: now })
       else if (now - connection.since > this.#stalledMs) socket.destroy()

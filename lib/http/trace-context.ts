@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 
-/** Printable ASCII without spaces: what neither breaks a line of the log nor fills it. */
+/** Printable ASCII without spaces, short enough for a log line. */
 const REQUEST_ID = /^[!-~]{1,128}$/
 
-/** Version, trace id, parent id and flags, and what later versions may add (W3C Trace Context, § 3.2). */
+/** Version, trace id, parent id, flags, and additions of later versions (W3C Trace Context, § 3.2). */
 const TRACEPARENT = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-[\da-f]{2}(-.*)?$/
 
-/** Zeros stand for none. */
+/** All zeros mean that an id is missing. */
 const NONE = /^0+$/
 
-/** The id of a request: the one that it brings along as `x-request-id`, if that can be used, or else a new one. */
+/** Returns the id of a request: a valid `x-request-id`, or a new id. */
 export function requestIdOf (given: string | string[] | undefined): string {
   return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID()
 }
@@ -18,17 +18,17 @@ export function requestIdOf (given: string | string[] | undefined): string {
 /** The request of Node's server. */
 export type RawRequest = Pick<IncomingMessage, 'headers'>
 
-/** The spans that requests have with tracing on. */
+/** The spans of requests, if tracing is on. */
 const spans = new WeakMap<RawRequest, { traceId: string, spanId: string }>()
 
-/** Has the log name the span of a request. */
+/** Sets the span of a request for the log. */
 export function setSpan (request: RawRequest, { traceId, spanId }: { traceId: string, spanId: string }) {
   spans.set(request, { traceId, spanId })
 }
 
 /**
- * The trace that a request is part of, by its `traceparent`, and the span in it that the request was sent by; none when
- * there is no such header, or it is not written as it must be. With tracing on, also the request's own span.
+ * Returns the trace and the parent span in the request's `traceparent`, if it is valid. If tracing is on, also returns
+ * the span of the request.
  */
 export function traceOf (request: RawRequest): { traceId?: string, parentId?: string, spanId?: string } {
   return { ...parentOf(request.headers.traceparent), ...spans.get(request) }

@@ -1,4 +1,4 @@
-/** Encodes each segment of a URL's path that does not decode, such as `%FF`; it then decodes to itself. */
+/** Encodes each path segment that cannot be decoded, such as `%FF`, so that it decodes to itself. */
 export function toDecodable (url: string) {
   if (!url.includes('%')) return url
   const [path, ...query] = url.split('?')

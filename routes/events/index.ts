@@ -8,7 +8,7 @@ import {
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** Events of the clubs, and the registrations for them. */
+/** Events of the clubs, and registrations for events. */
 const events: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
@@ -19,7 +19,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     },
   }, async (request, reply) => {
     const { sort = 'desc' } = request.query
-    // No radix: `0x10` is 16. PostgreSQL refuses a negative limit: a 500, as the contract says.
+    // Without a radix, `0x10` is 16. PostgreSQL refuses a negative limit, which becomes the 500 of the contract.
     const page = parseInt(request.query.page ?? '') || 1
     const limit = parseInt(request.query.limit ?? '') || 12
     await reply.sendCached(eventsQuery, page, limit, sort)

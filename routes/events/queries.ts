@@ -17,7 +17,7 @@ type User = FastifyJWT['user']
 type Event = Static<typeof create.response[201]>['event']
 type Registration = Static<typeof register.response[201]>['registration']
 
-/** Sort by `events.date`: `date` alone is the text that this selects, which no index has. */
+/** Sort by `events.date`, which has an index. `date` alone is the selected text. */
 const columns = (sql: Sql) => sql`
   events.id, title, events.description, events.image_url AS "imageUrl", iso8601(date) AS date, club_id AS "clubId",
   iso8601(created_at) AS "createdAt", ${clubCard(sql)}
@@ -38,7 +38,7 @@ export const eventsQuery = (
   fields: paginationOf(sql, { page, limit }, rowCount(sql, 'events')),
 })
 
-/** The events of the user's current club; no row when they are in none. */
+/** The events of the user's current club. Without a row if the user does not belong to a club. */
 export const eventsOfMemberQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listMine>> => ({
   list: {
     field: 'events',
@@ -57,7 +57,7 @@ export const eventsOfMemberQuery = (sql: Sql, userId: string): CachedQuery<Body<
   fields: sql`SELECT FROM users WHERE id = ${userId} AND club_id IS NOT NULL`,
 })
 
-/** Adds an event to the user's current club; `undefined` when they are in none. */
+/** Adds an event to the user's current club; `undefined` if the user does not belong to a club. */
 export async function insertEvent (
   sql: Sql, userId: string, { title, description, imageUrl, data }: Static<typeof create.body> & { imageUrl: string }
 ) {
@@ -73,12 +73,12 @@ export async function insertEvent (
   return event
 }
 
-/** Seconds for which further changes of an event are waited for, to be told in one email, and from one to the next. */
-const CHANGES = { delay: 120, pause: 900 }
+/** Changes of an event within two minutes share an email. At least 15 minutes pass between two emails. */
+const CHANGES = { delaySeconds: 120, pauseSeconds: 900 }
 
 /**
- * Changes the fields that are given and not empty. `allowed` says whether the user may; then there is an `event`;
- * `undefined` when there is no such event. Emails tell all who are registered for one that is still to come.
+ * Changes the given fields that are not empty. Returns whether the user is `allowed`, and if so the `event`;
+ * `undefined` for an unknown event. Enqueues emails to attendees of a future event.
  */
 export function updateEvent (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
@@ -122,8 +122,8 @@ export function updateEvent (
 }
 
 /**
- * Deletes the event with its registrations if the user may. Returns `undefined` if there is no such event. Emails tell
- * everybody who was registered for a coming event.
+ * Deletes the event with its registrations if the user is allowed; returns `undefined` for an unknown event. Enqueues
+ * emails to attendees of a future event.
  */
 export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, id: string) {
   return sql.begin(async sql => {
@@ -152,10 +152,10 @@ export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, use
   })
 }
 
-/** Waits for registrations in progress, which the next statement then sees, and holds up new ones. */
+/** Waits for running registrations, so that the next statement sees them, and blocks new registrations. */
 const lockEvent = (sql: TransactionSql, id: string) => sql`SELECT FROM events WHERE id = ${id} FOR UPDATE`
 
-/** Registers the user for the event; `undefined` when they are registered already. An email confirms it. */
+/** Registers the user and enqueues a confirmation; `undefined` if the user is already registered. */
 export async function insertRegistration (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, eventId: string
 ) {
@@ -191,7 +191,7 @@ export const registrationsOfUserQuery = (sql: Sql, userId: string): CachedQuery<
   },
 })
 
-/** The registrations for an event; no row when there is no such event that the user may manage. */
+/** The registrations for an event. Without a row if the event is unknown or the user may not manage it. */
 export const registrationsOfEventQuery = (
   sql: Sql, user: User, id: string
 ): CachedQuery<Body<typeof listRegistrations>> => ({
@@ -216,7 +216,7 @@ export async function hasEvent (sql: Sql, id: string) {
   return count > 0
 }
 
-/** Reads a date as JavaScript does. What it cannot read becomes null, which no event's date may be. */
+/** Parses a date like JavaScript. An invalid date becomes null, which the column refuses. */
 function toTimestamp (data?: string) {
   const date = new Date(data ?? NaN)
   return isNaN(date.getTime()) ? null : date.toISOString()

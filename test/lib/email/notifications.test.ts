@@ -582,7 +582,7 @@ async function makeBatch (t: Test, people: number) {
     INSERT INTO users (email, password, first_name, last_name, email_verified_at)
     SELECT n || '@many.example.org', '!', 'Ada', 'Lovelace', now() FROM generate_series(1, ${people}::integer) AS n
   `
-  const times = { delay: 120, pause: 900 }
+  const times = { delaySeconds: 120, pauseSeconds: 900 }
   return {
     sql,
     enqueue: () => enqueueBatch(sql, 'event-changed', sql`

@@ -10,7 +10,7 @@ import { eraseUser } from '#lib/auth/erasure.js'
 import { templates } from '#lib/email/templates.js'
 import { buildMessage } from '#lib/email/message.js'
 import { claimEmails, enqueueEmails, listEmails, recordOutcomes, retryEmails } from '#lib/email/outbox.js'
-import { backoff, Sender } from '#lib/email/sender.js'
+import { backoffSeconds, Sender } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
 import { createTransport } from '#lib/email/transport.js'
 import { build, person, testConfig } from '../../helper.ts'
@@ -114,7 +114,7 @@ t.test('An idle sender writes nothing', async t => {
   await sleep(10 * TIMES.turn)
   t.strictSame(messages(), [])
   await enqueue(id)
-  await until(() => messages().includes('The outbox cannot be read or written'))
+  await until(() => messages().includes('Cannot read or write the outbox'))
 })
 
 t.test('Emails about an account overtake those to many, which keep to MAIL_RATE', async t => {
@@ -202,18 +202,18 @@ t.test('An email that cannot be written, or is refused for now, is tried again, 
       SELECT FROM emails WHERE attempts = ${attempts} AND status = 'pending' AND ${isReleased}
     `).count)
     const [row] = await sql`SELECT round(extract(epoch FROM due_at - now())) AS delay, error FROM emails`
-    t.ok(Math.abs(row!.delay - backoff(attempts)) <= 5, `${row!.delay} s`)
-    t.equal(row!.error, 'It could not be written')
+    t.ok(Math.abs(row!.delay - backoffSeconds(attempts)) <= 5, `${row!.delay} s`)
+    t.equal(row!.error, 'The email could not be composed')
     await sql`UPDATE emails SET due_at = now()`
   }
   await all('failed')
-  t.match(lines.at(-1), [{ template: 'news', error: 'It could not be written' }, 'Email failed'])
+  t.match(lines.at(-1), [{ template: 'news', error: 'The email could not be composed' }, 'Email failed'])
   t.equal(await retryEmails(sql), 1)
   t.match(await listEmails(sql), [{ status: 'pending', attempts: 0 }])
 })
 
 t.test('Backoff goes from a minute to four hours', async t => {
-  t.strictSame([1, 2, 3, 4, 5, 6, 7].map(backoff), [60, 240, 960, 3840, 14_400, 14_400, 14_400])
+  t.strictSame([1, 2, 3, 4, 5, 6, 7].map(backoffSeconds), [60, 240, 960, 3840, 14_400, 14_400, 14_400])
 })
 
 t.test('While the server cannot be reached, it is asked at growing intervals, and nothing is written', async t => {
@@ -222,10 +222,10 @@ t.test('While the server cannot be reached, it is asked at growing intervals, an
   const { id } = await person(app)
   for (let n = 0; n < 6; n++) await enqueue(id)
   const { messages } = startSender(t, server)
-  const warnings = () => messages().filter(message => message.startsWith('No emails are sent for'))
+  const warnings = () => messages().filter(message => message.startsWith('Sending emails is paused'))
   await until(() => warnings().length >= 4)
   t.strictSame(warnings().slice(0, 4), [0.02, 0.04, 0.04, 0.04].map(seconds =>
-    `No emails are sent for ${seconds} s. The SMTP server has closed the connection`))
+    `Sending emails is paused for ${seconds} s. The SMTP server has closed the connection`))
   const rows = () => sql`SELECT xmin, status, attempts FROM emails ORDER BY attempts DESC, id`
   await until(async () => (await sql`SELECT FROM emails WHERE error IS NOT NULL`).count === 4)
   const before = await rows()
@@ -290,7 +290,7 @@ t.test('An outcome that may not have been recorded is recorded again', async t =
   await until(() => isLost)
   const [row] = await sql`SELECT xmin FROM emails`
   await sleep(5 * TIMES.turn)
-  t.ok(messages().includes('The outbox cannot be read or written'))
+  t.ok(messages().includes('Cannot read or write the outbox'))
   t.strictSame((await sql`SELECT xmin, attempts FROM emails`)[0], { ...row, attempts: 1 })
   t.equal(server.emails.length, 1)
 })
@@ -308,7 +308,7 @@ t.test('Outcomes that cannot be recorded at the end are in the log', async t => 
   const { sender, messages } = startSender(t, server, { sql: failing })
   await until(() => server.emails.length === 1)
   await sender.stop()
-  t.ok(messages().includes('The outcomes of emails cannot be recorded: they are sent again'))
+  t.ok(messages().includes('Cannot record outcomes of emails: they will be sent again'))
 })
 
 t.test('Emails that are claimed and not begun are released', async t => {
@@ -488,7 +488,7 @@ t.test('Files of emails are in no other folder, and replace no other file', asyn
   const transport = await createTransport(testConfig({ NODE_ENV: 'development', DATA_DIR }), { info () {} })
   const message = { messageId: '<one@example.org>', from: 'a@example.org', to: 'b@example.org', text: 'Text' }
   t.strictSame(await transport.send(message), {
-    status: 'pending', error: `${join(DATA_DIR, 'mail')} is a symbolic link: remove it`, isDown: true,
+    status: 'pending', error: `${join(DATA_DIR, 'mail')} is a symbolic link. Delete it.`, isDown: true,
   })
   await rm(join(DATA_DIR, 'mail'))
   await transport.verify()

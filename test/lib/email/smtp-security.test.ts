@@ -98,14 +98,14 @@ t.test('A user signs in without TLS only on this machine', async t => {
   const { address, seen } = await startSecureServer(t, { disabledCommands: ['STARTTLS'] })
   await verify(address('smtp'))
   t.strictSame(seen, [{ user: USER, isSecure: false }])
-  await t.rejects(verify(address('smtp', USER, PASSWORD, '0.0.0.0')), { message: /^The SMTP server refuses TLS: 5/ })
+  await t.rejects(verify(address('smtp', USER, PASSWORD, '0.0.0.0')), { message: /^The SMTP server refused TLS: 5/ })
   t.equal(seen.length, 1, 'the password was not sent')
 })
 
 t.test('A user that is refused is an error with the codes of the server', async t => {
   const { address } = await startSecureServer(t, { disabledCommands: ['STARTTLS'] })
   await t.rejects(verify(address('smtp', USER, 'wrong')), {
-    message: 'The SMTP server refuses the user or the password: 535 5.7.8',
+    message: 'The SMTP server refused the user or password: 535 5.7.8',
   })
   await t.rejects(verify(address('smtp', USER, '')), { message: 'Missing credentials for "PLAIN"' })
 })

@@ -13,7 +13,7 @@ const message = {
   messageId: '<one@example.org>', from: 'community@example.org', to: 'ada@example.org', subject: 'One', text: 'Text',
 }
 const SHORT = { connect: 300, send: 1000, idle: 1000 }
-const REFUSED = 'The SMTP server refuses'
+const REFUSED = 'The SMTP server refused'
 
 /** A transport, which is closed with the test. */
 function open (t: Test, url: string, times = SHORT) {
@@ -67,8 +67,8 @@ for (const stage of STAGES) {
       t.equal(outcome.error, !silent
         ? 'The SMTP server has closed the connection'
         : greets
-          ? 'The SMTP server does not greet in time. Use smtps:// if its port begins with TLS'
-          : 'The SMTP server does not respond in time')
+          ? 'The SMTP server did not greet in time. If its port starts with TLS, use smtps://'
+          : 'The SMTP server did not respond in time')
     })
   }
 }
@@ -121,7 +121,7 @@ t.test('An email to an address with a line break has failed', async t => {
 t.test('A server that cannot be reached is told in words', async t => {
   const refused = open(t, `smtp://127.0.0.1:${await freePort()}`)
   await t.rejects(refused.verify(), {
-    message: /^The SMTP server refuses the connection \(connect ECONNREFUSED 127\.0\.0\.1:\d+\)\. Check that/,
+    message: /^The SMTP server refused the connection \(connect ECONNREFUSED 127\.0\.0\.1:\d+\)\. Check that/,
   })
   const unknown = open(t, 'smtp://nowhere.invalid')
   await t.rejects(unknown.verify(), {
@@ -130,7 +130,7 @@ t.test('A server that cannot be reached is told in words', async t => {
   const plain = await startMailServer(t)
   const secure = open(t, plain.url.replace('smtp:', 'smtps:'))
   await t.rejects(secure.verify(), {
-    message: 'The port of the SMTP server does not begin with TLS. Use smtp:// instead of smtps://',
+    message: 'The SMTP server does not start with TLS on this port. Use smtp:// instead of smtps://',
   })
 })
 

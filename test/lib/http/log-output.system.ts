@@ -59,13 +59,13 @@ t.test('A disk that is full loses what no longer fits, and nothing else', async 
     output.write(line)
     if (said.length === 0) await sleep(1)
   }
-  t.match(said, [/^The log cannot be written: ENOSPC: .*\. The service goes on/])
+  t.match(said, [/^Cannot write the log: ENOSPC: .*\. The service continues/])
   t.ok(output.dropped > 200)
   // The last attempt fails before.
   await sleep(100)
   isFull = false
   await promisify(output.flush)()
-  t.match(said, [/ENOSPC/, `The log is written again; ${output.dropped} lines were dropped`])
+  t.match(said, [/ENOSPC/, `Writing the log works again. ${output.dropped} lines were dropped.`])
   output.write(line(17_000))
   await promisify(output.flush)()
   t.equal(await readFile(path, 'utf8'), [...lines.slice(0, 17_000 - output.dropped), line(17_000)].join(''))
@@ -86,7 +86,7 @@ t.test('A pipe that nobody reads costs the lines that wait for too long', async 
 
 t.test('The service does without its log', async t => {
   const { path: pipe } = await makePipe(t)
-  for (const [stdout, reason] of [['/dev/full', /^The log cannot be written: ENOSPC/gm], [pipe]] as const) {
+  for (const [stdout, reason] of [['/dev/full', /^Cannot write the log: ENOSPC/gm], [pipe]] as const) {
     t.test(reason ? 'on a full disk' : 'with a pipe that nobody reads', async t => {
       const PORT = String(await freePort())
       const environment = { DATABASE_URL: await createDatabase(t), PORT, METRICS_TOKEN }
