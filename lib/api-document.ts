@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from 'node:util'
 
-/** An object of a document, wherever it stands. */
+/** Any object within a document. */
 interface Node { [key: string]: any }
 
-/** The formats that only this service knows: what they are to others, if anything. */
+/** Formats that are specific to this service, with their standard equivalents, if any. */
 const FORMATS: Record<string, string | undefined> = { url: 'uri', 'url-or-empty': undefined, text: undefined }
 
 /**
- * Finishes a document that @fastify/swagger made of the schemas of this service. Each schema with a title goes to the
- * components, and so does each error that several operations have, with a reference to it where it was. The order of
- * paths and components becomes that of their names. Throws when two that differ have the same name.
+ * Finishes a document from @fastify/swagger. Moves each schema with a title, and each error that several operations
+ * share, to the components, and replaces it by a reference. Sorts paths and components by name. Throws if different
+ * components have the same name.
  */
 export function finishDocument ({ paths, components, ...document }: Node) {
   const schemas: Node = {}
@@ -42,7 +42,7 @@ export function finishDocument ({ paths, components, ...document }: Node) {
   }
 }
 
-/** Moves errors that several operations have to the components, which it returns. */
+/** Moves errors that several operations share to the returned components. */
 function shareErrors (paths: Node) {
   const shared: Node = {}
   const errors = Object.values(paths).flatMap(path => Object.values<Node>(path))
@@ -59,16 +59,16 @@ function shareErrors (paths: Node) {
   return shared
 }
 
-/** Puts an object among the components of its kind, unless it is there. Returns the reference to it. */
+/** Adds an object to the components. Returns a reference to it. */
 function refer (kind: string, components: Node, name: string, node: Node): Node {
   components[name] ??= node
-  if (!isDeepStrictEqual(components[name], node)) throw new Error(`Two ${kind} that differ are called ${name}`)
+  if (!isDeepStrictEqual(components[name], node)) throw new Error(`Two different ${kind} have the name ${name}`)
   return { $ref: `#/components/${kind}/${name}` }
 }
 
 /**
- * The name of a response: that of its schema, else its description in one word, such as `EventNotFound`, without a
- * request such as `, please try again later`.
+ * Returns the name of a response: the name of its schema, or its description as one word such as `EventNotFound`,
+ * without a suffix such as `, please try again later`.
  */
 function nameOf ({ content, description }: Node): string {
   const { $ref } = content?.['application/json']?.schema ?? {}

@@ -17,17 +17,17 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** The configuration; see lib/config.ts. */
     config: Config
-    /** Whether this service is only described (`npm run openapi`): it never connects to a database. */
+    /** Whether the app only describes its API (`npm run openapi`), without connecting to a database. */
     describeOnly: boolean
   }
 }
 
-/** The longest body, in bytes, of a route that declares no `bodyLimit`: it takes no texts that people write. */
+/** Maximum body size in bytes for routes without a `bodyLimit`, which do not take long texts. */
 const SMALL_BODY = 16_384
 
 /**
- * Builds the service from everything in `plugins/` and `routes/`. It opens its database on `ready` or `listen`, which
- * throw a StartupError when that fails, and closes it on `close`.
+ * Builds the service from `plugins/` and `routes/`. `ready` and `listen` open the database, or reject with a
+ * StartupError. `close` closes it.
  */
 export function buildApp (
   config: Config,
@@ -35,12 +35,12 @@ export function buildApp (
   { describeOnly = false }: { describeOnly?: boolean } = {}
 ): FastifyInstance {
   const { TRUST_PROXY } = config
-  // Dates in requests that name no zone are in UTC, wherever the service runs.
+  // Dates in requests without a time zone are in UTC on every server.
   process.env.TZ = 'UTC'
   const app: FastifyInstance = Fastify({
     ...logger && logOptions(logger),
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
-    // Given a number, Fastify would trust no proxy.
+    // Fastify does not support numbers here.
     trustProxy: typeof TRUST_PROXY === 'number'
       ? (_address, hop) => hop < TRUST_PROXY
       : TRUST_PROXY && isWithin(TRUST_PROXY),
@@ -52,22 +52,22 @@ export function buildApp (
       maxParamLength: maxHeaderSize,
     },
     ajv: {
-      // A request is validated and left as it came; every issue is reported.
+      // Validation does not change requests, and reports all issues.
       customOptions: { coerceTypes: false, useDefaults: false, removeAdditional: false, allErrors: true },
       onCreate (ajv) {
         ajv.addFormat('email', isEmail)
           .addFormat('password', isPassword).addFormat('text', isText).addFormat('url', isUrl)
           .addFormat('url-or-empty', value => value === '' || isUrl(value))
-        // Lengths count what JavaScript's `length` counts. As a constructor option it would warn of its deprecation.
+        // Lengths are those of JavaScript's `length`. As a constructor option, this would print a deprecation warning.
         ajv.opts.unicode = false
       },
     },
-    // An id that cannot be decoded is an unknown one.
+    // An id that cannot be decoded counts as an unknown id.
     rewriteUrl: ({ url = '' }) => toDecodable(url),
     clientErrorHandler: sendClientError,
-    // While the service closes, open connections get their response and are then closed.
+    // While the service closes, requests on open connections still get responses.
     return503OnClosing: false,
-    // A migration waits for its locks for up to an hour. What else a start waits for has a timeout of its own.
+    // A migration may wait for locks for up to an hour. Other steps of the start have their own timeouts.
     pluginTimeout: 0,
   })
   app.decorate('config', config)

@@ -13,26 +13,26 @@ import { decodeUtf8, isEmail, isSecureUrl, parseMailbox, wasNotUtf8 } from './fo
 import { StartupError } from './errors.ts'
 import { JWT_SECRET_LENGTH } from './secret-file.ts'
 
-/** The version of the service, as package.json has it. */
+/** The version of the service in package.json. */
 export const VERSION: string = createRequire(import.meta.url)('#package.json').version
 
-interface Bounds {
+interface Range {
   default?: number
   minimum: number
   maximum: number
 }
 
-/** A whole number of something, such as `a number of seconds`. */
-function integer (what: string, bounds: Bounds) {
-  return Type.Integer({ ...bounds, description: `${what} from ${bounds.minimum} to ${bounds.maximum}` })
+/** A whole number. `what` is for example `a number of seconds`. */
+function integer (what: string, range: Range) {
+  return Type.Integer({ ...range, description: `${what} from ${range.minimum} to ${range.maximum}` })
 }
 
-/** The same where 0 turns something off. */
-function limit (what: string, bounds: Omit<Bounds, 'minimum'>, off = 'limit') {
-  return Type.Integer({ ...bounds, minimum: 0, description: `${what} from 1 to ${bounds.maximum}, or 0 for no ${off}` })
+/** A whole number, or 0 to turn a feature off. */
+function limit (what: string, range: Omit<Range, 'minimum'>, off = 'limit') {
+  return Type.Integer({ ...range, minimum: 0, description: `${what} from 1 to ${range.maximum}, or 0 for no ${off}` })
 }
 
-/** Every variable that the service reads. `description` completes the sentence "NAME must be …". */
+/** All variables of the service. `description` completes the sentence "NAME must be …". */
 export const variables = Type.Object({
   NODE_ENV: Type.String({ default: 'development', description: 'production, development or any other name' }),
   HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
@@ -53,7 +53,7 @@ export const variables = Type.Object({
     pattern: '^[\\w.~+/-]{16,}=*$', description: 'a secret of at least 16 letters, digits and -._~+/',
   })),
   OTEL_EXPORTER_OTLP_ENDPOINT: Type.Optional(Type.String({
-    format: 'web', description: 'the http or https address of an OpenTelemetry collector',
+    format: 'web', description: 'the http or https URL of an OpenTelemetry collector',
   })),
   HSTS: Type.String({
     default: 'max-age=31536000',
@@ -63,12 +63,12 @@ export const variables = Type.Object({
   API_DOCS: Type.Boolean({ default: true, description: 'true or false' }),
 
   MAX_REQUESTS: integer('a number of requests', { default: 1000, minimum: 1, maximum: 1_000_000 }),
-  // A body becomes a string, of at most 512 MB in JavaScript: a longer one would end the process.
+  // A body becomes a string. JavaScript limits strings to 512 MB, and a longer one would crash the process.
   MAX_BODY_BYTES: integer('a number of bytes', { default: 1_048_576, minimum: 1024, maximum: 268_435_456 }),
   MAX_TEXT_BYTES: integer('a number of bytes', { default: 262_144, minimum: 1024, maximum: 268_435_456 }),
   MAX_PICTURE_BYTES: integer('a number of bytes', { default: 10_000_000, minimum: 1024, maximum: 100_000_000 }),
   REQUEST_TIMEOUT: integer('a number of seconds', { default: 30, minimum: 1, maximum: 3600 }),
-  // Longer than proxies keep their connections: 60 to 120 seconds, and Google's load balancers ten minutes.
+  // Longer than the idle timeouts of proxies: 60 to 120 seconds, and ten minutes for Google's load balancers.
   IDLE_TIMEOUT: integer('a number of seconds', { default: 620, minimum: 1, maximum: 3600 }),
 
   MAX_HELD_BYTES: Type.Optional(integer('a number of bytes', { minimum: 1_048_576, maximum: 68_719_476_736 })),
@@ -77,7 +77,7 @@ export const variables = Type.Object({
 
   DATABASE_URL: Type.Optional(Type.String({
     format: 'postgres',
-    description: 'a PostgreSQL address such as postgres://user:password@host:5432/name',
+    description: 'a PostgreSQL URL such as postgres://user:password@host:5432/name',
   })),
   DATABASE_POOL_SIZE: integer('a number of connections', { default: 10, minimum: 1, maximum: 1000 }),
   DATABASE_PREPARE: Type.Boolean({ default: true, description: 'true or false' }),
@@ -106,12 +106,12 @@ export const variables = Type.Object({
   IDP_ISSUER: Type.String({
     default: 'https://accounts.google.com',
     format: 'issuer',
-    description: 'the https address of an OpenID Connect issuer (http only on loopback)',
+    description: 'the https URL of an OpenID Connect issuer (http only on loopback)',
   }),
   IDP_CLIENT_ID: Type.Optional(Type.String({ description: 'the client id given by the identity provider' })),
   IDP_CLIENT_SECRET: Type.Optional(Type.String({ description: 'the client secret given by the identity provider' })),
   IDP_REDIRECT_URI: Type.Optional(Type.String({
-    format: 'web', description: 'the public http or https address of /auth/google/callback',
+    format: 'web', description: 'the public http or https URL of /auth/google/callback',
   })),
   IDP_EMAIL_VERIFIED: Type.Unsafe<'claim' | 'assume'>({
     type: 'string', enum: ['claim', 'assume'], default: 'claim', description: 'claim or assume',
@@ -119,7 +119,7 @@ export const variables = Type.Object({
 
   SMTP_URL: Type.Optional(Type.String({
     format: 'smtp',
-    description: 'an SMTP address such as smtp://user:password@host:587, or one of smtps; ?tls=unverified at its end ' +
+    description: 'an SMTP URL such as smtp://user:password@host:587 or smtps://host; ?tls=unverified at its end ' +
       'accepts any certificate',
   })),
   MAIL_FROM: Type.Optional(Type.String({
@@ -132,37 +132,37 @@ export const variables = Type.Object({
   MAIL_RATE: integer('a number of emails', { default: 600, minimum: 1, maximum: 6000 }),
   REMINDER_HOURS: limit('a number of hours', { default: 24, maximum: 720 }, 'reminders'),
   PUBLIC_URL: Type.Optional(Type.String({
-    format: 'base', description: 'the public http or https address of this service, such as https://api.example.org',
+    format: 'base', description: 'the public http or https URL of this service, such as https://api.example.org',
   })),
   COMMUNITY_NAME: Type.String({
     default: 'Community', pattern: '^[^\\p{Cc}]{1,100}$', description: 'a name of at most 100 characters',
   }),
 })
 
-/** The configuration after `loadConfig`: one field a variable, under the variable's own name. */
+/** The configuration from `loadConfig`: one field per variable, with the same name. */
 export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'MAX_HELD_BYTES' | 'TRUST_PROXY'> & {
-  /** The bytes that all clients together may make the service hold. */
+  /** Maximum number of bytes that all clients together may make the service hold. */
   MAX_HELD_BYTES: number
-  /** The proxies whose forwarding headers count: how many the last hops are, or where; `false` for none. */
+  /** The trusted proxies: the number of hops, or their IP addresses and networks; `false` for none. */
   TRUST_PROXY: false | number | string[]
-  /** The origins of the browser apps, in the order given; empty when the variable is unset. */
+  /** The origins of the browser apps in the given order; empty if the variable is unset. */
   FRONTEND_URL: string[]
 }
 
-/** Secrets that container platforms mount as files: `NAME_FILE` holds the path. */
+/** Secrets that container platforms can mount as files. `NAME_FILE` contains the path. */
 const MOUNTED = [
   'DATABASE_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET', 'METRICS_TOKEN', 'SMTP_URL',
 ] as const
 
-/** Variables of earlier versions, each with the advice of the line that stops the start. */
+/** Variables of earlier versions, with advice for the error message. */
 const REMOVED: Record<string, string> = {
   SIGN_IN_WINDOW: 'set LIMIT_WINDOW, which all limits share',
   WORKERS: 'start several processes behind a proxy, see docs/run/deploy.md, "Several instances"',
 }
 
 /**
- * Reads the configuration from `.env` (when present) and from `environment`, which wins. An empty value counts as
- * unset. Throws a StartupError of one line that names each wrong variable and what it should be.
+ * Reads the configuration from `environment` and, for unset variables, from `.env` if it exists. An empty value counts
+ * as unset. Throws a StartupError of one line that describes each invalid variable.
  */
 export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv = '.env'): Config {
   const given = withoutEmpty({ ...readDotenv(dotenv), ...withoutEmpty(environment) })
@@ -195,12 +195,12 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
   }
 }
 
-/** A quarter of the memory that the control group of the service may have; without such a limit, of 512 MB. */
+/** Returns a quarter of the memory limit of the control group, or of 512 MB without a limit. */
 export function defaultHeldBytes (limit = process.constrainedMemory()) {
   return Math.floor((limit > 0 && limit < totalmem() ? limit : 2 ** 29) / 4)
 }
 
-/** Reused: compiling its checks takes longer than all else here. */
+/** Reused, because compiling the checks takes most of the time. */
 let compiler: Ajv | undefined
 
 function validate (given: NodeJS.Dict<string>) {
@@ -234,7 +234,7 @@ function validate (given: NodeJS.Dict<string>) {
   }
 }
 
-/** The variables in a file such as `.env`, none when there is no file. Throws a StartupError when it cannot be read. */
+/** Reads the variables in a file such as `.env`, if it exists. Throws a StartupError if the file cannot be read. */
 export function readDotenv (path: string) {
   try {
     return parseEnv(decodeUtf8(readFileSync(path)))
@@ -263,7 +263,7 @@ function areProxies (value: string) {
   return /^(false|[1-9]\d?)$/.test(value) || value.split(',').every(entry => isNetwork(entry.trim()))
 }
 
-/** Whether this is an address, or a network in CIDR notation. `/0` is refused: it would trust every client. */
+/** Tells whether this is an IP address or a network in CIDR notation. Refuses `/0`, which would trust every client. */
 function isNetwork (value: string) {
   const [, address = '', length] = /^([\da-f:.]+)(?:\/([1-9]\d*))?$/i.exec(value) ?? []
   const version = isIP(address)
@@ -279,7 +279,7 @@ function isWeb (value: string) {
   return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
 }
 
-/** Whether paths can be appended to this address. */
+/** Tells whether paths can be appended to this URL. */
 function isBase (value: string) {
   return isWeb(value) && !/[?#\s]/.test(value)
 }
@@ -288,7 +288,7 @@ function isSmtp (value: string) {
   try {
     const { protocol, hostname, username, password, pathname, search, hash } = new URL(value)
     decodeURIComponent(username + password)
-    // A password without a user would be left out.
+    // A password without a user would be ignored.
     return /^smtps?:$/.test(protocol) && hostname !== '' && (username !== '' || password === '') &&
       /^\/?$/.test(pathname) && /^(\?tls=unverified)?$/.test(search + hash)
   } catch {
@@ -305,6 +305,6 @@ function isTimeZone (value: string) {
 }
 
 function areOrigins (value: string) {
-  // The origin of what has no path, query, fragment or user is the address itself; a closing slash is forgiven.
+  // A URL without path, query, fragment and user equals its origin. A closing slash is accepted.
   return value.split(',').every(url => isWeb(url) && new URL(url).origin === new URL(url).href.replace(/\/$/, ''))
 }

@@ -4,36 +4,35 @@ import type { ConnectionOptions } from 'node:tls'
 
 import { StartupError } from './errors.ts'
 
-/** A PostgreSQL server, by options that both drivers understand. */
+/** A PostgreSQL server, as options for both drivers. */
 export interface DatabaseServer {
-  /** A name, an IP address, or the folder of a Unix socket. */
+  /** A host name, an IP address, or the folder of a Unix socket. */
   host: string
   port: number
-  /** Undefined where the address leaves it to the environment (PGUSER, PGPASSWORD, PGDATABASE). */
+  /** `undefined` if the environment decides (PGUSER, PGPASSWORD, PGDATABASE). */
   user: string | undefined
   password: string | undefined
   database: string | undefined
-  /** How the connection is encrypted: `prefer` if the server can. */
+  /** TLS options. `prefer` means TLS if the server supports it. */
   ssl: false | 'prefer' | ConnectionOptions
-  /** In seconds. */
-  connectTimeout: number | undefined
+  connectTimeoutSeconds: number | undefined
   targetSessionAttrs: typeof SESSIONS[number] | undefined
-  /** Parameters that the server gets when a connection starts. */
+  /** Parameters that are sent when a connection starts. */
   startup: { application_name?: string, options?: string }
 }
 
 const SESSIONS = ['read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
 
 /**
- * `postgres://[user[:password]@][host][:port][/database][?name=value&…]`, as libpq reads it; a password may also have an
- * `@` that is not encoded.
+ * `postgres://[user[:password]@][host][:port][/database][?name=value&…]`, as libpq reads it. A password may also
+ * contain an unencoded `@`.
  */
 const GRAMMAR = new RegExp('^postgres(?:ql)?://(?:([^:@/]*)(?::([^@/]*|[^/?]*))?@)?' +
   '(\\[[^\\]/?]*\\]|[^:/?@[\\]]*)(?::(\\d*))?(?:/([^?]*))?(?:\\?(.*))?$', 's')
 
 const HOSTS = /^postgres(ql)?:\/\/([^/?]*@)?[^/?@]*,[^/?@]*([/?]|$)/
 
-/** The parameters that are understood, with what their values may be. */
+/** The supported parameters with their valid values. */
 const PARAMETERS: Record<string, RegExp> = {
   host: /./,
   port: /^\d+$/,
@@ -56,14 +55,14 @@ const PARAMETERS: Record<string, RegExp> = {
 
 const DOCUMENT = 'docs/run/deploy.md, "The address of the database"'
 
-/** Whether this has the form of an address of PostgreSQL. Lists of hosts have it, too. */
+/** Tells whether this has the form of a PostgreSQL URL. Lists of hosts count, because they get a better error later. */
 export function isDatabaseUrl (value: string) {
   return HOSTS.test(value) || GRAMMAR.test(value)
 }
 
 /**
- * Reads an address of PostgreSQL as libpq does, for all that connects to it. Throws a StartupError that names the
- * parameter or the file that cannot be understood.
+ * Parses a PostgreSQL URL like libpq. Everything that connects to the database uses it. Throws a StartupError that
+ * names an unsupported parameter or an unreadable file.
  */
 export function readDatabaseUrl (url: string): DatabaseServer {
   if (HOSTS.test(url)) throw severalHosts()
@@ -82,14 +81,14 @@ export function readDatabaseUrl (url: string): DatabaseServer {
   return {
     ...server,
     ssl: readSsl(server.host, given),
-    connectTimeout: Number(given.connect_timeout) || undefined,
+    connectTimeoutSeconds: Number(given.connect_timeout) || undefined,
     targetSessionAttrs: SESSIONS.find(name => name === given.target_session_attrs),
     startup: { ...name && { application_name: name }, ...options && { options } },
   }
 }
 
 function severalHosts () {
-  return new StartupError('DATABASE_URL must have one host: put HAProxy in front of several ' +
+  return new StartupError('DATABASE_URL must have one host. Put HAProxy in front of several hosts ' +
     '(docs/run/deploy.md, "A database that fails over")')
 }
 
@@ -110,7 +109,7 @@ function readParameters (query: string) {
   return given
 }
 
-/** Decodes a part of the address. Unlike in a form, a plus is a plus. */
+/** Decodes a part of the URL. Unlike in forms, a plus is not a space. */
 function decode (text: string) {
   try {
     return decodeURIComponent(text)
@@ -119,13 +118,13 @@ function decode (text: string) {
   }
 }
 
-/** The options of TLS, by the meaning that libpq gives to its parameters. */
+/** Returns the TLS options that match the parameters of libpq. */
 function readSsl (host: string, given: NodeJS.Dict<string>): DatabaseServer['ssl'] {
   const { sslrootcert, sslcert, sslkey, channel_binding: binding } = given
   const isSystem = sslrootcert === 'system'
   const hasFiles = Boolean(sslrootcert || sslcert)
   let mode = given.sslmode || (isSystem ? 'verify-full' : given.ssl ? 'require' : 'prefer')
-  // The drivers bind no channel. The check of the server's certificate keeps others out as well.
+  // The drivers do not support channel binding. Verifying the server's certificate also prevents interception.
   if (binding === 'require' && mode !== 'disable') mode = 'verify-full'
   if (isSystem && mode !== 'verify-full') {
     throw new StartupError('DATABASE_URL must have sslmode=verify-full with sslrootcert=system')
@@ -139,7 +138,7 @@ function readSsl (host: string, given: NodeJS.Dict<string>): DatabaseServer['ssl
     ...sslrootcert && !isSystem && { ca: readPem('sslrootcert', sslrootcert) },
     ...sslcert && { cert: readPem('sslcert', sslcert) },
     ...sslkey && { key: readPem('sslkey', sslkey) },
-    // What the certificate must be for. The drivers name a host themselves, but not an address.
+    // The expected subject of the certificate. The drivers set it for host names, but not for IP addresses.
     ...isIP(host) && { host },
     rejectUnauthorized: mode === 'verify-full' || Boolean(sslrootcert),
     ...mode !== 'verify-full' && { checkServerIdentity: () => undefined },

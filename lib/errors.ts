@@ -4,9 +4,9 @@ import type { FastifyContextConfig } from 'fastify'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The response of this operation to an unexpected error: the message of its 500, or another status and body. */
+    /** The response to unexpected errors: the message of the 500, or a different status and body. */
     failure?: string | Failure
-    /** This operation's errors are read by a person in a browser: their message is sent as plain text. */
+    /** Sends error messages as plain text, because a person sees them in a browser. */
     plainTextErrors?: boolean
   }
 }
@@ -16,20 +16,20 @@ interface Failure {
   body: { message?: string, [field: string]: unknown }
 }
 
-/** The response that a route declares for unexpected errors; 500 `Internal server error` by default. */
+/** Returns the declared response to unexpected errors. The default is 500 `Internal server error`. */
 export function failureOf ({ failure = 'Internal server error' }: FastifyContextConfig): Failure {
   return typeof failure === 'string' ? { status: 500, body: { message: failure } } : failure
 }
 
 interface HttpErrorOptions {
-  /** Fields of the body beside its message. */
+  /** Additional fields of the body. */
   fields?: object
   headers?: Record<string, string | number>
 }
 
 /**
- * An error that the contract names. The error handler responds with its status, its headers and `{message}` with the
- * further fields, and logs nothing.
+ * An expected error. The error handler responds with its status, headers and `{message}` with the additional fields,
+ * and does not log it.
  */
 export class HttpError extends Error {
   override name = 'HttpError'
@@ -46,22 +46,22 @@ export class HttpError extends Error {
 }
 
 /**
- * Keeps the service or a command from starting: a wrong variable, a database out of reach, a taken port. A person can
- * fix it, so its message is printed without a stack trace.
+ * Prevents the service or a command from starting, for example an invalid variable, an unreachable database or a used
+ * port. A person can fix the cause, so the message is printed without a stack trace.
  */
 export class StartupError extends Error {
   override name = 'StartupError'
 }
 
 /**
- * How long a connection is tried with one of the addresses of a host before the next, in milliseconds. By Node's 250 no
- * server is reached that is further away, if its other addresses do not answer.
+ * Time to try one IP address of a host before the next. With Node's 250 ms, distant servers would be unreachable if
+ * their other IP addresses do not respond.
  */
 const ATTEMPT_MS = 2000
 
 /**
- * Runs an entry point. A StartupError prints its message on standard error, any other error its stack trace as well;
- * both end with exit code 1.
+ * Runs an entry point. For a StartupError, prints the message; for any other error, prints the stack trace. Both set
+ * the exit code 1.
  */
 export async function runMain (main: () => Promise<void>) {
   setDefaultAutoSelectFamilyAttemptTimeout(ATTEMPT_MS)

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Work that waits for its turn. */
+/** Work that is waiting. */
 interface Waiting {
   since: number
   isWanted (): boolean
@@ -9,55 +9,55 @@ interface Waiting {
 }
 
 interface Options {
-  /** How many pieces of work run at once. */
+  /** Maximum number of parallel runs. */
   concurrency: number
-  /** How many may wait for their turn. */
-  places: number
-  /** For how long one may wait, in milliseconds; any time unless given. */
+  /** Maximum length of the queue. */
+  maxLength: number
+  /** Longest wait. The default is unlimited. */
   maxWaitMs?: number
-  /** Makes the error of work that is refused. */
-  refusal: () => Error
+  /** Creates the error for refused work. */
+  createError: () => Error
 }
 
-/** For how long a refusal is held back, in milliseconds. */
-const REFUSAL_DELAY = 100
+/** Delay of a refusal. */
+const REFUSAL_DELAY_MS = 100
 
 /**
- * Runs so many pieces of work at once; those that wait take turns by their key, one of each (round robin). When all
- * places are taken, the key that holds the most of them gives one up to a key that holds fewer. So a key alone may have
- * them all, and beside others it has its share.
+ * Runs a limited number of tasks in parallel. Waiting tasks run round robin by key. If the queue is full, a task of the
+ * key with the most waiting tasks is refused in favour of a key with fewer. A single key can use the whole queue, but
+ * competing keys get equal shares.
  */
 export class FairQueue {
   readonly #options: Options
-  /** Whose turn is next comes first. No list is empty. */
+  /** Waiting tasks by key. The next key comes first. Lists are not empty. */
   readonly #waiting = new Map<string, Waiting[]>()
   #running = 0
   #length = 0
-  #held = 0
+  #delayed = 0
 
   constructor (options: Options) {
     this.#options = options
   }
 
-  /** How many run at this moment. */
+  /** Number of running tasks. */
   get running () { return this.#running }
 
-  /** How many wait at this moment. */
+  /** Number of waiting tasks. */
   get waiting () { return this.#length }
 
-  /** Rejects with the refusal when work of this key would find no place. */
-  async assertPlace (key: () => string) {
-    if (!this.#hasPlace(key)) throw await this.#refusal()
+  /** Rejects if the queue is full for this key. */
+  async assertNotFull (key: () => string) {
+    if (!this.#hasRoom(key)) throw await this.#refuse()
   }
 
   /**
-   * Runs the work when it is its turn. Rejects with the refusal when there is no place, when it waited for too long, or
-   * when nobody wants it any more.
+   * Runs the work, after waiting if necessary. Rejects if the queue is full, if the work waited for too long, or if it
+   * is no longer wanted.
    */
   async run<T> (key: () => string, work: () => Promise<T>, isWanted = () => true): Promise<T> {
-    if (!this.#hasPlace(key)) throw await this.#refusal()
+    if (!this.#hasRoom(key)) throw await this.#refuse()
     if (this.#running < this.#options.concurrency) this.#running++
-    else await this.#turn(key(), isWanted)
+    else await this.#wait(key(), isWanted)
     try {
       return await work()
     } finally {
@@ -66,7 +66,7 @@ export class FairQueue {
     }
   }
 
-  /** Refuses the work that nobody wants any more. */
+  /** Refuses waiting work that is no longer wanted. */
   dropUnwanted () {
     for (const [key, list] of this.#waiting) {
       const wanted = list.filter(({ isWanted }) => isWanted())
@@ -78,34 +78,34 @@ export class FairQueue {
     }
   }
 
-  #hasPlace (key: () => string) {
-    if (this.#length < this.#options.places) return true
+  #hasRoom (key: () => string) {
+    if (this.#length < this.#options.maxLength) return true
     const held = this.#waiting.get(key())?.length ?? 0
     return this.#longest().length > held + 1
   }
 
   /**
-   * Clients that come back at once would take more of the processor than the work does, so their refusal is held back.
-   * Only so many are, since each of them occupies memory.
+   * Delays the refusal, because clients that retry at once would use more processor time than the work. The number of
+   * delayed refusals is limited, because each of them uses memory.
    */
-  async #refusal () {
-    if (this.#held < this.#options.places) {
-      this.#held++
-      await sleep(REFUSAL_DELAY)
-      this.#held--
+  async #refuse () {
+    if (this.#delayed < this.#options.maxLength) {
+      this.#delayed++
+      await sleep(REFUSAL_DELAY_MS)
+      this.#delayed--
     }
-    return this.#options.refusal()
+    return this.#options.createError()
   }
 
-  /** Resolves when it is the turn of this work, and it counts as running. */
-  #turn (key: string, isWanted: () => boolean) {
+  /** Resolves when this work may run. It then counts as running. */
+  #wait (key: string, isWanted: () => boolean) {
     return new Promise<void>((resolve, reject) => {
-      // The newest of the key with the most places is refused: it has waited least.
-      if (this.#length === this.#options.places) this.#longest().pop()!.refuse()
+      // Refuses the newest work of the key with the most waiting work, because it has waited least.
+      if (this.#length === this.#options.maxLength) this.#longest().pop()!.refuse()
       else this.#length++
       const list = this.#waiting.get(key) ?? []
       this.#waiting.set(key, list)
-      const refuse = () => reject(this.#options.refusal())
+      const refuse = () => reject(this.#options.createError())
       list.push({ since: performance.now(), isWanted, begin: resolve, refuse })
     })
   }
@@ -123,7 +123,7 @@ export class FairQueue {
     }
   }
 
-  /** Takes the next one; its key goes to the end of the line. */
+  /** Removes the next work. Its key moves to the end. */
   #shift () {
     const [key, list] = this.#waiting.entries().next().value!
     const next = list.shift()!
@@ -133,7 +133,7 @@ export class FairQueue {
     return next
   }
 
-  /** The waiting jobs of the key that holds the most places. */
+  /** Returns the waiting work of the key that has the most. */
   #longest () {
     return [...this.#waiting.values()].reduce((one, other) => other.length > one.length ? other : one)
   }

@@ -2,33 +2,33 @@ import ICAL from 'ical.js'
 
 import { printable, printableLine } from './formats.ts'
 
-/** An event as calendars show it. */
+/** An event in a calendar. */
 export interface CalendarEvent {
   id: string
   title: string
   description?: string
-  /** Date-times as in other responses: `2026-01-31T09:30:00.000Z`. */
+  /** Date-times, for example `2026-01-31T09:30:00.000Z`. */
   date: string
   createdAt: string
   updatedAt: string
   club: string
-  /** How often its title, its date or its club was changed. */
+  /** Number of changes of title, date or club. */
   sequence: number
 }
 
-/** Whether an event is there, or is not any more. */
+/** Whether a calendar adds or removes an event. */
 export type CalendarMethod = 'PUBLISH' | 'CANCEL'
 
-/** Duration of an event: it has no end of its own. */
+/** Duration of every event, because events do not have an end. */
 export const DURATION = 'PT2H'
 
-// Octets of a line are 75 at most (RFC 5545, § 3.1), with the space that begins a folded one.
+// A line has at most 75 octets (RFC 5545, § 3.1), including the space at the start of a folded line.
 ICAL.foldLength = 74
 
-/** Writes jCal (RFC 7265) as iCalendar. */
+/** Converts jCal (RFC 7265) to iCalendar. */
 export const writeComponent = (jcal: unknown[]) => new ICAL.Component(jcal).toString()
 
-/** A calendar with these properties and components, as jCal. */
+/** Creates a calendar as jCal. */
 export const calendar = (properties: unknown[], components: unknown[] = []) => ['vcalendar', [
   ['version', {}, 'text', '2.0'],
   ['prodid', {}, 'text', '-//Community Platform//EN'],
@@ -36,8 +36,8 @@ export const calendar = (properties: unknown[], components: unknown[] = []) => [
 ], components]
 
 /**
- * An event as jCal, with a link to where the app shows it, if there is one. `stamp` is when the event was changed last;
- * with a METHOD, when the calendar was written (RFC 5545, § 3.8.7.2).
+ * Creates an event as jCal, optionally with a link to the app. `stamp` is the time of the last change or, in a calendar
+ * with a METHOD, the time of writing (RFC 5545, § 3.8.7.2).
  */
 export const calendarEvent = (
   event: CalendarEvent, link: string | undefined,
@@ -53,17 +53,17 @@ export const calendarEvent = (
   ['duration', {}, 'duration', DURATION],
   ['summary', {}, 'text', printableLine(event.title)],
   ...event.description === undefined ? [] : [['description', {}, 'text', printable(event.description)]],
-  // The club by its name: the format requires an address, and no person's email belongs here.
+  // The name of the club. The format requires an address, but a person's email address must not appear here.
   ['organizer', { cn: printableLine(event.club) }, 'cal-address', 'invalid:nomail'],
   ...link ? [['url', {}, 'uri', link]] : [],
 ], []]
 
-/** A calendar for an email (RFC 5546), which adds an event to the reader's calendar, or changes or removes it. */
+/** Creates a calendar for an email (RFC 5546) that adds, changes or removes an event in the reader's calendar. */
 export function writeInvitation (event: CalendarEvent, method: CalendarMethod, link: string | undefined) {
   const status = method === 'CANCEL' ? 'CANCELLED' : 'CONFIRMED'
   const entry = calendarEvent(event, link, { stamp: new Date().toISOString(), status })
   return `${writeComponent(calendar([['method', {}, 'text', method]], [entry]))}\r\n`
 }
 
-/** iCalendar has no fractions of a second. */
+/** Removes fractions of a second, which iCalendar does not support. */
 const toSeconds = (dateTime: string) => dateTime.replace(/\.\d+Z$/, 'Z')

@@ -9,11 +9,11 @@ import { withTimeout } from './timeout.ts'
 /** Upper bounds of the histogram's buckets, in seconds. */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** Metrics for Prometheus: of the process, of requests, and of what the plugins count. */
+/** Creates the metrics for Prometheus: of the process, of requests and of plugins. */
 export async function createMetrics (app: FastifyInstance) {
   const { cache, database: { connections }, outbox, budget, config } = app
   const poolSize = config.DATABASE_POOL_SIZE
-  // Loaded only when needed: the service starts faster without it.
+  // Loaded here because the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
   const registry = new Registry()
   const registers = [registry]
@@ -26,16 +26,16 @@ export async function createMetrics (app: FastifyInstance) {
     buckets: BUCKETS,
     registers,
   })
-  gauge('database_connections', 'Connections to PostgreSQL that are open', () => connections.open)
-  gauge('database_connections_max', 'Connections that may be open: DATABASE_POOL_SIZE, and two for short statements',
+  gauge('database_connections', 'Open connections to PostgreSQL', () => connections.open)
+  gauge('database_connections_max', 'Maximum number of connections: DATABASE_POOL_SIZE, and two for short statements',
     () => poolSize + 2)
   counter('database_connections_silent_total', 'Connections closed because PostgreSQL was silent for too long',
     () => connections.silent)
   counter('database_connections_stray_total',
-    'Connections closed because a statement ran in the transaction of another caller', () => connections.stray)
+    'Connections closed because a statement ran in the transaction of a different caller', () => connections.stray)
 
-  gauge('password_hashes_running', 'Passwords that are being hashed or verified', () => hashingStats().running)
-  gauge('password_hashes_waiting', 'Passwords that wait to be hashed or verified', () => hashingStats().waiting)
+  gauge('password_hashes_running', 'Passwords being hashed or verified', () => hashingStats().running)
+  gauge('password_hashes_waiting', 'Passwords waiting to be hashed or verified', () => hashingStats().waiting)
   counter('password_hashes_refused_total', 'Passwords refused because the queue was full', () => hashingStats().refused)
 
   counter('response_cache_hits_total', 'Cache hits', () => cache.counts.hits)
@@ -43,36 +43,36 @@ export async function createMetrics (app: FastifyInstance) {
     () => cache.counts.misses)
   counter('response_cache_validations_total', 'Queries for the current snapshot, shared by concurrent requests',
     () => cache.counts.validations)
-  gauge('response_cache_bytes', 'Memory of cached responses', cache.bytes)
+  gauge('response_cache_bytes', 'Size of cached responses in bytes', cache.bytes)
 
   let counting: Promise<EmailCounts> | undefined
   if (outbox.isConfigured) {
-    counter('emails_sent_total', 'Emails that the SMTP server has accepted', outbox.sent)
-    emailGauge('emails_pending', 'Emails that are not sent yet', ({ pending }) => pending.count)
-    emailGauge('emails_oldest_pending_seconds', 'Age of the oldest of them', ({ pending }) => pending.age)
-    emailGauge('email_batches_due', 'Bulk emails that are due and not written yet', ({ batches }) => batches.count)
-    emailGauge('email_batches_oldest_due_seconds', 'Time since the oldest was due', ({ batches }) => batches.age)
-    emailGauge('emails_failed', 'Emails that were refused for good, or too often', ({ failed }) => failed.count)
+    counter('emails_sent_total', 'Emails accepted by the SMTP server', outbox.sent)
+    emailGauge('emails_pending', 'Emails waiting to be sent', ({ pending }) => pending.count)
+    emailGauge('emails_oldest_pending_seconds', 'Age of the oldest waiting email', ({ pending }) => pending.age)
+    emailGauge('email_batches_due', 'Email batches that are due', ({ batches }) => batches.count)
+    emailGauge('email_batches_oldest_due_seconds', 'Time since the oldest batch was due', ({ batches }) => batches.age)
+    emailGauge('emails_failed', 'Emails that failed permanently', ({ failed }) => failed.count)
   }
 
   gauge('held_bytes', 'Bytes that requests make the service hold', () => budget.bytes)
   counter('held_bytes_connections_closed_total', 'Connections closed past MAX_HELD_BYTES', () => budget.closed)
 
-  counter('log_lines_dropped_total', 'Lines of the log dropped because it could not be written',
+  counter('log_lines_dropped_total', 'Log lines dropped because the log could not be written',
     () => standardOutput.dropped)
 
   new Gauge({
     name: 'build_info',
-    help: 'Version of service and Node.js',
+    help: 'Versions of the service and Node.js',
     labelNames: ['version', 'node'],
     registers,
   }).set({ version: VERSION, node: process.version }, 1)
 
   return {
     contentType: registry.contentType,
-    /** All metrics in the text format of Prometheus. */
+    /** Returns all metrics in the text format of Prometheus. */
     read: () => registry.metrics(),
-    /** Records a request by the pattern of its route, with the seconds that it took. */
+    /** Records a request by its route pattern, with its duration in seconds. */
     observe: (method: string, route: string, status: number, seconds: number) =>
       times.observe({ method, route, status }, seconds),
   }
@@ -81,13 +81,16 @@ export async function createMetrics (app: FastifyInstance) {
     return new Gauge({ name, help, registers, collect () { this.set(read()) } })
   }
 
-  /** Counts the emails, once for all numbers of a scrape. */
+  /** Counts the emails once per scrape. */
   function countEmails (): Promise<EmailCounts> {
     counting ??= outbox.count().finally(() => { counting = undefined })
     return counting
   }
 
-  /** A number of the whole outbox, the same in every process. It stays while the database does not answer. */
+  /**
+   * Creates a gauge of the outbox, which is equal in all processes. It keeps its value while the database is
+   * unreachable.
+   */
   function emailGauge (name: string, help: string, read: (counts: EmailCounts) => number) {
     return new Gauge({
       name,
@@ -99,7 +102,7 @@ export async function createMetrics (app: FastifyInstance) {
     })
   }
 
-  /** A counter of what is counted elsewhere. */
+  /** Creates a counter for a value that is counted elsewhere. */
   function counter (name: string, help: string, read: () => number) {
     return new Counter({
       name,

@@ -15,14 +15,14 @@ import { withTimeout } from './timeout.ts'
 const UNTRACED = new Set(['/livez', '/readyz', '/metrics'])
 
 /**
- * Turns on OpenTelemetry: spans of requests, sent in batches to the collector at `endpoint` (OTLP over HTTP, as JSON).
- * The SDK itself reads the other variables of OpenTelemetry from the environment: the sampler, resource attributes,
- * headers, the size of batches. A collector that is away costs spans and a line in the log. What is left is sent when
- * the service closes. A process has one tracer.
+ * Turns on OpenTelemetry: sends spans of requests in batches to the collector at `endpoint` (OTLP over HTTP, as JSON).
+ * The SDK reads the other OpenTelemetry variables from the environment, for example the sampler and the batch size. If
+ * the collector is unavailable, spans are lost and one line is logged. The remaining spans are sent when the service
+ * closes. A process has one tracer.
  */
 export async function startTracing (app: FastifyInstance, endpoint: string) {
   const provider = new NodeTracerProvider({
-    // OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME win.
+    // OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME take precedence.
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'community-platform', 'service.version': VERSION }))
       .merge(detectResources({ detectors: [envDetector] })),
@@ -32,14 +32,14 @@ export async function startTracing (app: FastifyInstance, endpoint: string) {
 
   const instrumentation = new FastifyOtelInstrumentation({
     ignorePaths: ({ url }) => UNTRACED.has(pathOf(url)),
-    // One span a request: neither one for each of its hooks, nor the stack traces that the log has.
+    // One span per request, without spans for hooks and without stack traces, which are in the log.
     instrumentHooks: false,
     instrumentHandler: false,
     recordExceptions: false,
     requestHook (span, request) {
       const { method, routeOptions: { url: route }, protocol } = request
       span.updateName(route ? `${method} ${route}` : method)
-      // The instrumentation would put the query there, which may carry the code of a sign-in.
+      // The instrumentation would include the query, which may contain the code of a sign-in.
       span.setAttributes({ 'url.path': pathOf(request.url), 'url.scheme': protocol })
       setSpan(request.raw, span.spanContext())
     },
@@ -48,26 +48,26 @@ export async function startTracing (app: FastifyInstance, endpoint: string) {
 
   await app.register(instrumentation.plugin())
   app.addHook('onSend', (request, { statusCode }, _payload, done) => {
-    // The instrumentation takes every error for one of the service; these are the client's.
+    // The instrumentation marks every error as a failure of the service, but these are errors of the client.
     if (statusCode >= 400 && statusCode < 500) request.opentelemetry().span?.setStatus({ code: SpanStatusCode.OK })
     done()
   })
   app.addHook('onClose', async () => {
     const { flush } = shutdownTimeouts(app.config)
-    await withTimeout(provider.shutdown(), flush).catch(err => app.log.warn({ err }, 'The last spans are lost'))
+    await withTimeout(provider.shutdown(), flush).catch(err => app.log.warn({ err }, 'The last spans were lost'))
     for (const api of [trace, context, propagation]) api.disable()
   })
 }
 
-/** Sends spans to the collector. Logs when it is away, and when it is back. */
+/** Creates an exporter that logs when the collector becomes unavailable and available again. */
 function createExporter (endpoint: string, log: Pick<FastifyBaseLogger, 'info' | 'warn'>) {
   const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` })
   const send = exporter.export.bind(exporter)
   let isAway = false
   exporter.export = (spans, done) => send(spans, result => {
     const { error } = result
-    if (error && !isAway) log.warn({ err: error }, 'Spans cannot be exported')
-    if (!error && isAway) log.info('Spans are exported again')
+    if (error && !isAway) log.warn({ err: error }, 'Cannot export spans')
+    if (!error && isAway) log.info('Exporting spans works again')
     isAway = error !== undefined
     done(result)
   })

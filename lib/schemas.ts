@@ -4,29 +4,28 @@ import {
 
 import { ROLES } from './roles.ts'
 
-// The same schemas check, serialize and describe: `description` and `examples` are for its readers, and a
-// schema with a `title` is found by that name among its components.
+// Schemas that routes share. They validate requests, serialize responses and describe the API. A schema with a `title`
+// becomes a component of the API description.
 
-/** A string of a request that PostgreSQL can store. */
+/** A string in a request that PostgreSQL can store. */
 export const TextInput = (options: StringOptions = {}) => Type.String({ format: 'text', ...options })
 
-/** Such a string or null, in one schema: a union would report a wrong value once for each of its members. */
+/** A string or null in one schema, because a union would report an invalid value once per member. */
 export const NullableTextInput = (options: SchemaOptions = {}) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'text', ...options })
 
-/** An ordinary email address, used as supplied. */
 export const EmailInput = () => Type.String({ format: 'email', examples: ['ada@example.org'] })
 
-/** An address that `new URL` accepts. */
+/** A URL that `new URL` accepts. */
 export const UrlInput = (options: SchemaOptions = {}) => Type.String({ format: 'url', ...options })
 
-/** Such an address or the empty string. */
+/** A URL or the empty string. */
 export const UrlOrEmptyInput = (options: SchemaOptions = {}) => Type.String({ format: 'url-or-empty', ...options })
 
-/** A path parameter that must not be empty; any other text, also with NUL, is the id of something or of nothing. */
+/** A path parameter that must not be empty. Any other text, even with NUL, is a known or unknown id. */
 export const IdParam = (options: StringOptions = {}) => Type.String({ minLength: 1, ...OPAQUE, ...options })
 
-/** The parameters of a list in pages. Each route parses them by its own rules of the contract. */
+/** The parameters of a paginated list. Each route parses them by the rules of the contract. */
 export const PageParams = (limit: string) => ({
   page: Type.Optional(Type.String({ description: 'The number of the page. The default is 1.', examples: ['1'] })),
   limit: Type.Optional(Type.String({ description: limit, examples: ['12'] })),
@@ -34,7 +33,7 @@ export const PageParams = (limit: string) => ({
 
 const OPAQUE = { examples: ['0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'] }
 
-/** An object of a response: no other fields are sent. */
+/** An object in a response. Other fields are not sent. */
 export const ResponseObject = <T extends TProperties>(properties: T, options: ObjectOptions = {}) =>
   Type.Object(properties, { ...options, additionalProperties: false })
 
@@ -42,7 +41,7 @@ export const ResponseObject = <T extends TProperties>(properties: T, options: Ob
 export const NullableString = (options: SchemaOptions = {}) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], ...options })
 
-/** A date-time in a response, made by the SQL function `iso8601`: `2026-01-31T09:30:00.000Z`. */
+/** A date-time in a response, from the SQL function `iso8601`: `2026-01-31T09:30:00.000Z`. */
 export const DateTime = Type.String({ format: 'date-time', examples: ['2026-01-31T09:30:00.000Z'] })
 
 /** An id in a response. */
@@ -51,7 +50,7 @@ export const OpaqueId = Type.String(OPAQUE)
 /** A count in a response. */
 export const Count = Type.Integer({ examples: [12] })
 
-/** The place of a page in its list. */
+/** The position of a page in its list. */
 export const Pagination = ResponseObject({
   page: Type.Integer({ examples: [1] }),
   pages: Type.Integer({ examples: [1] }),
@@ -69,15 +68,15 @@ export const Token = Type.String({
 export const PasswordInput = (example: string) =>
   Type.String({ format: 'password', minLength: 8, examples: [example] })
 
-/** A password that takes the place of another one. The handler refuses those that are easy to guess. */
+/** A password that replaces another. The handler refuses passwords that are easy to guess. */
 export const NewPassword = () => PasswordInput('battery staple')
 
-/** The messages of attempts past a limit. */
+/** Error messages of exceeded limits. */
 export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'
 export const TOO_MANY_PASSWORDS = 'Too many new passwords, please try again later'
 export const TOO_MANY_EMAILS = 'Too many emails, please try again later'
 
-/** Fields of a person in a response; `fullName` in lib/database/columns.ts selects the first. */
+/** Fields of a person in a response. `fullName` in lib/database/columns.ts selects FullName. */
 export const FullName = Type.String({ examples: ['Ada Lovelace'] })
 export const FirstName = Type.String({ examples: ['Ada'] })
 export const LastName = Type.String({ examples: ['Lovelace'] })
@@ -87,7 +86,7 @@ export const Avatar = NullableString({ examples: ['https://images.example.org/ad
 export const ClubName = Type.String({ examples: ['Chess Club'] })
 export const ClubImage = NullableString({ examples: ['https://images.example.org/chess.png'] })
 
-/** The club of something, in a response. */
+/** A club within another object. */
 export const ClubCard = ResponseObject({ name: ClubName, imageUrl: ClubImage }, { title: 'ClubCard' })
 export const NamedClub = ResponseObject({ name: ClubName }, { title: 'NamedClub' })
 
@@ -110,13 +109,13 @@ export const CurrentUser = ResponseObject({
   ]),
 }, { title: 'CurrentUser' })
 
-/** A `security` for operations that show more to signed-in users. */
+/** The `security` of operations that show more to signed-in users. */
 export const OPTIONAL_SIGN_IN: Record<string, string[]>[] = [{}, { bearerAuth: [] }]
 
-/** A response of plain text, for a person in a browser: one of these texts. */
+/** A plain-text response for a person in a browser: one of these texts. */
 export const PlainText = (...texts: string[]) => Enum(texts)
 
-/** A response of this media type, which is neither JSON nor for a person. */
+/** A response of a media type other than JSON. */
 export const Media = (contentMediaType: string, options: StringOptions = {}) =>
   Type.String({ contentMediaType, ...options })
 
@@ -129,8 +128,8 @@ export const RetryAfter = {
 }
 
 /**
- * A response that is one of two `{message}` objects: its text is one of either, and a field that only one of them has
- * is optional.
+ * Combines the schemas of two `{message}` responses with the same status. A field that only one of them has becomes
+ * optional.
  */
 export function either (one: TObject, other: TObject | undefined) {
   if (!other) return one
@@ -142,7 +141,7 @@ export function either (one: TObject, other: TObject | undefined) {
   })
 }
 
-/** A value that fits a schema: its own first example, or one that is made of those of its parts. */
+/** Returns an example of a schema: its first own example, or a composition of the examples of its parts. */
 export function exampleOf (schema: TSchema): unknown {
   const { examples, enum: words, anyOf, items, properties } = schema
   if (examples) return examples[0]
@@ -155,7 +154,7 @@ export function exampleOf (schema: TSchema): unknown {
   return schema.const
 }
 
-/** Examples of a response: one for each text that it may have, or one. */
+/** Returns the examples of a response: one for each message, or one. */
 export function examplesOf (response: TSchema): unknown[] {
   const { examples, enum: texts, properties } = response
   if (examples ?? texts) return examples ?? texts

@@ -7,43 +7,43 @@ import { StartupError } from './errors.ts'
 import { decodeUtf8 } from './formats.ts'
 
 /**
- * Reads the secret kept in a file that only its owner can read; the first call makes it (64 characters, base64url).
- * Processes that start at once agree on one secret: `link` lets exactly one of them put its file in place.
+ * Reads a secret from a file that only its owner can read. The first call creates it (64 characters, base64url). If
+ * processes start at once, they use the same secret, because only one `link` succeeds.
  */
 export async function readOrCreateSecret (path: string): Promise<string> {
   try {
     if (!existsSync(path)) await create(path)
-    // A user who may write to the folder could have made it a link to another file of root's.
+    // Does not follow links, because a user who can write to the folder could link to a file of root.
     return decodeUtf8(await readFile(path, { flag: constants.O_RDONLY | constants.O_NOFOLLOW }))
   } catch (error) {
-    throw new StartupError(`Cannot keep a secret in ${path}: ${(error as Error).message}`)
+    throw new StartupError(`Cannot read or create the secret in ${path}: ${(error as Error).message}`)
   }
 }
 
-/** The shortest JWT_SECRET, in characters: an HS256 key has 256 bits or more (RFC 7518, § 3.2). */
+/** Minimum length of JWT_SECRET in characters, because an HS256 key needs at least 256 bits (RFC 7518, § 3.2). */
 export const JWT_SECRET_LENGTH = 32
 
 /**
- * Reads the secret that signs the tokens as `readOrCreateSecret` does. Throws a StartupError when it is shorter than
- * JWT_SECRET may be, or when others can read the file: with the secret, they could sign in as any user.
+ * Reads or creates the secret that signs tokens. Throws a StartupError if it is too short, or if other users can read
+ * the file: with the secret, they could sign in as any user.
  */
 export async function readOrCreateJwtSecret (path: string): Promise<string> {
   const secret = await readOrCreateSecret(path)
   if (secret.trim().length < JWT_SECRET_LENGTH) {
-    throw new StartupError(`${path} must have at least ${JWT_SECRET_LENGTH} characters: ` +
-      'delete it to have a new secret made, or set JWT_SECRET')
+    throw new StartupError(`${path} must have at least ${JWT_SECRET_LENGTH} characters. ` +
+      'Delete it to create a new secret, or set JWT_SECRET.')
   }
   const { mode } = await lstat(path)
-  if (mode & 0o077) throw new StartupError(`${path} can be read by others: run chmod 600 ${path}, or set JWT_SECRET`)
+  if (mode & 0o077) throw new StartupError(`Other users can read ${path}. Run chmod 600 ${path}, or set JWT_SECRET.`)
   return secret
 }
 
-/** The secret that signs tokens: JWT_SECRET, or the one kept in DATA_DIR, see `readOrCreateJwtSecret`. */
+/** Returns the secret that signs tokens: JWT_SECRET, or the secret in DATA_DIR. */
 export async function jwtSecretOf ({ JWT_SECRET, DATA_DIR }: { JWT_SECRET?: string, DATA_DIR: string }) {
   return JWT_SECRET ?? readOrCreateJwtSecret(join(DATA_DIR, 'jwt-secret'))
 }
 
-/** A key of 256 bits for another purpose than the tokens, by the secret that signs them (HKDF, RFC 5869). */
+/** Derives a key of 256 bits for a different purpose from the JWT secret (HKDF, RFC 5869). */
 export function deriveKey (jwtSecret: string, purpose: string) {
   return Buffer.from(hkdfSync('sha256', jwtSecret, '', purpose, 32))
 }

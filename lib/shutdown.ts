@@ -7,43 +7,43 @@ import {
 
 type Timeouts = Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT' | 'OTEL_EXPORTER_OTLP_ENDPOINT'>
 
-/** The timeouts of a shutdown, in seconds. compose.yaml, Dockerfile and docs/run/operate.md have the default total. */
+/** Timeouts of a shutdown in seconds. compose.yaml, Dockerfile and docs/run/operate.md contain the default total. */
 export function shutdownTimeouts (config: Timeouts) {
   const { STOP_DELAY, DATABASE_TIMEOUT, OTEL_EXPORTER_OTLP_ENDPOINT } = config
-  /** The longest operation: its token is looked up, then it runs. */
+  /** The longest operation: the lookup of its token, then its work. */
   const operation = DATABASE_TIMEOUT + Math.max(HASHING_SECONDS, PICTURE_SECONDS, PROVIDER_SECONDS, DATABASE_TIMEOUT)
-  /** From the end of STOP_DELAY until connections that are still open are closed. */
+  /** Time from the end of STOP_DELAY until open connections are closed. */
   const connections = operation + RESPONSE_SECONDS
   const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? SPANS_SECONDS : 0
   /**
-   * Until the process gives up. After the connections it sends its spans, closes its pools, stops the embedded
-   * PostgreSQL, and writes its log.
+   * Time until the process exits by force. After closing connections, it sends spans, closes the pools, stops the
+   * embedded PostgreSQL and flushes the log.
    */
   const total = STOP_DELAY + connections + flush + DATABASE_TIMEOUT + RELEASE_SECONDS + LOG_FLUSH_SECONDS
   return { operation, connections, flush, total }
 }
 
-/** Milliseconds within which a second SIGINT is the same Ctrl-C: npm and the service get it, and npm passes it on. */
+/** Time within which a second SIGINT belongs to the same Ctrl-C: the service gets it from the terminal and from npm. */
 const SAME_CTRL_C_MS = 500
 
-/** A service that a process runs until it is told to stop. */
+/** A service that runs until a signal stops it. */
 export interface Service {
-  /** Resolves when it serves. */
+  /** Resolves when the service accepts requests. */
   start (): Promise<unknown>
-  /** Finishes what runs, and closes everything. */
+  /** Finishes pending work and closes everything. */
   stop (): Promise<unknown>
-  /** Closes everything, while it starts or after an error. */
+  /** Closes everything, during the start or after an error. */
   close (): Promise<unknown>
 }
 
 /**
- * Starts a service, and stops it on SIGTERM, SIGHUP, SIGINT or an uncaught error: the process then ends, with exit code
- * 1 after an error, or when the stop takes longer than so many seconds. Rejects when the start fails.
+ * Starts a service, and stops it on SIGTERM, SIGHUP, SIGINT or an uncaught error. Then the process exits, with code 1
+ * after an error or if the stop takes longer than `seconds`. Rejects if the start fails.
  */
 export async function run (service: Service, logger: Logger, seconds: number) {
   let start: Promise<unknown>
   let isServing = false
-  /** When the stop began, in milliseconds of `performance.now()`. */
+  /** Start of the stop, in milliseconds of `performance.now()`. */
   let stopsSince: number | undefined
 
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) process.on(signal, onSignal)
@@ -53,7 +53,8 @@ export async function run (service: Service, logger: Logger, seconds: number) {
     await start
     isServing = true
   } catch (error) {
-    // A service that was told to stop refuses to listen, and Ctrl-C also ends initdb: neither is a failed start.
+    // After a signal, errors of the start are expected: a stopped service refuses to listen, and Ctrl-C also ends
+    // initdb.
     if (stopsSince !== undefined) return
     stopsSince = performance.now()
     await service.close()
@@ -63,12 +64,12 @@ export async function run (service: Service, logger: Logger, seconds: number) {
   function onSignal (signal: NodeJS.Signals) {
     if (stopsSince === undefined) {
       logger.info(`Stopping on ${signal}`)
-      // The start finishes first, so that all it opens is closed.
+      // Waits for the start, so that everything it opens is closed.
       end(() => isServing ? service.stop() : Promise.allSettled([service.close(), start]), 0)
     } else if (signal === 'SIGINT' && performance.now() - stopsSince >= SAME_CTRL_C_MS) {
-      // Only a second Ctrl-C ends the process at once. npm repeats a SIGTERM that all processes get, file watchers send
-      // one after a Ctrl-C, and a terminal that closes sends SIGHUP.
-      logger.warn('Ending at once on SIGINT')
+      // Only a second Ctrl-C exits at once. Other repeated signals are ignored: npm passes on a SIGTERM that all
+      // processes get, file watchers send SIGTERM after a Ctrl-C, and a closing terminal sends SIGHUP.
+      logger.warn('Exiting at once on a second SIGINT')
       exit(1)
     }
   }
@@ -89,7 +90,7 @@ export async function run (service: Service, logger: Logger, seconds: number) {
       await close()
       exit(code)
     } catch (err) {
-      logger.error({ err }, 'The stop failed')
+      logger.error({ err }, 'Cannot stop cleanly')
       exit(1)
     }
   }

@@ -66,14 +66,14 @@ expect 404 or 409, for example for an unknown id. Their descriptions say so.
 **Limits.** By default, a blog post may have 1 MB, a club, an event, a mentor or a testimonial 256 KB, and any other
 body 16 KB. A larger body gets a 413.`
 
-/** The address of the service, and its audience. */
+/** The URL of the service. */
 const serverAt = (url = '/') => ({
   url,
   description: 'The service that serves this document: local, staging or production',
   'x-internal': false,
 })
 
-/** The error of any request that is refused before its operation runs. */
+/** Errors of requests that are refused before an operation runs. */
 const Refused = ResponseObject({ message: Type.String({ examples: ['Request body is too large'] }) }, {
   title: 'Error',
   description: 'The service could not read the request: it was malformed (400) or too slow (408), its body was too ' +
@@ -90,7 +90,7 @@ const Revalidation = Type.Object({
 })
 
 /**
- * Describes the API, in OpenAPI 3.1, by the schemas and options of all routes: `app.swagger()`, served at
+ * Describes the API in OpenAPI 3.1 from the schemas and options of all routes: `app.swagger()`, served at
  * `/openapi.json` unless `API_DOCS` is false.
  */
 export default fp(async app => {
@@ -123,7 +123,7 @@ export default fp(async app => {
   })
 
   if (!app.config.API_DOCS) return
-  // Made when it is first asked for: few starts of the service need it.
+  // Created on first use, because few processes need it.
   let document: string | undefined
   app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
     document ??= JSON.stringify(app.swagger())
@@ -131,7 +131,7 @@ export default fp(async app => {
   })
 }, { name: 'api-description', dependencies: ['response-schemas'] })
 
-/** Completes what the schema of a route says by what follows from its path and its other options. */
+/** Completes the schema of a route with information from its path and options. */
 const describeRoute: SwaggerTransform = ({ schema, url, route }) => {
   if (schema.hide) return { schema, url }
   const { docsOnly, response, description, ...described } = schema
@@ -151,10 +151,10 @@ const describeRoute: SwaggerTransform = ({ schema, url, route }) => {
   }
 }
 
-/** Responses of public cached routes have an entity tag; see lib/cache/index.ts. */
+/** Tells whether responses of a route have an entity tag, see lib/cache/index.ts. */
 const isPublic = (route: RouteOptions) => route.config?.cache === 'public'
 
-/** All responses of a route, including those that any route may have. */
+/** Returns all responses of a route, including responses that are common to all routes. */
 function responsesOf (route: RouteOptions) {
   const { cacheControl } = route.config ?? {}
   const responses: Record<string, TSchema> = { ...route.schema!.response as object, '4XX': Refused }
@@ -168,8 +168,8 @@ function responsesOf (route: RouteOptions) {
 }
 
 /**
- * A response with description, content and examples, as @fastify/swagger takes it. Its texts are its examples; a
- * `{message}` with one text needs none beside its schema.
+ * Converts a response to the format of @fastify/swagger, with description, content and examples. The messages become
+ * examples, except for a single message, which the schema shows.
  */
 function describeResponse (status: string, response: TSchema) {
   const { description = STATUS_CODES[status], headers, examples: _, contentMediaType, ...schema } = response
@@ -178,7 +178,7 @@ function describeResponse (status: string, response: TSchema) {
   const examples = Object.fromEntries(examplesOf(response).map(value =>
     [contentMediaType ? 'Example' : nameOf(value), { value }]))
   const texts = Object.keys(examples).map(text => `\`${text}\``).join(' or ')
-  // A body that is no JSON, for example, gets a 400 with a text of the framework.
+  // Malformed JSON, for example, gets a 400 with a message from the framework.
   if (status === '400' && schema.properties) schema.properties = { ...schema.properties, message: Type.String() }
   const { message, ...others } = schema.properties ?? {}
   const isOne = message?.enum?.length === 1 && Object.keys(others).length === 0
@@ -191,7 +191,7 @@ function describeResponse (status: string, response: TSchema) {
   }
 }
 
-/** An example goes by its text, if it has one. */
+/** Names an example by its message, if it has one. */
 function nameOf (example: unknown) {
   return typeof example === 'string' ? example : (example as { message?: string }).message ?? 'Example'
 }

@@ -11,65 +11,65 @@ import { withTimeout } from '../lib/timeout.ts'
 declare module '@fastify/jwt' {
   interface FastifyJWT {
     /**
-     * `sub` is the id of the user (RFC 7519, § 4.1.2); apps that decode tokens expect it as `userId`. `epoch` is there
-     * once tokens of the user were revoked.
+     * `sub` is the user id (RFC 7519, § 4.1.2). Apps that decode tokens expect it as `userId`. `epoch` exists if tokens
+     * of the user have been revoked.
      */
     payload: { sub: string, userId: string, role: Role, epoch?: string }
-    /** `id` is empty when a valid token has no subject. */
+    /** `id` is empty if a valid token has no subject. */
     user: { id: string, role: Role, epoch?: string }
   }
 }
 
 /**
- * An onRequest hook that requires a valid token and, if it names roles, one of them. The plugin looks for a revocation
- * after the body has arrived, because a client can hold its body back until its token is revoked.
+ * An onRequest hook that requires a valid token and, if roles are given, one of them. The plugin checks for a
+ * revocation after the body has arrived, because a client could delay its body until its token is revoked.
  */
 export interface Guard {
   (request: FastifyRequest): Promise<void>
   roles: readonly Role[]
 }
 
-/** The guard of a route; `undefined` when the route is open to anyone. */
+/** Returns the guard of a route; `undefined` for public routes. */
 export function guardOf ({ onRequest }: Pick<RouteOptions, 'onRequest'>) {
   return [onRequest].flat().find((hook): hook is Guard => hook !== undefined && 'roles' in hook)
 }
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Requires a valid token that was not revoked, else 401; sets `request.user` from its claims. */
+    /** Requires a valid token that has not been revoked, else 401. Sets `request.user` from its claims. */
     authenticate: Guard
-    /** Makes the same hook for these roles: responds with 403 to others, also when their token was revoked. */
+    /** Creates the same hook for these roles. Other roles get a 403, even if their token has been revoked. */
     requireRole (...roles: Role[]): Guard
-    /** The claims of a token; `undefined` when it is not valid. */
+    /** Returns the claims of a token; `undefined` if it is invalid. */
     verifyToken (token: string): FastifyJWT['user'] | undefined
-    /** Whether the token with these claims was revoked before the request arrived. */
+    /** Tells whether the token with these claims was revoked before the request arrived. */
     isRevoked (request: FastifyRequest, user: FastifyJWT['user']): Promise<boolean>
     /**
-     * Signs an application token that names this user, valid for JWT_EXPIRES_IN. The epoch is that of the snapshot in
-     * which the user was recognized: if the tokens are revoked before this one is issued, it is among them.
+     * Signs an application token for a user, valid for JWT_EXPIRES_IN. Pass the epoch that was read with the user's
+     * credentials, so that a revocation in between also revokes the new token.
      */
     issueToken (user: { id: string, role: Role, epoch?: string | null }): string
   }
 }
 
-/** The message of the 401 for a token that is not valid, or was revoked. */
+/** Error message for invalid and revoked tokens. */
 export const INVALID = 'Invalid or expired token'
 
-/** How many verified tokens are cached. */
+/** Number of cached verified tokens. */
 const CACHED_TOKENS = 10_000
 
 /**
- * A token as it is issued. The last character of an HS256 signature has two unused bits, which are zero here; Node also
- * decodes other spellings of the same bytes.
+ * The form of issued tokens. The last character of an HS256 signature has two unused bits, which are zero in issued
+ * tokens. Node would also accept other spellings of the same bytes.
  */
 const CANONICAL = /^[\w-]+\.[\w-]+\.[\w-]{42}[AEIMQUYcgkosw048]$/
 
-/** Tokens (HS256 only), and the hooks that guard routes by them. */
+/** Issues and verifies tokens (HS256 only), and guards routes. */
 export default fp(async app => {
   await app.register(jwt, {
     secret: await jwtSecretOf(app.config),
     sign: { algorithm: 'HS256', expiresIn: app.config.JWT_EXPIRES_IN },
-    // A token is verified once while it is cached; its expiry is checked every time.
+    // A cached token is not verified again, but its expiry is checked every time.
     verify: { algorithms: ['HS256'], cache: CACHED_TOKENS },
   })
 
@@ -84,7 +84,7 @@ export default fp(async app => {
   })
 
   app.decorate('isRevoked', async (request, { id, epoch }) => {
-    // There are tokens without a user, or with an id of another kind.
+    // Some tokens have no user, or an id that is not a UUID.
     if (!isUuid(id)) return false
     const { found } = await withTimeout(app.cache.ask(request, id), app.config.DATABASE_TIMEOUT)
     return found?.[id] !== undefined && found[id] !== epoch
@@ -106,7 +106,7 @@ export default fp(async app => {
 
   function guard (...roles: Role[]): Guard {
     return Object.assign(async (request: FastifyRequest) => {
-      // The second segment, whatever the scheme word.
+      // The contract accepts any scheme word.
       const token = request.headers.authorization?.split(' ')[1]
       if (!token) throw new HttpError(401, 'Access token required')
       const user = app.verifyToken(token)

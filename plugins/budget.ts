@@ -12,21 +12,21 @@ declare module 'fastify' {
   }
 
   interface FastifyRequest {
-    /** What this request holds, in bytes. */
+    /** The bytes that this request holds. */
     held: Held | null
   }
 }
 
 /**
- * Counts the bytes that each request holds, cached or not, from its headers until the kernel has taken its response,
- * and closes the connections that hold the most past MAX_HELD_BYTES.
+ * Counts the bytes that each request holds, from its headers until the kernel has accepted its response. Beyond
+ * MAX_HELD_BYTES, closes the connections that hold the most.
  */
 export default fp(async app => {
   const { MAX_HELD_BYTES, MAX_BODY_BYTES } = app.config
   const budget = new Budget(MAX_HELD_BYTES)
   /**
    * Bytes that a streamed response holds: a batch that ends with a long row, as text and in the buffers of streams. At
-   * most an eighth of all, so that some are sent however the two variables are set.
+   * most an eighth of the limit, so that several responses can be streamed with any configuration.
    */
   const stream = Math.min(4 * MAX_BODY_BYTES, MAX_HELD_BYTES / 8)
   app.decorate('budget', budget)
@@ -42,7 +42,7 @@ export default fp(async app => {
   })
 
   app.addHook('onSend', ({ held }, _reply, payload, done) => {
-    // Bodies from the cache are shared. When a read had no row, the handler sends one of its own.
+    // Bodies from the cache are shared. If the query had no row, the handler sends a separate body.
     if (!held!.shared?.length) hold(held!, lengthOf(payload))
     done()
   })
@@ -58,7 +58,7 @@ export default fp(async app => {
   }
 }, { name: 'budget' })
 
-/** The bytes of a body as its headers announce it, and no more than are read; in chunks, as many as may be read. */
+/** Returns the announced length of a body, at most `bodyLimit`. A chunked body counts as `bodyLimit`. */
 function announcedLength (request: FastifyRequest) {
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
   if (encoding !== undefined) return request.routeOptions.bodyLimit

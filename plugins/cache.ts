@@ -4,13 +4,13 @@ import { epochsOf } from '../lib/auth/revoked-tokens.ts'
 import snapshotCache from '../lib/cache/index.ts'
 import { guardOf } from './auth.ts'
 
-/** Adds `reply.sendCached`: responses from memory that are never stale. */
+/** Adds `reply.sendCached`, which sends responses from memory that are never stale. */
 export default fp(async app => {
   const { sql, database: { shortSql }, budget, config } = app
 
   app.addHook('onRoute', route => {
     if (route.config?.cache === 'public' && guardOf(route)) {
-      throw new Error(`${route.url} has a guard, so its responses are not public`)
+      throw new Error(`${route.url} has a guard, so config.cache must be private`)
     }
   })
 
@@ -21,7 +21,7 @@ export default fp(async app => {
     timeoutSeconds: config.DATABASE_TIMEOUT,
     owner: request => request.user.id,
     lookUp: epochsOf,
-    turn: app.inTurn,
+    admit: app.admit,
     hold (replies, body, bytes) {
       for (const { request } of replies) request.held!.shared = body
       budget.grow(bytes)

@@ -11,9 +11,9 @@ declare module 'fastify' {
     /** Runs a statement on the pool: app.sql`SELECT …`. */
     sql: Sql
     database: {
-      /** Runs a short statement on a connection of its own. */
+      /** Runs a short statement on a separate connection. */
       shortSql: Sql
-      /** Runs the check of /readyz on a connection of its own. */
+      /** Runs the check of /readyz on a separate connection. */
       monitor: Sql
       /** The connections of all three pools. */
       connections: Connections
@@ -21,7 +21,7 @@ declare module 'fastify' {
   }
 }
 
-/** Opens the database, migrates its schema or requires that it is up to date, and creates the first admin. */
+/** Opens the database, applies or checks migrations, and creates the first admin. */
 export default fp(async app => {
   const { config, log, describeOnly } = app
   const database = describeOnly ? createPools('postgres://', config, log) : await openDatabase(config, log)

@@ -3,20 +3,20 @@ import type { FastifyError } from 'fastify'
 import fp from 'fastify-plugin'
 
 /**
- * The page at `/docs` to read the API description on, and to try every operation. It loads nothing from elsewhere, and
- * runs the scripts of the service only. `API_DOCS=false` leaves it out.
+ * Serves `/docs`, where people can read the API description and try operations. The page loads only files of the
+ * service. `API_DOCS=false` turns it off.
  */
 export default fp(async app => {
   if (!app.config.API_DOCS) return
   await app.register(async docs => {
-    // @fastify/static throws errors of the status 403 or 400 for paths such as `..` and `%00`.
+    // @fastify/static throws a 403 or 400 for paths such as `..` and `%00`.
     docs.setErrorHandler<FastifyError>((error, _request, reply) => {
       if (error.statusCode === undefined || error.statusCode >= 500) throw error
       reply.callNotFound()
     })
     await docs.register(swaggerUi, {
       routePrefix: '/docs',
-      // Behind a proxy that takes a prefix away.
+      // The prefix that a proxy removes.
       indexPrefix: new URL(app.config.PUBLIC_URL ?? 'http://localhost').pathname,
       uiConfig: { layout: 'BaseLayout', tryItOutEnabled: true },
       theme: { title: 'Community Platform' },

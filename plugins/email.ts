@@ -12,34 +12,31 @@ import { createTransport, isEmailConfigured } from '../lib/email/transport.ts'
 declare module 'fastify' {
   interface FastifyInstance {
     outbox: Outbox
-    /** Responds with 501 where email is not configured. For `onRequest`, before the guard. */
+    /** Responds with 501 if email is not configured. Use it in `onRequest` before the guard. */
     requireEmail: onRequestHookHandler
   }
 }
 
 export interface Outbox {
-  /** Whether emails are sent: with SMTP_URL, or as files in development. */
+  /** Whether emails are sent, or written to files in development. */
   isConfigured: boolean
-  /** Whether they can have links to the browser app: they need FRONTEND_URL, too. */
+  /** Whether emails can contain links to the browser app, which also require FRONTEND_URL. */
   canLink: boolean
-  /**
-   * The statement that writes emails, for the WITH of the statement that causes them, see `enqueueEmails`. It does
-   * nothing if email is not configured.
-   */
+  /** SQL statement that enqueues emails, see `enqueueEmails`. It has no effect if email is not configured. */
   enqueue (template: TemplateName, emails: PendingQuery<Row[]>, network?: string): PendingQuery<Row[]>
-  /** The same for a bulk email, see `enqueueBatch`. */
+  /** SQL statement that enqueues an email batch, see `enqueueBatch`. */
   enqueueBatch (template: TemplateName, batch: PendingQuery<Row[]>, times?: BatchTimes): PendingQuery<Row[]>
-  /** Emails that this process has sent. */
+  /** Returns the number of emails that this process has sent. */
   sent (): number
-  /** The emails in the outbox that are not sent, and the email batches that are due. */
+  /** Counts unsent emails and due email batches. */
   count (): Promise<EmailCounts>
 }
 
-/** The message of that 501, and that of operations whose email would have no link. */
+/** Error messages if email is not configured, or if an email could not contain its link. */
 export const EMAIL_REQUIRED = 'Email is not configured'
 export const FRONTEND_REQUIRED = 'Frontend URL not configured'
 
-/** Sends what is in the outbox while the service runs. */
+/** Sends the emails in the outbox while the service runs. */
 export default fp(async app => {
   const { sql, database: { shortSql }, config, log, describeOnly } = app
   const sender = isEmailConfigured(config)
@@ -64,13 +61,14 @@ export default fp(async app => {
 
   if (config.NODE_ENV === 'production' && !outbox.canLink) {
     log.info(sender
-      ? `${FRONTEND_REQUIRED}: emails have no links, and what needs one responds with 501 (see FRONTEND_URL)`
-      : `${EMAIL_REQUIRED}: what needs it responds with 501 (see SMTP_URL)`)
+      ? `${FRONTEND_REQUIRED}. Emails do not contain links, and operations that need links respond with 501. ` +
+        'Set FRONTEND_URL.'
+      : `${EMAIL_REQUIRED}. Operations that need email respond with 501. Set SMTP_URL.`)
   }
   if (!sender) return
   app.addHook('onReady', async () => sender.start())
-  // It stops while requests finish, which may take longer: a stop gives it no time of its own.
+  // The sender stops while requests finish, so it does not prolong a stop.
   app.addHook('preClose', async () => { sender.stop() })
-  // The pools are closed after it.
+  // The database closes later, because this plugin depends on it.
   app.addHook('onClose', () => sender.stop())
 }, { name: 'email', dependencies: ['database'] })

@@ -5,10 +5,10 @@ import fp from 'fastify-plugin'
 import { failureOf, HttpError } from '../lib/errors.ts'
 import { audit } from '../lib/http/audit.ts'
 
-/** Headers of a success, which no error has, whatever was set before it occurred. */
+/** Headers of successes, which are removed from errors. */
 const OF_SUCCESS = ['etag', 'content-disposition', 'content-encoding', 'content-length', 'content-type']
 
-/** Renders every error, in one place, as JSON `{message}`; what is not for the client goes to the log. */
+/** Renders all errors as JSON `{message}`. Details that clients must not see go to the log. */
 export default fp(async app => {
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     for (const name of OF_SUCCESS) reply.removeHeader(name)
@@ -16,20 +16,19 @@ export default fp(async app => {
     const { status, body } = failureOf(request.routeOptions.config)
     if (error instanceof HttpError) {
       if (error.statusCode === 403) audit(request, 'access-denied')
-      // `GET /mentors` answers every failure with 200, an overload too.
+      // `GET /mentors` responds to every failure with 200, including an overload.
       if (error.statusCode === 503 && status < 400) return respond(reply, status, body)
       return respond(reply.headers(error.headers), error.statusCode, { message: error.message, ...error.fields })
     }
     if (error.validation) {
       return reply.code(400).send({ message: 'Validation error', errors: error.validation.map(toIssue) })
     }
-    // Fastify itself refuses malformed JSON, a body that is too large, or another media type.
-    // A code may be a number: that of a DOMException.
+    // Fastify refuses malformed JSON, large bodies and other media types. The code of a DOMException is a number.
     if (String(error.code).startsWith('FST_') && error.statusCode && error.statusCode < 500) {
       return reply.code(error.statusCode).send({ message: error.message })
     }
-    // Whether the operation has taken effect is unknown, so the line names who asked for it. A client that has gone
-    // amid its body is no error of the service, and has a line of its own.
+    // The operation may or may not have taken effect, so the line names the user. If the client disconnected while it
+    // sent its body, a separate line is logged instead.
     if (error !== request.raw.errored) {
       request.log.error({ err: error, actor: request.user?.id }, 'Unexpected error')
     }
@@ -50,13 +49,13 @@ function respond (reply: FastifyReply, status: number, body: { message?: string 
 
 const FORMATS: Record<string, string> = {
   email: 'must be an email address',
-  password: 'must not contain the character NUL, or half of a character',
+  password: 'must not contain the character NUL or incomplete characters',
   text: 'must not contain the character NUL',
   url: 'must be a URL',
   'url-or-empty': 'must be a URL or empty',
 }
 
-/** Turns an issue of Ajv's into `{path, message}`: the dotted path of the field, and words for a person. */
+/** Converts an issue of Ajv to `{path, message}`, with the dotted path of the field and a message for people. */
 function toIssue ({ instancePath, keyword, params, message }: FastifySchemaValidationError) {
   const path = instancePath.split('/').slice(1)
   switch (keyword) {

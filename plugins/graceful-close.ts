@@ -6,17 +6,17 @@ import { shutdownTimeouts } from '../lib/shutdown.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Whether the service is stopping: it finishes pending requests and accepts no more. */
+    /** Tells whether the service is stopping. */
     isClosing (): boolean
-    /** Closes the service without failing a request: load balancers have STOP_DELAY seconds to drain. */
+    /** Closes the service without failing requests. Load balancers have STOP_DELAY seconds to drain. */
     stop (): Promise<void>
   }
 }
 
 /**
- * Closes each connection with its next response while the service stops. When STOP_DELAY is over, Fastify closes those
- * that are idle: a request just arriving there is lost, and clients repeat it if it was a GET. By then, load balancers
- * send none. Then the `onClose` hooks of other plugins wait for pending operations and emails, and close the pools.
+ * Closes each connection with its next response while the service stops. After STOP_DELAY, Fastify closes idle
+ * connections. A request that arrives at that moment is lost, but load balancers no longer send requests by then. Then
+ * the `onClose` hooks of other plugins wait for pending operations and emails, and close the pools.
  */
 export default fp(async app => {
   const { STOP_DELAY } = app.config
@@ -32,7 +32,7 @@ export default fp(async app => {
 
   app.addHook('preClose', async () => {
     closing = true
-    // From now on Node itself ends no connection of a client that sends or takes nothing.
+    // From now on, Node does not close stalled connections.
     setTimeout(() => app.server.closeAllConnections(), connections * 1000).unref()
   })
 }, { name: 'graceful-close' })

@@ -1,6 +1,8 @@
 import fp from 'fastify-plugin'
 
-/** Security headers for a JSON API: it loads nothing and is shown in no frame (OWASP REST Security Cheat Sheet). */
+/**
+ * Security headers for a JSON API, which does not load resources or appear in frames (OWASP REST Security Cheat Sheet).
+ */
 const SECURITY_HEADERS = {
   'content-security-policy': "default-src 'none';base-uri 'none';frame-ancestors 'none'",
   'referrer-policy': 'no-referrer',
@@ -8,8 +10,8 @@ const SECURITY_HEADERS = {
 }
 
 /**
- * The headers of every response: security, the id under which the log has the request, and `no-store` unless the route
- * says otherwise: most responses are about persons.
+ * Adds headers to every response: security headers, the request id for the log, and `no-store` by default, because most
+ * responses contain personal data.
  */
 export default fp(async app => {
   const { HSTS } = app.config

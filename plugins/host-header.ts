@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 
-/** Refuses what HTTP/1.1 forbids, a request without a Host header (RFC 9112, § 3.2): 400 `{message}`. */
+/** Refuses HTTP/1.1 requests without a Host header (RFC 9112, § 3.2) with 400 `{message}`. */
 export default fp(async app => {
   app.addHook('onRequest', ({ raw }, reply, done) => {
     if (raw.httpVersion === '1.1' && raw.headers.host === undefined) {

@@ -8,19 +8,19 @@ import fp from 'fastify-plugin'
 import { HttpError } from '../lib/errors.ts'
 import { isDeeperThan } from '../lib/http/json-depth.ts'
 
-/** Levels of nesting in a body. Deeper JSON would exhaust the stack of later code. */
+/** Maximum nesting of a body. Deeper JSON could exhaust the stack of later code. */
 const MAX_JSON_DEPTH = 32
 
-/** The bytes of a body that was refused which are read nevertheless. */
+/** Maximum number of bytes to read from a refused body. */
 const REFUSED_BYTES = 2 ** 25
 
 /**
- * Reads JSON and nothing else, and takes an empty body for no body, whatever its media type: clients send
- * `Content-Type` with nothing in it, and Fastify would refuse that. Where a route has a schema for its body, no body is
- * `{}`, so that each required field is reported. A route that describes no body ignores what comes, of any type.
+ * Accepts only JSON bodies. An empty body of any media type counts as no body, because clients send `Content-Type`
+ * without a body, which Fastify would refuse. If a route has a body schema, a missing body counts as `{}`, so that each
+ * required field is reported. Routes that do not describe a body ignore it.
  *
- * A body that is refused is read to its end nevertheless, within REQUEST_TIMEOUT, before its response ends: to close a
- * connection with unread data resets it, and a client that still sends would not see why.
+ * A refused body is still read before the response ends, within REQUEST_TIMEOUT. Closing a connection with unread data
+ * would reset it, so a client that is still sending would not see the response.
  */
 export default fp(async app => {
   const parse = app.getDefaultJsonParser('remove', 'remove')
@@ -38,14 +38,14 @@ export default fp(async app => {
     else parse(request, body.toString(), done)
   })
 
-  // A body in chunks may turn out to be empty.
+  // A chunked body may be empty.
   app.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (request, body, done) => {
     if (body.length === 0 || !takesBody(request)) done(null)
     else done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
   })
 
   app.addHook<string>('onSend', (request, reply, payload, done) => {
-    // Undefined for a request by `inject`. A request without a body is complete as soon as its headers are.
+    // `complete` is undefined for `inject`. A request without a body is complete after its headers.
     if (request.raw.complete !== false || !hasBody(request) || request.raw.destroyed || typeof payload !== 'string') {
       return done()
     }
@@ -59,7 +59,7 @@ export default fp(async app => {
   })
 }, { name: 'json-body' })
 
-/** Whether the route describes a body, checked by its schema or by its handler. */
+/** Tells whether the route describes a body, which its schema or its handler checks. */
 function takesBody ({ routeOptions: { schema } }: FastifyRequest) {
   return Boolean(schema?.body ?? schema?.docsOnly?.body)
 }
@@ -68,15 +68,15 @@ function hasBody ({ headers }: FastifyRequest) {
   return headers['transfer-encoding'] !== undefined || !/^0*$/.test(headers['content-length'] ?? '')
 }
 
-/** The response, which ends when the rest of its request is read, or more than a client should send in vain. */
+/** Yields the response, then reads the rest of the request, up to REFUSED_BYTES. */
 async function * sendAndRead (payload: string, request: IncomingMessage) {
   yield Buffer.from(payload)
   let bytes = 0
   try {
-    // To leave the loop closes the connection.
+    // Leaving the loop closes the connection.
     for await (const chunk of request) if ((bytes += chunk.length) > REFUSED_BYTES) break
   } catch {
-    // The client has gone, or its time is over.
+    // The client has gone or timed out.
   }
 }
 

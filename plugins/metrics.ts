@@ -9,7 +9,7 @@ import { createMetrics } from '../lib/metrics.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** When it arrived, in milliseconds of `performance.now()`, where requests are measured. */
+    /** Time of arrival, in milliseconds of `performance.now()`. */
     since: number
   }
 }
@@ -17,8 +17,8 @@ declare module 'fastify' {
 const digest = (text: string) => createHash('sha256').update(text).digest()
 
 /**
- * Measures requests for Prometheus by the pattern of their route, so that unknown paths add no series. Holders of
- * METRICS_TOKEN collect the metrics at `/metrics`; without one nothing is measured.
+ * Measures requests for Prometheus by route pattern, so that unknown paths do not create series. Serves the metrics at
+ * `/metrics` to holders of METRICS_TOKEN. Without METRICS_TOKEN, nothing is measured.
  */
 export default fp(async app => {
   const { METRICS_TOKEN } = app.config
@@ -29,14 +29,14 @@ export default fp(async app => {
   app.decorateRequest('since', 0)
   app.addHook('onRequest', (request, reply, done) => {
     request.since = performance.now()
-    // Not by a hook `onResponse`: Fastify would not log the error of a response any more.
+    // Don't use an `onResponse` hook here, because Fastify would no longer log errors of responses.
     reply.raw.once('finish', () => observe(request, reply, reply.statusCode))
     done()
   })
   onAborted(app, observe)
 
   function observe ({ method, routeOptions, since }: FastifyRequest, _reply: FastifyReply, status: number) {
-    // With and without a slash at its end it is the same operation.
+    // A trailing slash does not make a different route.
     const route = routeOptions.url?.replace(/(?<=.)\/$/, '') ?? 'unknown'
     metrics.observe(method, route, status, (performance.now() - since) / 1000)
   }
@@ -45,7 +45,7 @@ export default fp(async app => {
   const options = { schema: { hide: true }, logLevel: 'warn' } as const
   app.get('/metrics', options, async ({ headers: { authorization = '' } }, reply) => {
     const [, token = ''] = authorization.split(' ')
-    // Digests have equal lengths, so the time of the comparison discloses nothing.
+    // The comparison takes constant time, because digests have equal lengths.
     if (!timingSafeEqual(digest(token), expected)) throw new HttpError(401, 'Metrics token required')
     return reply.type(metrics.contentType).send(await metrics.read())
   })

@@ -5,10 +5,10 @@ import { HttpError } from '../lib/errors.ts'
 import { Message } from '../lib/schemas.ts'
 import { withTimeout } from '../lib/timeout.ts'
 
-/** How long a check counts, in milliseconds. */
+/** Time for which probes share a check. */
 const CHECK_INTERVAL_MS = 1000
 
-/** Probes of an orchestrator or a load balancer. They are logged only when they fail. */
+/** Probes for orchestrators and load balancers. Only failures are logged. */
 export default fp(async app => {
   app.get('/livez', {
     schema: {
@@ -19,7 +19,7 @@ export default fp(async app => {
     logLevel: 'warn',
   }, async () => ({ message: 'Alive' }))
 
-  /** The check that probes share until a second after it has ended. */
+  /** The shared check, until CHECK_INTERVAL_MS after it has ended. */
   let check: Promise<void> | undefined
   function assertReady () {
     if (check) return check
@@ -29,7 +29,7 @@ export default fp(async app => {
     return check
   }
 
-  // Ready: the database answers, its schema is up to date, and the service is not stopping.
+  // Ready means that the database responds, its schema is up to date, and the service is not stopping.
   app.get('/readyz', {
     schema: {
       operationId: 'getReadiness',

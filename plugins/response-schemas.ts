@@ -8,13 +8,13 @@ import { guardOf } from './auth.ts'
 import { EMAIL_REQUIRED } from './email.ts'
 
 const Issue = ResponseObject({
-  path: Type.String({ description: 'Which field.', examples: ['email'] }),
-  message: Type.String({ description: 'What is wrong with it.', examples: ['must be an email address'] }),
+  path: Type.String({ description: 'The path of the field.', examples: ['email'] }),
+  message: Type.String({ description: 'The problem, in words for people.', examples: ['must be an email address'] }),
 }, { title: 'Issue' })
 
 const Invalid = ResponseObject({
   message: Enum(['Validation error']),
-  errors: Type.Optional(Type.Array(Issue, { description: 'One for every issue of a request that breaks its schema.' })),
+  errors: Type.Optional(Type.Array(Issue, { description: 'All issues of a request that does not match the schema.' })),
 })
 
 const TokenRequired: TObject = {
@@ -24,9 +24,9 @@ const TokenRequired: TObject = {
 const Overloaded: TObject = { ...Message(OVERLOADED), title: 'Overloaded' }
 
 /**
- * Adds to the response schemas of a route those that its other options imply: 400 by its request schemas, 401 and 403
- * by its guard, 501 by `requireEmail`, 500 and the 503 of an overload by its failure. So each route has a schema for
- * every response, and none is repeated.
+ * Adds the response schemas that the options of a route imply: 400 for request schemas, 401 and 403 for a guard, 501
+ * for `requireEmail`, and 500 and 503 for a failure. Every response then has a schema, without repetition in the
+ * routes.
  */
 export default fp(async app => {
   app.addHook('onRoute', route => {
@@ -44,7 +44,7 @@ export default fp(async app => {
       const { status, body } = failureOf(route.config)
       if (body.message && !plainTextErrors) add(status, Message(body.message))
       const overloaded = plainTextErrors ? PlainText(OVERLOADED) : either(Overloaded, responses[503])
-      // An operation whose failure is a success responds to an overload with that, too.
+      // An operation whose failure is a success also responds to an overload with this success.
       if (status >= 400) responses[503] = { ...overloaded, headers: RetryAfter } as TObject
     }
     route.schema = { ...route.schema, response: responses }

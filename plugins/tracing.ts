@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 
-/** Sends spans to OTEL_EXPORTER_OTLP_ENDPOINT. Without one, nothing of OpenTelemetry is even loaded. */
+/** Sends spans to OTEL_EXPORTER_OTLP_ENDPOINT. Loads OpenTelemetry only if this variable is set. */
 export default fp(async app => {
   const { OTEL_EXPORTER_OTLP_ENDPOINT } = app.config
   if (!OTEL_EXPORTER_OTLP_ENDPOINT || app.describeOnly) return
@@ -8,5 +8,5 @@ export default fp(async app => {
   await startTracing(app, OTEL_EXPORTER_OTLP_ENDPOINT)
 }, { name: 'tracing' })
 
-// Inside of an "export default", the compiler leaves the name of the file as it is.
+// Inside an "export default", the compiler would not rewrite the extension of the file.
 const load = () => import('../lib/opentelemetry.ts')

@@ -39,9 +39,9 @@ let refused = 0
 const queue = new FairQueue({
   // One more than threads, so that cores do not idle until the main thread starts the next hash.
   concurrency: AT_ONCE + 1,
-  places: QUEUE_LENGTH - 1,
+  maxLength: QUEUE_LENGTH - 1,
   maxWaitMs: MAX_WAIT_MS,
-  refusal () {
+  createError () {
     refused++
     return new HttpError(503, BUSY, { headers: { 'retry-after': 5 } })
   },
@@ -58,7 +58,7 @@ export function hashingStats () {
 
 /** Rejects with a 503 if the queue is full for this network. */
 export async function assertNotBusy (network: string) {
-  await queue.assertPlace(() => network)
+  await queue.assertNotFull(() => network)
 }
 
 /**

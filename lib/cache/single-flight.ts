@@ -39,7 +39,7 @@ interface Flight<T, Caller> extends Shared<Caller> {
 interface Options<Caller> {
   caller?: Caller
   /** Waits for admission of this caller, then calls `begin`. Rejects if admission refuses the caller. */
-  turn?: ((begin: () => Promise<void>) => Promise<void>) | undefined
+  admit?: ((begin: () => Promise<void>) => Promise<void>) | undefined
 }
 
 /** Longest time in the state GATHERING. */
@@ -57,12 +57,12 @@ export function singleFlight<T, Caller = undefined> () {
   const flights = new Map<string, Flight<T, Caller>>()
 
   return function share (
-    key: string, read: Read, version: string | null = null, { caller, turn = begin => begin() }: Options<Caller> = {}
+    key: string, read: Read, version: string | null = null, { caller, admit = begin => begin() }: Options<Caller> = {}
   ): Promise<T> {
     const flight = flightFor(key, read, version)
     flight.callers.push(caller!)
     flight.version = version ?? flight.version
-    return flight.state === 'WAITING' ? board(key, flight, turn) : flight.result
+    return flight.state === 'WAITING' ? board(key, flight, admit) : flight.result
   }
 
   /** Returns the flight that a caller with this version can join. */
@@ -105,12 +105,12 @@ export function singleFlight<T, Caller = undefined> () {
   }
 
   /** Waits until a caller of the flight is admitted, then for the result. */
-  async function board (key: string, flight: Flight<T, Caller>, turn: NonNullable<Options<Caller>['turn']>) {
+  async function board (key: string, flight: Flight<T, Caller>, admit: NonNullable<Options<Caller>['admit']>) {
     flight.waiting++
     await flight.ready
     // An earlier caller began the read. Admission of every caller would cost a third more processor time.
     if (flight.state !== 'WAITING') return flight.result
-    const taken = turn(flight.begin).catch(error => {
+    const taken = admit(flight.begin).catch(error => {
       // This caller was refused, but the read may have begun by the admission of another caller.
       if (flight.state === 'WAITING') throw error
     }).finally(() => {

@@ -31,7 +31,7 @@ export interface SnapshotCacheOptions<Caller = unknown> {
   /**
    * Waits for admission of this caller, then begins the read. The first admission of callers that share a read counts.
    */
-  turn?(caller: Caller, begin: () => Promise<void>, isList: boolean): Promise<void>
+  admit?(caller: Caller, begin: () => Promise<void>, isList: boolean): Promise<void>
   /**
    * Called when these callers hold a body that may have grown by `bytes`: when its read begins, during the read, and
    * before the body is sent. Other callers may hold the same body.
@@ -100,7 +100,7 @@ export interface CacheCounts {
  *    same new snapshot share this read.
  */
 export function createSnapshotCache<Caller = undefined> ({
-  sql, shortSql, maxBytes, timeoutSeconds = Infinity, lookUp, turn, hold, isWaiting = () => true,
+  sql, shortSql, maxBytes, timeoutSeconds = Infinity, lookUp, admit, hold, isWaiting = () => true,
 }: SnapshotCacheOptions<Caller>) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
@@ -165,7 +165,7 @@ export function createSnapshotCache<Caller = undefined> ({
     }
     // The caller may join a running read that was started for the same snapshot.
     const { body } = await shareRead(key, shared => read(key, make(), shared), state.snapshot, {
-      caller: caller!, turn: turn && (begin => turn(caller!, begin, Boolean(make().list))),
+      caller: caller!, admit: admit && (begin => admit(caller!, begin, Boolean(make().list))),
     })
     return body
   }

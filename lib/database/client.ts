@@ -162,7 +162,7 @@ function connect (
 /** Converts a database URL to options of postgres.js. */
 export function driverOptions (url: string) {
   const {
-    host, port, user, password, database, ssl, connectTimeout, targetSessionAttrs, startup,
+    host, port, user, password, database, ssl, connectTimeoutSeconds, targetSessionAttrs, startup,
   } = readDatabaseUrl(url)
   return {
     // A list, because the driver would split a string at the colons of an IPv6 address. Its types omit lists.
@@ -173,7 +173,7 @@ export function driverOptions (url: string) {
     ...password && { password },
     ...database && { database },
     ssl,
-    ...connectTimeout && { connect_timeout: connectTimeout },
+    ...connectTimeoutSeconds && { connect_timeout: connectTimeoutSeconds },
     ...targetSessionAttrs && { target_session_attrs: targetSessionAttrs },
     connection: startup,
   }

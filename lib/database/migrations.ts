@@ -136,7 +136,7 @@ async function longTransactions (client: Client): Promise<string> {
 
 async function connect (databaseUrl: string) {
   const { default: pg } = await import('pg')
-  const { host, port, user, password, database, ssl, connectTimeout, startup } = readDatabaseUrl(databaseUrl)
+  const { host, port, user, password, database, ssl, connectTimeoutSeconds, startup } = readDatabaseUrl(databaseUrl)
   const attempt = async (ssl: boolean | ConnectionOptions) => {
     const client = new pg.Client({
       host,
@@ -146,7 +146,7 @@ async function connect (databaseUrl: string) {
       database,
       ssl,
       ...startup,
-      connectionTimeoutMillis: connectTimeout ? connectTimeout * 1000 : CONNECT_TIMEOUT_MS,
+      connectionTimeoutMillis: connectTimeoutSeconds ? connectTimeoutSeconds * 1000 : CONNECT_TIMEOUT_MS,
       keepAlive: true,
     })
     // After a lost connection, the next statement fails.

@@ -10,23 +10,23 @@ export const PICTURE_TYPES = ['image/jpeg', 'image/png', 'image/webp']
 /** The longer side of a stored picture, in pixels. */
 const LARGE = 2000
 
-/** The width of its small version, for lists, in pixels. */
+/** The width of the small version for lists, in pixels. */
 export const SMALL = 480
 
-/** The most pixels of a picture. Decoded a few rows at a time, they need up to 100 MB. */
+/** Maximum number of pixels. Decoding a few rows at a time needs up to 100 MB. */
 const MAX_PIXELS = 40_000_000
 
-/** The most pixels of a progressive JPEG or an interlaced PNG. Decoded as a whole, they need up to 200 MB. */
+/** Maximum number of pixels of a progressive JPEG or interlaced PNG. Decoding it as a whole needs up to 200 MB. */
 const MAX_PROGRESSIVE_PIXELS = 16_000_000
 
-/** How many seconds a conversion may wait, and how many it may take. */
+/** Limits of the wait for a conversion and of the conversion. */
 const WAIT_SECONDS = 5
 const CONVERSION_SECONDS = PICTURE_SECONDS - WAIT_SECONDS
 
-/** How many uploads may wait. The memory budget counts their bytes. */
+/** Maximum number of waiting uploads. The memory budget counts their bytes. */
 export const QUEUE_LENGTH = 20
 
-/** The error messages of uploads that are refused. */
+/** Error messages of refused uploads. */
 export const TOO_MANY_UPLOADS = 'Too many pictures are being uploaded right now, please try again in a few seconds'
 export const NOT_A_PICTURE = 'The file is not a picture, or it is damaged'
 export const OTHER_TYPE = 'A picture must be a JPEG, PNG or WebP file'
@@ -34,7 +34,7 @@ export const tooLarge = (bytes: number) =>
   `A picture may have at most ${bytes / 1_000_000} MB and ${MAX_PIXELS / 1_000_000} megapixels, ` +
     `or ${MAX_PROGRESSIVE_PIXELS / 1_000_000} if it is progressive`
 
-/** A picture as it is stored, in two widths. */
+/** A stored picture in two widths. */
 export interface Picture {
   large: Buffer
   small: Buffer
@@ -46,26 +46,26 @@ export interface Picture {
 // libvips can also read formats with a long history of vulnerabilities, such as SVG and TIFF.
 sharp.block({ operation: ['VipsForeignLoad'] })
 sharp.unblock({ operation: ['VipsForeignLoadJpegBuffer', 'VipsForeignLoadPngBuffer', 'VipsForeignLoadWebpBuffer'] })
-// Caches would keep up to 50 MB between uploads, and several threads for one picture would take turns from others.
+// Caches would keep up to 50 MB between uploads. Several threads for one picture would delay other work.
 sharp.cache(false)
 sharp.concurrency(1)
 
 const tooManyUploads = () => new HttpError(503, TOO_MANY_UPLOADS, { headers: { 'retry-after': 5 } })
 
-/** One at a time: a single conversion may need more memory than everything else in the process. */
+/** Runs one conversion at a time, which may need more memory than everything else in the process. */
 const queue = new FairQueue({
   concurrency: 1,
-  places: QUEUE_LENGTH,
+  maxLength: QUEUE_LENGTH,
   maxWaitMs: WAIT_SECONDS * 1000,
-  refusal: tooManyUploads,
+  createError: tooManyUploads,
 })
 
-/** Rejects with a 503 if an upload from this network would find the queue full. */
+/** Rejects with a 503 if the queue is full for this network. */
 export async function assertPictureQueue (network: () => string) {
-  await queue.assertPlace(network)
+  await queue.assertNotFull(network)
 }
 
-/** Errors of sharp, which have no codes, by words of their messages. Its other errors are about the bytes. */
+/** Errors of sharp by words in their messages, because they lack codes. Other errors mean that the file is damaged. */
 const ERRORS: [words: string, toError: (maxBytes: number) => HttpError][] = [
   ['exceeds pixel limit', maxBytes => new HttpError(413, tooLarge(maxBytes))],
   ['unsupported image format', () => new HttpError(415, OTHER_TYPE)],
@@ -73,9 +73,9 @@ const ERRORS: [words: string, toError: (maxBytes: number) => HttpError][] = [
 ]
 
 /**
- * Decodes a picture and encodes it again: upright, at most LARGE pixels wide and high, without any metadata. Networks
- * take turns. Rejects with 400 for damaged pictures, 413 for too many pixels, 415 for other formats, and 503 if the
- * queue is full. `maxBytes` is for the message of the 413.
+ * Decodes a picture and encodes it again: upright, at most LARGE pixels wide and high, without metadata. The queue is
+ * fair by network. Rejects with 400 for damaged pictures, 413 for too many pixels, 415 for other formats, and 503 if
+ * the queue is full. `maxBytes` is for the message of the 413.
  */
 export function convertPicture (bytes: Buffer, maxBytes: number, network: () => string): Promise<Picture> {
   return queue.run(network, async () => {

@@ -6,12 +6,12 @@ import type { TransactionSql } from 'postgres'
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
 
-/** The error message where the service does not know its own URL. */
+/** Error message if the service does not know its own URL. */
 export const PUBLIC_URL_REQUIRED = 'PUBLIC_URL is not configured'
 
 /**
- * The URL under which browsers load the pictures of this service: below PUBLIC_URL, or below the host of the request in
- * development. Throws a 501 in production without PUBLIC_URL, since anyone can send any host.
+ * Returns the base URL of the pictures of this service: below PUBLIC_URL or, in development, below the host of the
+ * request. Throws a 501 in production without PUBLIC_URL, because clients can send any host.
  */
 export function picturesUrl ({ PUBLIC_URL, NODE_ENV }: Config, { protocol, host }: FastifyRequest) {
   if (!PUBLIC_URL && NODE_ENV === 'production') throw new HttpError(501, PUBLIC_URL_REQUIRED)
@@ -19,8 +19,8 @@ export function picturesUrl ({ PUBLIC_URL, NODE_ENV }: Config, { protocol, host 
 }
 
 /**
- * The rows that use `pictures.id`: their kind, id and name, and whether the owner of the picture may know. Nobody
- * learns of the drafts and the avatars of others.
+ * SQL query: the rows that use `pictures.id`, with kind, id and name, and whether the owner of the picture may see this
+ * use. Drafts and avatars of other users are hidden.
  */
 export const pictureUses = (sql: Sql | TransactionSql) => sql`
   SELECT
@@ -51,8 +51,8 @@ export async function countUnusedPictures (sql: Sql) {
 }
 
 /**
- * Deletes pictures that nothing has used for a day, and notes since when pictures are unused. With a `userId`, it
- * examines only the pictures of this user and pictures without an owner. Returns how many were deleted.
+ * Deletes pictures that have been unused for a day, and records since when pictures are unused. With a `userId`,
+ * examines only the pictures of this user and pictures without an owner. Returns the number of deleted pictures.
  */
 export async function deleteUnusedPictures (sql: Sql, userId?: string) {
   const examined = userId === undefined ? sql`true` : sql`(user_id = ${userId} OR user_id IS NULL)`

@@ -17,27 +17,27 @@ import {
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** The time of a response about a forgotten password, in milliseconds: longer than it takes to write the email. */
-const FORGOTTEN_TIME = 500
+/** Time of a response about a forgotten password: longer than it takes to enqueue the email. */
+const FORGOTTEN_MS = 500
 
 const INVALID_LINK = 'Invalid or expired link'
 
-/** Operations on an account by the links of its emails, without a sign-in. */
+/** Operations by links in emails, without a sign-in. */
 const account: FastifyPluginAsyncTypebox = async app => {
   const { LIMIT_WINDOW: windowSeconds } = app.config
 
   app.post('/password/forgot', {
     onRequest: app.requireEmail,
     schema: schemas.forgotPassword,
-    config: { failure: 'Error sending the email', extraTime: FORGOTTEN_TIME / 1000 },
+    config: { failure: 'Error sending the email', extraSeconds: FORGOTTEN_MS / 1000 },
   }, async (request, reply) => {
     if (!app.outbox.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const { email } = request.body
     const network = clientNetwork(request.ip)
     throwIfReached(TOO_MANY_EMAILS, await consumeAccountEmail(app.sql, email, network, windowSeconds))
-    // Only an account gets an email, and a commit takes its time.
+    // Enqueuing an email takes time, which would disclose whether the address has an account.
     const written = insertResetEmail(app.sql, app.outbox, email, network)
-    const [user] = await Promise.all([written, sleep(FORGOTTEN_TIME)])
+    const [user] = await Promise.all([written, sleep(FORGOTTEN_MS)])
     audit(request, 'password-forgotten', { user, network })
     reply.code(202)
     return { message: 'If this email has an account, an email is on its way' }
@@ -45,7 +45,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/password/reset', {
     schema: schemas.resetPassword,
-    config: { failure: 'Error setting the password', extraTime: HASHING_SECONDS },
+    config: { failure: 'Error setting the password', extraSeconds: HASHING_SECONDS },
   }, async request => {
     const hash = hashSecretToken(request.body.token)
     const network = clientNetwork(request.ip)
@@ -72,14 +72,14 @@ const account: FastifyPluginAsyncTypebox = async app => {
     return { message: 'Email verified successfully' }
   })
 
-  // A person opens the link of the header List-Unsubscribe, or a program looks what is there: nothing changes.
+  // A GET must not change anything: a person opens the link in List-Unsubscribe, or a program checks it.
   app.get<{ Params: { token: string } }>('/unsubscribe/:token', { schema: { hide: true } }, async (request, reply) => {
     const [frontend] = app.config.FRONTEND_URL
     if (!frontend) throw new HttpError(501, FRONTEND_REQUIRED)
     return reply.redirect(`${frontend}/unsubscribe#token=${encodeURIComponent(request.params.token)}`)
   })
 
-  // RFC 8058 has email programs send a form, whose only content is that it is one.
+  // Email programs send a form with fixed content (RFC 8058).
   app.post<{ Params: { token: string } }>('/unsubscribe/:token', {
     schema: schemas.unsubscribe,
     config: { failure: 'Error turning off emails' },

@@ -10,8 +10,8 @@ import type { Outbox } from '../../plugins/email.ts'
 import { EMAIL_TAKEN } from './schemas.ts'
 
 /**
- * Writes the email to set a password, for a client of this network; returns the id of the account, `undefined` when the
- * email has none.
+ * Enqueues a password-reset email, requested by a client of this network. Returns the id of the account; `undefined` if
+ * the address has no account.
  */
 export async function insertResetEmail (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, email: string, network: string) {
   const [account] = await sql<{ id: string }[]>`
@@ -25,7 +25,7 @@ export async function insertResetEmail (sql: Sql, outbox: Pick<Outbox, 'enqueue'
   return account?.id
 }
 
-/** Finds the account whose password this token sets; `undefined` when it does not work. */
+/** Finds the account whose password this token can set; `undefined` for an invalid token. */
 export async function findAccountOfToken (sql: Sql, hash: string) {
   const [account] = await sql<{ id: string, email: string }[]>`
     SELECT users.id, email FROM account_tokens JOIN users ON users.id = user_id
@@ -35,10 +35,10 @@ export async function findAccountOfToken (sql: Sql, hash: string) {
 }
 
 /**
- * Sets a password by this token, and revokes all tokens of the account. A reader of the email has the address, so it is
- * verified; if it was not before, another person may have registered it, and the address of its calendar ends, too.
- * Failed sign-ins from this network are forgotten, and an email says what happened. Returns the id of the account;
- * `undefined` when the token does not work any more.
+ * Sets a password by this token, and revokes all tokens of the account. Also verifies the address, because the user can
+ * read its email. If the address was not verified before, another person may have signed up with it, so the calendar
+ * link is also revoked. Forgets failed sign-ins from this network, and enqueues an email. Returns the id of the
+ * account; `undefined` for an invalid token.
  */
 export function resetPassword (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, hash: string, { password, network }: { password: string, network: string }
@@ -87,7 +87,7 @@ export async function verifyEmail (sql: Sql, hash: string) {
   })
 }
 
-/** Finds the email whose link has this token: whom it went to, and its template. */
+/** Finds the recipient and template of the email with this unsubscribe token. */
 export async function findNotification (sql: Sql, hash: string) {
   const [email] = await sql<{ userId: string, template: NotificationTemplate }[]>`
     SELECT user_id AS "userId", template FROM emails WHERE token_hash = ${hash}
@@ -95,7 +95,7 @@ export async function findNotification (sql: Sql, hash: string) {
   return email
 }
 
-/** Turns off emails of this kind for a user. Returns whether that changed something. */
+/** Turns off emails of this template for a user. Returns whether they were on. */
 export async function turnOff (sql: Sql, { userId, template }: { userId: string, template: NotificationTemplate }) {
   const column = sql(columnOf(template))
   const { count } = await sql`

@@ -25,18 +25,18 @@ import * as schemas from './schemas.ts'
 /** A nonce: 16 random bytes, base64url. */
 const NONCE = /^[\w-]{22}$/
 
-/** Accounts: registration, sign-in with a password or an identity provider, and the signed-in user. */
+/** Sign-up, sign-in with a password or an identity provider, and the signed-in user. */
 const auth: FastifyPluginAsyncTypebox = async app => {
   await app.register(cookie)
   const { SIGN_IN_ATTEMPTS, LIMIT_WINDOW: windowSeconds, REGISTRATIONS_PER_NETWORK, SMTP_URL } = app.config
   const { IDP_CLIENT_ID, IDP_CLIENT_SECRET, IDP_REDIRECT_URI } = app.config
-  // A module that is missing with the first sign-in, amid an update, would be missing until the next start.
+  // Preloads the module, because a failed import during an update would persist until the next start.
   if (IDP_CLIENT_ID && IDP_CLIENT_SECRET && IDP_REDIRECT_URI) await import('../../lib/auth/oauth2-client.ts')
   const idp = new IdentityProvider(app.config, app.log, deriveKey(await jwtSecretOf(app.config), 'code verifiers'))
 
   app.post('/register', {
     schema: schemas.register,
-    config: { failure: 'Registration failed', extraTime: HASHING_SECONDS },
+    config: { failure: 'Registration failed', extraSeconds: HASHING_SECONDS },
   }, async (request, reply) => auditSignIn(request, 'registration', async attempt => {
     const network = clientNetwork(request.ip)
     await assertNotBusy(network)
@@ -53,7 +53,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/login', {
     schema: schemas.login,
-    config: { failure: 'Login failed', extraTime: HASHING_SECONDS },
+    config: { failure: 'Login failed', extraSeconds: HASHING_SECONDS },
   }, async request => auditSignIn(request, 'password', async attempt => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
@@ -64,7 +64,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
     throwIfReached(TOO_MANY_FAILURES, await secondsUntilAllowed(app.sql, failures))
     const verified = await verifyPassword(user?.password, password, network)
-    // Others may have reached the limit by now: past it, the response does not tell whether the password was right.
+    // Parallel attempts may have reached the limit. Then the response must not tell whether the password was correct.
     throwIfReached(TOO_MANY_FAILURES, verified
       ? await secondsUntilAllowed(app.sql, failures)
       : await consume(app.sql, failures, windowSeconds))
@@ -89,7 +89,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/google', {
     schema: schemas.google,
-    config: { failure: { status: 401, body: { message: 'IdP login failed' } }, extraTime: PROVIDER_SECONDS },
+    config: { failure: { status: 401, body: { message: 'IdP login failed' } }, extraSeconds: PROVIDER_SECONDS },
   }, async request => auditSignIn(request, 'provider', async attempt => {
     const { idToken } = Object(request.body) as { idToken?: unknown }
     if (!idToken) throw new HttpError(400, 'idToken is required')
@@ -108,7 +108,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.get<{ Querystring: { redirect?: unknown } }>('/google/start', {
     schema: schemas.googleStart,
-    config: { failure: 'Failed to start IdP OAuth', extraTime: PROVIDER_SECONDS },
+    config: { failure: 'Failed to start IdP OAuth', extraSeconds: PROVIDER_SECONDS },
   }, async ({ query, headers, cookies }, reply) => {
     const required = ['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET', 'IDP_REDIRECT_URI'] as const
     const missingVariables = required.filter(name => !app.config[name])
@@ -120,9 +120,9 @@ const auth: FastifyPluginAsyncTypebox = async app => {
       })
     }
     const origin = chooseFrontend(app.config.FRONTEND_URL, headers.origin, headers.referer)
-    // People would be sent away for a sign-in that fails when they come back.
+    // Without this check, the sign-in would fail only after people return from the provider.
     if (!origin) throw new Error('FRONTEND_URL is not set')
-    // A sign-in that has begun in another tab of this browser goes on with the same cookie.
+    // A sign-in in another tab of this browser uses the same cookie.
     const { oauth_state_nonce: begun = '' } = cookies
     const nonce = NONCE.test(begun) ? begun : randomBytes(16).toString('base64url')
     const url = await idp.authorizationUrl(encodeState({
@@ -138,7 +138,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   app.get<{ Querystring: { code?: unknown, state?: unknown } }>('/google/callback', {
     schema: schemas.googleCallback,
-    config: { failure: 'OAuth callback failed', plainTextErrors: true, extraTime: PROVIDER_SECONDS },
+    config: { failure: 'OAuth callback failed', plainTextErrors: true, extraSeconds: PROVIDER_SECONDS },
   }, async (request, reply) => auditSignIn(request, 'provider', async attempt => {
     const { query: { code, state }, cookies } = request
     if (!code || typeof code !== 'string' || !state || typeof state !== 'string') {
@@ -155,8 +155,8 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }))
 
   /**
-   * Creates an account with an email that asks its owner to verify the address. Without it past a limit, or when it
-   * cannot be written: `POST /me/email/verification` sends it later.
+   * Creates an account and enqueues an email to verify the address. If a limit is reached or enqueuing fails, creates
+   * only the account: `POST /me/email/verification` can send the email later.
    */
   async function createWithEmail ({ ip, log }: FastifyRequest, account: NewAccount) {
     if (!app.outbox.canLink) return createAccount(app.sql, account)
@@ -166,22 +166,22 @@ const auth: FastifyPluginAsyncTypebox = async app => {
       const emailed = waitSeconds === 0 ? enqueueVerification(app.sql, network) : undefined
       return await createAccount(app.sql, account, emailed)
     } catch (error) {
-      // After any other error the account may be there.
+      // After any other error, the account may exist.
       if (!(error instanceof postgres.PostgresError)) throw error
-      log.error({ err: error }, 'Cannot write the email that verifies an address')
+      log.error({ err: error }, 'Cannot enqueue a verification email')
       return createAccount(app.sql, account)
     }
   }
 
-  /** Signs in the account of a person whom the provider knows. */
+  /** Signs in a person whom the identity provider has identified. */
   async function signIn (attempt: SignInAttempt, identity: Identity & { email: string }) {
-    // Only who can be sent an email can set another password.
+    // Reclaiming removes a password, which the owner can replace only by email.
     const user = await signInWithIdentity(app.sql, identity, app.outbox.canLink && SMTP_URL !== undefined)
     Object.assign(attempt, { user: user.userId, account: user.account })
     return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
   }
 
-  /** The identity that the provider returns for this code, to the sign-in that began with this nonce. */
+  /** Exchanges the code of a sign-in with this nonce for the identity. */
   async function identify (code: string, nonce: string) {
     const { accessToken, subject } = await idp.exchangeCode(code, nonce)
     if (!accessToken) throw new HttpError(401, 'No access token')
@@ -193,7 +193,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }
 }
 
-/** Forbids caches of HTTP/1.0 to store the response, too. Its `Cache-Control` is that of the route. */
+/** Also prevents HTTP/1.0 caches from storing the response. The route sets `Cache-Control`. */
 async function forbidStoring (_request: FastifyRequest, reply: FastifyReply) {
   reply.headers({ pragma: 'no-cache', expires: '0' })
 }

@@ -13,11 +13,11 @@ interface Credentials {
   email: string
   role: Role
   password: string
-  /** The epoch of tokens for the account. */
+  /** The epoch of the account's tokens. */
   epoch: string | null
 }
 
-/** Finds the account of this email; `undefined` when there is none. */
+/** Finds an account by its email address; `undefined` if the address has no account. */
 export async function findCredentials (sql: Sql, email: string) {
   const [account] = await sql<Credentials[]>`
     SELECT id AS "userId", email, role, password, ${epochOf(sql)} AS epoch FROM users WHERE email = ${email}
@@ -25,7 +25,7 @@ export async function findCredentials (sql: Sql, email: string) {
   return account
 }
 
-/** A user as they see themselves, with their club; no row for an unknown user. */
+/** The profile of a user, with their club. Without a row for an unknown user. */
 export const profileQuery = (sql: Sql, id: string): CachedQuery<Body<typeof me>> => ({
   fields: sql`
     SELECT profile AS user
@@ -38,19 +38,19 @@ export const profileQuery = (sql: Sql, id: string): CachedQuery<Body<typeof me>>
 
 interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role' | 'epoch'> {
   /**
-   * How this sign-in changed the account; null when it was linked before. Reclaimed: it was linked, and the password
-   * from before has ended.
+   * How this sign-in changed the account; null if it was already linked. `reclaimed` means that it was linked and its
+   * password was removed.
    */
   account: 'created' | 'linked' | 'reclaimed' | null
 }
 
 /**
- * The account of a person whom the identity provider knows by this email: a new one, an existing one that is linked and
- * takes over the picture if it has none, or a linked one that is left alone.
+ * Finds, links or creates the account for an identity. Linking takes over the picture if the account has none. An
+ * account that is already linked stays unchanged.
  *
- * The password of an account whose email is not verified may be another person's. With `reclaim`, such a
- * password ends when the account is linked, with all that lets them in or see anything, and an email to the owner has a
- * link to set another one.
+ * If the address of an account is not verified, another person may have set its password. With `reclaim`, linking such
+ * an account removes the password, revokes all tokens and links, and enqueues an email with a link to set a new
+ * password.
  */
 export async function signInWithIdentity (
   sql: Sql, identity: Identity & { email: string }, reclaim = false
@@ -94,6 +94,6 @@ export async function signInWithIdentity (
     if (account?.account === 'reclaimed') await revokeCalendar(transaction, account.userId)
     return account
   })
-  // Another request at the same time has created or linked the account, which is there to be found now.
+  // A parallel request has created or linked the account, so this time it will be found.
   return account ?? signInWithIdentity(sql, identity, reclaim)
 }

@@ -10,7 +10,7 @@ import {
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** Blogs: submitted by members, moderated by admins, published for all to read. */
+/** Blog posts: members submit them, admins moderate them, anyone can read published posts. */
 const blogs: FastifyPluginAsyncTypebox = async app => {
   const { MAX_BODY_BYTES } = app.config
 
@@ -31,7 +31,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { id } = request.params
     if (await reply.sendCached(publishedBlogQuery, id)) return
-    const blog = await app.readInTurn(reply)(sql => findBlog(sql, id))
+    const blog = await app.admitReads(reply)(sql => findBlog(sql, id))
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
       const user = await readerOf(request)
@@ -127,7 +127,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     return blog
   }
 
-  /** The user in the token that a reader of a blog may send. Here alone the scheme has to be exactly `Bearer `. */
+  /** Returns the user in the optional token of a reader. Only here must the scheme be exactly `Bearer `. */
   async function readerOf (request: FastifyRequest) {
     const { authorization } = request.headers
     const user = authorization?.startsWith('Bearer ') && app.verifyToken(authorization.split(' ')[1]!)

@@ -35,7 +35,7 @@ export const publishedBlogsQuery = (sql: Sql): CachedQuery<Body<typeof listPubli
   },
 })
 
-/** The blog, if it is published. */
+/** A published post. Without a row if the post is not published. */
 export const publishedBlogQuery = (sql: Sql, id: string): CachedQuery<Body<typeof read>> => ({
   fields: sql`
     SELECT blog
@@ -87,7 +87,7 @@ export async function insertBlog (sql: Sql, { title, content, imageUrl, status, 
   `)
 }
 
-/** Changes the fields that are given. An email tells the author of a decision. */
+/** Changes the given fields. Enqueues an email to the author about a new status. */
 export async function updateBlog (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, id: string,
   { title, content, imageUrl, status }: Static<typeof update.body>
@@ -106,7 +106,7 @@ export async function updateBlog (
   `))
 }
 
-/** The same for the status alone. */
+/** Changes the status. Enqueues an email to the author. */
 export async function setBlogStatus (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, id: string, status: Blog['status']) {
   return expectOne(await retryConflict(() => sql<Blog[]>`
     WITH before AS (${lockBlog(sql, id)}), changed AS (
@@ -117,8 +117,8 @@ export async function setBlogStatus (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, 
 }
 
 /**
- * The blog before a change. Of two changes at the same time the second sees what the first has made of it. Its author,
- * whom the email refers to, is locked first, as by an erasure: in another order the two would deadlock.
+ * SQL query: the post before a change, locked so that parallel changes see each other's result. The author, whom the
+ * email refers to, is locked first, in the same order as in an erasure, to prevent deadlocks.
  */
 const lockBlog = (sql: Sql, id: string) => sql`
   WITH author AS (
@@ -127,7 +127,7 @@ const lockBlog = (sql: Sql, id: string) => sql`
   SELECT id, status FROM blogs WHERE id = ${id} AND (SELECT count(*) FROM author) >= 0 FOR NO KEY UPDATE
 `
 
-/** The statement that writes the email to the author when `before` and `changed` differ in that. */
+/** SQL statement that enqueues an email to the author if the status differs between `before` and `changed`. */
 const enqueueDecision = (sql: Sql, outbox: Pick<Outbox, 'enqueue'>) => outbox.enqueue('blog-decision', sql`
   SELECT author_id AS user_id, jsonb_build_object('blog', changed.id, 'status', changed.status) AS data, NULL AS key
   FROM changed JOIN before ON before.status <> changed.status

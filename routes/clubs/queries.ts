@@ -35,14 +35,15 @@ export const clubsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
 })
 
 /**
- * Adds a club and makes the user with this email its head and member; `undefined` when there is no such user.
- * The response has the members from before the insert: none. The user is locked first, so that an erasure at the same
- * time leaves no club with the id of nobody.
+ * Adds a club, and makes the user with this email address its head and a member. Returns `undefined` for an unknown
+ * address. The response contains the members before the insert, an empty list. The user is locked first, so that a
+ * parallel erasure cannot leave a club with an unknown head.
  */
 export async function insertClub (
   sql: Sql, { name, description, imageUrl, clubHeadEmail }: Record<string, unknown>
 ) {
-  // An image that is no text must fail, but its column may be null. A null name fails instead.
+  // An image that is not a string must fail, but its column accepts null. Therefore, the name becomes null, which
+  // fails.
   const hasImage = typeof imageUrl === 'string' || imageUrl == null
   const [created] = await retryConflict(() => sql<NewClub[]>`
     WITH head AS (
@@ -59,7 +60,7 @@ export async function insertClub (
   return created
 }
 
-/** Text is stored as it is; anything else becomes null, which no name and no description may be. */
+/** Returns a string unchanged. Other values become null, which the columns of name and description refuse. */
 function text (value: unknown) {
   return typeof value === 'string' ? value : null
 }

@@ -11,7 +11,7 @@ import { HttpError } from '../../lib/errors.ts'
 import { allUsers, registrationsOf } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** Lists that leave the platform, as files for spreadsheets. */
+/** Lists as files for spreadsheets. */
 const exports: FastifyPluginAsyncTypebox = async app => {
   app.get<{ Params: { id: string } }>('/events/:id/registrations.csv', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
@@ -45,7 +45,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     })
   })
 
-  /** Sends rows as a file. HEAD gets its headers, and no row is read for it. */
+  /** Sends rows as a file. HEAD gets only the headers, without reading rows. */
   async function send<Row extends object> (
     request: FastifyRequest, reply: FastifyReply,
     { name, rows, columns }: { name: string, rows: Batch<Row>, columns: Record<string, string> }
@@ -54,7 +54,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
       'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,
     })
     if (request.method === 'HEAD') return reply.send(Readable.from([]))
-    return reply.send(toCsv(await readInBatches(app.readInTurn(reply), rows), columns))
+    return reply.send(toCsv(await readInBatches(app.admitReads(reply), rows), columns))
   }
 }
 

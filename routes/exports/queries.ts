@@ -1,7 +1,7 @@
 import { FORMER_MEMBER } from '../../lib/auth/erasure.ts'
 import { type Batch, keysetBatch, afterKey } from '../../lib/database/keyset.ts'
 
-/** A batch of those who are registered for an event. */
+/** A batch of registrations for an event. */
 export const registrationsOf = (eventId: string): Batch<{ name: string, email: string }> => (sql, last) =>
   keysetBatch(sql, sql`
     SELECT
@@ -19,7 +19,7 @@ interface User {
   club: string | null
 }
 
-/** A batch of all people. */
+/** A batch of users. */
 export const allUsers: Batch<User> = (sql, last) => keysetBatch(sql, sql`
   SELECT
     email, first_name AS "firstName", last_name AS "lastName", role, clubs.name AS club,

@@ -3,21 +3,21 @@ import XMLBuilder from 'fast-xml-builder'
 import type { BodyFormat } from '../../lib/cache/index.ts'
 import { printable, printableLine } from '../../lib/formats.ts'
 
-/** A blog as feed readers show it. */
+/** A post in a feed. */
 export interface FeedBlog {
   id: string
   title: string
   content: string
   author: string
-  /** Date-times as in other responses: `2026-01-31T09:30:00.000Z`. */
+  /** Date-times, for example `2026-01-31T09:30:00.000Z`. */
   publishedAt: string
   updatedAt: string
 }
 
-/** `updated` of a feed without blogs: Atom requires a date. */
+/** `updated` of an empty feed, because Atom requires a date. */
 const NEVER = '1970-01-01T00:00:00Z'
 
-/** `id` of the feed where FRONTEND_URL is not set. */
+/** `id` of the feed if FRONTEND_URL is not set. */
 const NOWHERE = 'urn:uuid:0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'
 
 const ATTRIBUTE = '@'
@@ -26,7 +26,7 @@ const xml = new XMLBuilder({ ignoreAttributes: false, attributeNamePrefix: ATTRI
 
 const END = '</feed>'
 
-/** Atom (RFC 4287): a feed of blogs, each with a link to where the app shows it, if there is one. */
+/** Atom (RFC 4287): a feed of posts, with links to the app if FRONTEND_URL is set. */
 export const atom = (link: string | undefined): BodyFormat => ({
   contentType: 'application/atom+xml; charset=utf-8',
   createWriter: () => ({

@@ -4,10 +4,10 @@ import { calendar, calendarEvent, type CalendarEvent, writeComponent } from '../
 
 const END = 'END:VCALENDAR\r\n'
 
-/** How often subscribers should ask again, as a duration of iCalendar. */
+/** Recommended interval between polls, as an iCalendar duration. */
 const REFRESH_INTERVAL = 'PT1H'
 
-/** iCalendar (RFC 5545): a calendar of events, each with a link to where the app shows them, if there is one. */
+/** iCalendar (RFC 5545): a calendar of events, with links to the app if FRONTEND_URL is set. */
 export const icalendar = (link: string | undefined): BodyFormat => ({
   contentType: 'text/calendar; charset=utf-8',
   createWriter: () => ({
@@ -18,7 +18,7 @@ export const icalendar = (link: string | undefined): BodyFormat => ({
 })
 
 const namedCalendar = (name: string) => calendar([
-  // RFC 7986, and what came before it
+  // RFC 7986, and the earlier properties of common apps.
   ['name', {}, 'text', printableLine(name)],
   ['x-wr-calname', {}, 'text', printableLine(name)],
   ['refresh-interval', {}, 'duration', REFRESH_INTERVAL],

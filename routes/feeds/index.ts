@@ -5,7 +5,7 @@ import { HttpError } from '../../lib/errors.ts'
 import { blogsFeedQuery, clubCalendarQuery, eventsCalendarQuery, ownCalendarQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** May be stored, and must be asked about before every use: a subscriber mostly learns that nothing has changed. */
+/** Clients may store the response but must revalidate it, so that most polls get a 304. */
 const CACHE_CONTROL = 'public, no-cache'
 
 /** Feeds for calendars and feed readers. */
@@ -28,7 +28,7 @@ const feeds: FastifyPluginAsyncTypebox = async app => {
     throw new HttpError(404, 'Club not found')
   })
 
-  // All who have the address may see it, so it is cached as public ones are, but caches on the way may not store it.
+  // Anyone who has the URL may see it, so the service caches it like public responses. Other caches must not store it.
   app.get<{ Params: { token: string } }>('/me/:token.ics', {
     schema: schemas.own,
     config: { failure: 'Error fetching calendar', cache: 'public', cacheControl: 'private, no-cache' },

@@ -9,13 +9,13 @@ type Calendar = CachedQuery<{ name: string, events: CalendarEvent[] }>
 
 type Feed = CachedQuery<{ updated: string | null, blogs: FeedBlog[] }>
 
-/** How many blogs a feed has. */
+/** Number of posts in the feed. */
 const NEWEST = 50
 
-/** No calendar that people use goes further back. */
+/** First date in calendars. Common calendar apps do not show earlier dates. */
 const sinceLongAgo = (sql: Sql) => sql`date >= '1900-01-01 00:00:00+00'`
 
-/** All events. A link leads to the app's page of them. */
+/** All events. `link` is the app's page of events. */
 export const eventsCalendarQuery = (sql: Sql, link: string | undefined): Calendar => ({
   list: {
     field: 'events',
@@ -30,7 +30,7 @@ export const eventsCalendarQuery = (sql: Sql, link: string | undefined): Calenda
   format: icalendar(link),
 })
 
-/** The events of a club; no row when there is no such club. */
+/** The events of a club. Without a row for an unknown club. */
 export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: string): Calendar => ({
   list: {
     field: 'events',
@@ -45,7 +45,7 @@ export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: st
   format: icalendar(link),
 })
 
-/** The events that the owner of a token is registered for; no row when the token is unknown. */
+/** The events that the owner of a token is registered for. Without a row for an unknown token. */
 export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: string): Calendar => ({
   list: {
     field: 'events',
@@ -63,7 +63,7 @@ export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: 
   format: icalendar(link),
 })
 
-/** The blogs that were published last. A link leads to the app's page of them, below which each has its own. */
+/** The most recently published posts. `link` is the app's page of posts, and the page of each post is below it. */
 export const blogsFeedQuery = (sql: Sql, link: string | undefined): Feed => ({
   list: {
     field: 'blogs',

@@ -26,7 +26,7 @@ import {
 import type { EventMessage } from './schemas.ts'
 import * as schemas from './schemas.ts'
 
-/** Messages to those who are registered for events, within LIMIT_WINDOW. */
+/** Maximum number of messages to event attendees within LIMIT_WINDOW. */
 const MESSAGES_PER_USER = 5
 
 /** How old a sign-in may be that confirms the end of an account without a password, in seconds. */
@@ -40,7 +40,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   app.put('/password', {
     onRequest: app.authenticate,
     schema: schemas.changePassword,
-    config: { failure: 'Error changing password', extraTime: 2 * HASHING_SECONDS },
+    config: { failure: 'Error changing password', extraSeconds: 2 * HASHING_SECONDS },
   }, async request => {
     const { currentPassword, newPassword } = request.body
     const { id } = request.user
@@ -148,7 +148,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.revokeTokens,
     config: { failure: 'Error signing out' },
   }, async request => {
-    if (!await endTokensOf(app.sql, request.user.id)) throw new HttpError(401, 'Unauthorized')
+    if (!await revokeTokensOf(app.sql, request.user.id)) throw new HttpError(401, 'Unauthorized')
     audit(request, 'tokens-revoked')
     return { message: 'Signed out everywhere' }
   })
@@ -199,7 +199,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.exportData,
     config: { failure: 'Error exporting data' },
   }, async (request, reply: FastifyReply) => {
-    const data = await readPersonalData(app.readInTurn(reply), request.user.id)
+    const data = await readPersonalData(app.admitReads(reply), request.user.id)
     if (!data) throw new HttpError(401, 'Unauthorized')
     reply.headers({
       'content-type': 'application/json; charset=utf-8',
@@ -222,7 +222,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
     throwIfReached(TOO_MANY_FAILURES, await secondsUntilAllowed(app.sql, failures))
     const verified = await verifyPassword(password, given, network)
-    // Others may have reached the limit by now: past it, the response does not tell whether the password was right.
+    // Parallel attempts may have reached the limit. Then the response must not tell whether the password was correct.
     throwIfReached(TOO_MANY_FAILURES, verified
       ? await secondsUntilAllowed(app.sql, failures)
       : await consume(app.sql, failures, windowSeconds))

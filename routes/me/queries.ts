@@ -16,13 +16,13 @@ import type { createCalendar, EventMessage, listNotifications, Notifications } f
 type Calendar = Static<typeof createCalendar.response[201]>['calendar']
 
 /**
- * Gives the user a calendar, in place of the one they had. Throws 401 when there is no such user, or the token was
- * ended since the request arrived: unlike what else such a request may finish, the address lasts longer than the token.
+ * Creates a calendar link, which replaces the previous link. Throws a 401 if the user is unknown, or if the token was
+ * revoked since the request arrived, because the link would outlive the token.
  */
 export function replaceCalendar (sql: Sql, { id, epoch }: { id: string, epoch?: string }, tokenHash: string) {
   return sql.begin(async transaction => {
-    // An end of tokens that is under way is waited for, so that the next statement sees it. One that comes later waits
-    // for the calendar; that of a takeover ends it.
+    // Waits for a running revocation, so that the next statement sees it. A later revocation waits for this
+    // transaction.
     const { count } = await transaction`SELECT FROM users WHERE id = ${id} FOR SHARE`
     if (count === 0) throw new HttpError(401, 'Unauthorized')
     const [calendar] = await transaction<Pick<Calendar, 'createdAt'>[]>`
@@ -37,14 +37,14 @@ export function replaceCalendar (sql: Sql, { id, epoch }: { id: string, epoch?: 
   })
 }
 
-/** Takes the user's calendar away; returns whether there was one. */
+/** Revokes the user's calendar link. Returns whether it existed. */
 export async function deleteCalendar (sql: Sql, userId: string) {
   const { count } = await sql`DELETE FROM calendar_tokens WHERE user_id = ${userId}`
   return count > 0
 }
 
-/** Ends all tokens of the user; returns whether there is such a user. */
-export async function endTokensOf (sql: Sql, userId: string) {
+/** Revokes all tokens of a user. Returns whether the user exists. */
+export async function revokeTokensOf (sql: Sql, userId: string) {
   const { count } = await revokeTokens(sql, sql`SELECT id FROM users WHERE id = ${userId} FOR NO KEY UPDATE`)
   return count > 0
 }
@@ -55,11 +55,11 @@ export interface Account {
   isLinked: boolean
   /** A hash, or the placeholder. */
   password: string
-  /** Whether the email is known to be theirs. */
+  /** Whether the email address is verified. */
   isVerified: boolean
 }
 
-/** Finds the email and the password of an account; `undefined` when there is no such user. */
+/** Finds the email address and password of an account; `undefined` for an unknown user. */
 export async function findAccount (sql: Sql, userId: string) {
   const [account] = await sql<Account[]>`
     SELECT email, password, idp_id IS NOT NULL AS "isLinked", email_verified_at IS NOT NULL AS "isVerified"
@@ -69,8 +69,8 @@ export async function findAccount (sql: Sql, userId: string) {
 }
 
 /**
- * Replaces the hash of a password, revokes all tokens of the user, and writes to a verified email address. Returns the
- * claims of the next token; `undefined` if the password has changed since, or the user was deleted.
+ * Replaces the hash of a password, revokes all tokens of the user, and enqueues an email to a verified address. Returns
+ * the claims of the next token; `undefined` if the password has changed since, or the user was deleted.
  */
 export async function changePassword (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, { id, from, to }: { id: string, from: string, to: string }
@@ -88,7 +88,7 @@ export async function changePassword (
   return user
 }
 
-/** Writes the email that asks the user to verify their email, for a client of this network. */
+/** Enqueues a verification email, requested by a client of this network. */
 export async function insertVerificationEmail (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, network: string
 ) {
@@ -138,8 +138,7 @@ export async function setProfile (
 }
 
 /**
- * Which emails the user wants; no row when there is no such user. Reminders are sent so many hours before an event, or
- * not at all: 0.
+ * The email preferences of a user. Without a row for an unknown user. `hours` is REMINDER_HOURS, 0 for no reminders.
  */
 export const notificationsQuery = (
   sql: Sql, userId: string, reminderHours: number
@@ -158,7 +157,7 @@ export const notificationsQuery = (
   `,
 })
 
-/** Sets which emails the user wants; those that are left out stay. Returns all; `undefined` without such a user. */
+/** Changes the given email preferences. Returns all preferences; `undefined` for an unknown user. */
 export async function setNotifications (sql: Sql, userId: string, wanted: Partial<Notifications>) {
   const {
     registration = null, eventChanged = null, eventCancelled = null, eventReminder = null, eventMessage = null,
@@ -187,8 +186,8 @@ export async function setNotifications (sql: Sql, userId: string, wanted: Partia
 }
 
 /**
- * Writes a message to all who are registered for the event, in emails. Returns whether there are still the event and a
- * user who may manage it. Removes some messages that are older than 60 days: their emails are gone.
+ * Enqueues a message to all attendees of an event. Returns whether the event still exists and the user may manage it.
+ * Deletes some messages older than 60 days, whose emails no longer exist.
  */
 export async function insertMessage (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,

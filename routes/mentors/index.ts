@@ -8,7 +8,7 @@ import {
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** Mentors of the clubs; users like them. */
+/** Mentors of the clubs. Users can like them. */
 const mentors: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,

@@ -43,8 +43,8 @@ export const likedMentorsQuery = (sql: Sql, userId: string): CachedQuery<Body<ty
 })
 
 /**
- * Toggles a user's like of a mentor. Returns whether they like the mentor now; `undefined` for an unknown mentor.
- * The lock keeps the mentor from being deleted meanwhile; likes do not wait for each other.
+ * Toggles a user's like of a mentor. Returns whether the user likes the mentor now; `undefined` for an unknown mentor.
+ * The lock prevents deletion of the mentor but does not block other likes.
  */
 export async function toggleLike (sql: Sql, userId: string, mentorId: string): Promise<boolean | undefined> {
   const [toggled] = await retryConflict(() => sql<{ liked: boolean, unliked: boolean }[]>`
@@ -61,14 +61,15 @@ export async function toggleLike (sql: Sql, userId: string, mentorId: string): P
     SELECT EXISTS (SELECT FROM liked) AS liked, EXISTS (SELECT FROM unliked) AS unliked FROM mentor
   `)
   if (!toggled) return undefined
-  // The same user's like, made in parallel, was not there to be removed yet and was in the way of another. Now it is.
+  // A parallel request by the same user inserted a like after our DELETE and before our INSERT. Retry: the DELETE now
+  // sees it.
   if (!toggled.liked && !toggled.unliked) return toggleLike(sql, userId, mentorId)
   return toggled.liked
 }
 
 /**
- * Counted in a statement of its own, so that it is not older than the like just made. Cast, since the driver reads
- * numeric as a string.
+ * Counts likes in a separate statement, so that the count includes the new like. The cast is needed because the driver
+ * reads numeric as a string.
  */
 export async function countLikes (sql: Sql, mentorId: string) {
   const { count } = expectOne(await sql<{ count: number }[]>`
@@ -90,7 +91,7 @@ export async function insertMentor (
   `)
 }
 
-/** Changes the fields that are given. A given `networkUrl` of null is refused by its column. */
+/** Changes the given fields. The column of `networkUrl` refuses null. */
 export async function updateMentor (
   sql: Sql, id: string, { name, expertise, imageUrl, networkUrl, clubId }: Static<typeof update.body>
 ) {

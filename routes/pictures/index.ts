@@ -12,9 +12,9 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error fetching picture' },
   }, async ({ params, query }, reply) => {
     const isSmall = parseInt(String(query.width), 10) <= SMALL
-    const bytes = await app.readInTurn(reply)(sql => findPicture(sql, params.id, isSmall))
+    const bytes = await app.admitReads(reply)(sql => findPicture(sql, params.id, isSmall))
     if (!bytes) throw new HttpError(404, 'Picture not found')
-    // Apps of other origins show it; if a browser opened it as a page, nothing could run.
+    // Apps of other origins can show the picture. The policy prevents scripts if a browser opens it as a page.
     reply.headers({
       'content-type': 'image/webp',
       'cache-control': 'public, max-age=31536000, immutable',

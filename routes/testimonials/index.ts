@@ -10,7 +10,7 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.list,
     config: { failure: 'Failed to fetch testimonials', cache: 'public', cacheControl: 'no-cache' },
   }, async (request, reply) => {
-    // PostgreSQL refuses NaN: a 500, as the contract says.
+    // PostgreSQL refuses NaN, which becomes the 500 of the contract.
     const page = Math.max(1, parseInt(request.query.page || '1', 10))
     const limit = Math.min(100, Math.max(1, parseInt(request.query.limit || '12', 10)))
     await reply.sendCached(testimonialsQuery, page, limit)

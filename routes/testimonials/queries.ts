@@ -33,7 +33,7 @@ export async function insertTestimonial (
   `)
 }
 
-/** Changes the fields that are given. */
+/** Changes the given fields. */
 export async function updateTestimonial (
   sql: Sql, id: string, { name, content, batchYear, imageUrl }: Static<typeof update.body>
 ) {

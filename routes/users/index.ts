@@ -5,7 +5,7 @@ import { audit, changedFields } from '../../lib/http/audit.ts'
 import { analyticsQuery, deleteUser, setUserClub, setUserRole, updateUser, usersQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** Users as admins see and change them, and figures about the platform. */
+/** User administration, and statistics of the platform. */
 const users: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     onRequest: app.requireRole('ADMIN'),

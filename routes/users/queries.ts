@@ -41,7 +41,7 @@ export const usersQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   },
 })
 
-/** Not the author that stands for people who were erased. */
+/** SQL condition: excludes the placeholder author of erased users' posts. */
 const isPerson = (sql: Sql) => sql`email <> ${FORMER_MEMBER.email}`
 
 export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> => ({
@@ -70,8 +70,8 @@ export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> =>
 })
 
 /**
- * Changes the fields that are given; a given `clubId` of null ends the membership. An email asks the owner of another
- * email to verify it, where emails have links, and one tells the owner of the email before, if it was verified.
+ * Changes the given fields. `clubId: null` ends the membership. If the email address changes, enqueues an email to
+ * verify the new address and, if the old address was verified, an email to the old address.
  */
 export async function updateUser (
   sql: Sql, outbox: Pick<Outbox, 'canLink' | 'enqueue'>, id: string,
@@ -117,17 +117,17 @@ export async function setUserClub (sql: Sql, id: string, clubId: string) {
 }
 
 /**
- * Deletes the user and their likes; returns whether there was one. Blogs and registrations of theirs forbid it.
- * Locks the liked mentors before the likes, as deleting a mentor does: the other order deadlocks with it.
+ * Deletes a user and their likes. Returns whether the user existed. Fails if the user has posts or registrations. Locks
+ * the liked mentors before the likes, in the same order as the deletion of a mentor, to prevent deadlocks.
  */
 export function deleteUser (sql: Sql, id: string) {
   return sql.begin(async sql => {
-    // Likes that are being made finish first, so that the next statement sees them, and no more begin.
+    // Waits for running likes, so that the next statement sees them, and blocks new likes.
     await sql`SELECT FROM users WHERE id = ${id} FOR UPDATE`
     await sql`
       SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id}) FOR KEY SHARE
     `
-    // Locked in the order of a sender.
+    // The lock order of a sender.
     await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     const { count } = await sql`DELETE FROM users WHERE id = ${id}`
     return count > 0

@@ -40,7 +40,7 @@ t.test('Equal schemas may share a title', async t => {
   const schema = { title: 'Name', type: 'string' }
   t.strictSame(finishDocument(document(schema, { ...schema })).components.schemas, { Name: { type: 'string' } })
   t.throws(() => finishDocument(document(schema, { ...schema, minLength: 1 })), {
-    message: 'Two schemas that differ are called Name',
+    message: 'Two different schemas have the name Name',
   })
 })
 
@@ -69,7 +69,7 @@ t.test('Errors of several operations become components, named by their descripti
   const other = error('`Not found`', { 'text/plain': {} })
   const responses = [error('`Not found`'), other].flatMap(response => [response, response])
   t.throws(() => finishDocument({ paths: responses.map(response => ({ get: { responses: { 404: response } } })) }), {
-    message: 'Two responses that differ are called NotFound',
+    message: 'Two different responses have the name NotFound',
   })
 })
 

@@ -225,10 +225,10 @@ t.test('Files and variables are text in UTF-8, less a byte order mark', async t 
   const dir = t.testdir({ marked: '\ufeffPORT=4000', latin1, utf16: Buffer.from('\ufeffPORT=4000', 'utf16le') })
   t.equal(load({}, join(dir, 'marked')).PORT, 4000)
   for (const file of ['latin1', 'utf16']) {
-    t.equal(refusal({}, join(dir, file)), `Cannot read ${join(dir, file)}: it is not text in UTF-8`)
+    t.equal(refusal({}, join(dir, file)), `Cannot read ${join(dir, file)}: it is not UTF-8`)
   }
   const variable = { JWT_SECRET_FILE: join(dir, 'latin1') }
-  t.equal(refusal(variable), 'JWT_SECRET_FILE must be the path of a readable file: it is not text in UTF-8')
+  t.equal(refusal(variable), 'JWT_SECRET_FILE must be the path of a readable file: it is not UTF-8')
   t.equal(load({ JWT_SECRET_FILE: join(t.testdir({ secret: `\ufeff${SECRET}` }), 'secret') }).JWT_SECRET, SECRET)
   t.equal(refusal({ JWT_SECRET: latin1.toString() }), 'JWT_SECRET must be text in UTF-8')
 })

@@ -75,7 +75,8 @@ t.test('sslmode and its kin mean what they mean to libpq', async t => {
 
 t.test('What cannot be understood stops the start with its name', async t => {
   const page = '(docs/run/deploy.md, "The address of the database")'
-  const proxy = 'have one host: put HAProxy in front of several (docs/run/deploy.md, "A database that fails over")'
+  const proxy = 'have one host. Put HAProxy in front of several hosts (docs/run/deploy.md, ' +
+    '"A database that fails over")'
   const refused: [string, string][] = [
     ['?schema=public', `not have the parameter "schema" ${page}`],
     ['?toString=1', `not have the parameter "toString" ${page}`],

@@ -3,9 +3,10 @@ import { setImmediate } from 'node:timers/promises'
 import { FairQueue } from '#lib/fair-queue.js'
 import t, { type Test } from '../suite.ts'
 
-/** A queue with a concurrency of one and six places. */
+/** A queue with a concurrency of 1 and a maximum length of 6. */
 function start () {
-  const queue = new FairQueue({ concurrency: 1, places: 6, maxWaitMs: 1000, refusal: () => new Error('refused') })
+  const createError = () => new Error('refused')
+  const queue = new FairQueue({ concurrency: 1, maxLength: 6, maxWaitMs: 1000, createError })
   const begun: string[] = []
   const outcomes: Record<string, string> = {}
   const ends: (() => void)[] = []
@@ -58,31 +59,31 @@ t.test('A key that returns goes to the end of the queue', async t => {
   t.strictSame(begun, ['a1', 'b1', 'c1', 'a2', 'b2'])
 })
 
-t.test('A single key may use all places, and no more', async t => {
+t.test('A single key can use the whole queue', async t => {
   const { queue, outcomes, add, runAll } = start()
   const all = Array.from({ length: 9 }, (_, n) => add('a', `a${n}`))
   t.equal(queue.waiting, 6)
-  await t.rejects(queue.assertPlace(() => 'a'), { message: 'refused' })
+  await t.rejects(queue.assertNotFull(() => 'a'), { message: 'refused' })
   await runAll()
   await Promise.all(all)
   t.strictSame(Object.values(outcomes).filter(outcome => outcome === 'done').length, 7)
   t.match(outcomes, { a6: 'done', a7: 'refused', a8: 'refused' })
-  t.resolves(queue.assertPlace(() => 'a'))
+  t.resolves(queue.assertNotFull(() => 'a'))
 })
 
-t.test('When all places are taken, the newest task of the key with the most gives way to other keys', async t => {
+t.test('When the queue is full, the newest task of the key with the most gives way to other keys', async t => {
   const { queue, begun, outcomes, add, runAll } = start()
   const all = Array.from({ length: 7 }, (_, n) => add('a', `a${n}`))
-  await queue.assertPlace(() => 'b')
+  await queue.assertNotFull(() => 'b')
   all.push(...['b1', 'c1', 'b2', 'c2'].map(name => add(name[0]!, name)))
   await setImmediate()
   t.strictSame(outcomes, { a6: 'refused', a5: 'refused', a4: 'refused', a3: 'refused' })
   t.equal(queue.waiting, 6)
-  for (const key of ['a', 'b', 'c']) await t.rejects(queue.assertPlace(() => key), `${key} has its share`)
+  for (const key of ['a', 'b', 'c']) await t.rejects(queue.assertNotFull(() => key), `${key} has its share`)
   all.push(add('d', 'd1'))
   await setImmediate()
   t.match(outcomes, { a2: 'refused' }, 'among equals, the one whose turn is next')
-  await t.rejects(queue.assertPlace(() => 'd'), 'no key has two more than it')
+  await t.rejects(queue.assertNotFull(() => 'd'), 'no key has two more than it')
   await runAll()
   await Promise.all(all)
   t.strictSame(begun, ['a0', 'a1', 'b1', 'c1', 'd1', 'b2', 'c2'])
@@ -118,12 +119,12 @@ t.test('A task that fails frees its place', async t => {
   t.strictSame([queue.running, queue.waiting], [0, 0])
 })
 
-t.test('Rejections are delayed, at most as many at a time as there are places', async t => {
+t.test('Rejections are delayed, at most as many at a time as the queue is long', async t => {
   const { queue, add, runAll } = start()
   const all = Array.from({ length: 7 }, () => add('a', 'a'))
   const begin = performance.now()
   const times = await Promise.all(Array.from({ length: 8 }, async () => {
-    await t.rejects(queue.assertPlace(() => 'a'))
+    await t.rejects(queue.assertNotFull(() => 'a'))
     return performance.now() - begin
   }))
   t.equal(times.filter(time => time < 90).length, 2, `${times.map(Math.round)} ms`)

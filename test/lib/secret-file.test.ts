@@ -29,7 +29,8 @@ t.test('An existing secret is kept', async t => {
 
 t.test('A secret is text in UTF-8', async t => {
   const dir = t.testdir({ binary: Buffer.from('s\xe9cret', 'latin1'), marked: '\ufeffsecret' })
-  t.equal(await refusal(join(dir, 'binary')), `Cannot keep a secret in ${join(dir, 'binary')}: it is not text in UTF-8`)
+  const binary = join(dir, 'binary')
+  t.equal(await refusal(binary), `Cannot read or create the secret in ${binary}: it is not UTF-8`)
   t.equal(await readOrCreateSecret(join(dir, 'marked')), 'secret', 'a byte order mark is no part of it')
 })
 
@@ -43,17 +44,18 @@ t.test('Concurrent calls agree on one secret', async t => {
 
 t.test('A file that can be neither read nor created is a StartupError', async t => {
   const dir = t.testdir({ file: '' })
-  t.equal(await refusal(dir), `Cannot keep a secret in ${dir}: EISDIR: illegal operation on a directory, read`)
+  const problem = 'EISDIR: illegal operation on a directory, read'
+  t.equal(await refusal(dir), `Cannot read or create the secret in ${dir}: ${problem}`)
   const path = join(dir, 'file', 'secret')
   t.equal(await refusal(path),
-    `Cannot keep a secret in ${path}: EEXIST: file already exists, mkdir '${join(dir, 'file')}'`)
+    `Cannot read or create the secret in ${path}: EEXIST: file already exists, mkdir '${join(dir, 'file')}'`)
 })
 
 t.test('A link is not followed', async t => {
   const dir = t.testdir({ target: 'of somebody else' })
   for (const target of ['target', 'nowhere']) {
     await fs.symlink(join(dir, target), join(dir, `to-${target}`))
-    t.match(await refusal(join(dir, `to-${target}`)), /^Cannot keep a secret in .*: ELOOP/)
+    t.match(await refusal(join(dir, `to-${target}`)), /^Cannot read or create the secret in .*: ELOOP/)
   }
 })
 
@@ -68,7 +70,7 @@ t.test('A file that cannot be moved into place is a StartupError, and leaves no 
 
   const dir = t.testdir()
   const path = join(dir, 'secret')
-  t.equal(await refusal(path), `Cannot keep a secret in ${path}: EPERM: operation not permitted`)
+  t.equal(await refusal(path), `Cannot read or create the secret in ${path}: EPERM: operation not permitted`)
   t.strictSame(await fs.readdir(dir), [])
 })
 
@@ -86,7 +88,7 @@ t.test('The JWT secret must be as long as JWT_SECRET', async t => {
   for (const secret of ['', 'x'.repeat(31), ` ${'x'.repeat(31)}\n`]) {
     await fs.writeFile(path, secret, { mode: 0o600 })
     t.equal(await refusal(path, readOrCreateJwtSecret),
-      `${path} must have at least 32 characters: delete it to have a new secret made, or set JWT_SECRET`)
+      `${path} must have at least 32 characters. Delete it to create a new secret, or set JWT_SECRET.`)
   }
   await fs.writeFile(path, 'x'.repeat(32))
   t.equal(await readOrCreateJwtSecret(path), 'x'.repeat(32))
@@ -98,6 +100,6 @@ t.test('The JWT secret must be readable by its owner only', async t => {
   for (const mode of [0o640, 0o604, 0o644, 0o666, 0o610]) {
     await fs.chmod(path, mode)
     t.equal(await refusal(path, readOrCreateJwtSecret),
-      `${path} can be read by others: run chmod 600 ${path}, or set JWT_SECRET`, mode.toString(8))
+      `Other users can read ${path}. Run chmod 600 ${path}, or set JWT_SECRET.`, mode.toString(8))
   }
 })

@@ -137,7 +137,7 @@ t.test('a configuration error is one line', async t => {
   const starts: [what: string, variables: NodeJS.Dict<string>, line: string | RegExp][] = [
     ['a wrong variable', { PORT: '65536' }, 'PORT must be a port number from 0 to 65535'],
     ['two wrong variables', { DATABASE_URL: 'here', LOG_LEVEL: 'loud' },
-      /^(?=.*LOG_LEVEL must be fatal, error, )(?=.*DATABASE_URL must be a PostgreSQL address)/],
+      /^(?=.*LOG_LEVEL must be fatal, error, )(?=.*DATABASE_URL must be a PostgreSQL URL)/],
     ['production without its secret', { NODE_ENV: 'production', DATABASE_URL: migrated },
       'JWT_SECRET must be set in production: at least 32 characters'],
     ['an unreachable database', { DATABASE_URL: `postgres://user:hidden@127.0.0.1:${port}/name` },

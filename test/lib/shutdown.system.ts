@@ -24,7 +24,9 @@ t.test('No operation may exceed them', async t => {
   const app = buildApp(config)
   t.teardown(() => app.close())
   const times: number[] = []
-  app.addHook('onRoute', ({ config: { extraTime = 0 } = {} }) => { times.push(config.DATABASE_TIMEOUT + extraTime) })
+  app.addHook('onRoute', ({ config: { extraSeconds = 0 } = {} }) => {
+    times.push(config.DATABASE_TIMEOUT + extraSeconds)
+  })
   await app.ready()
   t.equal(Math.max(...times), DEFAULTS.operation)
 })
@@ -80,7 +82,7 @@ t.test('A stop that fails is logged, and ends the process with 1', async t => {
   child.kill('SIGTERM')
   const { code, stdout } = await ended
   t.equal(code, 1)
-  t.match(stdout, /"message":"provoked".*"msg":"The stop failed"/)
+  t.match(stdout, /"message":"provoked".*"msg":"Cannot stop cleanly"/)
 })
 
 t.test('An uncaught error during a stop ends the process at once', async t => {

@@ -95,7 +95,7 @@ for (const npm of [true, false]) {
     signalGroup(service.child, 'SIGINT')
     const { code } = await service.ended
     t.equal(code, 1)
-    t.equal(service.messages().at(-1), 'Ending at once on SIGINT')
+    t.equal(service.messages().at(-1), 'Exiting at once on a second SIGINT')
   })
 }
 

@@ -50,7 +50,7 @@ t.test('When MAX_REQUESTS operations wait, others return 503, and probes do not'
   const refused = await Promise.race(likes)
   t.strictSame(
     [refused.statusCode, refused.headers['retry-after'], refused.json()],
-    [503, '2', { message: 'The service has too much to do at this moment, please try again in a few seconds' }]
+    [503, '2', { message: 'The service is overloaded, please try again in a few seconds' }]
   )
   for (const path of ['/livez', '/readyz']) t.equal((await inject(app, 'GET', path)).statusCode, 200, path)
   t.equal((await inject(app, 'GET', '/auth/me')).statusCode, 401, 'requests wait after authentication')
@@ -161,7 +161,7 @@ t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
       await app.sql`SELECT pg_sleep(0.7)`
       await reply.sendCached(slow)
     })
-    app.get('/longer', { config: { ...config, extraTime: 2 } }, async () => {
+    app.get('/longer', { config: { ...config, extraSeconds: 2 } }, async () => {
       for (let statement = 0; statement < 2; statement++) await app.sql`SELECT pg_sleep(0.7)`
       return {}
     })
@@ -193,7 +193,7 @@ t.test('An error after a timeout is logged, also at warn', async t => {
   await app.ready()
   t.strictSame((await app.inject('/throws')).json(), { message: 'It took too long' })
   while (lines.length < 2) await sleep(10)
-  t.match(lines.map(({ err }) => err), [{ message: 'no answer within 1 s' }, { message: 'too late' }])
+  t.match(lines.map(({ err }) => err), [{ message: 'no response within 1 s' }, { message: 'too late' }])
 })
 
 t.test('It also covers the wait for a shared snapshot', async t => {

@@ -113,7 +113,7 @@ t.test('Declared responses of one status become one, with all of their texts', a
     429: ['Too many failed sign-ins, please try again later'],
     500: ['Login failed'],
     503: [
-      'The service has too much to do at this moment, please try again in a few seconds',
+      'The service is overloaded, please try again in a few seconds',
       'Too many people are signing in, please try again in a few seconds',
     ],
   })

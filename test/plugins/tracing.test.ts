@@ -189,7 +189,7 @@ t.test('The log says once that spans cannot be exported, and when they can', asy
   collector.status = 200
   await exported(6)
   await app.close()
-  t.strictSame(messages(), ['Spans cannot be exported', 'Spans are exported again'])
+  t.strictSame(messages(), ['Cannot export spans', 'Exporting spans works again'])
 })
 
 t.test('A collector that is away, or silent, holds up neither requests nor the stop', async t => {
@@ -204,6 +204,6 @@ t.test('A collector that is away, or silent, holds up neither requests nor the s
     await app.close()
     // Two seconds for the spans. The exporter by itself would try for ten.
     t.ok(performance.now() - start < 8000, state)
-    t.ok(lines().some(({ msg }) => msg === 'The last spans are lost'), state)
+    t.ok(lines().some(({ msg }) => msg === 'The last spans were lost'), state)
   }
 })

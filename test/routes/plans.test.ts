@@ -200,7 +200,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   // The tokens of all users were ended.
   replaceCalendar: () => me.replaceCalendar(sql, { id: id.user }, 'x').catch(() => {}),
   readPersonalData: async () => text((await readPersonalData(work => work(sql), id.user))!),
-  endTokensOf: () => me.endTokensOf(sql, id.user),
+  revokeTokensOf: () => me.revokeTokensOf(sql, id.user),
   signOut: () => accounts.signOut(sql, email),
   epochsOf: async () => sql`SELECT ${revokedTokens.epochsOf(sql, [id.user, id.club])}`,
   deleteCalendar: () => me.deleteCalendar(sql, id.club),

@@ -28,8 +28,8 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
       onRequest: app.authenticate,
       bodyLimit: MAX_PICTURE_BYTES,
       schema: schemas.upload,
-      config: { failure: 'Error uploading picture', extraTime: PICTURE_SECONDS },
-      // Before the body arrives, so that refused uploads hold no memory.
+      config: { failure: 'Error uploading picture', extraSeconds: PICTURE_SECONDS },
+      // Checked before the body arrives, so that refused uploads do not hold memory.
       preParsing: async request => {
         picturesUrl(app.config, request)
         await assertPictureQueue(networkOf(request))

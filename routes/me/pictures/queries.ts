@@ -8,18 +8,18 @@ import type { list, StoredPicture } from './schemas.ts'
 
 type User = FastifyJWT['user']
 
-/** How many pictures an account may have, and how many bytes they may have together. */
+/** Maximum number of pictures per account, and their maximum total size in bytes. */
 interface Quota {
   count: number
   bytes: number
 }
 
-/** Stores a picture of this user. Returns it, `quota` if that is used up, or `undefined` without such a user. */
+/** Stores a picture. Returns the picture, `quota` if the quota is used up, or `undefined` for an unknown user. */
 export function insertPicture (
   sql: Sql, userId: string, { large, small, width, height }: Picture, quota: Quota
 ): Promise<Omit<StoredPicture, 'url'> | 'quota' | undefined> {
   return sql.begin(async transaction => {
-    // Uploads of one account wait for each other here, so that the next statement counts all pictures.
+    // Parallel uploads of an account wait here, so that the next statement counts all pictures.
     const { count: users } = await transaction`SELECT FROM users WHERE id = ${userId} FOR NO KEY UPDATE`
     if (users === 0) return undefined
     const [stored] = await transaction<[Quota]>`
@@ -36,7 +36,7 @@ export function insertPicture (
   })
 }
 
-/** The pictures of this user, with their uses. `baseUrl` is the URL of all pictures. */
+/** The pictures of a user with their uses. `baseUrl` is the base URL of all pictures. */
 export const picturesOfUserQuery = (sql: Sql, userId: string, baseUrl: string): CachedQuery<Body<typeof list>> => ({
   list: {
     field: 'pictures',
@@ -54,7 +54,7 @@ export const picturesOfUserQuery = (sql: Sql, userId: string, baseUrl: string): 
   fields: sql`SELECT`,
 })
 
-/** Deletes a picture of this user, or for an admin any picture. Returns whether it existed. */
+/** Deletes a picture of this user, or any picture if the user is an admin. Returns whether it existed. */
 export async function deletePicture (sql: Sql, user: User, id: string) {
   const { count } = await sql`
     DELETE FROM pictures WHERE id = ${id} AND (user_id = ${user.id} OR ${user.role === 'ADMIN'})

@@ -4,11 +4,11 @@ import { NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge, TOO_MANY_UPLOADS } 
 import { PUBLIC_URL_REQUIRED } from '../../../lib/pictures/stored.ts'
 import { DateTime, Enum, IdParam, Message, OpaqueId, ResponseObject, RetryAfter } from '../../../lib/schemas.ts'
 
-/** The error message of an upload past the quota of an account. */
+/** Error message of an upload beyond the quota. */
 export const tooMany = (count: number, megabytes: number) =>
   `You may have at most ${count} pictures and ${megabytes} MB of them. Please delete some first`
 
-/** A response `{message}` whose text names a limit of the configuration. */
+/** A response `{message}` with a configured limit in the message. */
 const MessageSuchAs = (example: string) => ResponseObject({ message: Type.String({ examples: [example] }) })
 
 const fields = {

@@ -101,7 +101,7 @@ t.test('A query without a row sends nothing, so that the handler responds', asyn
 t.test('The read of a list waits for its turn, which may be refused, while hits are served', async t => {
   let isFull = false
   const app = await start(t, {
-    async turn (_reply, begin) {
+    async admit (_reply, begin) {
       if (isFull) throw new Error('There is no room')
       return begin()
     },
@@ -115,7 +115,7 @@ t.test('The read of a list waits for its turn, which may be refused, while hits 
 t.test('Requests that wait for the turn of a read share it', async t => {
   let begin = () => {}
   const isTurn = new Promise<void>(resolve => { begin = resolve })
-  const app = await start(t, { turn: (_reply, read) => isTurn.then(read) })
+  const app = await start(t, { admit: (_reply, read) => isTurn.then(read) })
   const early = app.inject('/notes?author=ada')
   await sleep(50)
   await sql`INSERT INTO notes VALUES ('ada', 'two')`
@@ -147,7 +147,7 @@ t.test('Who holds a body is told while it is read, and before it is sent', async
 t.test('A read that no client waits for any more is abandoned', async t => {
   const errors: string[] = []
   let ended = 0
-  const app = await start(t, { turn: (_reply, read) => sleep(300).then(read) })
+  const app = await start(t, { admit: (_reply, read) => sleep(300).then(read) })
   app.addHook('onError', async (_request, _reply, { message }) => { errors.push(message) })
   app.addHook('onSend', async () => { ended++ })
   await app.listen({ host: '127.0.0.1', port: 0 })

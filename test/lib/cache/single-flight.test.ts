@@ -167,8 +167,8 @@ t.test('A read that throws synchronously does not block the key', async t => {
 })
 
 /** Shares reads that take turns by network, one at a time. They end, one after the other, when `finish` is called. */
-function startTurns (places: number) {
-  const queue = new FairQueue({ concurrency: 1, places, maxWaitMs: 60_000, refusal: () => new Error('refused') })
+function startTurns (maxLength: number) {
+  const queue = new FairQueue({ concurrency: 1, maxLength, maxWaitMs: 60_000, createError: () => new Error('refused') })
   const share = singleFlight<string>()
   const begun: string[] = []
   let finish = () => {}
@@ -177,7 +177,7 @@ function startTurns (places: number) {
     read: (network: string, key: string) => share(key, () => new Promise(resolve => {
       begun.push(key)
       finish = () => resolve(key)
-    }), null, { turn: begin => queue.run(() => network, begin) }),
+    }), null, { admit: begin => queue.run(() => network, begin) }),
     async finish () {
       finish()
       await settle()

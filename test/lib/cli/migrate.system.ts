@@ -186,6 +186,6 @@ t.test('rejects unknown arguments', async t => {
 
 t.test('reports an invalid configuration in one line', async t => {
   t.strictSame(await migrate(t, { DATABASE_URL: 'mysql://localhost/x' }), failed(
-    'DATABASE_URL must be a PostgreSQL address such as postgres://user:password@host:5432/name'
+    'DATABASE_URL must be a PostgreSQL URL such as postgres://user:password@host:5432/name'
   ))
 })
