@@ -15,7 +15,7 @@ export interface paths {
         put?: never;
         /**
          * Verify an email address
-         * @description Takes the token from a verification email, or from the email that `POST /me/email` sends to a new address: then the address of the account changes. The token works once, for seven days, and only until a newer one is sent.
+         * @description Takes the token from a verification email. A token from `POST /me/email` also changes the address of the account. The token works once, for seven days, and only until a newer one is sent.
          */
         post: operations["verifyEmail"];
         delete?: never;
@@ -689,7 +689,7 @@ export interface paths {
         post?: never;
         /**
          * Delete your account
-         * @description Deletes your account for good, with your registrations, likes, drafts and pictures, and revokes all your tokens. Your published posts stay, without your name. An account without a password needs a token from a sign-in with the identity provider that is at most five minutes old.
+         * @description Permanently deletes your account, registrations, likes, drafts and pictures, and revokes all your tokens. Your published posts stay, without your name. An account without a password needs a token from a sign-in with the identity provider that is at most five minutes old.
          */
         delete: operations["deleteMyAccount"];
         options?: never;
@@ -729,7 +729,7 @@ export interface paths {
         put?: never;
         /**
          * Change your email address
-         * @description Sends a link to the new address, and tells the old one if it is verified. Your address changes when `POST /account/email/verify` gets the token of that link. A new password ends the change. The response is the same whether the new address has an account or not. Accounts that sign in with the identity provider keep the address that the provider knows.
+         * @description Sends a link to the new address, and tells the old one if it is verified. Your address changes when `POST /account/email/verify` gets the token of that link. A new password cancels the change. The response does not tell whether the new address has an account. Accounts that sign in with the identity provider keep the address from the provider.
          */
         post: operations["changeMyEmail"];
         delete?: never;
@@ -1680,12 +1680,12 @@ export interface components {
         };
         Issue: {
             /**
-             * @description Which field.
+             * @description The path of the field.
              * @example email
              */
             path: string;
             /**
-             * @description What is wrong with it.
+             * @description The problem, in words for people.
              * @example must be an email address
              */
             message: string;
@@ -1960,7 +1960,7 @@ export interface components {
         };
         Overloaded: {
             /** @enum {string} */
-            message: "The service has too much to do at this moment, please try again in a few seconds";
+            message: "The service is overloaded, please try again in a few seconds";
         };
         OwnCalendar: {
             /**
@@ -2622,7 +2622,7 @@ export interface components {
                 };
             };
         };
-        /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+        /** @description `The service is overloaded, please try again in a few seconds` */
         Overloaded: {
             headers: {
                 /** @description The number of seconds to wait before you try again. */
@@ -2666,8 +2666,8 @@ export interface components {
             };
             content?: never;
         };
-        /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many people are signing in, please try again in a few seconds` */
-        TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleAreSigningIn: {
+        /** @description `The service is overloaded, please try again in a few seconds` or `Too many people are signing in, please try again in a few seconds` */
+        TheServiceIsOverloadedOrTooManyPeopleAreSigningIn: {
             headers: {
                 /** @description The number of seconds to wait before you try again. */
                 "Retry-After"?: number;
@@ -2676,7 +2676,7 @@ export interface components {
             content: {
                 "application/json": {
                     /** @enum {string} */
-                    message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many people are signing in, please try again in a few seconds";
+                    message: "The service is overloaded, please try again in a few seconds" | "Too many people are signing in, please try again in a few seconds";
                 };
             };
         };
@@ -2737,7 +2737,7 @@ export interface components {
             content: {
                 "application/json": {
                     message: string;
-                    /** @description One for every issue of a request that breaks its schema. */
+                    /** @description All issues of a request that does not match the schema. */
                     errors?: components["schemas"]["Issue"][];
                 };
             };
@@ -2750,7 +2750,7 @@ export interface components {
             content: {
                 "application/json": {
                     message: string;
-                    /** @description One for every issue of a request that breaks its schema. */
+                    /** @description All issues of a request that does not match the schema. */
                     errors?: components["schemas"]["Issue"][];
                 };
             };
@@ -2763,7 +2763,7 @@ export interface components {
             content: {
                 "application/json": {
                     message: string;
-                    /** @description One for every issue of a request that breaks its schema. */
+                    /** @description All issues of a request that does not match the schema. */
                     errors?: components["schemas"]["Issue"][];
                 };
             };
@@ -2802,7 +2802,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["ValidationErrorOrInvalidOrExpiredLink"];
-            /** @description `This email address has an account already` */
+            /** @description `This email address already has an account` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2810,7 +2810,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "This email address has an account already";
+                        message: "This email address already has an account";
                     };
                 };
             };
@@ -2915,7 +2915,7 @@ export interface operations {
                     };
                 };
             };
-            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleAreSigningIn"];
+            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -3089,7 +3089,7 @@ export interface operations {
                     "text/plain": "Frontend URL not configured" | "OAuth callback failed";
                 };
             };
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` */
+            /** @description `The service is overloaded, please try again in a few seconds` */
             503: {
                 headers: {
                     /** @description The number of seconds to wait before you try again. */
@@ -3097,7 +3097,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/plain": "The service has too much to do at this moment, please try again in a few seconds";
+                    "text/plain": "The service is overloaded, please try again in a few seconds";
                 };
             };
             "4XX": components["responses"]["Error"];
@@ -3202,7 +3202,7 @@ export interface operations {
                     };
                 };
             };
-            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleAreSigningIn"];
+            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -3304,7 +3304,7 @@ export interface operations {
                     };
                 };
             };
-            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleAreSigningIn"];
+            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -3946,7 +3946,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
+                        /** @description All issues of a request that does not match the schema. */
                         errors?: components["schemas"]["Issue"][];
                     };
                 };
@@ -4577,7 +4577,7 @@ export interface operations {
                     };
                 };
             };
-            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
+            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -4712,7 +4712,7 @@ export interface operations {
             };
             500: components["responses"]["ErrorSendingTheEmail"];
             501: components["responses"]["EmailIsNotConfiguredOrFrontendURLNotConfigured"];
-            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleSignInAtThisMoment"];
+            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -4796,7 +4796,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
+                        /** @description All issues of a request that does not match the schema. */
                         errors?: components["schemas"]["Issue"][];
                     };
                 };
@@ -5015,7 +5015,7 @@ export interface operations {
                     };
                 };
             };
-            503: components["responses"]["TheServiceHasTooMuchToDoAtThisMomentOrTooManyPeopleAreSigningIn"];
+            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -5144,7 +5144,7 @@ export interface operations {
                 };
             };
             501: components["responses"]["PUBLIC_URLIsNotConfigured"];
-            /** @description `The service has too much to do at this moment, please try again in a few seconds` or `Too many pictures are being uploaded right now, please try again in a few seconds` */
+            /** @description `The service is overloaded, please try again in a few seconds` or `Too many pictures are being uploaded right now, please try again in a few seconds` */
             503: {
                 headers: {
                     /** @description The number of seconds to wait before you try again. */
@@ -5154,7 +5154,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "The service has too much to do at this moment, please try again in a few seconds" | "Too many pictures are being uploaded right now, please try again in a few seconds";
+                        message: "The service is overloaded, please try again in a few seconds" | "Too many pictures are being uploaded right now, please try again in a few seconds";
                     };
                 };
             };
@@ -6108,7 +6108,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         message: string;
-                        /** @description One for every issue of a request that breaks its schema. */
+                        /** @description All issues of a request that does not match the schema. */
                         errors?: components["schemas"]["Issue"][];
                     };
                 };

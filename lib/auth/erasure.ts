@@ -25,19 +25,19 @@ export const FORMER_MEMBER = {
   email: 'former-member', password: PLACEHOLDER, first_name: 'Former', last_name: 'member',
 }
 
-/** The error message for the only admin of the platform. */
+/** Error message for the last admin. */
 export const LAST_ADMIN = 'You are the last admin. Please make another user an admin first'
 
 /**
- * Erases the account whose id this query finds, with all that belongs to it; `undefined` when there is none. With
- * `isOwn`, the user asks for it: all their tokens are revoked, and the last admin gets a 409. Published blogs stay
- * under a neutral author, or go as well. A dry run changes nothing.
+ * Erases the account whose id this query returns, with all its data; `undefined` for an unknown account. With `isOwn`,
+ * the request comes from the user: all their tokens are revoked, and the last admin gets a 409. Published posts stay
+ * under a neutral author unless `withBlogs` is set. A dry run only counts.
  */
 export function eraseAccount (
   sql: Sql, idQuery: PendingQuery<Row[]>, { withBlogs = false, dryRun = false, isOwn = false }
 ): Promise<Erasure | undefined> {
   return sql.begin(async sql => {
-    // Admins who erase their accounts at the same time wait for each other here.
+    // Makes admins who erase their accounts at the same time wait for each other.
     if (isOwn) {
       const admins = await sql<{ isLast: boolean }[]>`
         SELECT id = ${idQuery} AS "isLast" FROM users WHERE role = 'ADMIN' ORDER BY id FOR UPDATE
@@ -99,6 +99,6 @@ export function eraseAccount (
   })
 }
 
-/** Erases the account of this email, in whatever case, as `eraseAccount` does. */
+/** Erases the account with this email address, ignoring case if necessary. See `eraseAccount`. */
 export const eraseUser = (sql: Sql, email: string, options: Parameters<typeof eraseAccount>[2]) =>
   eraseAccount(sql, idOfEmail(sql, email), options)

@@ -16,9 +16,9 @@ export function hashSecretToken (token: string) {
 export type Purpose = 'password' | 'email'
 
 /**
- * The CTEs `account`, the user of this token if it works, and `redeemed`, the id of that user and the new email of the
- * token, if no request at the same time has used it up. An account is locked before its tokens, as by an update of its
- * email.
+ * SQL CTEs: `account` is the user of a valid token. `redeemed` contains the user's id and the new email address of the
+ * token, unless a parallel request used the token first. The account is locked before its tokens, in the same order as
+ * an update of the email address.
  */
 export const redeemToken = (sql: Sql, purpose: Purpose, hash: string) => sql`
   account AS (

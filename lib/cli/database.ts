@@ -10,11 +10,11 @@ const USAGE = `Usage: npm run --silent database -- COMMAND
   url [--hold]
       print the URL of the database, including the password, for psql, pg_dump and other programs
   retention --registrations-older-than AGE [--dry-run]
-      remove registrations that were made longer ago than AGE, for events that are over, and pictures that nothing has
-      used for a day; AGE is a number and d, w or y
+      delete registrations for past events that are older than AGE (a number and d, w or y, for example 2y), and
+      pictures that have been unused for a day
 
 --hold      keep the embedded database running until Ctrl-C, if the service is not running
---dry-run   show how many registrations would be deleted, without deleting them
+--dry-run   show what would be deleted, without deleting it
 
 The database is DATABASE_URL or, if unset, the embedded database in DATA_DIR.`
 

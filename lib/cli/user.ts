@@ -26,17 +26,18 @@ const USAGE = `Usage: npm run user -- COMMAND
   erase --email EMAIL [--with-blogs] [--dry-run]
   list
 
-ROLE is STUDENT, CLUB_HEAD or ADMIN. A token that was issued before keeps its role until it expires.
-sign-out revokes all tokens of an account, and so does set-password.
-import adds the accounts of a CSV file (UTF-8), whose first line names its columns: email, firstName and lastName, and
-if wanted role (else STUDENT) and club (the name of one); users.csv is such a file. They sign in by the provider, or get
-a password by set-password. All of the file is checked first, and every wrong line told; then all are added, or with
---dry-run none.
-export prints all that the platform holds of a person, as GET /me/export does.
-erase takes an account away with its registrations, likes, unpublished blogs, and pictures that nothing else shows.
-Published blogs stay under a neutral author, or go as well with --with-blogs. With --dry-run it says what would go.
-create and set-password ask for the password; with --password-stdin they read it from standard input.
---json shows the accounts to programs, as a list.`
+ROLE is STUDENT, CLUB_HEAD or ADMIN. Existing tokens keep their role until they expire.
+create and set-password ask for the password. With --password-stdin, they read it from standard input.
+set-password and sign-out revoke all tokens of the account.
+import adds the accounts in a CSV file (UTF-8). Its first line must name the columns email, firstName and lastName, and
+may name role (default STUDENT) and club (the name of a club). A file from GET /exports/users.csv works. If any line is
+wrong, import reports all wrong lines and adds no accounts. With --dry-run, it only checks the file. Imported users sign
+in with the identity provider, or with a password from set-password.
+export prints all data about a person, like GET /me/export.
+erase deletes an account with its registrations, likes, unpublished posts, and pictures that are not used elsewhere.
+Published posts stay under a neutral author; --with-blogs deletes them instead. With --dry-run, it only shows what would
+be deleted.
+--json prints JSON for programs.`
 
 /** `npm run user`: adds, changes, exports and erases accounts. */
 export default async function userCommand (args: string[]) {

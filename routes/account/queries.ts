@@ -65,9 +65,9 @@ export function resetPassword (
 }
 
 /**
- * Takes the email as verified by this token, or gives the account the new email of the token. Returns the id of the
- * account, and whether its email has changed; `undefined` when the token does not work. Throws a 409 when another
- * account has the new email by now.
+ * Verifies the email address by this token, or changes it to the new address of the token. Returns the id of the
+ * account and whether its address has changed; `undefined` for an invalid token. Throws a 409 if another account has
+ * taken the new address.
  */
 export async function verifyEmail (sql: Sql, hash: string) {
   return sql.begin(async transaction => {
@@ -78,11 +78,11 @@ export async function verifyEmail (sql: Sql, hash: string) {
     if (!account) return undefined
     const { id, newEmail } = account
     if (newEmail !== null) await transaction`UPDATE users SET email = ${newEmail} WHERE id = ${id}`
-    // In a statement of its own: a trigger takes a changed email as not verified.
+    // A separate statement, because a trigger marks a changed address as not verified.
     await transaction`UPDATE users SET email_verified_at = coalesce(email_verified_at, now()) WHERE id = ${id}`
     return { id, hasChanged: newEmail !== null }
   }).catch((error: PostgresError) => {
-    // A unique_violation.
+    // unique_violation
     throw error.code === '23505' ? new HttpError(409, EMAIL_TAKEN) : error
   })
 }

@@ -39,15 +39,14 @@ export const resetPassword = {
   },
 }
 
-/** The error message for a new email address that another account got first. */
-export const EMAIL_TAKEN = 'This email address has an account already'
+/** Error message if another account has taken the new email address. */
+export const EMAIL_TAKEN = 'This email address already has an account'
 
 export const verifyEmail = {
   operationId: 'verifyEmail',
   summary: 'Verify an email address',
-  description: 'Takes the token from a verification email, or from the email that `POST /me/email` sends to a new ' +
-    'address: then the address of the account changes. The token works once, for seven days, and only until a newer ' +
-    'one is sent.',
+  description: 'Takes the token from a verification email. A token from `POST /me/email` also changes the address of ' +
+    'the account. The token works once, for seven days, and only until a newer one is sent.',
   body: Type.Object({ token: LinkToken() }, { title: 'EmailVerification' }),
   response: {
     200: Message('Email verified successfully'),

@@ -20,8 +20,8 @@ import { TOO_MANY_FAILURES, TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../li
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 import {
-  type Account, changePassword, deleteCalendar, endTokensOf, findAccount, hasPicture, insertEmailChange, insertMessage,
-  insertVerificationEmail, notificationsQuery, replaceCalendar, setNotifications, setProfile,
+  type Account, changePassword, deleteCalendar, findAccount, hasPicture, insertEmailChange, insertMessage,
+  insertVerificationEmail, revokeTokensOf, notificationsQuery, replaceCalendar, setNotifications, setProfile,
 } from './queries.ts'
 import type { EventMessage } from './schemas.ts'
 import * as schemas from './schemas.ts'
@@ -29,7 +29,7 @@ import * as schemas from './schemas.ts'
 /** Maximum number of messages to event attendees within LIMIT_WINDOW. */
 const MESSAGES_PER_USER = 5
 
-/** How old a sign-in may be that confirms the end of an account without a password, in seconds. */
+/** Maximum age of a sign-in that confirms the deletion of an account without a password, in seconds. */
 const FRESH_SECONDS = 300
 
 /** Resources of the signed-in user. */
@@ -76,7 +76,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   app.post('/email', {
     onRequest: [app.requireEmail, app.authenticate],
     schema: schemas.changeEmail,
-    config: { failure: 'Error sending the email', extraTime: HASHING_SECONDS },
+    config: { failure: 'Error sending the email', extraSeconds: HASHING_SECONDS },
   }, async (request, reply) => {
     if (!app.outbox.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const { email, currentPassword } = request.body
@@ -93,11 +93,11 @@ const me: FastifyPluginAsyncTypebox = async app => {
   app.delete('/', {
     onRequest: app.authenticate,
     schema: schemas.deleteAccount,
-    config: { failure: 'Error deleting account', extraTime: HASHING_SECONDS },
+    config: { failure: 'Error deleting account', extraSeconds: HASHING_SECONDS },
   }, async request => {
     const { id } = request.user
     const account = await findOwnAccount(request)
-    // Without a password, every token comes from a sign-in with the identity provider.
+    // Tokens of accounts without a password come from the identity provider.
     if (account.password !== PLACEHOLDER) await assertPassword(request, account, request.body.currentPassword ?? '')
     else if (issuedAt(request) < Date.now() / 1000 - FRESH_SECONDS) throw new HttpError(401, schemas.SIGN_IN_AGAIN)
     await eraseAccount(app.sql, app.sql`${id}::uuid`, { isOwn: true })
@@ -208,7 +208,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     return reply.send(Readable.from(request.method === 'HEAD' ? [] : data, { objectMode: false }))
   })
 
-  /** The account of the request; throws a 401 if it was deleted. Passwords of its network must have a place to wait. */
+  /** Returns the account of the request. Throws a 401 if it was deleted, and a 503 if the password queue is full. */
   async function findOwnAccount (request: FastifyRequest) {
     await assertNotBusy(clientNetwork(request.ip))
     const account = await findAccount(app.sql, request.user.id)
@@ -216,7 +216,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     return account
   }
 
-  /** Throws a 401 for a wrong password, and a 429 for too many of them: those of sign-ins count here, too. */
+  /** Throws a 401 for a wrong password, and a 429 after too many. Failed sign-ins also count. */
   async function assertPassword (request: FastifyRequest, { email, password }: Account, given: string) {
     const network = clientNetwork(request.ip)
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
@@ -230,7 +230,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   }
 }
 
-/** When the token of a request was issued, in seconds since 1970. */
+/** Returns when the token of a request was issued, in seconds since 1970. */
 function issuedAt ({ headers, server }: FastifyRequest) {
   const { iat = 0 } = server.jwt.decode<{ iat?: number }>(headers.authorization!.split(' ')[1]!)!
   return iat

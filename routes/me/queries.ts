@@ -51,7 +51,7 @@ export async function revokeTokensOf (sql: Sql, userId: string) {
 
 export interface Account {
   email: string
-  /** Whether the identity provider knows the account by its email. */
+  /** Whether the account is linked to the identity provider. */
   isLinked: boolean
   /** A hash, or the placeholder. */
   password: string
@@ -97,7 +97,7 @@ export async function insertVerificationEmail (
   `, network)
 }
 
-/** Writes an email with a link to the new address of the user, and one to the present address if it is verified. */
+/** Enqueues an email with a link to the new address, and an email to the current address if it is verified. */
 export async function insertEmailChange (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, email: string, network: string
 ) {
@@ -113,13 +113,13 @@ export async function insertEmailChange (
   `
 }
 
-/** Whether the user has uploaded this picture. */
+/** Tells whether the user has uploaded this picture. */
 export async function hasPicture (sql: Sql, userId: string, id: string) {
   const { count } = await sql`SELECT FROM pictures WHERE id = ${id} AND user_id = ${userId}`
   return count > 0
 }
 
-/** Changes the given fields of a user. `avatar` is a URL. Returns the user; `undefined` if there is no such user. */
+/** Changes the given fields of a user. `avatar` is a URL. Returns the user; `undefined` for an unknown user. */
 export async function setProfile (
   sql: Sql, id: string,
   { firstName, lastName, avatar }: { firstName?: string, lastName?: string, avatar?: string | null }

@@ -71,9 +71,9 @@ export const changeEmail = {
   operationId: 'changeMyEmail',
   summary: 'Change your email address',
   description: 'Sends a link to the new address, and tells the old one if it is verified. Your address changes when ' +
-    '`POST /account/email/verify` gets the token of that link. A new password ends the change. The response is the ' +
-    'same whether the new address has an account or not. Accounts that sign in with the identity provider keep the ' +
-    'address that the provider knows.',
+    '`POST /account/email/verify` gets the token of that link. A new password cancels the change. The response does ' +
+    'not tell whether the new address has an account. Accounts that sign in with the identity provider keep the ' +
+    'address from the provider.',
   body: Type.Object({ email: EmailInput(), currentPassword: CurrentPassword() }, { title: 'EmailChange' }),
   response: {
     202: Message('An email is on its way'),
@@ -90,7 +90,7 @@ export const SIGN_IN_AGAIN = 'Please sign in with your identity provider again, 
 export const deleteAccount = {
   operationId: 'deleteMyAccount',
   summary: 'Delete your account',
-  description: 'Deletes your account for good, with your registrations, likes, drafts and pictures, and revokes all ' +
+  description: 'Permanently deletes your account, registrations, likes, drafts and pictures, and revokes all ' +
     'your tokens. Your published posts stay, without your name. An account without a password needs a token from a ' +
     'sign-in with the identity provider that is at most five minutes old.',
   body: Type.Object({

@@ -370,7 +370,7 @@ t.test('An email that an admin changes is asked about, and its former owner is t
 
 const changeEmail = (of: Person, email: string, currentPassword = PASSWORD) =>
   of.inject('POST', '/me/email', { email, currentPassword })
-const TAKEN = 'This email address has an account already'
+const TAKEN = 'This email address already has an account'
 
 t.test('POST /me/email changes the email by a link to the new address, and tells the verified old one', async t => {
   for (const role of ROLES) {

@@ -39,13 +39,13 @@ export const emailChanged: EmailTemplate<{ to: string }> = {
   },
 }
 
-/** Asks the owner of another address whether an account may have it. */
+/** Asks the owner of a new address to confirm that an account may use it. */
 export const emailChange: EmailTemplate<{ to: string }> = {
   bulk: false,
   async compose (email, context) {
     const { sql, config: { COMMUNITY_NAME: name } } = context
     const { data: { to }, createdAt } = email
-    // A new password, and a sign-out everywhere, also end the change.
+    // A new password or signing out everywhere also cancels the change.
     const isWanted = sql`NOT EXISTS (
       SELECT FROM revoked_tokens WHERE user_id = users.id AND revoked_at >= ${createdAt}
     )`
@@ -55,16 +55,16 @@ export const emailChange: EmailTemplate<{ to: string }> = {
       to,
       subject: `Is this your email address? ${name}`,
       paragraphs: [
-        `Someone with an account at ${name} wants to use this email address for it. If it was you, please confirm it ` +
+        `Someone wants to use this email address for their account at ${name}. If it was you, confirm the address ` +
           'within seven days:',
         { text: 'Confirm the address', href },
-        'If it wasn’t you, ignore this email. Confirming would give your address to their account.',
+        "If it wasn't you, ignore this email. Confirming would give your address to their account.",
       ],
     }
   },
 }
 
-/** Tells the owner of the present address that the account is to get another one. */
+/** Tells the owner of the current address about a requested change. */
 export const emailChangeNotice: EmailTemplate<{ from: string, to: string }> = {
   bulk: false,
   async compose ({ data: { from, to }, createdAt }, { config }) {
@@ -74,8 +74,8 @@ export const emailChangeNotice: EmailTemplate<{ from: string, to: string }> = {
       subject: `Your email address at ${name} is about to change`,
       paragraphs: [
         `On ${formatTime(createdAt, config)}, you asked to change the email address of your account at ${name} to ` +
-          `${to}. It changes as soon as the link that we sent there is opened.`,
-        'If this wasn’t you, set a new password with “forgot password” now: then that link no longer works.',
+          `${to}. It will change when the link that we sent there is used.`,
+        "If this wasn't you, reset your password now with “Forgot your password?”. That also cancels the change.",
       ],
     }
   },

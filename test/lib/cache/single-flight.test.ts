@@ -236,13 +236,13 @@ t.test('A caller that is refused when the read runs by the turn of another has i
   let end!: () => void
   let refuse!: () => void
   const begun = share('a', () => new Promise(resolve => { end = () => resolve('result') }), null, {
-    turn: async begin => {
+    admit: async begin => {
       await settle()
       await begin()
     },
   })
   const late = share('a', async () => 'not read', null, {
-    turn: () => new Promise((_resolve, reject) => { refuse = () => reject(new Error('refused')) }),
+    admit: () => new Promise((_resolve, reject) => { refuse = () => reject(new Error('refused')) }),
   })
   await settle()
   await settle()
