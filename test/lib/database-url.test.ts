@@ -8,7 +8,7 @@ const DEFAULTS = {
   port: 5432,
   ...UNSET,
   ssl: 'prefer',
-  connectTimeout: undefined,
+  connectTimeoutSeconds: undefined,
   targetSessionAttrs: undefined,
   startup: {},
 }
@@ -33,7 +33,7 @@ t.test('The parts of an address mean what they mean to libpq', async t => {
     ['postgres://db/x?user=u&password=a%2Bb+c&dbname=y&host=other',
       { host: 'other', user: 'u', password: 'a+b+c', database: 'y' }],
     ['postgres://db?connect_timeout=3&application_name=a%20b&options=-c%20geqo%3Doff&gssencmode=disable&client_encoding=utf8',
-      { host: 'db', connectTimeout: 3, startup: { application_name: 'a b', options: '-c geqo=off' } }],
+      { host: 'db', connectTimeoutSeconds: 3, startup: { application_name: 'a b', options: '-c geqo=off' } }],
     ['postgres://db?connect_timeout=0&target_session_attrs=any&sslmode=', { host: 'db' }],
     ['postgres://db?target_session_attrs=primary', { host: 'db', targetSessionAttrs: 'primary' }],
   ]
