@@ -22,7 +22,7 @@ t.test('A command refuses what it does not take', async t => {
     [emailCommand, 'list x', 'Unexpected argument "x"'],
     [migrateCommand, 'create x --json', 'create does not take --json'],
     [migrateCommand, 'up 1', 'Unexpected argument "1"'],
-    [migrateCommand, 'toString', 'There is no command "toString"'],
+    [migrateCommand, 'toString', 'Unknown command "toString"'],
     [openapiCommand, 'a b', 'Unexpected argument "b"'],
     [seedCommand, 'a b', 'Unexpected argument "b"'],
     [userCommand, `create ${NEW} --dry-run`, 'create does not take --dry-run'],
