@@ -33,6 +33,8 @@ export interface Operation {
   required?: string[]
   /** The message of its 404 for an unknown id; without it, it fails. */
   unknown?: string
+  /** The message of its 403 for a club head, unless the event is of their club. */
+  ownClub?: string
   /** Its response to an empty id, if not a validation error. */
   empty?: [status: number, message: string]
   /** Its response to a user who was deleted, and to a token without a user id: the message, or the body. */
@@ -320,14 +322,14 @@ export const OPERATIONS: Record<string, Operation> = {
     body: EVENT,
     given: both(inClub, event),
     fields: { ...EVENT_FIELDS, clubId: { ...rules.clubId, refuses: rules.clubId.refuses.slice(1) } },
-    gone: [403, 'Not allowed to modify this event'],
+    ownClub: 'Not allowed to modify this event',
     unknown: 'Event not found',
   },
   'DELETE /events/:id': {
     access: ORGANIZERS,
     failure: 'Error deleting event',
     given: event,
-    gone: [403, 'Not allowed to delete this event'],
+    ownClub: 'Not allowed to delete this event',
     unknown: 'Event not found',
   },
   'POST /events/:eventId/register': {
@@ -348,7 +350,7 @@ export const OPERATIONS: Record<string, Operation> = {
     failure: 'Error fetching event registrations',
     cache: 'private',
     given: event,
-    gone: [403, 'Not allowed to view registrations for this event'],
+    ownClub: 'Not allowed to view registrations for this event',
     unknown: 'Event not found',
     empty: [400, 'Event ID is required'],
   },
@@ -376,6 +378,7 @@ export const OPERATIONS: Record<string, Operation> = {
     access: ORGANIZERS,
     failure: 'Error fetching event registrations',
     given: event,
+    ownClub: 'Not allowed to view registrations for this event',
     unknown: 'Event not found',
     empty: [400, 'Event ID is required'],
   },

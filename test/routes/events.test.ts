@@ -202,7 +202,6 @@ t.test('DELETE /events/:id', async t => {
   const club = await makeClub()
   const other = await makeClub()
   const head = await makeHead(club)
-  const stranger = await makeHead(other)
   const admin = await person(app, 'ADMIN')
   const message = 'Event deleted successfully'
   const exists = async (id: string) => (await app.sql`SELECT 1 FROM events WHERE id = ${id}`).length === 1
@@ -222,20 +221,6 @@ t.test('DELETE /events/:id', async t => {
       assertMessage(t, await someone.inject('DELETE', `/events/${id}`), 404, 'Event not found')
       assertMessage(t, await someone.inject('POST', `/events/${id}/register`), 500, 'Error registering for event')
     }
-  })
-
-  t.test('allows the head of the current club of the event, and admins', async t => {
-    const { id } = await makeEvent(club.id)
-    await makeRegistration(admin.id, id)
-    const changing = await makeHead(club)
-    await app.sql`UPDATE users SET club_id = ${other.id} WHERE id = ${changing.id}`
-    const refused = [stranger, changing, await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]
-    for (const someone of refused) {
-      assertMessage(t, await someone.inject('DELETE', `/events/${id}`), 403, 'Not allowed to delete this event')
-    }
-    t.strictSame([await exists(id), await countRegistrations(id)], [true, 1])
-    await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${changing.id}`
-    assertMessage(t, await changing.inject('DELETE', `/events/${id}`), 200, message)
   })
 
   t.test('is atomic: if it fails, the registrations stay', async t => {
@@ -581,22 +566,6 @@ t.test('GET /events/:id/registrations', async t => {
       t.equal(registrations[0].name, name)
     }
   })
-
-  t.test('allows the head of the current club of the event, and admins', async t => {
-    const { id } = await makeEvent(club.id)
-    const changing = await makeHead(club)
-    await app.sql`UPDATE users SET club_id = ${other.id} WHERE id = ${changing.id}`
-    const refused = [await makeHead(other), changing, await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]
-    for (const someone of refused) {
-      const response = await someone.inject('GET', `/events/${id}/registrations`)
-      assertMessage(t, response, 403, 'Not allowed to view registrations for this event')
-    }
-    await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${changing.id}`
-    t.equal((await changing.inject('GET', `/events/${id}/registrations`)).statusCode, 200)
-    await app.sql`UPDATE events SET club_id = ${other.id} WHERE id = ${id}`
-    assertMessage(t, await head.inject('GET', `/events/${id}/registrations`), 403,
-      'Not allowed to view registrations for this event')
-  })
 })
 
 t.test('PUT /events/:id', async t => {
@@ -669,25 +638,6 @@ t.test('PUT /events/:id', async t => {
       assertMessage(t, response, 500, 'Error updating event', data.slice(0, 40))
     }
     t.strictSame(await find(event.id), event)
-  })
-
-  t.test('allows the head of the current club of the event, and admins', async t => {
-    const event = await makeEvent(club.id)
-    const changing = await makeHead(other)
-    const refused = [stranger, changing, await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]
-    for (const someone of refused) {
-      const response = await someone.inject('PUT', `/events/${event.id}`, { title: 'Taken over' })
-      assertMessage(t, response, 403, 'Not allowed to modify this event')
-    }
-    t.strictSame(await find(event.id), event)
-    await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${changing.id}`
-    t.equal((await changing.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
-    await app.sql`UPDATE users SET club_id = NULL WHERE id = ${changing.id}`
-    assertMessage(t, await changing.inject('PUT', `/events/${event.id}`, {}), 403, 'Not allowed to modify this event')
-    for (const fields of [{}, { club_id: other.id }]) {
-      const someone = await person(app, 'ADMIN', fields)
-      t.equal((await someone.inject('PUT', `/events/${event.id}`, {})).statusCode, 200)
-    }
   })
 
   t.test('checks the body, then the event, then the permission, then the values', async t => {

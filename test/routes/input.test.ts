@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyJWT } from '@fastify/jwt'
 
 import { assertInvalid, assertResponse, shown, unknownPaths } from '../assertions.ts'
-import { allRows, bearer, build, inject, person } from '../helper.ts'
+import { allRows, bearer, build, inject, insert, person } from '../helper.ts'
 import { createWorld, OPERATIONS, type Operation, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
@@ -38,7 +38,7 @@ async function prepare (name: string, operation: Operation) {
 }
 
 for (const [name, operation] of Object.entries(OPERATIONS)) {
-  const { fields = {}, required = [], unknown, empty, failure, gone, nameless } = operation
+  const { fields = {}, required = [], unknown, empty, failure, ownClub, gone, nameless } = operation
 
   for (const [field, { takes, refuses }] of Object.entries(fields)) {
     t.test(`${name} takes and refuses values of ${field}`, async t => {
@@ -83,6 +83,27 @@ for (const [name, operation] of Object.entries(OPERATIONS)) {
       else if (name !== 'GET /blogs/:id') assertInvalid(t, response, [parameter], 'an empty id')
       t.strictSame(await allRows(app), before, 'nothing changes')
       t.ok((await send(body())).statusCode < 300, 'the id itself is known')
+    })
+  }
+
+  if (ownClub) {
+    t.test(`${name} is for the head of the current club of the event, and for admins`, async t => {
+      const elsewhere = { club_id: await insert(app, 'clubs') }
+      const heads = [
+        await person(app, 'CLUB_HEAD', elsewhere), await person(app, 'CLUB_HEAD'), await person(app, 'CLUB_HEAD'),
+      ]
+      await app.sql`DELETE FROM users WHERE id = ${heads[2]!.id}`
+      const { body, send } = await prepare(name, operation)
+      const before = await allRows(app)
+      for (const { token } of heads) {
+        assertResponse(t, await send(body(), bearer(token)), 403, { message: ownClub })
+      }
+      t.strictSame(await allRows(app), before, 'nothing changes')
+      await app.sql`UPDATE users SET club_id = ${world.club} WHERE id = ${heads[0]!.id}`
+      for (const { token } of [heads[0]!, await person(app, 'ADMIN'), await person(app, 'ADMIN', elsewhere)]) {
+        const { body, send } = await prepare(name, operation)
+        t.ok((await send(body(), bearer(token))).statusCode < 300)
+      }
     })
   }
 
