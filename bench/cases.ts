@@ -6,7 +6,7 @@ import type { Case } from './measure.ts'
 export const HTTP = 'node:http'
 export const PGBENCH = 'pgbench'
 export const UNTRACED = 'service without tracing'
-export const WITHOUT_MAILS = 'service without mails'
+export const WITHOUT_EMAILS = 'service without emails'
 export const ARGON2 = 'argon2, 4 at once'
 export const EXPRESS = 'Express + Prisma'
 
@@ -114,5 +114,5 @@ export const CASES: Case[] = [
 /** With tracing on, compared with the service itself without. */
 export const TRACED = [EVENTS, ME].map(({ name, prepare }): Case => ({ name: `${name}, traced`, prepare }))
 
-/** While an event has moved and all who are registered get a mail, compared with a service without mails. */
-export const BESIDE_MAILS: Case = { name: 'GET /events, beside mails to many', prepare: EVENTS.prepare }
+/** While an event has moved and all who are registered get an email, compared with a service without emails. */
+export const BESIDE_EMAILS: Case = { name: 'GET /events, beside emails to many', prepare: EVENTS.prepare }

@@ -9,7 +9,7 @@ import { startPostgres } from './fixture.ts'
 import { atEnd, cleanUp, compiled, interrupted, ROOT, run, source } from './programs.ts'
 import { writeReport } from './report.ts'
 import { Results } from './results.ts'
-import { measureCases, measureGrowth, measureLarge, measureMails, measureTracing } from './scenarios.ts'
+import { measureCases, measureGrowth, measureLarge, measureEmails, measureTracing } from './scenarios.ts'
 import { judgeSoak, soak } from './soak.ts'
 
 const USAGE = `Usage: npm run bench [-- OPTION …]
@@ -79,7 +79,7 @@ async function benchmark ({ only, quick, soak: isSoak, minutes }: ReturnType<typ
   } else {
     await measureCases(context)
     await measureTracing(context)
-    await measureMails(context)
+    await measureEmails(context)
     await measureGrowth(context)
     await measureLarge(context)
     const isComplete = !quick && only.test('')

@@ -8,7 +8,7 @@ import { startMailServer } from '../test/smtp.ts'
 import { percentile } from '../test/statistics.ts'
 import { startAlternative } from './alternative.ts'
 import { startBaseline } from './baselines.ts'
-import { BESIDE_MAILS, CASES, LOGIN, TRACED, UNTRACED, WITHOUT_MAILS } from './cases.ts'
+import { BESIDE_EMAILS, CASES, LOGIN, TRACED, UNTRACED, WITHOUT_EMAILS } from './cases.ts'
 import {
   addEvents, amountsOf, createFixture, type Fixture, type Postgres, prepareCommits, SERVICE, SERVICE_WARN,
   startService,
@@ -114,35 +114,35 @@ export async function measureTracing ({ results, postgres, directory, quick, onl
   await fixture.drop()
 }
 
-/** A service that tells 5,000 people of a change, and one without mails on a database of its own, in turns. */
-export async function measureMails ({ results, postgres, directory, quick, only }: Context) {
-  const { name } = BESIDE_MAILS
+/** A service that tells 5,000 people of a change, and one without emails on a database of its own, in turns. */
+export async function measureEmails ({ results, postgres, directory, quick, only }: Context) {
+  const { name } = BESIDE_EMAILS
   if (!only.test(name)) return
   const scope = new Scope()
   const { url: SMTP_URL, emails } = await startMailServer(scope)
   const amounts = amountsOf(quick).mailing
   const fixture = await createFixture(postgres, 'mailing', amounts, directory)
-  const other = await createFixture(postgres, 'without-mails', amounts, directory)
+  const other = await createFixture(postgres, 'without-emails', amounts, directory)
   const service = await startService(fixture, SERVICE, {
     SMTP_URL, MAIL_FROM: 'community@example.org', FRONTEND_URL: 'https://app.example.org',
   })
-  const without = await startService(other, WITHOUT_MAILS)
+  const without = await startService(other, WITHOUT_EMAILS)
   await moveEvent(fixture, service)
   while (emails.length === 0) await sleep(100, undefined, { signal: interrupted })
 
   const [{ start }] = await fixture.sql<[{ start: Date }]>`SELECT now() AS start`
   const sent = emails.length
   await compare(results, [
-    { run: () => measure(results, fixture, service, BESIDE_MAILS) },
-    { run: () => measure(results, other, without, BESIDE_MAILS) },
+    { run: () => measure(results, fixture, service, BESIDE_EMAILS) },
+    { run: () => measure(results, other, without, BESIDE_EMAILS) },
   ], quick ? TURNS.quick : TURNS.judged)
-  if (emails.length === sent) results.fail(`${name}: no mail was sent meanwhile`)
+  if (emails.length === sent) results.fail(`${name}: no email was sent during it`)
   // Each claim is a commit, after which the list is read again.
   const [{ commits }] = await fixture.sql<[{ commits: number }]>`
     SELECT count(DISTINCT claimed_at) / extract(epoch FROM now() - ${start})::float AS commits
     FROM emails WHERE claimed_at > ${start}
   `
-  results.goals[`${name}, of ${WITHOUT_MAILS}`] = [fastEnough(results.ratio(name, SERVICE, WITHOUT_MAILS), 0.9)]
+  results.goals[`${name}, of ${WITHOUT_EMAILS}`] = [fastEnough(results.ratio(name, SERVICE, WITHOUT_EMAILS), 0.9)]
   results.goals[`${name}: claims/s`] = [atMost(commits, 1)]
   await Promise.all([service, without].map(({ stop }) => stop()))
   await scope.end()
@@ -150,7 +150,7 @@ export async function measureMails ({ results, postgres, directory, quick, only 
   await other.drop()
 }
 
-/** Moves an event that all users are registered for. Its mails are sent at once. */
+/** Moves an event that all users are registered for. Its emails are sent at once. */
 async function moveEvent (fixture: Fixture, { url }: Server) {
   const { sql, admins: [token] } = fixture
   const [event] = await addEvents(fixture, 1)
