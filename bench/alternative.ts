@@ -7,7 +7,7 @@ import { run, type Server, source, startServer } from './programs.ts'
 
 const FOLDER = source('express-prisma')
 
-/** Installs and builds the alternative in its folder, unless that was done before. */
+/** Installs and builds the alternative in its folder, if necessary. */
 async function install () {
   const inputs = ['package-lock.json', 'schema.prisma'].map(name => readFile(`${FOLDER}/${name}`, 'utf8'))
   const wanted = (await Promise.all(inputs)).join('')
@@ -21,7 +21,7 @@ async function install () {
   await writeFile(mark, wanted)
 }
 
-/** A value with only those fields that the other one has, at every depth. */
+/** Returns a value with only the fields that `other` also has, at every depth. */
 function withFieldsOf (other: unknown, value: unknown): unknown {
   if (Array.isArray(value) && Array.isArray(other)) return value.map((each, n) => withFieldsOf(other[n], each))
   if (!isObject(value) || !isObject(other)) return value

@@ -111,7 +111,7 @@ export const CASES: Case[] = [
   LOGIN,
 ]
 
-/** With tracing on, compared with the service itself without. */
+/** With tracing, compared with the service without tracing. */
 export const TRACED = [EVENTS, ME].map(({ name, prepare }): Case => ({ name: `${name}, traced`, prepare }))
 
 /** While an event has moved and all who are registered get an email, compared with a service without emails. */

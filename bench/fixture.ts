@@ -65,7 +65,7 @@ export async function startPostgres (directory: string): Promise<Postgres> {
   const start = () => startEmbeddedPostgres(join(directory, 'data'), { info () {}, warn: console.error })
   const first = await start()
   const sql = connect(first.url)
-  // pgbench uses 64 connections, besides those of the services and of the alternative.
+  // pgbench uses 64 connections, in addition to the services and the alternative.
   await sql`ALTER SYSTEM SET max_connections = 200`
   const [row] = await sql<[{ version: string }]>`SELECT current_setting('server_version') AS version`
   await sql.end()

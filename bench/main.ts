@@ -32,7 +32,7 @@ await runMain(async () => {
     if (!interrupted.aborted) throw error
   } finally {
     await cleanUp()
-    // An interrupted npm takes a minute to remove what it has installed.
+    // An interrupted npm takes a minute to clean up.
     if (interrupted.aborted) process.exit(130)
   }
 })
@@ -54,12 +54,12 @@ function readBenchOptions () {
 
 /** Throws a StartupError unless the prerequisites are installed. */
 async function assertRequirements () {
-  if (process.platform !== 'linux') throw new StartupError('The benchmark reads /proc: it runs on Linux only')
+  if (process.platform !== 'linux') throw new StartupError('The benchmark runs only on Linux, because it reads /proc')
   // Without the server package, Debian's pgbench exists but does not run.
   await run('sh', ['-c', 'command -v wrk && pgbench --version']).catch(() => {
-    throw new StartupError('The benchmark needs wrk and pgbench: apt-get install wrk postgresql')
+    throw new StartupError('The benchmark needs wrk and pgbench. Run apt-get install wrk postgresql.')
   })
-  if (existsSync(`${ROOT}.env`)) throw new StartupError('npm start would read .env: move it away for the benchmark')
+  if (existsSync(`${ROOT}.env`)) throw new StartupError('npm start would read .env. Move it away for the benchmark.')
 }
 
 async function benchmark ({ only, quick, soak: isSoak, minutes }: ReturnType<typeof readBenchOptions>) {

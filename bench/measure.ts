@@ -27,7 +27,7 @@ export interface Case {
   commits?: number
   /** Requests per second; by default each connection sends the next request after a response. */
   rate?: number
-  /** Prepares the requests for this URL, before each run. `check` returns what is wrong afterwards, if anything. */
+  /** Prepares the requests for this URL, before each run. `check` returns a problem afterwards, if there is one. */
   prepare (fixture: Fixture, url: string): Promise<{
     load: Load
     check? (outcome: Outcome, connections: number): Promise<string | undefined>
@@ -48,7 +48,7 @@ export interface Outcome {
   late: number
 }
 
-/** Sends requests over so many connections: at this rate, or each connection the next one after a response. */
+/** Sends requests over connections at a rate or, without a rate, each time after a response. */
 export async function wrk (
   url: string, { path = '', headers = {}, args = [] }: Load, connections: number, seconds: number, rate = 0
 ): Promise<Outcome> {
@@ -60,7 +60,7 @@ export async function wrk (
   return JSON.parse(stdout.trim().split('\n').at(-1)!)
 }
 
-/** Returns what is wrong with the outcome; `undefined` if nothing is. */
+/** Returns the problem of an outcome; `undefined` if the outcome is fine. */
 export function problemOf ({ requests, refused, broken, late }: Outcome) {
   if (requests === 0) return 'no response'
   if (refused + broken + late > 0) return `${refused} responses from 400 on, ${broken} failed connections, ${late} late`
@@ -165,7 +165,7 @@ export function startRepeating<T> (interval: number, task: () => Promise<T>) {
   }
 }
 
-/** The milliseconds until a GET request has its complete response. Throws unless it is a 200. */
+/** Returns the milliseconds until a GET request has its complete response. Throws unless the status is 200. */
 export async function latency (url: string) {
   const start = performance.now()
   const { status } = await get(url)
@@ -174,8 +174,8 @@ export async function latency (url: string) {
 }
 
 /**
- * For how many milliseconds the main thread of a server runs until a GET request has its complete response. What it
- * waits for a core is left out: on two cores, it waits for clients that read 30 MB, and for PostgreSQL.
+ * Milliseconds for which the main thread of a server runs until a GET request has its complete response. Excludes time
+ * in which it waits for a core: on two cores, it competes with clients that read 30 MB, and with PostgreSQL.
  */
 export async function runningTime ({ pids: [pid], url }: Server, path: string) {
   const now = async () => {

@@ -17,10 +17,10 @@ export const ROOT = fileURLToPath(new URL('.', import.meta.resolve('#package.jso
 export const source = (path: string) => `${ROOT}bench/${path}`
 export const compiled = (path: string) => `${ROOT}dist/bench/${path}`
 
-/** Timeout of start and stop, in milliseconds. */
+/** Timeout of start and stop. */
 const TIMEOUT = 30_000
 
-/** The environment of programs: nothing that configures them, and nothing that npm adds. */
+/** The environment of programs, without variables that configure them or that npm adds. */
 const ENVIRONMENT = { PATH: process.env.PATH, HOME: process.env.HOME, LANG: process.env.LANG }
 
 /** Aborted by Ctrl-C, which ends all waiting. */
@@ -39,7 +39,7 @@ export async function cleanUp () {
   for (const task of cleanups.reverse()) await Promise.resolve().then(task).catch(console.error)
 }
 
-/** Runs a program. Returns its output. Throws with the end of its errors when it fails. */
+/** Runs a program and returns its output. If it fails, throws an error with the end of its error output. */
 export async function run (program: string, args: string[], env: NodeJS.Dict<string> = {}, cwd = ROOT) {
   try {
     const { stdout } = await promisify(execFile)(program, args, {
@@ -73,7 +73,7 @@ interface ServerOptions {
   path: string
 }
 
-/** Starts a program that listens on PORT. Throws with the end of its log when it does not start. */
+/** Starts a program that listens on PORT. If it does not start, throws an error with the end of its log. */
 export async function startServer ({ name, command, env, directory, path }: ServerOptions): Promise<Server> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`

@@ -93,7 +93,7 @@ export async function memoryAtRest (fixture: Fixture, service: Server) {
   return (await residentMemory(service)).now
 }
 
-/** The service that exports every request and statement, and one that does not, in turns. */
+/** Measures a service with tracing and a service without tracing in turns. */
 export async function measureTracing ({ results, postgres, directory, quick, only }: Context) {
   const cases = TRACED.filter(({ name }) => only.test(name))
   if (cases.length === 0) return

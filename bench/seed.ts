@@ -1,6 +1,6 @@
 import type { Fragment, TransactionSql } from 'postgres'
 
-/** How many rows of each kind to add, in the order of their foreign keys. */
+/** Numbers of rows to add per table, in the order of the foreign keys. */
 export type Amounts = Record<
   'clubs' | 'users' | 'events' | 'registrations' | 'blogs' | 'mentors' | 'likes' | 'testimonials', number
 >
@@ -40,20 +40,20 @@ export async function seed (sql: TransactionSql, amounts: Amounts, password: str
     if (amounts[kind] > 0) await insert(sql`generate_series(0, ${amounts[kind]}::bigint - 1) AS n`)
   }
 
-  /** The text whose turn it is. */
+  /** SQL: picks texts round robin. */
   const pick = (texts: string[], number: Fragment) => sql`
     split_part(${texts.join('|')}, '|', 1 + (${number} % ${texts.length})::int)
   `
   const firstName = pick(FIRST_NAMES, sql`n`)
   const lastName = pick(LAST_NAMES, sql`n`)
   const sentence = pick(SENTENCES, sql`n`)
-  // One sentence for each digit of n to the base of 7: two thousand paragraphs before one comes again.
+  // One sentence per digit of n in base 7, so that 2,401 paragraphs differ.
   const paragraph = sql`concat_ws(
     ' ', ${sentence}, ${pick(SENTENCES, sql`n / 7`)}, ${pick(SENTENCES, sql`n / 49`)}, ${pick(SENTENCES, sql`n / 343`)}
   )`
   const imageUrl = (folder: string) => sql`'https://images.example.org/' || ${folder} || '/' || n + 1 || '.jpg'`
 
-  // The ids of what others refer to, by number.
+  // The ids of referenced rows, by number.
   for (const kind of ['users', 'clubs', 'events', 'mentors'] as const) {
     const table = sql(`seed_${kind}`)
     await sql`

@@ -8,12 +8,12 @@ import { source } from './programs.ts'
 import { atMost, type Results } from './results.ts'
 import { type Context, memoryAtRest } from './scenarios.ts'
 
-/** Memory samples a minute. */
+/** Memory samples per minute. */
 const SAMPLES = 12
 
 const FILE = source('soak.json')
 
-/** Runs all operations concurrently for so many minutes, and samples the memory of the service. */
+/** Runs all operations concurrently for some minutes, and samples the memory of the service. */
 export async function soak ({ results, postgres, directory, quick }: Context, minutes: number) {
   const fixture = await createFixture(postgres, 'soak', amountsOf(quick).main, directory)
   const service = await startService(fixture)

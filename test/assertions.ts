@@ -13,7 +13,7 @@ export function assertResponse (t: Test, response: LightMyRequestResponse, statu
     [status, 'application/json; charset=utf-8', body], name)
 }
 
-/** Asserts that the response has this status and nothing but this message. */
+/** Asserts that the response consists of this status and message. */
 export function assertMessage (t: Test, response: LightMyRequestResponse, status: number, message: string, name = '') {
   assertResponse(t, response, status, { message }, name)
 }
@@ -28,14 +28,14 @@ export function assertInvalid (t: Test, response: LightMyRequestResponse, paths:
   t.strictSame(issues.sort(byPath), paths.map(path => ({ path, message: 'plain' })).sort(byPath), name)
 }
 
-/** Asserts that a list has these entries and no others. `where` names the list, for who adds an entry. */
+/** Asserts that a list has exactly these entries. `where` names the list, to help developers add an entry. */
 export function assertComplete (t: Test, entries: readonly string[], expected: readonly string[], where: string) {
   const missing = expected.filter(entry => !entries.includes(entry))
   t.strictSame(missing, [], `add what is missing to ${where}`)
   t.strictSame(entries.filter(entry => !expected.includes(entry)), [], `remove what there is not from ${where}`)
 }
 
-/** Strings that are close to an id, or hostile, and identify nothing. */
+/** Unknown ids: strings that resemble an id, and hostile strings. */
 export const unknownIds = (id: string) => [
   randomUUID(), '00000000-0000-0000-0000-000000000000', 'not-a-uuid', '0', 'null', 'undefined', '__proto__',
   id.toUpperCase(), id.replaceAll('-', ''), `${id}x`, `${id} `, ` ${id}`, `{${id}}`,

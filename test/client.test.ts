@@ -64,7 +64,7 @@ t.test('A client has browsers revalidate what they have stored, unless told othe
     return fetch(request)
   }
   await createClient({ baseUrl, fetch: seen }).GET('/events')
-  // Browsers' types have it, those of Node.js do not.
+  // The types of browsers contain it, but the types of Node.js do not.
   const mode = (cache: string): object => ({ cache })
   await createClient({ baseUrl, fetch: seen }).GET('/events', mode('default'))
   await createClient({ baseUrl, fetch: seen, ...mode('reload') }).GET('/events')

@@ -71,7 +71,7 @@ for (const [path, text] of documents) {
     for (const name of matches(text, /node dist\/lib\/cli\.js (\w+)/g)) t.ok(paths.has(`lib/cli/${name}.ts`), name)
   })
 
-  // The changelog also names what was removed.
+  // The changelog also names removed items.
   if (path !== 'CHANGELOG.md') {
     t.test(`${path} names existing variables`, async t => {
       const blocks = matches(text, /^```(.*?)^```$/gms)

@@ -1,4 +1,4 @@
-// Valid bodies of requests. Those with a `clubId` need the id of a club in its place.
+// Valid request bodies. Replace `clubId` by the id of a club.
 
 export const PASSWORD = 'correct horse'
 export const ACCOUNT = { email: 'ada@example.org', password: PASSWORD, firstName: 'Ada', lastName: 'Lovelace' }

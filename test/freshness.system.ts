@@ -111,7 +111,7 @@ t.test('All public reads are tested here, or are no list', async t => {
   const { routes } = await buildWithRoutes(t)
   const shared = routes.filter(({ config }) => config?.cache === 'public').map(({ url }) => url)
   const paths = NAMES.flatMap(name => lists[name].paths).map(path => path.split('?')[0]!)
-  // A private list is read here, too.
+  // Also reads a private list.
   const known = [...paths, ...ELSEWHERE]
   assertComplete(t, known, [...shared, '/blogs/admin'], 'lists, or ELSEWHERE, in test/freshness.system.ts')
 })
@@ -176,7 +176,7 @@ class Member {
     this.sessions = [{ token: person.token }]
   }
 
-  /** A token like that of a sign-in. */
+  /** A token like a sign-in token. */
   async createToken () {
     const { id, role } = this.person
     const [row] = await sql<{ epoch: string }[]>`SELECT epoch FROM revoked_tokens WHERE user_id = ${id}`
@@ -191,7 +191,9 @@ class Member {
     return session
   }
 
-  /** Ends all tokens. If this fails, they may have been ended; so may that of a sign-in which is not done. */
+  /**
+   * Revokes all tokens. If this fails, the tokens may or may not be revoked, including the token of a running sign-in.
+   */
   async signOut (end: (member: Member) => Promise<unknown>) {
     const sessions = [...this.sessions]
     const signedIn = sessions.filter(({ token }) => token)
@@ -201,7 +203,7 @@ class Member {
     for (const session of signedIn) session.end = 'acknowledged'
   }
 
-  /** Sends a request with a token. Throws if one is let in that was ended, or refused that was not. */
+  /** Sends a request with a token. Throws if a revoked token is accepted, or a valid token refused. */
   async check (service: FastifyInstance, { method, path }: GuardedOperation, session: Session) {
     const before = session.end
     const { status } = await fetch(`${service.listeningOrigin}${path}`, {
@@ -322,7 +324,7 @@ t.test('no revoked token is let in, and every other one is', async t => {
       ...enders.map(async script => {
         for (const { way, member, service, operation, pause } of script) {
           const session = await member.signIn()
-          // Another end may be faster.
+          // A parallel revocation may be faster.
           await way(member, service, pause).catch(error => { if (!/: 401 /.test(String(error))) throw error })
           await Promise.all(services.map(service => check(member, service, operation, session)))
         }

@@ -53,12 +53,12 @@ export async function build (
   return app
 }
 
-/** Variables with which emails can be written. Nothing listens there. */
+/** Variables that configure email. SMTP_URL leads to a closed port. */
 export const MAIL = {
   SMTP_URL: 'smtp://127.0.0.1:9', MAIL_FROM: 'community@example.org', FRONTEND_URL: 'https://app.example.org',
 }
 
-/** The same on a database of its own, with its routes: neither HEAD, which Fastify adds, nor OPTIONS. */
+/** The same on a separate database, with its routes except HEAD, which Fastify adds, and OPTIONS. */
 export async function buildWithRoutes (t: Teardown, variables: NodeJS.Dict<string> = {}) {
   const app = buildApp(testConfig({ ...variables, DATABASE_URL: await createDatabase(t) }))
   recordResponses(app)
@@ -88,7 +88,7 @@ export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 /** The same with the content type JSON, for a body that is written as a string, or empty. */
 export const bearerOfJson = (token: string) => ({ ...bearer(token), 'content-type': 'application/json' })
 
-/** A user in the database, who can send requests. */
+/** A user in the database, with a function to send requests. */
 export interface Person {
   id: string
   email: string
@@ -117,7 +117,7 @@ export async function person (
   }
 }
 
-/** What rows of these tables need beside references, unless a test says otherwise. */
+/** Default values of rows in these tables, without references. */
 const NEEDED: Record<string, () => object> = {
   clubs: () => ({ name: randomUUID(), description: 'A club' }),
   events: () => ({ title: 'Open day', description: 'Come and see', date: new Date() }),
@@ -140,7 +140,7 @@ export async function inject (
   return app.inject({ method, url, headers, ...(payload === undefined ? {} : { payload: payload as object }) })
 }
 
-/** All rows of all tables but those of counts, as text. */
+/** All rows of all tables as text, except tables of counts. */
 export async function allRows ({ sql }: { sql: Sql }) {
   const tables = await sql<{ name: string }[]>`
     SELECT table_name AS name FROM information_schema.tables

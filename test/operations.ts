@@ -1,5 +1,5 @@
-// Every operation, once. What all of them have in common is tested by this list: who may use it, how it fails without
-// the database, who shares its response, and that it stores no field that a client may not set.
+// Every operation, once. Tests of common behaviour use this list: access, failure without the database, sharing of
+// responses, and that clients cannot set other fields.
 import type { FastifyContextConfig, FastifyInstance } from 'fastify'
 
 import type { Role } from '#lib/roles.js'
@@ -12,11 +12,11 @@ import * as rules from './rules.ts'
 type Rule = rules.Rule
 
 export interface Operation {
-  /** Who may use it: anyone, any user, or these roles. */
+  /** Access: anyone, any user, or these roles. */
   access: 'anyone' | readonly Role[]
   /** How it fails; one without a failure does not use the database. */
   failure?: NonNullable<FastifyContextConfig['failure']>
-  /** Who shares its response; a `GET` without it is not cached. */
+  /** Who shares the response. A `GET` without it is not cached. */
   cache?: 'public' | 'private'
   /** The `Cache-Control` of a success, if not `no-store`. */
   cacheControl?: string
@@ -24,7 +24,7 @@ export interface Operation {
   body?: object
   /** Its media type, if not JSON. */
   type?: string
-  /** What it needs to succeed, beside the body: inserts that, and returns the id in the path, or more of the body. */
+  /** Inserts the rows that a success needs. Returns the id for the path, or more of the body. */
   given?: (world: World) => Promise<{ id?: string, body?: object }>
   /** Values that it stores by itself. */
   stores?: string[]
@@ -37,12 +37,12 @@ export interface Operation {
   ownClub?: string
   /** Its response to an empty id, if not a validation error. */
   empty?: [status: number, message: string]
-  /** Its response to a user who was deleted, and to a token without a user id: the message, or the body. */
+  /** The response for a deleted user and for a token without a user id: the message or the body. */
   gone?: [status: number, body: string | object]
   nameless?: [status: number, body: string | object]
 }
 
-/** What the operations work on. */
+/** The rows that the operations use. */
 export interface World {
   app: FastifyInstance
   /** The club of the club head. */
@@ -64,7 +64,7 @@ const ORGANIZERS: readonly Role[] = ['CLUB_HEAD', 'ADMIN']
 const HEADS: readonly Role[] = ['CLUB_HEAD']
 const ADMINS: readonly Role[] = ['ADMIN']
 
-/** The first role that may use an operation; `undefined` if it needs none. */
+/** The first role that may use an operation; `undefined` for public operations. */
 export function roleFor ({ access }: Operation): Role | undefined {
   return access === 'anyone' ? undefined : access[0] ?? 'STUDENT'
 }
@@ -476,7 +476,7 @@ export const OPERATIONS: Record<string, Operation> = {
     empty: [404, 'Picture not found'],
   },
 
-  // The last one: nobody is left who could send the others.
+  // This operation comes last, because it deletes the user who sends the others.
   'DELETE /me': {
     access: ANY_USER, failure: 'Error deleting account', body: { currentPassword: PASSWORD }, given: ownPassword,
   },

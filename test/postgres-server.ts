@@ -13,7 +13,7 @@ import type { Teardown } from './scope.ts'
 
 const run = promisify(execFile)
 
-/** The server's programs: POSTGRES_BIN, or those of the embedded server. */
+/** The server's programs: POSTGRES_BIN, or the programs of the embedded server. */
 const findBin = async () => process.env.POSTGRES_BIN ?? dirname((await findBinaries()).initdb)
 
 /** Only the test commits, so that ids of snapshots are predictable. The data need not survive a power failure. */

@@ -14,7 +14,7 @@ import { runMain } from '#lib/errors.js'
 import { RUN_DIR } from './run.ts'
 import type { Teardown } from './scope.ts'
 
-/** How a process ended, and its output. */
+/** The exit and output of a process. */
 export interface Outcome {
   code: number | null
   signal: NodeJS.Signals | null
@@ -34,7 +34,7 @@ interface Options {
   group?: boolean
   /** A file that its standard output goes to. */
   stdout?: string
-  /** Whether to run `npm start`, in its own process group. `.env` may then configure it, too. */
+  /** Whether to run `npm start`, in its own process group. `.env` may then also configure it. */
   npm?: boolean
 }
 
@@ -47,7 +47,7 @@ export function redirectImport (name: string, file: string, format: 'json' | 'mo
     register('data:text/javascript,' + ${JSON.stringify(encodeURIComponent(hooks))})`
 }
 
-/** Starts an entry point as a child process. Neither the environment of the tests nor `.env` configures it. */
+/** Starts an entry point as a child process. The environment of the tests and `.env` do not configure it. */
 export function start (t: Teardown, script: string, environment: NodeJS.Dict<string>, options: Options = {}) {
   const { args = [], input = '', prelude, covered = false, npm = false, group = npm, stdout } = options
   const isOurs = (name: string) => name.replace(/_FILE$/, '') in variables.properties

@@ -50,7 +50,7 @@ export const newAccount = (claims: Partial<Account> = {}): Account => ({
   ...claims,
 })
 
-/** The redirect URI for ID tokens that a test fetches itself. Nothing listens there. */
+/** The redirect URI for ID tokens that a test fetches itself, without a listener. */
 const OWN_CALLBACK = 'http://localhost:9/'
 
 const PAGE = `<!doctype html><title>Sign in</title>

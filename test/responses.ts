@@ -31,7 +31,7 @@ const undeclared = new Set<string>()
 
 process.once('exit', () => {
   const file = relative('.', process.argv[1]!)
-  // A file that saw no response counts as run, too.
+  // A file without responses also counts as run.
   if (!/\.(test|system)\.js$/.test(file) && !file.startsWith(SUITES)) return
   const record: Record = { file, seen: [...seen], undeclared: [...undeclared] }
   mkdirSync(RECORDS, { recursive: true })
@@ -53,7 +53,7 @@ export function recordResponses (app: FastifyInstance) {
   })
 }
 
-/** Passes a stream on, and then what it was to `note`. */
+/** Passes a stream on, and then its content to `note`. */
 async function * copy (stream: Readable, note: (body: Buffer) => void) {
   const chunks: Buffer[] = []
   for await (const chunk of stream) {
@@ -71,7 +71,7 @@ function record (
   if (socket.destroyed) return
 
   if (!routeOptions.url || routeOptions.schema?.hide || method === 'HEAD' || method === 'OPTIONS') return
-  // No body to validate: a 304 has none, and an encoded one was seen unencoded elsewhere.
+  // There is no body to validate: a 304 is empty, and encoded bodies are validated unencoded elsewhere.
   if (statusCode === 304 || headers['content-encoding']) return
   const [type] = String(headers['content-type']).split(';')
   const isJson = type === 'application/json'

@@ -1,4 +1,4 @@
-// The values of fields in a body that the validation takes, and those that it refuses.
+// Values of body fields that validation accepts, and values that it refuses.
 import { randomUUID } from 'node:crypto'
 
 import { ROLES } from '#lib/roles.js'
@@ -45,7 +45,7 @@ export const password: Rule = {
   refuses: ['', '1234567', '😀😀😀7', 'é'.repeat(7), 'p\ud800sswörter', 'NUL \0 in it', ...NO_TEXT],
 }
 
-/** The password of a sign-in: an empty one is a 400 of another kind. */
+/** The password of a sign-in. An empty password gets a different 400. */
 export const anyPassword: Rule = { takes: [], refuses: ['NUL \0 in it', ...NO_TEXT] }
 
 /** Any text that is not empty. The tests of events say which dates it may be. */
@@ -58,7 +58,7 @@ export const oneOf = (...values: readonly string[]): Rule => ({
 export const status = oneOf('DRAFT', 'PUBLISHED', 'ARCHIVED')
 export const role = oneOf(...ROLES)
 
-/** The id of a club. What an unknown id does depends on the operation. */
+/** The id of a club. The response to an unknown id depends on the operation. */
 export const clubId: Rule = { takes: [], refuses: ['', '\0', ...NO_TEXT] }
 
 export const year: Rule = {

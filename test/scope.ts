@@ -3,7 +3,7 @@ export interface Teardown {
   teardown (task: () => unknown): void
 }
 
-/** Replaces a tap test where there is none. */
+/** Replaces a tap test outside tap. */
 export class Scope implements Teardown {
   readonly #tasks: (() => unknown)[] = []
   #ending: Promise<void> | undefined

@@ -31,7 +31,7 @@ export interface MailServer {
   fault: () => Fault | undefined
   /** Connections that were made. */
   connections: number
-  /** Those that are open. */
+  /** The open connections. */
   open (): number
   /** Closes them. */
   hangUp (): void
@@ -99,7 +99,7 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
   return server
 }
 
-/** Passes on what both sides say, until the fault. */
+/** Forwards data in both directions until the fault. */
 function relay (client: Socket, port: number, fault: Fault | undefined, onBreak: (stage: Stage) => void) {
   const backend = connect({ port, host: '127.0.0.1', noDelay: true })
   let isData = false

@@ -25,7 +25,7 @@ export async function runSuite () {
   }
 }
 
-/** Whether no other suite of this run has taken the file. A run that was killed leaves what it had taken. */
+/** Tells whether this suite is the first of the run to claim the file. A killed run leaves its claims. */
 function take (file: string) {
   try {
     writeFileSync(join(RUN_DIR, `${currentRun().template} ${file.replaceAll('/', ' ')}`), '', { flag: 'wx' })

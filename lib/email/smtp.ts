@@ -96,7 +96,7 @@ function isRefused ({ responseCode = 0, code = '', command = '' }: SmtpError) {
   return responseCode === 0 ? code === 'EENVELOPE' : responseCode >= 500 && /^(RCPT TO|DATA)$/.test(command)
 }
 
-/** What a server has refused, by the command. */
+/** Refused items, by SMTP command. */
 const REFUSED: Record<string, string> = {
   'MAIL FROM': 'the sender', 'RCPT TO': 'the recipient', DATA: 'the message', STARTTLS: 'TLS',
 }

@@ -41,7 +41,7 @@ export const pictureUses = (sql: Sql | TransactionSql) => sql`
   FROM testimonials WHERE picture_ids(image_url) @> ARRAY[pictures.id]
 `
 
-/** Whether nothing has used a picture for a day. */
+/** SQL condition: a picture has been unused for a day. */
 const isPast = (sql: Sql) => sql`unused_since < now() - interval '1 day' AND NOT EXISTS (${pictureUses(sql)})`
 
 /** Counts the pictures that `deleteUnusedPictures` would delete. */
@@ -66,7 +66,7 @@ export async function deleteUnusedPictures (sql: Sql, userId?: string) {
   return count
 }
 
-/** Deletes the pictures of a user, but not those that something else than the user's avatar shows. */
+/** Deletes the pictures of a user, except pictures that are used elsewhere than as the user's avatar. */
 export async function deletePicturesOf (sql: TransactionSql, userId: string) {
   await sql`
     DELETE FROM pictures WHERE user_id = ${userId} AND NOT EXISTS (

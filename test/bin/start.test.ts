@@ -15,7 +15,7 @@ const PRELUDE = `
   process.exit()
 `
 
-/** Runs `bin/start` from another directory. */
+/** Runs `bin/start` from a different directory. */
 async function started (t: Test, environment: NodeJS.Dict<string> = {}) {
   const { MALLOC_ARENA_MAX, ...env } = process.env
   const prelude = join(t.testdir({ 'prelude.cjs': PRELUDE }), 'prelude.cjs')

@@ -1,5 +1,5 @@
-// Signs in with a browser, a browser app on another origin, the service, and a provider with a login page. Not part of
-// `npm test`, because it needs Chromium; run by `npm run test:browser`.
+// Signs in with a browser, a browser app on a separate origin, the service, and a provider with a login page. Not part
+// of `npm test`, because it needs Chromium; run by `npm run test:browser`.
 import type { BrowserContext } from 'playwright-core'
 import t, { type Test } from 'tap'
 

@@ -277,7 +277,7 @@ walk('A user signs in with the provider', {}, async (t, page) => {
 })
 
 walk('A token is accepted only for a sign-in that this app has begun', {}, async (t, page) => {
-  // Valid, but of another user.
+  // A valid token of a different user.
   const token = await tokenOf('student@demo.example.org', PASSWORD)
 
   async function isRefused (what: string, query: object) {

@@ -15,7 +15,7 @@ const BASE = 'docker.io/library/node:24-slim'
 /** The rights that compose.yaml gives its containers, and no folder in memory, which podman would add. */
 const HARDENED = ['--read-only', '--read-only-tmpfs=false', '--cap-drop', 'all', '--security-opt', 'no-new-privileges']
 
-/** Megabytes that the image may add to its base. docs/run/deploy.md has what it adds. */
+/** Megabytes that the image may add to its base. docs/run/deploy.md contains the actual number. */
 const MAX_MEGABYTES = 100
 
 const { buildOptions, compose, context, podman, succeed } = await startEngine(t)
@@ -98,7 +98,7 @@ t.test('compose.yaml starts PostgreSQL, migrates it and serves', async t => {
   t.teardown(() => compose('down', '--volumes'))
   await run(`--podman-build-args=${buildOptions.join(' ')}`, 'build')
 
-  // podman-compose starts what others depend on, and does not wait for it as `docker compose` does.
+  // podman-compose starts dependencies but does not wait for them, unlike `docker compose`.
   await run('up', '--detach', 'postgres')
   await until(async () => (await podman('healthcheck', 'run', name('postgres'))).code === 0)
   await run('up', '--detach', 'migrate')

@@ -20,22 +20,22 @@ const PROGRAMS = ['podman', 'runc', 'podman-compose', 'debootstrap']
 /** Base images and the engine's state. */
 const CACHE = join(tmpdir(), 'community-platform-container')
 
-/** The folder with what makes the base images. */
+/** The folder with the sources of the base images. */
 const IMAGES = 'test/container/images'
 
 const NODE_IMAGE = 'docker.io/library/node:24-slim'
 const POSTGRES_IMAGE = 'docker.io/library/postgres:18'
 
-/** The file system of containers, on which none of its kind can be mounted. */
+/** The file system of containers, which does not support nested mounts of the same type. */
 const OVERLAYFS = 0x794c7630
 
-/** The files that compose.yaml needs: those of the image (see .dockerignore), and itself. */
+/** The files that compose.yaml needs: the files of the image (see .dockerignore) and compose.yaml. */
 const CONTEXT = [
   '.dockerignore', '.npmrc', 'Dockerfile', 'bin', 'compose.yaml', 'lib', 'migrations', 'package-lock.json',
   'package.json', 'patches', 'plugins', 'routes', 'tsconfig.json',
 ]
 
-/** How a program ended, and what it wrote; `output` has all of it. */
+/** The exit and output of a program. `output` combines both streams. */
 export interface Result {
   code: number | null
   stdout: string
@@ -82,7 +82,7 @@ export async function startEngine (t: Test): Promise<Engine> {
     return stdout.trim()
   }
 
-  // Last, when containers, their pods and networks are gone; what a run that was killed has left goes, too.
+  // Runs last, after containers, pods and networks were removed. Also removes leftovers of a killed run.
   const clean = async () => {
     await podman('pod', 'rm', '--all', '--force')
     await podman('rm', '--all', '--force', '--time', '0', '--volumes')
@@ -98,7 +98,7 @@ export async function startEngine (t: Test): Promise<Engine> {
   const context = join(folder, 'community-platform')
   await mkdir(context)
   for (const path of CONTEXT) await cp(path, join(context, path), { recursive: true })
-  // The base images of this machine have the names of those that are pinned, and digests of their own.
+  // The local base images have the names of the pinned images, but different digests.
   for (const file of ['Dockerfile', 'compose.yaml']) {
     await writeFile(join(context, file), (await readFile(file, 'utf8')).replaceAll(/@sha256:[0-9a-f]{64}/g, ''))
   }
@@ -167,7 +167,7 @@ async function makeBaseImages ({ podman, succeed }: Pick<Engine, 'podman' | 'suc
   await build(POSTGRES_IMAGE, 'postgres.Dockerfile', IMAGES)
 }
 
-/** Mounts npm's configuration and the certificates that it trusts while an image is built; the image has neither. */
+/** Mounts npm's configuration and trusted certificates during a build. The image does not contain them. */
 async function npmOptions (folder: string) {
   const get = async (key: string) => (await exec('npm', ['config', 'get', key], { cwd: tmpdir() })).stdout.trim()
   const files = await Promise.all(['globalconfig', 'userconfig'].map(get))

@@ -58,7 +58,7 @@ function check (manifests: Manifest[]) {
     .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n')).join('\n'))
 }
 
-/** The folder of kubernetes-types for a version of the API: `v1` is that of the core, `networking.k8s.io` one word. */
+/** The folder of kubernetes-types for an API version: the core for `v1`, and one word for `networking.k8s.io`. */
 function folderOf (apiVersion: string) {
   return apiVersion.replace(/^v1$/, 'core/v1').replace('.k8s.io', '')
 }

@@ -35,7 +35,7 @@ export interface Target {
   fixture: Fixture
   /** The DATABASE_TIMEOUT of the service, in seconds. */
   timeout: number
-  /** The load on the service; defaults apply where nothing is given. */
+  /** The load on the service, with defaults for missing options. */
   load?: Partial<LoadOptions>
 }
 

@@ -113,7 +113,7 @@ async function hasWork ({ look }: Fixture) {
   return row.count > 0
 }
 
-/** The most that a sender has claimed when it is killed, and what it has sent since. */
+/** Maximum number of emails that a killed sender has claimed or sent without recording. */
 const CLAIMED = 24
 
 /** Each email arrives, and twice only if its connection broke after its last byte, or its sender was killed. */

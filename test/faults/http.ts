@@ -9,7 +9,7 @@ export interface Request {
   body?: unknown
 }
 
-/** The response to a request, or why there was none. */
+/** The response to a request, or the reason why it is missing. */
 export interface Outcome {
   /** 0 without a complete response. */
   status: number

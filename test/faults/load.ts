@@ -26,9 +26,9 @@ export interface LoadOptions {
   pause?: number
   /** Allows outcomes besides success and the declared failure. */
   allows?: (outcome: Outcome) => boolean
-  /** Whether operations are refused meanwhile. */
+  /** Whether operations may be refused. */
   isOverload?: boolean
-  /** Returns what is wrong with an allowed outcome, if anything. */
+  /** Returns the problem of an allowed outcome, if there is one. */
   inspect?: (outcome: Outcome) => string | undefined
 }
 

@@ -12,14 +12,14 @@ const ATTACKER = '127.0.0.7'
 /** How soon attackers come back after all of their connections were closed, in milliseconds. */
 const RETURN = 500
 
-/** Whom the attacks go to. */
+/** The target of the attacks. */
 export interface Target {
   port: number
   admin: Person
   author: Person
 }
 
-/** An attack; it begins to send, and returns the sockets that it goes on with. */
+/** An attack. It begins to send, and returns the sockets on which it continues. */
 type Attack = (target: Target) => Socket[]
 
 const HEAD = (path: string, token?: string) =>

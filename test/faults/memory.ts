@@ -1,4 +1,4 @@
-// The attacks on the memory of the service, in a control group of 512 MB, beside a client of another network.
+// Attacks on the memory of the service, in a control group of 512 MB, alongside a client in a different network.
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { mkdir, rmdir, writeFile } from 'node:fs/promises'
@@ -46,9 +46,9 @@ const GROWTH = 1.2
 
 interface Options {
   variables?: NodeJS.Dict<string>
-  /** How long the attack goes on. */
+  /** Duration of the attack. */
   seconds?: number
-  /** Memory that the process keeps afterwards, in MB: that of a library which the attack has it use. */
+  /** Memory that the process keeps afterwards, in MB, because of a library that the attack makes it load. */
   kept?: number
 }
 
@@ -91,7 +91,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const [first, second] = [sizes.slice(0, sizes.length / 2), sizes.slice(sizes.length / 2)]
         .map(half => percentile(half, 100))
       await attackers.terminate()
-      // Garbage is collected only when something is allocated, so requests go on meanwhile.
+      // Requests continue, because garbage is collected only on allocations.
       let after = memoryOf(service)
       const deadline = performance.now() + (short ? 0 : RECOVERY)
       while (after > rest * 4 / 3 && performance.now() < deadline) {
@@ -156,7 +156,7 @@ async function visit (send: Send, { likes }: Fixture, seconds: number) {
 }
 
 interface Pause {
-  /** How long /livez took, and for how long the service ran meanwhile, in milliseconds. */
+  /** Duration of a request for /livez, and the processor time of the service during it, in milliseconds. */
   took: number
   ran: number
 }
@@ -212,7 +212,7 @@ function memoryOf ({ child }: Service) {
   return Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(readProcess(`${child.pid}/status`))?.[1] ?? 0) / 1024)
 }
 
-/** A file of /proc; empty when the process has ended. */
+/** A file of /proc; empty if the process has ended. */
 function readProcess (path: string) {
   try {
     return readFileSync(`/proc/${path}`, 'utf8')
@@ -243,7 +243,10 @@ async function retry<T> (work: () => Promise<T>) {
   }
 }
 
-/** Makes a control group with this much memory. Returns its file of processes; `undefined` where none can be made. */
+/**
+ * Creates a control group with this much memory. Returns its file of processes; `undefined` if control groups are
+ * unavailable.
+ */
 async function createGroup (scope: Scope) {
   const versions = [['/sys/fs/cgroup/memory', 'memory.limit_in_bytes'], ['/sys/fs/cgroup', 'memory.max']] as const
   for (const [root, file] of versions) {

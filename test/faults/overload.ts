@@ -38,7 +38,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
     return { fixture: await createFixture(databaseUrl), DATABASE_URL: databaseUrl }
   })
 
-  /** Runs the work beside a load, on a service of its own. */
+  /** Runs the work during a load, on a separate service. */
   async function beside (
     name: string, variables: NodeJS.Dict<string>,
     work: (service: Service, fixture: Fixture, load: Load) => Promise<Found>

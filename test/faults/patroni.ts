@@ -41,7 +41,7 @@ const TIMEOUT = 5
 const TTL = 20
 const LOOP_WAIT = 5
 
-/** After this time the lease has ended, another member has it, and all clients find that member. */
+/** After this time, the lease has expired, a different member holds it, and all clients find this member. */
 const LEASE = TTL + 2 * LOOP_WAIT
 
 /** A member, as GET /cluster of Patroni shows it. */
@@ -303,7 +303,7 @@ async function startCluster ({ scope, directory: parent }: Setting) {
       // A stopped server starts no more children.
       if (signal !== 'SIGCONT') process.kill((await postgresOf(home))[0]!, 'SIGSTOP')
       const pids = await postgresOf(home)
-      // Some may have ended by themselves.
+      // Some processes may already have ended.
       await run('kill', ['-s', signal.slice('SIG'.length), ...pids.map(String)]).catch(() => {})
       if (signal === 'SIGKILL') await remaining(pids)
     },

@@ -110,7 +110,7 @@ function isTurnedAway ({ error, reused }: Outcome) {
 /** The registrations that are deleted with each event. */
 const CROWD = 100
 
-/** Creates clubs and deletes events until `stop`, which returns what was lost or done in part. */
+/** Creates clubs and deletes events until `stop`, which returns lost and partial operations. */
 function startBigWrites (fixture: Fixture, { url }: Service) {
   const client = openClient(url, 4, 2 * WAIT)
   const clubs = new Set<string>()

@@ -33,14 +33,14 @@ export const SELF: Account = { uid: process.getuid!(), gid: process.getgid!() }
 /** The user for programs that refuse to run as root. */
 export const NOBODY: Account = SELF.uid === 0 ? { uid: 65_534, gid: 65_534 } : SELF
 
-/** The user for programs that start PostgreSQL: that of Debian's package, or this one. */
+/** The user for programs that start PostgreSQL: the user of Debian's package, or the current user. */
 export async function postgresAccount (): Promise<Account> {
   if (SELF.uid !== 0) return SELF
   const id = async (option: string) => Number((await run('id', [option, 'postgres'])).stdout)
   return { uid: await id('-u'), gid: await id('-g') }
 }
 
-/** The folder of the newest PostgreSQL's programs, `undefined` where none is installed. */
+/** The folder of the programs of the newest PostgreSQL; `undefined` if PostgreSQL is not installed. */
 export async function newestBin () {
   const versions = await readdir(VERSIONS).catch(() => [])
   const newest = versions.sort((a, b) => Number(a) - Number(b)).at(-1)
@@ -56,7 +56,7 @@ export async function missingPrograms (...programs: string[]) {
   return missing.length > 0 ? `${missing.join(' and ')} must be installed` : undefined
 }
 
-/** The text of an example as it is in the repository, but for what differs from machine to machine. */
+/** The text of an example in the repository, with values for this machine. */
 export async function readExample (path: string, values: Record<string, string>) {
   let text = await readFile(join(ROOT, 'examples', path), 'utf8')
   for (const [example, value] of Object.entries(values)) {
@@ -107,7 +107,7 @@ export async function startProcess (
 ): Promise<Program> {
   const { account = SELF, environment, name = basename(program!), signal: last = 'SIGKILL' } = options
   const logFile = join(directory, `${name}.log`)
-  // By its name some can open it again; a pipe of Node.js has none.
+  // Some programs open it by its name, which a pipe of Node.js does not have.
   const output = openSync(logFile, 'a')
   const child = spawn(program!, args, {
     ...account,

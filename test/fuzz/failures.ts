@@ -11,7 +11,7 @@ interface Facts extends Pick<Message, 'params' | 'query' | 'bearer'> {
 
 type Condition = (facts: Facts) => boolean | Promise<boolean>
 
-/** Whether no row of the table has this value. Nothing else than storable text can match. */
+/** Tells whether no row of the table has this value. Only storable text can match. */
 async function isUnknown (sql: Sql, table: string, value: unknown, column = 'id') {
   if (typeof value !== 'string' || value.includes('\0')) return true
   const { count } = await sql`SELECT FROM ${sql(table)} WHERE ${sql(column)}::text = ${value}`

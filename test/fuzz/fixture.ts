@@ -7,7 +7,7 @@ import { driverOptions } from '#lib/database/client.js'
 import { PNG } from '../fixtures.ts'
 import type { Scope } from '../scope.ts'
 
-/** The tables with rows in the fixture, each after those that it references, with its primary key. */
+/** The tables with rows in the fixture, with their primary keys. Referenced tables come first. */
 const TABLES: Record<string, string> = {
   clubs: 'id',
   users: 'id',
@@ -29,7 +29,7 @@ export const PASSWORD = 'correct horse battery staple'
 /** The calendar token of the first user. */
 export const CALENDAR_TOKEN = 'kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'
 
-/** The tokens of links that set a password, and of those that prove an email, each of a user. */
+/** The tokens of links that set a password and of links that verify an address, one user each. */
 export const LINK_TOKENS = {
   password: ['qJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A', 'rJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'],
   email: ['sJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A', 'tJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'],
@@ -123,7 +123,7 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
     calendar_tokens: times(USERS / 2, n => ({
       user_id: id('users', n), token_hash: hashSecretToken(n ? `${CALENDAR_TOKEN}${n}` : CALENDAR_TOKEN),
     })),
-    // Of a user who sends no request.
+    // Belongs to a user who does not send requests.
     revoked_tokens: [{ user_id: id('users', USERS + ROLES.length) }],
     account_tokens: Object.entries(LINK_TOKENS).flatMap(([purpose, tokens]) => tokens.map((token, n) => ({
       user_id: id('users', n), purpose, hash: hashSecretToken(token), expires_at: new Date(Date.UTC(2099)),
@@ -146,7 +146,7 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
   }
 }
 
-/** SQL that copies every table, and a function that restores what differs from the copies. */
+/** SQL that copies every table, and a function that restores differences from the copies. */
 async function restoration (sql: postgres.Sql) {
   const copies: string[] = []
   const removals: string[] = []

@@ -23,7 +23,7 @@ interface Draft {
   isChunked: boolean
 }
 
-/** A request, with what the checks need to know. */
+/** A request, with details for the checks. */
 export interface Message {
   kind: 'valid' | 'nearly valid' | 'wild'
   method: string
@@ -32,7 +32,7 @@ export interface Message {
   headers: Pair[]
   payload: Buffer | undefined
   isConditional: boolean
-  /** The operation that the path leads to: usually the fuzzed one; `undefined` when there is none. */
+  /** The operation of the path, usually the fuzzed operation; `undefined` for an unknown path. */
   asked: Operation | undefined
   params: Record<string, string>
   query: ParsedUrlQuery

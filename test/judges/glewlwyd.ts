@@ -1,4 +1,4 @@
-// Another OpenID provider than that of the tests: https://babelouest.github.io/glewlwyd/
+// An OpenID provider that is independent of the provider in the tests: https://babelouest.github.io/glewlwyd/
 import { execFile } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { copyFile, cp, writeFile } from 'node:fs/promises'

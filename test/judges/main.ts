@@ -23,7 +23,7 @@ A judge that is not installed is skipped.
 
 The exit code is 1 when one of them finds something, or there is none.`
 
-/** Stops what the current judge has started. */
+/** Stops the programs of the current judge. */
 let scope = new Scope()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.once(signal, async () => {

@@ -13,21 +13,21 @@ import { findVersion, type Judge, run } from './judge.ts'
 import { causeEmails, inbox, REMINDING } from './emails.ts'
 import { CLI, startTarget } from './target.ts'
 
-/** A user who registers and then signs in with a provider. */
+/** A user who signs up and then signs in with the identity provider. */
 const LINKED = 'bob@example.org'
 
-/** Rules that emails meet for a reason. None of them gives points. */
+/** Rules that emails match for a reason, without points. */
 const ACCEPTED = [
   // No SMTP server has taken them.
   'NO_RELAYS', 'NO_RECEIVED',
-  // They have an HTML part beside the text.
+  // Emails contain both HTML and text.
   'HTML_MESSAGE',
 ]
 
 /** Without the network, and without memory of other emails. */
 const OPTIONS = ['--local', '--nocreate-prefs', '--test-mode', '--cf=report_safe 0', '--cf=use_bayes 0']
 
-/** Reads an email of every template with the rules that need no network. None but the accepted ones may be met. */
+/** Checks an email of every template with the rules that do not need a network. Only accepted rules may match. */
 export const spamassassin: Judge = {
   program: 'spamassassin',
   install: 'apt-get install spamassassin',

@@ -23,10 +23,10 @@ const SECRET = 'x'.repeat(32)
 
 type Name = keyof typeof variables.properties
 
-/** What the message about a variable must be; test/docs.test.ts compares the descriptions with the documentation. */
+/** The expected error messages. test/docs.test.ts compares the descriptions with the documentation. */
 const must = (name: Name) => `${name} must be ${variables.properties[name].description}`
 
-/** The defaults in the schema, which test/docs.test.ts compares, too, and those that are converted or computed. */
+/** The defaults in the schema, which test/docs.test.ts also compares, and converted or computed defaults. */
 const DEFAULTS = {
   ...Object.fromEntries(Object.entries(variables.properties).flatMap(([name, property]) =>
     'default' in property ? [[name, property.default]] : [])),

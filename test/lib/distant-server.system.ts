@@ -19,7 +19,7 @@ const prelude = `
     : lookup(host, options, done)
 `
 
-/** Forwards connections. While it is stopped, the kernel drops those that its short backlog does not take. */
+/** Forwards connections. While it is stopped, the kernel drops connections beyond its short backlog. */
 const FORWARDER = `
   import { connect, createServer } from 'node:net'
   const [from, port, host] = process.argv.slice(2)

@@ -14,7 +14,7 @@ import t from '../suite.ts'
 
 const LENGTH = 100_000
 
-/** What a quadratic function takes seconds for: parts that are repeated, some after a beginning that fits. */
+/** Texts for which a quadratic function takes seconds: repeated parts, some after a matching beginning. */
 const PARTS = [
   '\t', ' ', ' \t', '\n', '\r\n', '"', '\t"', '";', "'", ';', '=', 'a', 'a.', 'a@', '-a', '0', '1.', '@', ':', '%',
   '%41', '[', '&', '\\', ',', '\u0001', '\u2028', '\u0301\u0316', '\ufdfa', 'İ', '\ud800', '😀',
@@ -35,7 +35,7 @@ async function * rowOf (name: string) {
   yield { name }
 }
 
-/** Everything that runs a regular expression over what strangers send. */
+/** All functions that apply regular expressions to input from clients. */
 const FUNCTIONS: Record<string, (text: string) => unknown> = {
   isEmail,
   isPassword,

@@ -62,7 +62,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 
 const THROUGH_NPM: [what: string, signal: NodeJS.Signals, send: (service: Service) => unknown][] = [
   ['SIGTERM to npm', 'SIGTERM', ({ child }) => child.kill('SIGTERM')],
-  // npm gets the signal, too, and forwards it.
+  // npm also gets the signal, and forwards it.
   ['SIGTERM to all processes', 'SIGTERM', ({ child }) => signalGroup(child, 'SIGTERM')],
   ['Ctrl-C', 'SIGINT', ({ child }) => signalGroup(child, 'SIGINT')],
 ]

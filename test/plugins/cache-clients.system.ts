@@ -172,7 +172,7 @@ t.test('responses that no cache holds count, too', async t => {
   `
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
-  /** The bytes that are held for a client that sends these requests and reads nothing. */
+  /** The bytes that are held for a client that sends these requests and does not read responses. */
   async function heldFor (path: string, count: number) {
     const socket = connect(port, '127.0.0.1').pause()
     socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(count))

@@ -38,7 +38,7 @@ t.test('Without SMTP_URL, what needs email responds with 501', async t => {
   t.strictSame(response.json(), { message: 'Email is not configured' })
   t.equal((await inject(app, 'POST', '/emails')).statusCode, 501)
   const [line, ...others] = messages.filter(message => message.startsWith('Email '))
-  t.equal(line, 'Email is not configured: what needs it responds with 501 (see SMTP_URL)')
+  t.equal(line, 'Email is not configured. Operations that need email respond with 501. Set SMTP_URL.')
   t.strictSame(others, [])
   t.equal(app.outbox.isConfigured, false)
   t.equal((await app.outbox.enqueue('test', app.sql`SELECT 1`)).length, 0)
@@ -50,7 +50,8 @@ t.test('In production, a start without FRONTEND_URL says that emails have no lin
   const variables = { NODE_ENV: 'production', SMTP_URL: url, MAIL_FROM: 'community@example.org' }
   const about = ({ messages }: { messages: string[] }) => messages.filter(message => /FRONTEND_URL/.test(message))
   t.strictSame(about(await buildWithRoute(t, variables)), [
-    'Frontend URL not configured: emails have no links, and what needs one responds with 501 (see FRONTEND_URL)',
+    'Frontend URL not configured. Emails do not contain links, and operations that need links respond with 501. ' +
+      'Set FRONTEND_URL.',
   ])
   const FRONTEND_URL = 'https://app.example.org'
   t.strictSame(about(await buildWithRoute(t, { ...variables, FRONTEND_URL })), [])

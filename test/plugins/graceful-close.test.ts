@@ -147,7 +147,7 @@ for (const network of await networks(t)) {
     const { setTimeout } = globalThis
     t.capture(globalThis, 'setTimeout', ((work: () => void, delay: number) =>
       setTimeout(work, delay === connections * 1000 ? 100 : delay)) as typeof setTimeout)
-    // Resolves on a reset, too: `once` would reject.
+    // Also resolves on a reset, for which `once` would reject.
     const cut = new Promise(resolve => socket.once('close', resolve))
     await app.stop()
     await cut

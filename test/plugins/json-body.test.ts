@@ -162,7 +162,7 @@ t.test('A body of MAX_BODY_BYTES is read, whatever it contains', async t => {
 })
 
 t.test('How long a body may be depends on what it is for', async t => {
-  // Not by `build`, which has each response declared: what any request may get is described once, as `4XX`.
+  // Does not use `build`, which requires declared responses: common errors are described once, as `4XX`.
   const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
   t.teardown(() => app.close())
   await app.ready()

@@ -50,7 +50,7 @@ app.register(async app => {
 })
 await app.ready()
 
-/** The texts that a route declares for each status, or the schema where there are none. */
+/** The declared messages of a route by status, or the schema if it has no messages. */
 function declared (route: string) {
   const responses = Object.entries(routes.get(route)!.schema!.response as Record<string, typeof ok>)
   return Object.fromEntries(responses.map(([status, schema]) => {

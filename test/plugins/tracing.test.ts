@@ -35,7 +35,7 @@ interface Export {
 const valuesOf = (attributes: Attribute[]) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? value.intValue]))
 
-/** A collector that keeps what it receives. It responds with `status`, which a test may change. */
+/** A collector that stores its input. It responds with `status`, which a test may change. */
 async function startCollector (t: Test) {
   const exports: Export[] = []
   const headers: IncomingHttpHeaders[] = []

@@ -63,7 +63,7 @@ function signWithOwnKey (claims: object) {
 
 const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-/** Another spelling of the same signature: two bits of its last character are unused. */
+/** A different spelling of the same signature: two bits of its last character are unused. */
 function respell (token: string) {
   return token.slice(0, -1) + BASE64URL[BASE64URL.indexOf(token.at(-1)!) + 1]
 }

@@ -252,7 +252,7 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
     t.strictSame(await send(target), [{ event: 'message-sent', actor: admin.id, target }])
     t.strictSame(await send(randomUUID()), [], 'no event')
   },
-  // Without a sign-in: the user is who the email went to.
+  // Without a sign-in, the user is the recipient of the email.
   async 'POST /account/unsubscribe/:token' (_send, t) {
     const { id: user } = await person(app)
     const [token, template] = [createSecretToken(), 'event-reminder']

@@ -46,7 +46,7 @@ const idToken = (n: number) => provider.idToken({ sub: randomUUID(), email: `pro
 
 type Body = object | ((n: number) => object | Promise<object>)
 
-/** All operations of the contract: their success, by whom, and with which body. `*` is the nth of these ids. */
+/** All operations of the contract, with status, user and body. `*` is the nth of these ids. */
 const OPERATIONS: [operation: string, status: number, by?: keyof typeof PEOPLE, body?: Body, ids?: string[]][] = [
   ['POST /auth/register', 201, undefined, n => (
     { email: registered[n], password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace' }

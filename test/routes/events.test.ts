@@ -65,7 +65,7 @@ async function makeHead (club: Club, fields: Record<string, unknown> = {}, on = 
   return person(on, 'CLUB_HEAD', { club_id: club.id, ...fields })
 }
 
-/** A token with this role, of a user who was deleted. */
+/** A token with this role of a deleted user. */
 async function ghost (role: Person['role']) {
   const someone = await person(app, role)
   await app.sql`DELETE FROM users WHERE id = ${someone.id}`

@@ -11,10 +11,10 @@ import { ACCOUNT } from '../fixtures.ts'
 import { type Operation, OPERATIONS, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
-/** What stands for an id in a path. */
+/** Replaces an id in a path. */
 const UNKNOWN = '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'
 
-/** Operations with a failure. Some responses of those of the identity provider do not depend on the database. */
+/** Operations with a failure. Some responses of identity-provider operations do not depend on the database. */
 const FAILING = Object.entries(OPERATIONS).filter(([, { failure }]) => failure)
 const ON_THE_DATABASE = FAILING.filter(([operation]) => !operation.includes(' /auth/google'))
 

@@ -325,7 +325,7 @@ t.test('GET /feeds/blogs.atom has no links without a frontend, and no entries wi
   t.notMatch(body, '<link')
 })
 
-/** Texts that formats may misinterpret. PostgreSQL stores neither NUL nor lone surrogates. */
+/** Texts that formats may misinterpret, without NUL and lone surrogates, which PostgreSQL cannot store. */
 const text = fc.array(fc.oneof(
   { weight: 3, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
   { weight: 2, arbitrary: fc.string({ unit: 'grapheme', maxLength: 120 }) },

@@ -1,4 +1,4 @@
-// What operations do with their input: the values of each field, unknown and empty ids, and tokens of nobody.
+// Input of operations: the values of each field, unknown and empty ids, and tokens without a user.
 import { randomUUID } from 'node:crypto'
 
 import type { FastifyJWT } from '@fastify/jwt'
@@ -22,7 +22,7 @@ const EXEMPT = [
   'POST /me/events/:id/message',
 ]
 
-/** What an operation needs, and a function that sends a request of somebody who may use it. */
+/** The rows that an operation needs, and a function that sends a request of an authorized user. */
 async function prepare (name: string, operation: Operation) {
   const [method, path] = name.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
   const { id = '', body: more } = await operation.given?.(world) ?? {}

@@ -43,7 +43,7 @@ for (const [name, operation] of writing) {
   const accepted = Object.keys(body).filter(field => field in FOREIGN)
   t.test(`${name} stores ${accepted.join(', ') || 'none'} of the foreign fields`, async t => {
     const [method, path] = name.split(' ') as ['POST' | 'PUT' | 'DELETE', string]
-    // Other operations have ended tokens.
+    // Other operations have revoked tokens.
     await app.sql`DELETE FROM revoked_tokens`
     const { id = '', body: more } = await given?.(world) ?? {}
     const own: Record<string, unknown> = { ...body, ...more }

@@ -186,7 +186,7 @@ t.test('An avatar needs PUBLIC_URL in production, as its URL begins with it', as
   t.equal((await ada.inject('PUT', '/me/profile', { avatar: null, firstName: 'Bea' })).statusCode, 200)
 })
 
-/** What accounts without a password send. */
+/** Bodies of accounts without a password. */
 const NONE = { currentPassword: null }
 const DELETED = { message: 'Account deleted successfully' }
 const WRONG = { message: 'Current password is wrong' }

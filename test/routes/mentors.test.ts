@@ -122,7 +122,7 @@ t.test('50 concurrent toggles of one user neither fail nor miscount', async t =>
   t.strictSame(responses.map(({ statusCode }) => statusCode), Array(50).fill(200))
   const outcomes = responses.map(response => response.json())
   t.equal(outcomes.filter(({ liked }) => liked).length, 25, 'likes and unlikes alternate')
-  // Another toggle may be committed before the count.
+  // A parallel toggle may be committed before the count.
   t.ok(outcomes.every(({ likeCount }) => likeCount === 0 || likeCount === 1), 'only this user is counted')
   t.strictSame(await likesOf(id), [])
 })

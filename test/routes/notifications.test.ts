@@ -99,7 +99,7 @@ t.test('An unknown token is a 404', async t => {
   }
 })
 
-/** An event of a club, with someone who is registered. */
+/** An event of a club, with an attendee. */
 async function makeEvent (club: string) {
   const ada = await person(app, 'STUDENT', { email_verified_at: new Date() })
   const event = await insert(app, 'events', { date: new Date('2999-01-31'), club_id: club })

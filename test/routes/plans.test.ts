@@ -197,7 +197,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   allUsers: async () => exports.allUsers(sql, { time: 'now', id: id.user }),
   clubCalendarQuery: () => read(feeds.clubCalendarQuery(sql, undefined, id.club)),
   ownCalendarQuery: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),
-  // The tokens of all users were ended.
+  // The tokens of all users were revoked.
   replaceCalendar: () => me.replaceCalendar(sql, { id: id.user }, 'x').catch(() => {}),
   readPersonalData: async () => text((await readPersonalData(work => work(sql), id.user))!),
   revokeTokensOf: () => me.revokeTokensOf(sql, id.user),

@@ -11,7 +11,7 @@ t.test('Of five concurrent ensureAdmin calls, one creates the account and four f
   const email = 'only@example.org'
   let running: Promise<{ outcome: string }[]>
   await sql.begin(async sql => {
-    // Wait until all five have looked for the account and found none.
+    // Wait until all five have looked for the missing account.
     await sql`LOCK TABLE users IN EXCLUSIVE MODE`
     running = Promise.all(Array.from({ length: 5 }, () => ensureAdmin(app.sql, email, 'correct horse')))
     await untilBlocked(app.sql, 5)

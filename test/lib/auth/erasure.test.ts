@@ -94,7 +94,7 @@ const result = (verb: string, id: string, published: string) => ({
   stderr: '',
 })
 
-/** Asserts that neither the database nor the log has a trace of the account. */
+/** Asserts that the database and the log do not contain traces of the account. */
 async function isErased (t: Test, { id, words }: { id: string, words: string[] }) {
   t.strictSame(containsAny(await dump(), [id, ...words]), [], 'not in the database')
   t.strictSame(containsAny(log, words), [], 'not in the log')
@@ -182,7 +182,7 @@ t.test('A decision on a blog waits for the erasure of its author, and locks noth
     })
     t.strictSame((await Promise.all(decisions)).map(({ statusCode }) => statusCode), [200, 200])
 
-    // With the whole erasure: what goes with it is not there any more, and what stays can be changed.
+    // After the whole erasure, deleted rows are unavailable, and the remaining rows can be changed.
     const again = await person(batch)
     const ids = await Promise.all([{}, { status: 'PUBLISHED' }].map(async fields =>
       insert(batch, 'blogs', { author_id: again.id, ...fields })))

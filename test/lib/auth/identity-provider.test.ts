@@ -151,7 +151,7 @@ t.test('Discovery', async t => {
 
 t.test('A provider that stalls is a timeout', async t => {
   const stalls: typeof never = (response?: { write (text: string): void }) => { response!.write('{"a":') }
-  // Collect garbage meanwhile: in some versions of Node.js, fetch() then loses its signal, and with it the timeout.
+  // Collect garbage during the request: in some versions of Node.js, fetch() then loses its signal and the timeout.
   setFlagsFromString('--expose-gc')
   const collecting = setInterval(runInNewContext('gc') as () => void, 100)
   t.teardown(() => clearInterval(collecting))

@@ -15,7 +15,7 @@ const [sql, shortSql] = [4, 1].map(max => postgres(server.url(), { max, fetch_ty
 t.teardown(() => Promise.all([sql, shortSql].map(sql => sql.end({ timeout: 0 }))))
 await sql`CREATE TABLE notes (author text, text text)`
 
-/** Reads what an author wrote. */
+/** Reads the texts of an author. */
 const notesQuery = (sql: Sql, author: string | undefined): CachedQuery<{ notes: object[] }> => ({
   list: { field: 'notes', rows: sql`SELECT text FROM notes WHERE author = ${author ?? null} ORDER BY text` },
 })
@@ -28,7 +28,7 @@ interface Request {
   Querystring: { author?: string }
 }
 
-/** A service with the cache alone: the header `user` says who owns a private response. */
+/** A service with only the cache. The header `user` names the owner of private responses. */
 async function start (t: Test, options: Partial<CacheOptions> = {}) {
   await sql`TRUNCATE notes`
   await sql`INSERT INTO notes VALUES ('ada', 'one'), ('grace', 'another')`

@@ -228,7 +228,7 @@ test('A body belongs to its database, even if another one takes over the name', 
   await writer`CREATE DATABASE other`
   const other = connect(t, 1, server.url('other'))
   await other`CREATE TABLE writes AS SELECT 'a' AS name, 1 AS value`
-  // Like a pooler that is reconfigured to map the name to another database.
+  // Simulates a pooler that is reconfigured to map the name to a different database.
   let current = connect(t, 1)
   const behindPooler = Object.assign(
     (...query: Parameters<Sql>) => current(...query), { parameters: current.parameters }

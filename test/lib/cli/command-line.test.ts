@@ -33,7 +33,7 @@ t.test('A command refuses what it does not take', async t => {
     [userCommand, `export ${ADA} --json`, 'export does not take --json'],
     [userCommand, `erase ${ADA} --json`, 'erase does not take --json'],
     [userCommand, 'list --role ADMIN', 'list does not take --role'],
-    // What Node makes of bytes that are not UTF-8.
+    // Node decodes invalid UTF-8 like this.
     [userCommand, 'create --first-name Zo\ufffd', '"Zo\ufffd" is not UTF-8'],
   ]
   for (const [command, args, message] of refusals) {

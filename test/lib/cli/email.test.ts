@@ -18,7 +18,7 @@ t.beforeEach(async () => { await sql`DELETE FROM emails` })
 
 let inserted = 0
 
-/** Inserts an email in this state, a second after the one before. Returns its id. */
+/** Inserts an email in this state, a second later than the previous email. Returns its id. */
 async function insert (status: string, error: string | null = null) {
   const { id } = await person(app)
   const [row] = await sql<[{ id: string }]>`

@@ -54,7 +54,7 @@ t.test('import reads what GET /exports/users.csv has written', async t => {
     `
     await person(app, 'STUDENT', { first_name: name, last_name: `${name}x`, club_id: club.id })
   }
-  // Accounts of a provider, and the author that stands for people who were erased.
+  // Accounts from an identity provider, and the placeholder author of erased users' posts.
   for (const email of ['jörg@example.org', 'ada@localhost', '=ada@example.org', 'former-member']) {
     await person(app, 'STUDENT', { email, last_name: '' })
   }

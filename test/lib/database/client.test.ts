@@ -141,7 +141,7 @@ class FullSocket extends Socket {
 
 t.test('A transaction has its connection for itself', async t => {
   const write = (sql: postgres.Sql | postgres.TransactionSql, text: string) => sql`INSERT INTO notes VALUES (${text})`
-  /** Runs a transaction that is rolled back, and a statement of another caller during it. */
+  /** Runs a transaction that is rolled back, and a statement of a different caller during it. */
   const rollBack = async (sql: postgres.Sql, options = '', during = () => {}) => {
     let others: Promise<unknown> | undefined
     await t.rejects(sql.begin(options, async transaction => {

@@ -44,7 +44,7 @@ t.test('A connection is closed on which nothing arrives after a timeout', async 
   await t.rejects(statement, { code: 'CONNECTION_CLOSED' })
   clearInterval(others)
   end()
-  // One of the other statements may have begun to open a connection that is silent, too.
+  // Another statement may have begun to open a connection that is also silent.
   connections.suspect()
   let after: number | undefined
   while (!after) after = await backend().catch(() => undefined)

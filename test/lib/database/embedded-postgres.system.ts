@@ -88,7 +88,7 @@ async function ended (pid: number) {
   while (await isAlive(pid)) await sleep(20)
 }
 
-/** Removes what a failed test leaves behind. */
+/** Removes leftovers of a failed test. */
 async function stopServer (home: string) {
   const pid = await serverPid(home)
   if (pid && pid !== process.pid) await end(pid, 'SIGQUIT')
@@ -285,7 +285,7 @@ t.test('A server is joined if it belongs to another user, or if its command is u
   const home = await newData(t)
   const server = await start(home)
   const content = await readFile(pidFile(home), 'utf8')
-  // /proc/0123 does not exist beside /proc/123, as /proc does not on other systems.
+  // /proc/0123 does not exist, like /proc on other systems.
   await writeFile(pidFile(home), `0${content}`)
   const kill = t.capture(process, 'kill', (() => {
     throw Object.assign(new Error('kill EPERM'), { code: 'EPERM' })
@@ -401,7 +401,7 @@ async function privileges (home: string) {
   return { uid: Number(stdout), capabilities: await capabilities(pid) }
 }
 
-/** The capability that lets the server enter the folders of these paths; 0 if it needs none. */
+/** The capability that lets the server enter the folders of these paths; 0 if a capability is not needed. */
 async function grant (...paths: string[]) {
   const isOpen = async (path: string) => run('test', ['-x', path], nobody).then(() => true, () => false)
   if (!isRoot || !(await Promise.all(paths.map(isOpen))).includes(false)) return 0

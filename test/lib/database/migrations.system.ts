@@ -1,4 +1,4 @@
-// Migrations beside a service that runs, and each of them back and forth.
+// Runs migrations alongside a service, and each migration up and down.
 import { readdir } from 'node:fs/promises'
 
 import postgres from 'postgres'

@@ -110,7 +110,7 @@ t.test('retention requires an age', async t => {
 t.test('A retention and an erasure at the same time do not deadlock', async t => {
   const DATABASE_URL = await createDatabase(t)
   const preparation = postgres(DATABASE_URL, { max: 1 })
-  // Each statement finds the rows by an index, whose order may be the opposite of that of another.
+  // Statements find the rows by different indexes, whose orders may be opposite.
   for (const scan of ['enable_seqscan', 'enable_bitmapscan']) {
     await preparation.unsafe(`ALTER DATABASE "${new URL(DATABASE_URL).pathname.slice(1)}" SET ${scan} = off`)
   }

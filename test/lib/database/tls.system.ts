@@ -1,4 +1,4 @@
-// A server with certificates of its own authority: what DATABASE_URL asks for, the service and the migrations get, and
+// A server with certificates of a private authority: the service and the migrations get what DATABASE_URL asks for, and
 // libpq the same where its psql is installed.
 import { execFile } from 'node:child_process'
 import { chmod, writeFile } from 'node:fs/promises'

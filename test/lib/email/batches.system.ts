@@ -1,4 +1,4 @@
-// Ten thousand people hear of one event, while it goes on changing.
+// Ten thousand people get emails about one event while it continues to change.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
@@ -103,7 +103,7 @@ t.test('An event that ten thousand are registered for is moved, and then deleted
   const { writes, reads } = await writeAndRead(admin, beside, 5)
   const { hits } = beside.cache.counts
   t.comment(`${writes} writes, ${reads} reads at another instance, of which ${hits} are hits`)
-  // How often is measured by the benchmark: here commits of other tests on the same server empty the cache, too.
+  // The benchmark measures the rate. Here, commits of other tests on the same server also invalidate the cache.
   t.ok(writes > 10 && hits > 10, 'lists are never stale, and hits')
   const [{ claims }] = await sql<[{ claims: number }]>`
     SELECT count(DISTINCT claimed_at)::integer AS claims FROM emails WHERE claimed_at > now() - interval '5 seconds'

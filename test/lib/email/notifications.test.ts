@@ -17,7 +17,7 @@ import t, { type Test } from '../../suite.ts'
 
 const PUBLIC_URL = 'https://api.example.org/community/'
 
-// Its sender reaches no server, and writes no reminders. Those of the tests do.
+// The sender of this app cannot reach a server, and does not write reminders. The senders in the tests do both.
 const app = await build(t, { ...MAIL, PUBLIC_URL, REMINDER_HOURS: '0' })
 const { sql } = app
 const admin = await person(app, 'ADMIN')
@@ -504,7 +504,7 @@ t.test('Of two senders one writes the reminders, and one each mail', async t => 
   const people = [await member(), await member()]
   await register(await makeEvent({ date: inDays(0.9) }), people, inDays(-2))
   await Promise.all([1, 2, 3].map(() => writeReminders(sql, 24)))
-  // The sender of the service may be at work on it, too.
+  // The sender of the service may also be writing this batch.
   while (await waiting() > 0) await Promise.all([1, 2, 3].map(() => writeEmails(sql)))
   t.equal((await listEmails(sql)).length, 2)
 })

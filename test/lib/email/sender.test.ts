@@ -52,7 +52,7 @@ function startSender (t: Test, server: { url: string }, options: {
   return { sender, lines, messages: () => lines.map(([, message]) => message) }
 }
 
-/** Writes an email of a template to a user, later than the one before: times have milliseconds. */
+/** Enqueues an email to a user, at least a millisecond later than the previous email. */
 async function enqueue (userId: string, template = 'test', data = {}, key: string | null = null) {
   await sleep(2)
   return enqueueEmails(sql, template as 'test', sql`
@@ -264,7 +264,7 @@ t.test('The emails of a sender that was killed are sent when their lease has exp
   await all('sent')
   await sender.stop()
 
-  // The other one was not killed, and has sent it, too.
+  // The other sender was not killed, and has also sent the email.
   await recordOutcomes(sql, [{ id: email!.id, status: 'pending', attempts: 1, delay: 60 }])
   t.strictSame(await states(), ['sent'], 'a failure does not undo a success')
 })

@@ -25,7 +25,7 @@ function open (t: Test, url: string, times = SHORT) {
 /** An error as smtp-server sends it. */
 const refusal = (responseCode: number, text = 'no') => Object.assign(new Error(text), { responseCode })
 
-/** Sends the email once through a fault. Returns what became of it, and how often it arrived. */
+/** Sends the email once through a fault. Returns the outcome and how often the email arrived. */
 async function attempt (t: Test, fault?: Fault, options?: SMTPServerOptions) {
   const server = await startMailServer(t, options)
   server.fault = () => fault

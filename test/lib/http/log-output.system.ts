@@ -17,7 +17,7 @@ const METRICS_TOKEN = 'a-token-to-collect-metrics'
 
 const line = (number: number, length = 250) => `${`{"line":${number}`.padEnd(length, ' ')}}\n`
 
-/** A pipe that nobody reads. */
+/** A pipe without a reader. */
 async function makePipe (t: Test) {
   const path = join(t.testdir({}), 'pipe')
   await promisify(execFile)('mkfifo', [path])
