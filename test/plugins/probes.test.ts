@@ -39,7 +39,7 @@ t.test('GET /readyz returns 503 while a migration is missing', async t => {
   `
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
-  t.match(lines, [{ level: 40, reqId: /./, err: { message: /lacks 1 migration:/ } }], 'the log has the reason')
+  t.match(lines, [{ level: 40, reqId: /./, err: { message: /lacks 1 migration\. / } }], 'the log has the reason')
 
   await app.sql`INSERT INTO pgmigrations (name, run_on) VALUES (${last!.name}, ${last!.run_on}::timestamp)`
   t.equal((await inject(app, 'GET', '/readyz')).statusCode, 503, 'the check counts for a second')

@@ -571,5 +571,5 @@ t.test('A server that does not stop is left as it is', async t => {
   process.kill(pid, 'SIGSTOP')
   t.teardown(() => process.kill(pid, 'SIGCONT'))
   await server.release()
-  t.equal(log.lines.at(-1), 'The embedded PostgreSQL has not stopped within 5 s, and is left as it is')
+  t.equal(log.lines.at(-1), 'The embedded PostgreSQL has not stopped within 5 s. It is left running.')
 })
