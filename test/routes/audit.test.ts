@@ -4,6 +4,7 @@ import { encodeState } from '#lib/auth/oauth-state.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { createLogger } from '#lib/http/logger.js'
+import { PNG } from '../fixtures.ts'
 import {
   bearer, build, buildWithRoutes, createDatabase, inject, insert, MAIL, nameOf, type Person, person,
 } from '../helper.ts'
@@ -152,6 +153,15 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
   },
   async 'POST /me/calendar' (send, t) {
     t.strictSame(await send('/me/calendar'), [{ event: 'calendar-created' }])
+  },
+  async 'DELETE /me/pictures/:id' (send, t) {
+    const target = await insert(app, 'pictures', { user_id: admin.id, large: PNG, small: PNG, width: 1, height: 1 })
+    t.strictSame(await send(`/me/pictures/${target}`), [{ event: 'picture-deleted', target }])
+  },
+  async 'DELETE /me' (_send, t) {
+    const ada = await person(app, 'STUDENT', { password: await hashPassword(PASSWORD) })
+    t.strictSame(await sendAs(ada, 'DELETE')('/me', { currentPassword: PASSWORD }),
+      [{ event: 'user-deleted', user: ada.id }])
   },
   async 'PUT /me/password' (send, t) {
     await sql`UPDATE users SET password = ${await hashPassword(PASSWORD)} WHERE id = ${admin.id}`
