@@ -40,15 +40,13 @@ const CHECK_INTERVAL_MS = 100
  * Admission of operations, which are the routes that declare a `failure`. Probes, metrics and docs bypass it, so that
  * they work during an overload.
  *
- * - Operations wait in a queue that is fair by network. Cached reads wait only if they have to read from the database,
- *   and
- *   lists use a quarter of the pool. When MAX_REQUESTS operations wait, the network with the most of them gets a 503.
+ * - Operations wait in a queue that is fair by network. When MAX_REQUESTS operations wait, the network with the most of
+ *   them gets a 503.
+ * - Cached reads wait only if they have to read from the database. Lists use a quarter of the pool.
  * - After DATABASE_TIMEOUT, an operation fails with its declared error. If it is still waiting then, or if its client
- *   has gone,
- *   it never runs. Fastify's `handlerTimeout` is not suitable, because it begins before the body has arrived.
+ *   has gone, it never runs. Fastify's `handlerTimeout` is not suitable, because it begins before the body has arrived.
  * - An operation counts as running until its handler has ended, even after a timeout, because its statements may still
- *   wait in
- *   the driver.
+ *   wait in the driver. An `onRoute` hook wraps the handler, because a `preHandler` cannot see its end.
  *
  * A stop waits for all running operations.
  */

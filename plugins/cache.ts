@@ -4,7 +4,10 @@ import { epochsOf } from '../lib/auth/revoked-tokens.ts'
 import snapshotCache from '../lib/cache/index.ts'
 import { guardOf } from './auth.ts'
 
-/** Adds `reply.sendCached`, which sends responses from memory that are never stale. */
+/**
+ * Adds `reply.sendCached`. It binds lib/cache to this service: who owns a response, which queue a read waits in, whose
+ * bytes count, and which tokens are looked up with the snapshot.
+ */
 export default fp(async app => {
   const { sql, database: { shortSql }, budget, config } = app
 

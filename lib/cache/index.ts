@@ -105,7 +105,8 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
     this.header('cache-control', cacheControl)
     if (scope === 'private') send(this, body, body)
     else sendPublic(this, body, encoding)
-    // If a handler ends before its response is sent, Fastify sends an empty response.
+    // A reply is a thenable that resolves when it is sent (Fastify, Reply.then). If the handler ended before, Fastify
+    // would send an empty response.
     if (!this.sent) await Promise.resolve(this).catch(() => {})
     return true
   })

@@ -33,6 +33,12 @@ t.test('The service has exactly these operations', async t => {
   const entries = [...Object.keys(OPERATIONS), ...OTHERS]
   assertComplete(t, entries, routes.map(nameOf), 'OPERATIONS in test/operations.ts')
   t.equal(new Set(routes.map(nameOf)).size, routes.length, 'each once')
+  for (const route of routes) {
+    const { fields } = OPERATIONS[nameOf(route)] ?? {}
+    const { properties } = (route.schema?.body ?? {}) as { properties?: object }
+    if (!fields || !properties) continue
+    assertComplete(t, Object.keys(fields), Object.keys(properties), `fields of ${nameOf(route)} in test/operations.ts`)
+  }
 })
 
 for (const field of ['password', 'idpId']) {
