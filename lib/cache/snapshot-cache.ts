@@ -54,11 +54,9 @@ interface CacheEntry {
  * - `pg_current_snapshot()` identifies the finished transactions. Every commit of a write changes it before the client
  *   gets the response to its commit. On a standby it omits transactions, so the id is null there.
  * - The name of the database and the start time of the server distinguish it from a replacement server, which assigns
- *   its
- *   own transaction ids.
+ *   its own transaction ids.
  * - After a crash, PostgreSQL reuses the ids of lost transactions, and the start time may stay the same. However, it
- *   resets
- *   the statistics or, in PostgreSQL 14, writes a new checkpoint.
+ *   resets the statistics or, in PostgreSQL 14, writes a new checkpoint.
  *
  * Each function costs several microseconds on an idle backend. Therefore, the version comes from the start of the
  * connection. A replacement server has the same version or a newer one.
