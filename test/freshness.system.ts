@@ -535,7 +535,7 @@ t.test('a standby, and a fail-over to it', async t => {
     t.strictSame(await testimonials([...services, ...reader]), [expected, expected, expected])
   })
 
-  await t.test('a promoted standby knows the tokens that were ended', async t => {
+  await t.test('a promoted standby knows the revoked tokens', async t => {
     t.strictSame(await statusesOf(ended), [401, 401, 401])
     t.strictSame(await statusesOf(later), [200, 200, 200])
   })

@@ -47,13 +47,13 @@ async function retain (age = '', dryRun = false) {
     await assertMigrated(sql)
     if (dryRun) {
       const { registrations, events } = await countPastRegistrations(sql, interval)
-      console.log(`Would remove ${registrations} registrations for ${events} events`)
+      console.log(`Would delete ${registrations} registrations for ${events} events`)
       const pictures = await countUnusedPictures(sql)
-      return pictures > 0 && console.log(`Would remove ${pictures} unused pictures`)
+      return pictures > 0 && console.log(`Would delete ${pictures} unused pictures`)
     }
     const removed = await removePastRegistrations(sql, interval, removed => console.error(`${removed} deleted`))
     console.log(`Deleted ${removed} registrations`)
     const pictures = await deleteUnusedPictures(sql)
-    if (pictures > 0) console.log(`Removed ${pictures} unused pictures`)
+    if (pictures > 0) console.log(`Deleted ${pictures} unused pictures`)
   }, undefined, { statementTimeoutSeconds: 0 })
 }

@@ -971,7 +971,7 @@ walk('Cards work for all scripts', PHONE, async (t, page) => {
     else t.ok(left <= right, `${script} begins on the left`)
     await card.click()
     await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor()
-    t.ok(await fits(page), `${script}: the page fits, too`)
+    t.ok(await fits(page), `${script}: the page also fits`)
     await page.goBack()
     await page.waitForSelector('.card')
   }

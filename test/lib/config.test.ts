@@ -267,7 +267,7 @@ t.test('NAME_FILE is the path of a file with the value', async t => {
       t.strictSame(load(mounted('plain')), expected)
       t.strictSame(load(mounted('newline')), expected, 'without its trailing newline')
       t.strictSame(load(mounted('windows')), expected, 'without a CRLF at its end')
-      t.strictSame(load({ ...mounted('plain'), [name]: '' }), expected, 'an empty variable beside it counts as unset')
+      t.strictSame(load({ ...mounted('plain'), [name]: '' }), expected, 'an empty variable counts as unset')
       t.equal(refusal({ ...mounted('plain'), [name]: value }), `Only one of ${name} and ${name}_FILE may be set`)
       t.equal(refusal(mounted('missing')), `${name}_FILE must be the path of a readable file: ` +
         `ENOENT: no such file or directory, open '${join(dir, 'missing')}'`)

@@ -141,7 +141,7 @@ t.test('Headers and statuses that plugins add are described', async t => {
   t.ok(operation('GET', '/auth/google/callback').responses[503]!.content!['text/plain'])
 })
 
-t.test('The text of a 400 is open, because unreadable requests get one, too', async t => {
+t.test('The message of a 400 is open, because unreadable requests also get a 400', async t => {
   for (const route of routes) {
     const { schema } = operationOf(route).responses[400]?.content?.['application/json'] ?? {}
     if (schema) t.strictSame(schema.properties!.message, { type: 'string' })

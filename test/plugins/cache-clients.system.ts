@@ -163,7 +163,7 @@ t.test('a body counts by its announced length, and one in chunks by the longest 
   }
 })
 
-t.test('responses that no cache holds count, too', async t => {
+t.test('uncached responses also count', async t => {
   const app = await build(t, { DATABASE_URL: server.url('community') })
   const { id, token } = await person(app)
   const [draft] = await app.sql<[{ id: string }]>`

@@ -54,7 +54,7 @@ async function addTestimonials (app: FastifyInstance, count = 20) {
   `
 }
 
-t.test('Reads that take more than half of the time have responses beside steady commits', async t => {
+t.test('Slow reads get responses during steady commits', async t => {
   const app = await listen(t, { DATABASE_TIMEOUT: '2' })
   await addTestimonials(app)
   await app.sql`ALTER TABLE testimonials RENAME TO written`

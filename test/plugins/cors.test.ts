@@ -100,7 +100,7 @@ t.test('With FRONTEND_URL', async t => {
     t.equal(response.statusCode, 204, 'of such an origin it asks for nothing')
   })
 
-  t.test('A response to a request without Origin varies by it, too', async t => {
+  t.test('A response to a request without Origin also varies by it', async t => {
     const { headers } = await app.inject('/livez')
     t.equal(headers['access-control-allow-origin'], undefined)
     t.match(String(headers.vary), /\bOrigin\b/)

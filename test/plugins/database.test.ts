@@ -51,7 +51,7 @@ t.test('The service does not start without a database', async t => {
   )
 })
 
-t.test('A statement that runs into its timeout amid its rows does not change the next responses', async t => {
+t.test('A statement that times out after some rows does not change the next responses', async t => {
   const app = await build(t, { DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
   const admin = await person(app, 'ADMIN')
   const student = await person(app, 'STUDENT', { password: await hashPassword('correct horse') })
@@ -75,7 +75,7 @@ t.test('A statement that runs into its timeout amid its rows does not change the
   }
 })
 
-t.test('A registration that is acknowledged is stored, whatever transactions run beside it', async t => {
+t.test('An acknowledged registration is stored, even during other transactions', async t => {
   const cases = [
     { pool: 1, likes: 101, changes: 1, registrations: 12 },
     { pool: 10, likes: 836, changes: 4, registrations: 60 },

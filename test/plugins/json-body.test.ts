@@ -189,7 +189,7 @@ t.test('How long a body may be depends on what it is for', async t => {
   }
 })
 
-t.test('MAX_BODY_BYTES bounds the shorter ones, too', async t => {
+t.test('MAX_BODY_BYTES also limits shorter bodies', async t => {
   const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), MAX_BODY_BYTES: '2000' }))
   t.teardown(() => app.close())
   await app.ready()

@@ -96,7 +96,7 @@ t.test('A forgotten password is set by the link of an email, once', async t => {
 
   assertMessage(t, await reset(token), 200, 'Password set successfully')
   t.strictSame([await signIn(email, PASSWORD), await signIn(email, NEW)], [401, 200])
-  t.equal(await isSignedIn(old), 401, 'tokens from before are ended')
+  t.equal(await isSignedIn(old), 401, 'earlier tokens are revoked')
   assertMessage(t, await reset(token), 400, INVALID)
   t.match(await mailTo(email, 2), { subject: 'Your password for Community was changed' })
   t.ok(await provenAt(email), 'and the email is verified')
@@ -402,7 +402,7 @@ t.test('POST /me/email does not tell whether an address has an account, and rese
   assertMessage(t, await changeEmail(ada, email), 202, 'An email is on its way')
   const token = await tokenTo(t, email, 'verify-email')
   const signUp = await post('/auth/register', { email, password: PASSWORD, ...NAMES })
-  t.equal(signUp.statusCode, 201, 'its owner may register meanwhile')
+  t.equal(signUp.statusCode, 201, 'its owner may sign up in between')
   assertMessage(t, await verify(token), 409, TAKEN)
   t.equal((await ada.inject('GET', '/auth/me')).json().user.email, ada.email)
   t.equal(emailsTo(ada.email).length, 0, 'an address that is not verified is not told')
@@ -510,7 +510,7 @@ t.test('New passwords of a /48 have one place in the queue, beside those of othe
 const signInByToken = async (claims: Record<string, unknown>, via = app) =>
   (await post('/auth/google', { idToken: await provider.idToken(claims) }, { via })).json()
 
-t.test('The provider proves the email of an account that it creates or links', async t => {
+t.test('The provider verifies the email address of an account that it creates or links', async t => {
   const [created, { email: linked }] = [newEmail(), await person(app)]
   for (const email of [created, linked]) {
     await signInByToken({ sub: randomUUID(), email })

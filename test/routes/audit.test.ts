@@ -246,7 +246,7 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
   },
   async 'DELETE /me/tokens' (send, t) {
     t.strictSame(await send('/me/tokens'), [{ event: 'tokens-revoked' }])
-    t.strictSame(await send('/me/tokens'), [], 'with a token that was ended')
+    t.strictSame(await send('/me/tokens'), [], 'with a revoked token')
     await sql`DELETE FROM revoked_tokens`
   },
   async 'PUT /me/notifications' (send, t) {

@@ -481,7 +481,7 @@ t.test('POST /events/:eventId/register', async t => {
     t.equal(await countRegistrations(id), 1)
   })
 
-  t.test('registers once beside a concurrent registration in progress', async t => {
+  t.test('registers once during a concurrent registration', async t => {
     const someone = await person(app)
     const { id } = await makeEvent(club.id)
     const [response] = await contend(

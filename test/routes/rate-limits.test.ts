@@ -87,7 +87,7 @@ function waits (t: Test, response: Response, message: string, [least, most] = [5
   t.ok(Number(retryAfter) >= least! && Number(retryAfter) <= most!, `Retry-After: ${retryAfter}`)
 }
 
-t.test('After 20 failures in 15 minutes the right password has to wait, too', async t => {
+t.test('After 20 failures in 15 minutes, the correct password also has to wait', async t => {
   const email = await account()
   t.strictSame(await guesses(20, email, { via: byDefault }), times(20, 401))
   for (const password of ['wrong horse', PASSWORD]) {

@@ -45,5 +45,5 @@ t.test('A flood of 400 connections from one address does not block sign-ins from
   t.strictSame(statuses, Array(10).fill(200))
   t.ok(others <= 100, `${others} of the flood were served meanwhile; without turns, 299 would precede each sign-in`)
   while (served() === before) await once(flood.child.stdout, 'data')
-  t.pass('the flood is served, too')
+  t.pass('the flood is also served')
 })

@@ -220,7 +220,7 @@ t.test('export and erase fail for an unknown email', async t => {
   }
 })
 
-t.test('Erasures beside all that is done with the users do not deadlock', async t => {
+t.test('Erasures during other operations on the users do not deadlock', async t => {
   const lines: string[] = []
   const app = await build(t, { ...MAIL, DATABASE_URL }, createLogger('error', {
     write (line: string) { lines.push(line) },

@@ -49,7 +49,7 @@ t.test('A token that is issued after an end is valid until the next one', async 
   }
 })
 
-t.test('A token whose sign-in began before an end is ended by it', async t => {
+t.test('A revocation also revokes the token of a sign-in that began before', async t => {
   const ada = await person(app)
   const account = await findCredentials(app.sql, ada.email)
   await signOut(ada.token)
@@ -111,7 +111,7 @@ t.test('The deletion of the account revives no token', async t => {
   assertResponse(t, await get(ada.token, '/users'), 401, ENDED)
 })
 
-t.test('An ended token is like none for GET /blogs/:id', async t => {
+t.test('GET /blogs/:id ignores a revoked token', async t => {
   const ada = await person(app)
   const insert = async (status: string) => (await app.sql<[{ id: string }]>`
     INSERT INTO blogs (title, content, status, author_id) VALUES ('A title', 'Content', ${status}, ${ada.id})

@@ -96,7 +96,7 @@ test('A commit elsewhere causes a read, which keeps the same body', async t => {
   t.equal(await instance.get('a', notAgain), body)
 })
 
-test('A query without a row is cached, too', async t => {
+test('A query without a row is also cached', async t => {
   const instance = start(t)
   const row = (sql: Sql, name: string) => ({ fields: sql`SELECT value FROM writes WHERE name = ${name}` })
   for (let times = 0; times < 2; times++) t.equal(await instance.ask('a', row), undefined)

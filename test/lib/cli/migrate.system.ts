@@ -65,7 +65,7 @@ t.test('--json prints the results of up, down and status as JSON', async t => {
   }
 })
 
-t.test('migrates the embedded database beside a running service', async t => {
+t.test('migrates the embedded database while the service runs', async t => {
   const DATA_DIR = dataDir(t)
   const service = await startService(t, { DATA_DIR })
   t.strictSame(await migrate(t, { DATA_DIR }, 'status'), succeeded(lines('applied', NAMES)))
@@ -99,7 +99,7 @@ t.test('create writes an empty migration into migrations/', async t => {
   t.match(await readFile(join(directory, file!), 'utf8'), /^-- Up Migration\s+-- Down Migration\s*$/)
 })
 
-t.test('a backfill runs in batches before its migration, and goes on where it ended', async t => {
+t.test('a backfill runs in batches before its migration, and continues where it stopped', async t => {
   const DATABASE_URL = await createDatabase(t, { migrated: false })
   const sql = postgres(DATABASE_URL, { max: 1 })
   t.teardown(() => sql.end())

@@ -262,7 +262,7 @@ t.test('200 transactions whose connections are reset end, and leave nothing behi
   t.equal((await sql`SELECT 1`).length, 1)
 })
 
-t.test('A statement that fails amid its rows leaves nothing to the next one', async t => {
+t.test('A statement that fails after some rows does not affect the next statement', async t => {
   const url = await createDatabase(t)
   const config = testConfig({ DATABASE_URL: url, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
   const { sql, close } = await openDatabase(config, log)

@@ -48,7 +48,7 @@ t.test('a failed migration leaves nothing behind, and those before it stay', asy
   t.strictSame([...await sql`SELECT to_regclass('events')`], [{ to_regclass: null }])
 
   await sql`DROP TABLE event_registrations`
-  t.strictSame(await migrate(url), NAMES.slice(failed), 'the next run goes on there')
+  t.strictSame(await migrate(url), NAMES.slice(failed), 'the next run continues there')
 })
 
 t.test('migrationStatus and assertMigrated', async t => {

@@ -65,12 +65,12 @@ t.test('retention deletes pictures that nothing has used for a day', async t => 
   const [used, fresh] = [await add(25), await add(23)]
   await sql`UPDATE clubs SET image_url = ${`https://api.example.org/pictures/${used}`} WHERE id = ${club!.id}`
   t.strictSame(await retention(...two, '--dry-run'),
-    succeeded('Would remove 0 registrations for 0 events\nWould remove 1 unused pictures\n'))
-  t.strictSame(await retention(...two), succeeded('Removed 0 registrations\nRemoved 1 unused pictures\n'))
+    succeeded('Would delete 0 registrations for 0 events\nWould delete 1 unused pictures\n'))
+  t.strictSame(await retention(...two), succeeded('Deleted 0 registrations\nDeleted 1 unused pictures\n'))
   t.strictSame((await sql`SELECT id FROM pictures ORDER BY id`).map(({ id }) => id), [used, fresh].sort())
 })
 
-t.test('retention deletes in batches, beside deletions of events and new registrations', async t => {
+t.test('retention deletes in batches, during deletions of events and new registrations', async t => {
   const [event, other, fresh] = [await addEvent(-1000), await addEvent(-1000), await addEvent(-1)]
   await sql`
     WITH added AS (

@@ -329,7 +329,7 @@ t.test('What an email that may not have arrived has said is said again', async t
   t.strictSame(await deliver(t), [])
 })
 
-t.test('An email that waits tells later changes, too; one that was sent is followed by another', async t => {
+t.test('A waiting email includes later changes; after a sent email, another one follows', async t => {
   const event = await makeEvent()
   const [ada, grace] = [await member(), await member()]
   await register(event, [ada, grace])
@@ -363,7 +363,7 @@ t.test('Events that are over are not told about', async t => {
     UPDATE email_batches SET data = jsonb_set(data, '{known,date}', to_jsonb(iso8601(now() - interval '1 day')))
   `
   await sql`UPDATE events SET date = now() - interval '1 day'`
-  t.strictSame(await deliver(t), [], 'nor those that are over meanwhile')
+  t.strictSame(await deliver(t), [], 'nor events that ended before sending')
 })
 
 t.test('An event that moved to the past is told about', async t => {
@@ -461,7 +461,7 @@ t.test('Without REMINDER_HOURS there are no reminders', async t => {
   t.match(await findBatches(sql, 24), { reminder: true })
 })
 
-t.test('A reminder of an event that moved meanwhile is not sent', async t => {
+t.test('A reminder of a moved event is not sent', async t => {
   const event = await makeEvent({ date: inDays(0.9) })
   await register(event, [await member()], inDays(-2))
   await writeReminders(sql, 24)

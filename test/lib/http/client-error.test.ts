@@ -163,7 +163,7 @@ t.test('Garbage after a response gets a 400', async t => {
   t.match(await text(socket), /^HTTP\/1\.1 400 Bad Request\r\n/)
 })
 
-t.test('A client that resets the connection gets no response, and the service goes on', async t => {
+t.test('A client that resets the connection does not get a response, and the service continues', async t => {
   const accepted = once(app.server, 'connection')
   const client = connect(port, '127.0.0.1')
   const [socket] = await accepted as [Socket]

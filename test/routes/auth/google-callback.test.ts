@@ -167,7 +167,7 @@ t.test('GET /auth/google/callback sends no verifier to a provider that does not 
 const withIdToken = (idToken: string) =>
   ({ '/token': { access_token: 'a token', token_type: 'Bearer', id_token: idToken } })
 
-t.test('GET /auth/google/callback verifies an ID token that comes beside the access token', async t => {
+t.test('GET /auth/google/callback verifies an ID token in the response with the access token', async t => {
   const past = Math.floor(Date.now() / 1000) - 3600
   const other = await newKey('RS256', 'one')
   const tokens = {
