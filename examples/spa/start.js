@@ -61,7 +61,7 @@ async function buildFrontend (config) {
     `script-src 'self' ${await hashOfImportMap()}`,
     "style-src 'self'",
     // Pictures may come from any site.
-    "img-src 'self' http: https: data:",
+    "img-src 'self' http: https: data: blob:",
     `connect-src ${api}`,
     "base-uri 'none'",
     "form-action 'none'",

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { BrowserContextOptions, Locator, Page, Request } from 'playwright-core'
 import PostalMime from 'postal-mime'
 import postgres from 'postgres'
+import sharp from 'sharp'
 import t, { type Test } from 'tap'
 
 import { launch } from '../chromium.ts'
@@ -24,6 +25,8 @@ const PHONE: BrowserContextOptions = { viewport: { width: 320, height: 640 }, ha
 const PICTURES = 'https://images.example.org/'
 
 const PASSWORD = 'demo-password'
+
+const AXE = await readFile('node_modules/axe-core/axe.min.js', 'utf8')
 
 const [PORT, APP_PORT] = [await freePort(), await freePort()]
 const api = `http://localhost:${PORT}`
@@ -690,7 +693,7 @@ walk('A student verifies an address, resets and changes a password, and signs ou
   await signInWith('the second password')
 
   await page.goto(`${origin}/me`)
-  await follow(page, 'Change password', 'Change your password')
+  await follow(page, 'Settings')
   await enter('Current password', 'the first password')
   await enter('New password', 'the third password')
   await press('Change password')
@@ -701,6 +704,7 @@ walk('A student verifies an address, resets and changes a password, and signs ou
   t.equal(await h1(page), 'Grace Hopper', 'still signed in')
 
   const token = await page.evaluate('sessionStorage.getItem("token")')
+  await follow(page, 'Settings')
   await press('Sign out everywhere')
   await notified(page, "You've been signed out on all devices.")
   const { status } = await fetch(`${api}/auth/me`, { headers: { authorization: `Bearer ${token}` } })
@@ -714,7 +718,7 @@ walk('A student chooses emails', {
 }, async (t, page) => {
   await signIn(page, 'student')
   await page.goto(`${origin}/me`)
-  await follow(page, 'Choose my emails', 'Emails')
+  await follow(page, 'Settings')
   const reminder = page.getByLabel('an event I registered for begins soon')
   t.ok(await reminder.isChecked())
   const changed = page.waitForResponse(`${api}/me/notifications`)
@@ -729,6 +733,107 @@ walk('A student chooses emails', {
   await page.goto(`${origin}/unsubscribe#token=unknown`)
   await page.getByRole('button', { name: 'Turn them off' }).click()
   await notified(page, 'Link not found')
+})
+
+/** What axe finds wrong for people who use a screen reader or a keyboard. */
+async function barriers (page: Page) {
+  await page.evaluate(AXE)
+  const { violations } = await page.evaluate<{ violations: { id: string, nodes: { html: string }[] }[] }>('axe.run()')
+  return violations.map(({ id, nodes }) => [id, ...nodes.map(({ html }) => html)])
+}
+
+walk('A student changes name, picture and email in the settings, and deletes the account', {
+  refusals: ['POST /me/pictures 415', 'DELETE /me 401'],
+}, async (t, page) => {
+  const [email, other, password] = ['emmy@example.org', 'noether@example.org', 'the emmy password']
+  await fetch(`${api}/auth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ email, password, firstName: 'Emy', lastName: 'Noether' }),
+  })
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).click()
+  const file = (name: string, mimeType: string, buffer: Buffer) => ({ name, mimeType, buffer })
+  const photo = await sharp({ create: { width: 900, height: 600, channels: 3, background: 'teal' } }).jpeg().toBuffer()
+  await page.goto(`${origin}/sign-in?to=/me`)
+  await page.getByLabel('Email').fill(email)
+  await page.getByLabel('Password').fill(password)
+  await press('Sign in')
+  await page.getByRole('heading', { level: 1, name: 'Emy Noether' }).waitFor()
+  await follow(page, 'Settings')
+  t.strictSame(await barriers(page), [])
+
+  await page.getByLabel('First name').fill('Emmy')
+  await press('Save name')
+  await notified(page, 'Your name has been saved.')
+  await page.getByRole('link', { name: 'Emmy', exact: true }).waitFor()
+
+  const upload = page.getByLabel('New picture')
+  await upload.setInputFiles(file('me.gif', 'image/gif', Buffer.from('GIF89a')))
+  await page.getByText('A picture must be a JPEG, PNG or WebP file').waitFor()
+  await upload.setInputFiles(file('me.jpg', 'image/jpeg', photo))
+  await notified(page, 'Your picture has been saved.')
+  const inHeader = page.locator('#header .portrait img')
+  await inHeader.waitFor()
+  t.match(await inHeader.getAttribute('src'), `${api}/pictures/`)
+  t.strictSame(await barriers(page), [])
+
+  for (const event of ['drop', 'paste']) {
+    await page.getByRole('heading', { name: 'Settings' }).waitFor()
+    const before = await inHeader.getAttribute('src')
+    await page.locator('.upload').evaluate((part: any, [event, base64]) => {
+      const { DataTransfer, File, ClipboardEvent, DragEvent, atob } = part.ownerDocument.defaultView
+      const data = new DataTransfer()
+      data.items.add(new File([Uint8Array.from(atob(base64!), (letter: string) => letter.charCodeAt(0))], 'me.jpg'))
+      const options = { bubbles: true, cancelable: true }
+      part.dispatchEvent(event === 'drop'
+        ? new DragEvent(event, { ...options, dataTransfer: data })
+        : new ClipboardEvent(event!, { ...options, clipboardData: data }))
+    }, [event, photo.toString('base64')])
+    while (await inHeader.getAttribute('src') === before) await sleep(20)
+  }
+
+  await press('Remove picture')
+  await notified(page, 'Your picture has been removed.')
+  await page.getByRole('button', { name: 'My earlier pictures' }).focus()
+  await page.keyboard.press('Enter')
+  const dialog = page.getByRole('dialog', { name: 'My pictures' })
+  await dialog.getByRole('button', { name: /^Picture of / }).first().waitFor()
+  t.equal(await dialog.getByRole('button', { name: /^Picture of / }).count(), 3)
+  t.strictSame(await barriers(page), [])
+  await dialog.getByRole('button', { name: /^Picture of / }).first().focus()
+  await page.keyboard.press('Enter')
+  await notified(page, 'Your picture has been saved.')
+
+  await page.goto(`${origin}/me/submit`)
+  await page.getByLabel('Upload a picture').setInputFiles(file('post.jpg', 'image/jpeg', photo))
+  await page.getByText('The picture has been uploaded.').waitFor()
+  t.match(await page.getByLabel('Picture URL').inputValue(), `${api}/pictures/`)
+  t.strictSame(await barriers(page), [])
+
+  await page.goto(`${origin}/me/settings`)
+  const part = page.locator('section').filter({ has: page.getByRole('heading', { name: 'Email address' }) })
+  await part.getByLabel('New email').fill(other)
+  await part.getByLabel('Your password').fill(password)
+  await press('Change email')
+  await notified(page, 'An email is on its way.')
+  await page.goto(await linkTo(other, 'your email address'))
+  await press('Yes, it is mine')
+  await notified(page, 'Thank you. Your email address is verified.')
+
+  await page.goto(`${origin}/me/settings`)
+  await page.getByText(`Your address is ${other}.`).waitFor()
+  const download = page.waitForEvent('download')
+  await press('Export my data')
+  t.equal((await download).suggestedFilename(), 'personal-data.json')
+  await press('Delete my account')
+  const last = page.getByRole('dialog', { name: 'Delete your account' })
+  for (const [tried, told] of [['wrong', 'Current password is wrong'], [password, undefined]] as const) {
+    await last.getByLabel('Your password').fill(tried)
+    await last.getByRole('button', { name: 'Delete my account' }).click()
+    if (told) await last.getByText(told).waitFor()
+  }
+  await notified(page, 'Your account has been deleted.')
+  t.equal((await sql`SELECT FROM users WHERE email = ${other}`).length, 0)
 })
 
 walk('A student unsubscribes by the link in an email, without signing in', {}, async (t, page) => {

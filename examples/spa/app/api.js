@@ -117,6 +117,34 @@ export async function loadUser () {
 }
 
 /**
+ * Uploads a picture. By an XMLHttpRequest, which tells its progress, as `fetch` does not.
+ *
+ * @param {File} file
+ * @param {(part: number) => void} progress gets the part that is sent, from 0 to 1
+ * @returns {Promise<{ picture: Schemas['Picture'] }>}
+ */
+export function sendPicture (file, progress) {
+  const upload = new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest()
+    request.open('POST', `${API}/me/pictures`)
+    request.setRequestHeader('authorization', `Bearer ${token()}`)
+    request.responseType = 'json'
+    request.upload.onprogress = ({ loaded, total }) => progress(loaded / total)
+    request.onerror = reject
+    request.onload = () => {
+      const isDone = request.status === 201
+      resolve({
+        data: isDone ? request.response : undefined,
+        error: request.response,
+        response: new Response(null, { status: request.status }),
+      })
+    }
+    request.send(file)
+  })
+  return call(/** @type {Parameters<typeof call<{ picture: Schemas['Picture'] }>>[0]} */ (upload))
+}
+
+/**
  * Downloads a file from the service under this name.
  *
  * @param {Parameters<typeof call<unknown>>[0]} request a request with `parseAs: 'blob'`

@@ -1,6 +1,7 @@
 import { ApiError, inSession } from './api.js'
 import { h } from './dom.js'
 import { wordsOf } from './parts.js'
+import { pictureUpload } from './picture.js'
 
 /**
  * A field of a form. Its name is the field name of the API.
@@ -8,7 +9,8 @@ import { wordsOf } from './parts.js'
  * @typedef {object} Field
  * @property {string} name
  * @property {string} label
- * @property {'text' | 'email' | 'password' | 'url' | 'number' | 'datetime-local' | 'textarea' | 'select'} [type]
+ * @property {'text' | 'email' | 'password' | 'url' | 'number' | 'datetime-local' | 'textarea' | 'select' |
+ *   'picture'} [type] a `picture` is its address, which an upload can fill in
  * @property {string | number | null} [value]
  * @property {string} [hint]
  * @property {boolean} [optional]
@@ -90,6 +92,7 @@ function control (field, id) {
 
   function makeInput () {
     if (type === 'textarea') return h('textarea', { ...attributes, rows: 8 }, value)
+    if (type === 'picture') return h('input', { ...attributes, type: 'url', value })
     if (type !== 'select') return h('input', { ...attributes, type, value })
     return h('select', attributes, ...options.map(([option, words]) =>
       h('option', { value: option, selected: option === value }, words)))
@@ -101,6 +104,7 @@ function control (field, id) {
     /** The value as the control shows it. */
     shown: input.value,
     element: h('div', { class: 'field' },
+      type === 'picture' && pictureUpload('Upload a picture', ({ url }) => { input.value = url }),
       h('label', { for: id }, label, optional && h('span', {}, ' (optional)')),
       hint && h('p', { class: 'hint', id: `${id}-hint` }, hint),
       input,

@@ -5,7 +5,7 @@ import { go, here, match, refresh, startRouter } from './router.js'
 import { currentUser, hasRole, sessionEvents, token } from './session.js'
 import { showFooter, showHeader } from './shell.js'
 import {
-  callbackPage, changePasswordPage, forgotPasswordPage, registerPage, resetPasswordPage, signInAgain, signInPage,
+  callbackPage, forgotPasswordPage, registerPage, resetPasswordPage, signInAgain, signInPage,
   unsubscribePage, verifyEmailPage,
 } from './pages/account.js'
 import { moderationPage } from './pages/admin/blogs.js'
@@ -21,7 +21,7 @@ import { homePage } from './pages/home.js'
 import { allEventsPage, attendeesPage, ownEventsPage } from './pages/manage.js'
 import { mePage, submitPage } from './pages/me.js'
 import { mentorsPage } from './pages/mentors.js'
-import { notificationsPage } from './pages/notifications.js'
+import { settingsPage } from './pages/settings.js'
 import { testimonialsPage } from './pages/testimonials.js'
 
 /** @import { Schemas } from 'community-platform-client' */
@@ -48,8 +48,7 @@ const PAGES = [
   ['/verify-email', verifyEmailPage],
   ['/me', mePage, EVERYBODY],
   ['/me/submit', submitPage, EVERYBODY],
-  ['/me/password', changePasswordPage, EVERYBODY],
-  ['/me/notifications', notificationsPage, EVERYBODY],
+  ['/me/settings', settingsPage, EVERYBODY],
   ['/unsubscribe', unsubscribePage],
   ['/manage', ownEventsPage, ['CLUB_HEAD', 'ADMIN']],
   ['/manage/*', attendeesPage, ['CLUB_HEAD', 'ADMIN']],

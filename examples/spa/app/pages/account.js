@@ -171,8 +171,8 @@ export function verifyEmailPage () {
   const token = takeToken()
   if (!token) return noToken('/')
   return [h('div', { class: 'narrow' },
-    heading('Is this your email address?', lead("Someone created an account with it. If it wasn't you, close this " +
-      'page. Confirming would give your address to whoever did.')),
+    heading('Is this your email address?', lead("Someone created an account with it, or wants to use it. If it wasn't you, " +
+      'close this page. Confirming would give your address to whoever did.')),
     // The page waits for a click, because programs also open the links in emails.
     h('p', {}, actionButton('Yes, it is mine', async () => {
       await call(client.POST('/account/email/verify', { body: { token } }))
@@ -184,7 +184,7 @@ export function verifyEmailPage () {
 /** The page of the unsubscribe link. */
 export function unsubscribePage () {
   const token = takeToken()
-  if (!token) return noToken('/me/notifications')
+  if (!token) return noToken('/me/settings')
   return [h('div', { class: 'narrow' },
     heading('Unsubscribe from these emails', lead('You can turn them on again in your profile.')),
     h('p', {}, actionButton('Turn them off', async () => {
@@ -195,25 +195,19 @@ export function unsubscribePage () {
 }
 
 /** The form that changes the password. The service revokes all tokens and returns a new token. */
-export function changePasswordPage () {
-  return [h('div', { class: 'narrow' },
-    heading('Change your password', lead('You will be signed out on all other devices.')),
-    form({
-      fields: [
-        {
-          name: 'currentPassword', label: 'Current password', type: 'password', autocomplete: 'current-password',
-        },
-        newPassword('newPassword'),
-      ],
-      verb: 'Change password',
-      async send ({ currentPassword = '', newPassword = '' }) {
-        const { token } = await call(client.PUT('/me/password', { body: { currentPassword, newPassword } }))
-        await signInWith(token)
-        await go('/me')
-        notify('Your password has been changed.')
-      },
-    }))]
-}
+export const passwordForm = () => form({
+  fields: [
+    { name: 'currentPassword', label: 'Current password', type: 'password', autocomplete: 'current-password' },
+    newPassword('newPassword'),
+  ],
+  verb: 'Change password',
+  async send ({ currentPassword = '', newPassword = '' }) {
+    const { token } = await call(client.PUT('/me/password', { body: { currentPassword, newPassword } }))
+    await signInWith(token)
+    await go('/me')
+    notify('Your password has been changed.')
+  },
+})
 
 /** The token in the fragment of a link. Removes it from the browser's history. */
 function takeToken () {

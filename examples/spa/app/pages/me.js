@@ -2,11 +2,11 @@ import { call, client } from '../api.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import {
-  actionButton, atTime, calendarLeaf, heading, inColour, lead, nameOf, notify, onDate, portrait, reminder, ROLES,
+  atTime, calendarLeaf, heading, inColour, lead, nameOf, notify, onDate, portrait, reminder, ROLES,
   statusBadge,
 } from '../parts.js'
 import { go } from '../router.js'
-import { currentUser, signOut } from '../session.js'
+import { currentUser } from '../session.js'
 import { subscribeToOwnButton } from '../subscribe.js'
 import { section } from './clubs.js'
 import { mentorCard } from './mentors.js'
@@ -37,7 +37,7 @@ export async function mePage () {
             h('p', { class: 'meta' }, h('span', { class: 'club' }, event.club.name), atTime(event.date))),
           h('p', { class: 'meta going' },
             h('span', {}, 'registered on ', onDate(registeredAt)), reminder(event.date, reminderHours))))))),
-    h('p', {}, subscribeToOwnButton(), ' ', h('a', { class: 'button', href: '/me/notifications' }, 'Choose my emails')),
+    h('p', {}, subscribeToOwnButton()),
     section('My posts', blogs.length === 0 && "You haven't written any posts yet.",
       h('ul', { class: 'rows' }, ...blogs.map(({ id, title, status, createdAt }) => h('li', {},
         h('h3', {}, h('a', { href: `/blogs/${id}` }, title)),
@@ -45,19 +45,8 @@ export async function mePage () {
     h('p', {}, h('a', { class: 'button primary', href: '/me/submit' }, 'Write a post')),
     section('Mentors I like', likedMentors.length === 0 && "You haven't liked any mentors yet.",
       h('ul', { class: 'people' }, ...likedMentors.map(mentor => mentorCard(mentor, liked, 'h3')))),
-    section('My account', false,
-      h('p', {},
-        h('a', { class: 'button', href: '/me/password' }, 'Change password'), ' ',
-        actionButton('Sign out everywhere', signOutEverywhere))),
+    h('p', {}, h('a', { class: 'button', href: '/me/settings' }, 'Settings')),
   ]
-}
-
-/** Revokes the tokens on all devices. */
-async function signOutEverywhere () {
-  await call(client.DELETE('/me/tokens'))
-  signOut()
-  await go('/')
-  notify("You've been signed out on all devices.")
 }
 
 /** The form that submits a blog post. */
@@ -68,7 +57,7 @@ export function submitPage () {
       fields: [
         { name: 'title', label: 'Title' },
         { name: 'content', label: 'Text', type: 'textarea', hint: 'Plain text. An empty line starts a paragraph.' },
-        { name: 'imageUrl', label: 'Picture URL', type: 'url', optional: true },
+        { name: 'imageUrl', label: 'Picture URL', type: 'picture', optional: true },
       ],
       verb: 'Submit',
       async send ({ title = '', content = '', imageUrl }) {

@@ -1,6 +1,6 @@
 import { call, client, inSession } from '../api.js'
 import { h } from '../dom.js'
-import { actionButton, heading, lead, notify } from '../parts.js'
+import { actionButton, notify } from '../parts.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 
@@ -14,29 +14,31 @@ const SWITCHES = [
   ['blogDecision', 'my post is published or archived'],
 ]
 
-/** The email preferences of the user. A switch takes effect at once. */
-export async function notificationsPage () {
-  const { notifications } = await call(client.GET('/me/notifications'))
-  return [h('div', { class: 'narrow' },
-    heading('Emails', lead('Send me an email when …')),
-    ...SWITCHES.map(([name, label]) => h('p', {}, h('label', {},
-      h('input', {
-        type: 'checkbox',
-        checked: notifications[name],
-        /** @param {{ target: HTMLInputElement }} event */
-        async onchange ({ target }) {
-          try {
-            const body = { notifications: { [name]: target.checked } }
-            await inSession(() => call(client.PUT('/me/notifications', { body })))
-          } catch (error) {
-            target.checked = !target.checked
-            notify(/** @type {Error} */ (error).message)
-          }
-        },
-      }), ` ${label}`))),
-    h('p', { class: 'meta' }, 'We always send emails about your account. Other emails require a verified address.'),
-    h('p', {}, actionButton('Verify my address', async () => {
-      const { message } = await call(client.POST('/me/email/verification'))
-      notify(`${message}.`)
-    })))]
-}
+/**
+ * Which emails the user gets. A switch takes effect at once.
+ *
+ * @param {Schemas['Notifications']} notifications
+ */
+export const notificationSwitches = notifications => [
+  h('p', {}, 'Send me an email when …'),
+  ...SWITCHES.map(([name, label]) => h('p', {}, h('label', {},
+    h('input', {
+      type: 'checkbox',
+      checked: notifications[name],
+      /** @param {{ target: HTMLInputElement }} event */
+      async onchange ({ target }) {
+        try {
+          const body = { notifications: { [name]: target.checked } }
+          await inSession(() => call(client.PUT('/me/notifications', { body })))
+        } catch (error) {
+          target.checked = !target.checked
+          notify(/** @type {Error} */ (error).message)
+        }
+      },
+    }), ` ${label}`))),
+  h('p', { class: 'meta' }, 'We always send emails about your account. Other emails require a verified address.'),
+  h('p', {}, actionButton('Verify my address', async () => {
+    const { message } = await call(client.POST('/me/email/verification'))
+    notify(`${message}.`)
+  })),
+]

@@ -68,7 +68,7 @@ async function editBlog (blog) {
       {
         name: 'imageUrl',
         label: 'Picture URL',
-        type: 'url',
+        type: 'picture',
         optional: !blog?.imageUrl,
         value: blog?.imageUrl,
         hint: blog?.imageUrl ? REPLACED : undefined,

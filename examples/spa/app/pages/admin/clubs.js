@@ -39,7 +39,7 @@ async function foundClub () {
         type: 'email',
         hint: 'They become a member of this club.',
       },
-      { name: 'imageUrl', label: 'Picture URL', type: 'url', optional: true },
+      { name: 'imageUrl', label: 'Picture URL', type: 'picture', optional: true },
     ],
     verb: 'Save',
     cancel: close,

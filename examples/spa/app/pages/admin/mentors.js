@@ -63,7 +63,7 @@ async function editMentor (clubs, mentor) {
       {
         name: 'imageUrl',
         label: 'Photo URL',
-        type: 'url',
+        type: 'picture',
         value: mentor?.imageUrl,
         hint: mentor && REPLACED,
       },

@@ -56,7 +56,7 @@ async function editTestimonial (testimonial) {
       },
       { name: 'content', label: 'Text', type: 'textarea', value: testimonial?.content },
       {
-        name: 'imageUrl', label: 'Photo URL', type: 'url', optional: true, value: testimonial?.imageUrl,
+        name: 'imageUrl', label: 'Photo URL', type: 'picture', optional: true, value: testimonial?.imageUrl,
       },
     ],
     verb: 'Save',

@@ -1,0 +1,110 @@
+import { call, client, download, loadUser } from '../api.js'
+import { PROVIDER } from '../config.js'
+import { h } from '../dom.js'
+import { form } from '../form.js'
+import { actionButton, heading, nameOf, notify, openDialog, portrait } from '../parts.js'
+import { pictureUpload } from '../picture.js'
+import { go, refresh } from '../router.js'
+import { currentUser, signOut } from '../session.js'
+import { subscribeToOwnButton } from '../subscribe.js'
+import { passwordForm } from './account.js'
+import { notificationSwitches } from './notifications.js'
+
+/** Everything about the account of the user. */
+export async function settingsPage () {
+  const user = /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())
+  const { notifications } = await call(client.GET('/me/notifications'))
+  return [h('div', { class: 'narrow settings' },
+    heading('Settings'),
+    part('Name', form({
+      fields: [
+        { name: 'firstName', label: 'First name', autocomplete: 'given-name', value: user.firstName },
+        { name: 'lastName', label: 'Last name', autocomplete: 'family-name', value: user.lastName },
+      ],
+      verb: 'Save name',
+      isEdit: true,
+      send: body => changeProfile(body, 'Your name has been saved.'),
+    })),
+    part('Picture',
+      portrait(nameOf(user), user.avatar),
+      pictureUpload('New picture', ({ id }) => changeProfile({ avatar: id }, 'Your picture has been saved.')),
+      user.avatar && h('p', {}, actionButton('Remove picture', () =>
+        changeProfile({ avatar: null }, 'Your picture has been removed.')))),
+    part('Email address',
+      h('p', {}, `Your address is ${user.email}. To change it, open the link that we send to the new one.`),
+      form({
+        fields: [
+          { name: 'email', label: 'New email', type: 'email', autocomplete: 'email' },
+          {
+            name: 'currentPassword', label: 'Your password', type: 'password', autocomplete: 'current-password',
+          },
+        ],
+        verb: 'Change email',
+        async send ({ email = '', currentPassword = '' }) {
+          const { message } = await call(client.POST('/me/email', { body: { email, currentPassword } }))
+          notify(`${message}.`)
+        },
+      })),
+    part('Password', h('p', {}, 'A new password signs you out on all other devices.'), passwordForm()),
+    part('Emails', ...notificationSwitches(notifications)),
+    part('Calendar', h('p', {}, 'Show the events you registered for in your calendar app.'),
+      h('p', {}, subscribeToOwnButton())),
+    part('Your data',
+      h('p', {}, actionButton('Export my data', () =>
+        download(client.GET('/me/export', { parseAs: 'blob' }), 'personal-data.json'))),
+      h('p', {}, actionButton('Sign out everywhere', signOutEverywhere)),
+      h('p', {}, actionButton('Delete my account', deleteAccount, { class: 'danger' }))))]
+}
+
+/**
+ * @param {string} title
+ * @param {...import('../dom.js').Child} content
+ */
+const part = (title, ...content) => h('section', {}, h('h2', {}, title), ...content)
+
+/**
+ * @param {{ firstName?: string, lastName?: string, avatar?: string | null }} body
+ * @param {string} words
+ */
+async function changeProfile (body, words) {
+  await call(client.PUT('/me/profile', { body }))
+  await loadUser()
+  await refresh()
+  notify(words)
+}
+
+/** Ends the tokens of all devices. */
+async function signOutEverywhere () {
+  await call(client.DELETE('/me/tokens'))
+  signOut()
+  await go('/')
+  notify('You are signed out on all devices.')
+}
+
+/** Asks for the password, or for a fresh sign-in with the provider, and deletes the account. */
+async function deleteAccount () {
+  const isDeleted = await openDialog('Delete your account', close => [
+    h('p', {}, 'This cannot be undone. Your registrations, likes, drafts and pictures are deleted. Your published ' +
+      'posts stay, without your name.'),
+    PROVIDER && h('p', {}, 'No password? Sign in again first, then leave the field empty.'),
+    form({
+      fields: [{
+        name: 'currentPassword',
+        label: 'Your password',
+        type: 'password',
+        autocomplete: 'current-password',
+        optional: Boolean(PROVIDER),
+      }],
+      verb: 'Delete my account',
+      cancel: close,
+      async send ({ currentPassword }) {
+        await call(client.DELETE('/me', { body: { currentPassword: currentPassword || null } }))
+        close(true)
+      },
+    }),
+  ])
+  if (!isDeleted) return
+  signOut()
+  await go('/')
+  notify('Your account has been deleted.')
+}
