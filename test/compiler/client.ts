@@ -22,6 +22,13 @@ const PROGRAMS: Record<string, [lines: string, refused?: RegExp]> = {
     const role: Schemas['Role'] = 'STUDENT'
     const show = (event: Schemas['Event']) => event.date
     console.log(role, show)`],
+  'an upload': [`
+    const upload = async (file: File) => {
+      const headers = { 'content-type': file.type }
+      const { data } = await client.POST('/me/pictures', { body: file, bodySerializer: body => body as File, headers })
+      return data?.picture.url
+    }
+    console.log(upload)`],
   'the texts of an error': [`
     const { error, response } = await client.POST('/mentors/{mentorId}/like', { params: { path: { mentorId: 'x' } } })
     if (error && response.status === 404) console.log(error.message.toUpperCase())`],

@@ -10,9 +10,10 @@ import { Scope } from '../scope.ts'
 import { csv } from './csv.ts'
 import { glewlwyd } from './glewlwyd.ts'
 import type { Judge, Setting } from './judge.ts'
+import { pictures } from './pictures.ts'
 import { spamassassin } from './spamassassin.ts'
 
-const JUDGES = { glewlwyd, csv, spamassassin }
+const JUDGES = { glewlwyd, csv, pictures, spamassassin }
 
 const USAGE = `Usage: npm run test:judges [-- --only PATTERN]
 

@@ -171,8 +171,8 @@ export function verifyEmailPage () {
   const token = takeToken()
   if (!token) return noToken('/')
   return [h('div', { class: 'narrow' },
-    heading('Is this your email address?', lead("Someone created an account with it, or wants to use it. If it wasn't you, " +
-      'close this page. Confirming would give your address to whoever did.')),
+    heading('Is this your email address?', lead('Someone created an account with it, or wants to use ' +
+      "it. If it wasn't you, close this page. Confirming would give your address to whoever did.")),
     // The page waits for a click, because programs also open the links in emails.
     h('p', {}, actionButton('Yes, it is mine', async () => {
       await call(client.POST('/account/email/verify', { body: { token } }))
