@@ -163,6 +163,19 @@ t.test('A read that no client waits for any more is abandoned', async t => {
   t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
 })
 
+t.test('What was sent before the body is there is the response', async t => {
+  const app = await start(t)
+  const slowQuery = (sql: Sql) => ({ fields: sql`SELECT 1 AS one FROM pg_sleep(0.2)` })
+  const calls: Promise<boolean>[] = []
+  app.get('/slow', { config: { cache: 'public' } }, async (_request, reply) => {
+    reply.send('early')
+    calls.push(reply.sendCached(slowQuery))
+    await calls[0]
+  })
+  t.equal((await app.inject('/slow')).body, 'early')
+  t.strictSame(await Promise.all(calls), [true])
+})
+
 t.test('The chunks of a body are sent in several turns of the event loop', async t => {
   const app = await start(t)
   await sql`INSERT INTO notes SELECT 'long', repeat('x', 5000000)`
