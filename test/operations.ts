@@ -478,6 +478,10 @@ export const OPERATIONS: Record<string, Operation> = {
 
   // This operation comes last, because it deletes the user who sends the others.
   'DELETE /me': {
-    access: ANY_USER, failure: 'Error deleting account', body: { currentPassword: PASSWORD }, given: ownPassword,
+    access: ANY_USER,
+    failure: 'Error deleting account',
+    body: { currentPassword: PASSWORD },
+    given: ownPassword,
+    gone: [401, 'Unauthorized'],
   },
 }

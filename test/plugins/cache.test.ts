@@ -217,7 +217,7 @@ t.test('A guarded route cannot be public, and a route must declare who shares it
   const one = (sql: Sql) => ({ fields: sql`SELECT 1 AS one` })
   app.register(async app => {
     t.throws(() => app.get('/guarded', { onRequest: app.authenticate, config: { cache: 'public' } }, async () => {}),
-      { message: '/guarded has a guard, so its responses are not public' })
+      { message: '/guarded has a guard, so config.cache must be private' })
     app.get('/silent', { config: { failure: 'It failed' } }, async (_request, reply) => { await reply.sendCached(one) })
   })
   await app.ready()

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto'
 
 import argon2 from 'argon2'
 
-import { build, inject, person } from '../helper.ts'
+import { hashPassword } from '#lib/auth/passwords.js'
+import { build, inject, MAIL, person } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -236,8 +237,8 @@ t.test('GET /auth/me', async t => {
 
 t.test('When too many passwords wait for hashing, only operations with a password return 503', async t => {
   // All of one network: of two, the one that holds less would get a place of the other.
-  const app = await build(t)
-  const ada = await person(app)
+  const app = await build(t, MAIL)
+  const ada = await person(app, 'STUDENT', { password: await hashPassword(PASSWORD) })
   let release!: (verified: boolean) => void
   const released = new Promise<boolean>(resolve => { release = resolve })
   t.intercept(argon2, 'verify', { value: () => released })
@@ -250,6 +251,8 @@ t.test('When too many passwords wait for hashing, only operations with a passwor
     refused,
     await inject(app, 'POST', '/auth/register', account()),
     await ada.inject('PUT', '/me/password', { currentPassword: PASSWORD, newPassword: 'a battery and a staple' }),
+    await ada.inject('POST', '/me/email', { email: newEmail(), currentPassword: PASSWORD }),
+    await ada.inject('DELETE', '/me', { currentPassword: PASSWORD }),
     await inject(app, 'POST', '/account/password/reset', { token: 'x', password: 'a battery and a staple' }),
   ]) {
     t.strictSame(
