@@ -63,11 +63,11 @@ t.test('the down part of each migration reverts its up part', async t => {
   }
 })
 
-// Statements of the service that need no migration from `first` on run while these are reverted and applied again.
-t.test('operations continue while migrations wait for a long read', async t => {
+// Statements that do not need the last migration run while it is reverted and applied again. It locks only `users`.
+t.test('operations continue while a migration waits for a long read', async t => {
   const { url } = await emptyDatabase(t)
-  const first = NAMES.findIndex(name => name.endsWith('_tokens-and-limits'))
-  await migrate(url)
+  const last = NAMES.findIndex(name => name.endsWith('_tokens-and-limits'))
+  await migrate(url, 'up', last + 1)
 
   const { sql, close } = createPools(url, testConfig({ DATABASE_POOL_SIZE: '4' }), console)
   t.teardown(close)
@@ -109,12 +109,8 @@ t.test('operations continue while migrations wait for a long read', async t => {
   t.teardown(() => reader.end())
   /** How long the reader held its locks while a migration waited for them, in milliseconds. */
   const held: number[] = []
-  const later = NAMES.slice(first)
-  const steps = [
-    ...later.toReversed().map(name => ({ name, direction: 'down' as const })),
-    ...later.map(name => ({ name, direction: 'up' as const })),
-  ]
-  for (const { name, direction } of steps) {
+  const name = NAMES[last]!
+  for (const direction of ['down', 'up'] as const) {
     let migration: Promise<string[]>
     await reader.begin('ISOLATION LEVEL REPEATABLE READ READ ONLY', async reader => {
       const tables = await reader<{ tablename: string }[]>`SELECT tablename FROM pg_tables WHERE schemaname = 'public'`
