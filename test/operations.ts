@@ -483,5 +483,7 @@ export const OPERATIONS: Record<string, Operation> = {
     body: { currentPassword: PASSWORD },
     given: ownPassword,
     gone: [401, 'Unauthorized'],
+    // The published posts of the user get a new author.
+    stores: ['PUBLISHED'],
   },
 }
