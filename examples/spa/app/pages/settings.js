@@ -78,7 +78,7 @@ async function signOutEverywhere () {
   await call(client.DELETE('/me/tokens'))
   signOut()
   await go('/')
-  notify('You are signed out on all devices.')
+  notify("You've been signed out on all devices.")
 }
 
 /** Asks for the password, or for a fresh sign-in with the provider, and deletes the account. */
