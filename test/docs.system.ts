@@ -10,6 +10,7 @@ import t from 'tap'
 import ts from 'typescript'
 
 import { build, insert, MAIL, person } from './helper.ts'
+import { createProgram } from './typescript.ts'
 
 const exec = promisify(execFile)
 
@@ -97,23 +98,7 @@ t.test('Samples of TypeScript compile', async t => {
     }
   }
   t.equal(sources.size, 2)
-  const options: ts.CompilerOptions = {
-    strict: true,
-    noEmit: true,
-    noUncheckedIndexedAccess: true,
-    skipLibCheck: true,
-    types: [],
-    target: ts.ScriptTarget.ES2022,
-    lib: ['lib.es2022.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
-    module: ts.ModuleKind.ESNext,
-    moduleResolution: ts.ModuleResolutionKind.Bundler,
-  }
-  const host = ts.createCompilerHost(options)
-  const { fileExists, readFile } = host
-  const program = ts.createProgram([...sources.keys()], options, Object.assign(host, {
-    fileExists: (name: string) => sources.has(name) || fileExists(name),
-    readFile: (name: string) => sources.get(name) ?? readFile(name),
-  }))
+  const program = createProgram(sources)
   const messages = ts.getPreEmitDiagnostics(program).map(({ messageText }) => messageText)
   t.strictSame(messages, [])
 })

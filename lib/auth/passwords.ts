@@ -47,7 +47,7 @@ const queue = new FairQueue({
   },
 })
 
-/** Stands for the network if there is no client: in commands, and at the start of the service. */
+/** Network of passwords that commands and the start of the service hash. They have no client. */
 const OWN = 'own'
 
 /** Returns the numbers of hashes that are running, waiting, and refused so far. */

@@ -11,7 +11,7 @@ export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema[
 /** Builds a response body: a JSON object, or another format. It must depend only on the tables and its arguments. */
 export interface CachedQuery<Body extends object> {
   list?: CachedList<Body>
-  /** The query for the other fields, which are the columns of its only row. Without a row, there is no body. */
+  /** The query for the other fields. It returns one row with a column per field, or no row if there is no body. */
   fields?: PendingQuery<Row[]>
   /** The format of the list and the other fields, if not JSON. */
   format?: BodyFormat

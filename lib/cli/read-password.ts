@@ -14,7 +14,8 @@ interface Terminal {
 
 /**
  * Reads a password: all of standard input without its final line break, or typed twice without echo.
- * Throws a StartupError if the password is shorter than 8 characters, the two differ, or there is no terminal.
+ * Throws a StartupError if the password is shorter than 8 characters, if the two inputs differ, or without a
+ * terminal.
  */
 export async function readPassword (
   piped = false, { input, output }: Terminal = { input: process.stdin, output: process.stderr }

@@ -23,8 +23,8 @@ const LOCK = 7_241_865_325
 const CONNECT_TIMEOUT_MS = 5000
 
 /**
- * Longest wait of a migration for a lock, which also delays operations on that table. It is half of deadlock_timeout,
- * so that a migration gives up before PostgreSQL ends an operation in a deadlock.
+ * Longest wait of a migration for a lock, which also delays operations on that table. It is half of deadlock_timeout:
+ * if a migration and an operation wait for each other, the migration gives up first.
  */
 const LOCK_TIMEOUT_MS = 500
 

@@ -44,8 +44,8 @@ export interface EmailTemplate<Data = any> {
   /** Whether the email goes to many people at once. Bulk emails wait for MAIL_RATE, and others overtake them. */
   bulk: boolean
   /**
-   * Writes the email just before each attempt to send it. Returns `undefined` if the email is no longer true, and then
-   * the email is deleted.
+   * Writes the email just before each attempt to send it. Returns `undefined` if its facts have changed. Then
+   * the sender deletes the email.
    */
   compose (email: ClaimedEmail<Data>, context: Context): Promise<Content | undefined>
 }

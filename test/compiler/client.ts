@@ -5,6 +5,8 @@ import { resolve } from 'node:path'
 import t from 'tap'
 import ts from 'typescript'
 
+import { createProgram } from '../typescript.ts'
+
 /** Programs, and the error of the compiler where there must be one. */
 const PROGRAMS: Record<string, [lines: string, refused?: RegExp]> = {
   'a query, and fields of its response': [`
@@ -75,23 +77,7 @@ const sources = new Map(Object.values(PROGRAMS).map(([lines], index) => [nameOf(
   export async function main () { ${lines} }
   export type Used = Schemas
 `]))
-const options: ts.CompilerOptions = {
-  strict: true,
-  noEmit: true,
-  noUncheckedIndexedAccess: true,
-  skipLibCheck: true,
-  types: [],
-  target: ts.ScriptTarget.ES2022,
-  lib: ['lib.es2022.d.ts', 'lib.dom.d.ts'],
-  module: ts.ModuleKind.ESNext,
-  moduleResolution: ts.ModuleResolutionKind.Bundler,
-}
-const host = ts.createCompilerHost(options)
-const { fileExists, readFile } = host
-const program = ts.createProgram([...sources.keys()], options, Object.assign(host, {
-  fileExists: (name: string) => sources.has(name) || fileExists(name),
-  readFile: (name: string) => sources.get(name) ?? readFile(name),
-}))
+const program = createProgram(sources)
 
 Object.entries(PROGRAMS).forEach(([what, [, refused]], index) => {
   t.test(`The types ${refused ? 'reject' : 'allow'} ${what}`, async t => {
