@@ -27,6 +27,12 @@ const redact = {
 /** Characters besides LF that some programs treat as line breaks. JSON does not escape them. */
 const LINE_ENDS = /[\u0085\u2028\u2029]/g
 
+/** Requests and responses in lines of Fastify, without headers and bodies. */
+const serializers = {
+  req: ({ method, url }: FastifyRequest) => ({ method, path: pathOf(url) }),
+  res: ({ statusCode }: FastifyReply) => ({ status: statusCode }),
+}
+
 const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 /**
@@ -34,7 +40,7 @@ const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16)
  * Escapes line breaks, so that clients cannot forge lines.
  */
 export function createLogger (level: string, output: DestinationStream = logStream()) {
-  return pino({ level, redact, hooks: { streamWrite: line => line.replace(LINE_ENDS, escape) } }, output)
+  return pino({ level, redact, serializers, hooks: { streamWrite: line => line.replace(LINE_ENDS, escape) } }, output)
 }
 
 /** Returns the destination of the log: standard output or `output`, coloured at a terminal. */
@@ -76,7 +82,7 @@ export function pathOf (url: string) {
   return (query < 0 ? url : url.slice(0, query)).replace(SECRET_SEGMENT, '[redacted]')
 }
 
-/** Logs each request once, when it is finished. */
+/** Logs each request once: here when it is finished, or else in `logAborted`. */
 class CompletedRequests extends LogController {
   readonly #log: Logger
 
@@ -92,6 +98,10 @@ class CompletedRequests extends LogController {
     const line = () => lineOf(request, reply, reply.statusCode)
     if (error) request.log.error({ err: error, ...line() }, 'request errored')
     else if (LEVELS_OF_REQUESTS.has(request.log.level)) this.#log.info(line(), 'request completed')
+  }
+
+  override streamError (error: NodeJS.ErrnoException, request: FastifyRequest, reply: FastifyReply) {
+    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') super.streamError(error, request, reply)
   }
 }
 

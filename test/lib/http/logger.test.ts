@@ -153,7 +153,7 @@ t.test('The service logs', async t => {
     await begun
     client.abort()
     await t.rejects(slow)
-    await (await fetch(`${url}/begun`)).body!.cancel()
+    await (await fetch(`${url}/begun`, { headers: { authorization: 'Bearer hunter2' } })).body!.cancel()
     const upload = connect(Number(new URL(url).port))
     const uploading = once(pause, 'uploading')
     upload.write('POST /upload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{')
@@ -164,7 +164,9 @@ t.test('The service logs', async t => {
     t.match(line('/begun'), { status: 200, msg: 'request aborted' })
     t.match(line('/upload'), { status: 499, msg: 'request aborted' })
     await sleep(100)
-    t.strictSame(output.lines().filter(({ reqId }) => reqId === line('/upload').reqId), [line('/upload')], 'no error')
+    for (const path of ['/upload', '/begun']) {
+      t.strictSame(output.lines().filter(({ reqId }) => reqId === line(path).reqId), [line(path)], 'no other line')
+    }
     t.equal(line('/quiet'), undefined)
     pause.emit('over')
   })
@@ -187,6 +189,16 @@ t.test('The service logs', async t => {
       t.match(line, { level: 50, err: { message: 'broken off' }, msg: 'request errored' })
     })
   }
+
+  t.test('a request and a response without headers and bodies', async t => {
+    const before = output.lines().length
+    const response = { statusCode: 200, raw: { req: { rawHeaders: ['authorization', 'Bearer hunter2'] } } }
+    app.log.info({ req: { method: 'GET', url: `/feeds/me/${'x'.repeat(43)}.ics?code=hunter2` }, res: response }, 'both')
+    t.match(output.lines()[before], {
+      req: { method: 'GET', path: '/feeds/me/[redacted].ics' }, res: { status: 200 }, msg: 'both',
+    })
+    t.notMatch(JSON.stringify(output.lines().slice(before)), /hunter2/)
+  })
 
   t.test('an unexpected error in full, without secrets', async t => {
     const before = output.lines().length
