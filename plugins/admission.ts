@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
+import { retryConflict } from '../lib/database/conflicts.ts'
 import type { Read } from '../lib/database/keyset.ts'
 import { HttpError } from '../lib/errors.ts'
 import { FairQueue } from '../lib/fair-queue.ts'
@@ -47,6 +48,8 @@ const CHECK_INTERVAL_MS = 100
  *   has gone, it never runs. Fastify's `handlerTimeout` is not suitable, because it begins before the body has arrived.
  * - An operation counts as running until its handler has ended, even after a timeout, because its statements may still
  *   wait in the driver. An `onRoute` hook wraps the handler, because a `preHandler` cannot see its end.
+ * - A handler runs a second time after a deadlock or a serialization failure. What its other statements have written is
+ *   then committed, so statements that belong together are one statement or one transaction.
  *
  * A stop waits for all running operations.
  */
@@ -79,7 +82,7 @@ export default fp(async app => {
     route.handler = async function (request, reply) {
       pending++
       request.timer = setTimeout(fail, seconds * 1000, reply, seconds)
-      const run = async () => handler.call(this, request, reply)
+      const run = () => retryConflict(async () => handler.call(this, request, reply))
       if (cache) return run()
       return enter(queue, reply, run).catch(error => {
         // After a timeout, the client already has a response, so a refusal is ignored.

@@ -1,7 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { retryConflict } from '../../lib/database/conflicts.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import type { Outbox } from '../../plugins/email.ts'
 import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
@@ -92,7 +91,7 @@ export async function updateBlog (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, id: string,
   { title, content, imageUrl, status }: Static<typeof update.body>
 ) {
-  return expectOne(await retryConflict(() => sql<BlogWithAuthor[]>`
+  return expectOne(await sql<BlogWithAuthor[]>`
     WITH before AS (${lockBlog(sql, id)}), changed AS (
       UPDATE blogs SET
         title = coalesce(${title ?? null}, title),
@@ -103,17 +102,17 @@ export async function updateBlog (
       RETURNING blogs.*
     ), emailed AS (${enqueueDecision(sql, outbox)})
     SELECT ${columns(sql)}, ${authorColumn(sql)} FROM changed AS blogs JOIN users ON users.id = author_id
-  `))
+  `)
 }
 
 /** Changes the status. Enqueues an email to the author. */
 export async function setBlogStatus (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, id: string, status: Blog['status']) {
-  return expectOne(await retryConflict(() => sql<Blog[]>`
+  return expectOne(await sql<Blog[]>`
     WITH before AS (${lockBlog(sql, id)}), changed AS (
       UPDATE blogs SET status = ${status} FROM before WHERE blogs.id = before.id RETURNING blogs.*
     ), emailed AS (${enqueueDecision(sql, outbox)})
     SELECT ${columns(sql)} FROM changed AS blogs
-  `))
+  `)
 }
 
 /**
@@ -135,5 +134,5 @@ const enqueueDecision = (sql: Sql, outbox: Pick<Outbox, 'enqueue'>) => outbox.en
 `)
 
 export async function deleteBlog (sql: Sql, id: string) {
-  expectOne(await retryConflict(() => sql`DELETE FROM blogs WHERE id = ${id} RETURNING id`))
+  expectOne(await sql`DELETE FROM blogs WHERE id = ${id} RETURNING id`)
 }

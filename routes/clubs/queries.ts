@@ -1,7 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { retryConflict } from '../../lib/database/conflicts.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { eventSummary } from '../../lib/database/columns.ts'
 import type { create, list } from './schemas.ts'
@@ -45,7 +44,7 @@ export async function insertClub (
   // An image that is not a string must fail, but its column accepts null. Therefore, the name becomes null, which
   // fails.
   const hasImage = typeof imageUrl === 'string' || imageUrl == null
-  const [created] = await retryConflict(() => sql<NewClub[]>`
+  const [created] = await sql<NewClub[]>`
     WITH head AS (
       SELECT id FROM users WHERE email = ${text(clubHeadEmail)} FOR NO KEY UPDATE
     ), created AS (
@@ -56,7 +55,7 @@ export async function insertClub (
       UPDATE users SET role = 'CLUB_HEAD', club_id = created.id FROM created WHERE users.id = club_head_id
     )
     SELECT ${columns(sql)}, '[]'::json AS members FROM created AS clubs
-  `)
+  `
   return created
 }
 

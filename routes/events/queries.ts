@@ -4,7 +4,6 @@ import type { TransactionSql } from 'postgres'
 
 import { isManagedBy } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { retryConflict } from '../../lib/database/conflicts.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import {
   clubCard, eventSummary, fullName, pageOf, paginationOf, registeredFor, registrationColumns, registrationCount,
@@ -159,7 +158,7 @@ const lockEvent = (sql: TransactionSql, id: string) => sql`SELECT FROM events WH
 export async function insertRegistration (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, eventId: string
 ) {
-  const [registration] = await retryConflict(() => sql<Registration[]>`
+  const [registration] = await sql<Registration[]>`
     WITH registrations AS (
       INSERT INTO event_registrations (user_id, event_id) VALUES (${userId}, ${eventId})
       ON CONFLICT (user_id, event_id) DO NOTHING
@@ -171,7 +170,7 @@ export async function insertRegistration (
     FROM registrations
       JOIN events ON events.id = event_id
       JOIN users ON users.id = user_id
-  `)
+  `
   return registration
 }
 

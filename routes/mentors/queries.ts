@@ -1,7 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { retryConflict } from '../../lib/database/conflicts.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { clubCard, likeCount } from '../../lib/database/columns.ts'
 import type { create, list, listLiked, update } from './schemas.ts'
@@ -47,7 +46,7 @@ export const likedMentorsQuery = (sql: Sql, userId: string): CachedQuery<Body<ty
  * The lock prevents deletion of the mentor but does not block other likes.
  */
 export async function toggleLike (sql: Sql, userId: string, mentorId: string): Promise<boolean | undefined> {
-  const [toggled] = await retryConflict(() => sql<{ liked: boolean, unliked: boolean }[]>`
+  const [toggled] = await sql<{ liked: boolean, unliked: boolean }[]>`
     WITH mentor AS (
       SELECT id FROM mentors WHERE id = ${mentorId} FOR KEY SHARE
     ), unliked AS (
@@ -59,7 +58,7 @@ export async function toggleLike (sql: Sql, userId: string, mentorId: string): P
       RETURNING mentor_id
     )
     SELECT EXISTS (SELECT FROM liked) AS liked, EXISTS (SELECT FROM unliked) AS unliked FROM mentor
-  `)
+  `
   if (!toggled) return undefined
   // A parallel request by the same user inserted a like after our DELETE and before our INSERT. Retry: the DELETE now
   // sees it.
@@ -111,5 +110,5 @@ export async function updateMentor (
 }
 
 export async function deleteMentor (sql: Sql, id: string) {
-  expectOne(await retryConflict(() => sql`DELETE FROM mentors WHERE id = ${id} RETURNING id`))
+  expectOne(await sql`DELETE FROM mentors WHERE id = ${id} RETURNING id`)
 }

@@ -3,7 +3,6 @@ import type { Static } from '@sinclair/typebox'
 import type { Role } from '../../lib/roles.ts'
 import { FORMER_MEMBER } from '../../lib/auth/erasure.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { retryConflict } from '../../lib/database/conflicts.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
 import type { Outbox } from '../../plugins/email.ts'
@@ -77,7 +76,7 @@ export async function updateUser (
   sql: Sql, outbox: Pick<Outbox, 'canLink' | 'enqueue'>, id: string,
   { firstName, lastName, email, clubId }: Static<typeof update.body>
 ) {
-  const [user] = await retryConflict(() => sql<FullUser[]>`
+  const [user] = await sql<FullUser[]>`
     WITH before AS (
       SELECT id, email, email_verified_at FROM users WHERE id = ${id} FOR NO KEY UPDATE
     ), changed AS (
@@ -97,23 +96,23 @@ export async function updateUser (
       WHERE changed.email <> before.email AND before.email_verified_at IS NOT NULL
     `)})
     SELECT ${allColumns(sql)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
-  `)
+  `
   return user
 }
 
 export async function setUserRole (sql: Sql, id: string, role: Role) {
-  return expectOne(await retryConflict(() => sql<UserWithRole[]>`
+  return expectOne(await sql<UserWithRole[]>`
     WITH changed AS (UPDATE users SET role = ${role} WHERE id = ${id} RETURNING *)
     SELECT users.id, email, first_name AS "firstName", last_name AS "lastName", role, ${clubColumn(sql)}
     FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
-  `))
+  `)
 }
 
 export async function setUserClub (sql: Sql, id: string, clubId: string) {
-  return expectOne(await retryConflict(() => sql<FullUser[]>`
+  return expectOne(await sql<FullUser[]>`
     WITH changed AS (UPDATE users SET club_id = ${clubId} WHERE id = ${id} RETURNING *)
     SELECT ${allColumns(sql)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
-  `))
+  `)
 }
 
 /**
