@@ -91,11 +91,10 @@ export interface CacheCounts {
  *
  * 1. One statement reads a body and its snapshot id. Both are cached.
  * 2. After a request has arrived, the cache reads the current snapshot id. Requests in the same turn of the event loop
- * share
- *    this validation. If the ids are equal, no transaction was committed in between, so the cached bytes are current.
+ *    share this validation. If the ids are equal, no transaction was committed in between, so the cached bytes are
+ *    current.
  * 3. Otherwise, a statement that begins after the arrival of the request reads the body again. All requests that found
- * the
- *    same new snapshot share this read.
+ *    the same new snapshot share this read.
  */
 export function createSnapshotCache<Caller = undefined> ({
   sql, shortSql, maxBytes, timeoutSeconds = Infinity, lookUp, admit, hold, isWaiting = () => true,
