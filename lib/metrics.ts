@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { hashingStats } from './auth/passwords.ts'
 import { VERSION } from './config.ts'
 import { standardOutput } from './http/log-output.ts'
-import type { EmailCounts } from './email/outbox.ts'
+import { countPictures } from './pictures/stored.ts'
 import { withTimeout } from './timeout.ts'
 
 /** Upper bounds of the histogram's buckets, in seconds. */
@@ -11,7 +11,7 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 
 /** Creates the metrics for Prometheus: of the process, of requests and of plugins. */
 export async function createMetrics (app: FastifyInstance) {
-  const { cache, database: { connections }, outbox, budget, config } = app
+  const { cache, sql, database: { connections }, outbox, budget, config } = app
   const poolSize = config.DATABASE_POOL_SIZE
   // Loaded here because the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
@@ -45,15 +45,19 @@ export async function createMetrics (app: FastifyInstance) {
     () => cache.counts.validations)
   gauge('response_cache_bytes', 'Size of cached responses in bytes', cache.bytes)
 
-  let counting: Promise<EmailCounts> | undefined
   if (outbox.isConfigured) {
     counter('emails_sent_total', 'Emails accepted by the SMTP server', outbox.sent)
-    emailGauge('emails_pending', 'Emails waiting to be sent', ({ pending }) => pending.count)
-    emailGauge('emails_oldest_pending_seconds', 'Age of the oldest waiting email', ({ pending }) => pending.age)
-    emailGauge('email_batches_due', 'Email batches that are due', ({ batches }) => batches.count)
-    emailGauge('email_batches_oldest_due_seconds', 'Time since the oldest batch was due', ({ batches }) => batches.age)
-    emailGauge('emails_failed', 'Emails that failed permanently', ({ failed }) => failed.count)
+    const emails = storedGauges(() => outbox.count())
+    emails('emails_pending', 'Emails waiting to be sent', ({ pending }) => pending.count)
+    emails('emails_oldest_pending_seconds', 'Age of the oldest waiting email', ({ pending }) => pending.age)
+    emails('email_batches_due', 'Email batches that are due', ({ batches }) => batches.count)
+    emails('email_batches_oldest_due_seconds', 'Time since the oldest batch was due', ({ batches }) => batches.age)
+    emails('emails_failed', 'Emails that failed permanently', ({ failed }) => failed.count)
   }
+
+  const pictures = storedGauges(() => countPictures(sql))
+  pictures('pictures_stored', 'Uploaded pictures in the database', ({ count }) => count)
+  pictures('pictures_stored_bytes', 'Size of uploaded pictures in the database', ({ bytes }) => bytes)
 
   gauge('held_bytes', 'Bytes that requests make the service hold', () => budget.bytes)
   counter('held_bytes_connections_closed_total', 'Connections closed past MAX_HELD_BYTES', () => budget.closed)
@@ -81,23 +85,19 @@ export async function createMetrics (app: FastifyInstance) {
     return new Gauge({ name, help, registers, collect () { this.set(read()) } })
   }
 
-  /** Counts the emails once per scrape. */
-  function countEmails (): Promise<EmailCounts> {
-    counting ??= outbox.count().finally(() => { counting = undefined })
-    return counting
-  }
-
   /**
-   * Creates a gauge of the outbox, which is equal in all processes. It keeps its value while the database is
-   * unreachable.
+   * Returns a function that creates gauges of rows in the database, which are equal in all processes. `count` runs once
+   * per scrape. The gauges keep their values while the database is unreachable.
    */
-  function emailGauge (name: string, help: string, read: (counts: EmailCounts) => number) {
-    return new Gauge({
+  function storedGauges<Counts> (count: () => Promise<Counts>) {
+    let counting: Promise<Counts> | undefined
+    return (name: string, help: string, read: (counts: Counts) => number) => new Gauge({
       name,
       help,
       registers,
       async collect () {
-        await withTimeout(countEmails(), config.DATABASE_TIMEOUT).then(counts => this.set(read(counts)), () => {})
+        counting ??= count().finally(() => { counting = undefined })
+        await withTimeout(counting, config.DATABASE_TIMEOUT).then(counts => this.set(read(counts)), () => {})
       },
     })
   }

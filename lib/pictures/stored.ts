@@ -41,6 +41,14 @@ export const pictureUses = (sql: Sql | TransactionSql) => sql`
   FROM testimonials WHERE picture_ids(image_url) @> ARRAY[pictures.id]
 `
 
+/** Counts the stored pictures and their bytes. Reads only their lengths. */
+export async function countPictures (sql: Sql) {
+  const [counts] = await sql<[{ count: number, bytes: number }]>`
+    SELECT count(*)::int, coalesce(sum(octet_length(large) + octet_length(small)), 0)::float8 AS bytes FROM pictures
+  `
+  return counts
+}
+
 /** SQL condition: a picture has been unused for a day. */
 const isPast = (sql: Sql) => sql`unused_since < now() - interval '1 day' AND NOT EXISTS (${pictureUses(sql)})`
 

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
 
-import { build, inject, MAIL, person, untilBlocked } from '../helper.ts'
+import { bearer, build, inject, insert, MAIL, person, untilBlocked } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 
 const TOKEN = 'a-token-of-the-tests'
@@ -183,6 +183,21 @@ t.test('Emails are counted by their state, and those to many, with the age of th
   app.outbox.count = () => new Promise(() => {})
   t.match(await scrape(app), expected, 'while the database does not answer')
   t.equal(Object.keys(await scrape(await build(t, { METRICS_TOKEN: TOKEN }))).some(name => /^email/.test(name)), false)
+})
+
+t.test('Pictures are counted with their bytes', async t => {
+  const app = await build(t, { METRICS_TOKEN: TOKEN, DATABASE_TIMEOUT: '1' })
+  t.match(await scrape(app), { pictures_stored: '0', pictures_stored_bytes: '0' })
+  const { id, token } = await person(app)
+  const fields = { user_id: id, large: Buffer.alloc(50_000, 'x'), small: Buffer.alloc(7), width: 1, height: 1 }
+  for (let time = 0; time < 2; time++) await insert(app, 'pictures', fields)
+  t.match(await scrape(app), { pictures_stored: '2', pictures_stored_bytes: '100014' })
+
+  const headers = { ...bearer(token), 'content-type': 'image/gif' }
+  await app.inject({ method: 'POST', url: '/me/pictures', headers, payload: 'GIF89a' })
+  t.match(await scrape(app), {
+    'http_request_duration_seconds_count{method="POST",route="/me/pictures",status="415"}': '1',
+  })
 })
 
 t.test('Every metric on the dashboard exists, with its labels', async t => {
