@@ -6,7 +6,7 @@ import PostalMime from 'postal-mime'
 
 import { ROLES } from '#lib/roles.js'
 import { eraseUser } from '#lib/auth/erasure.js'
-import { hashPassword } from '#lib/auth/passwords.js'
+import { hashPassword, PLACEHOLDER } from '#lib/auth/passwords.js'
 import { createLogger } from '#lib/http/logger.js'
 import { templates } from '#lib/email/templates.js'
 import { assertInvalid, assertMessage, assertResponse } from '../assertions.ts'
@@ -417,6 +417,36 @@ t.test('Of two accounts that change to one address at once, one gets it', async 
   t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [200, 409])
 })
 
+t.test('Of two changes of one account, the later one counts, also if the email of the earlier one is late', async t => {
+  const ada = await newPerson()
+  const [one, two] = [newEmail(), newEmail()]
+  await changeEmail(ada, one)
+  const older = await tokenTo(t, one, 'verify-email')
+  await changeEmail(ada, two)
+  const newer = await tokenTo(t, two, 'verify-email')
+  assertMessage(t, await verify(older), 400, INVALID)
+
+  const pending = () => sql`SELECT FROM emails WHERE user_id = ${ada.id} AND status = 'pending'`
+  await sql`
+    UPDATE emails SET status = 'pending', settled_at = NULL, due_at = now()
+    WHERE user_id = ${ada.id} AND data->>'to' = ${one}
+  `
+  while (await count(pending()) > 0) await sleep(20)
+  t.equal(emailsTo(one).length, 1, 'as if a server had refused it for a while')
+  assertMessage(t, await verify(newer), 200, 'Email verified successfully')
+  t.equal((await ada.inject('GET', '/auth/me')).json().user.email, two)
+})
+
+t.test('One link of a change that is used twice at once changes the email once', async t => {
+  const ada = await newPerson()
+  const email = newEmail()
+  await changeEmail(ada, email)
+  const token = await tokenTo(t, email, 'verify-email')
+  const responses = await Promise.all([verify(token), verify(token)])
+  t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [200, 400])
+  t.equal((await ada.inject('GET', '/auth/me')).json().user.email, email)
+})
+
 t.test('Another password and a sign-out end a change of the email', async t => {
   const ada = await newPerson()
   const email = newEmail()
@@ -445,6 +475,8 @@ t.test('POST /me/email needs the password, and a password; wrong ones and emails
     assertMessage(t, await changeEmail(ada, newEmail(), 'wrong'), 401, 'Current password is wrong')
   }
   t.equal((await changeEmail(ada, newEmail())).statusCode, 429)
+  const unset = await newPerson({ password: PLACEHOLDER })
+  assertMessage(t, await changeEmail(unset, newEmail()), 401, 'Current password is wrong')
   const linked = await newPerson({ idp_id: randomUUID() })
   assertMessage(t, await changeEmail(linked, newEmail()), 409, 'Your email address comes from your identity provider')
 })
@@ -518,6 +550,44 @@ t.test('The provider verifies the email address of an account that it creates or
   }
   await sleep(1500)
   t.equal(emailsTo(created).length + emailsTo(linked).length, 0, 'where no password was set, no email')
+})
+
+t.test('An account of the provider keeps its own profile at later sign-ins, and a fresh one deletes it', async t => {
+  const claims = {
+    sub: randomUUID(),
+    email: newEmail(),
+    given_name: 'Grace',
+    family_name: 'Hopper',
+    picture: 'https://example.org/a.png',
+  }
+  const enter = async () => {
+    const { token } = await signInByToken(claims)
+    const { user } = (await inject(app, 'GET', '/auth/me', undefined, bearer(token))).json()
+    return { token, user }
+  }
+  const { token, user } = await enter()
+  t.match(user, { firstName: 'Grace', lastName: 'Hopper', avatar: claims.picture })
+  const changes = { firstName: 'Bea', lastName: 'Bell', avatar: null }
+  const expected = { ...user, ...changes }
+  assertResponse(t, await inject(app, 'PUT', '/me/profile', changes, bearer(token)), 200, { user: expected })
+  const later = await enter()
+  t.strictSame(later.user, expected)
+
+  const change = { email: newEmail(), currentPassword: PASSWORD }
+  assertMessage(t, await inject(app, 'POST', '/me/email', change, bearer(token)), 409,
+    'Your email address comes from your identity provider')
+  const remove = await inject(app, 'DELETE', '/me', { currentPassword: null }, bearer(later.token))
+  assertMessage(t, remove, 200, 'Account deleted successfully')
+  const next = await enter()
+  t.match(next.user, { firstName: 'Grace', avatar: claims.picture }, 'a new account')
+  t.not(next.user.id, user.id)
+})
+
+t.test('A password that an account of the provider has also confirms its deletion', async t => {
+  const { token } = await newPerson({ idp_id: randomUUID() })
+  const remove = (currentPassword: string | null) => inject(app, 'DELETE', '/me', { currentPassword }, bearer(token))
+  assertMessage(t, await remove(null), 401, 'Current password is wrong')
+  assertMessage(t, await remove(PASSWORD), 200, 'Account deleted successfully')
 })
 
 t.test('Who registered an email of somebody else does not keep the account', async t => {

@@ -44,10 +44,14 @@ export const emailChange: EmailTemplate<{ to: string }> = {
   bulk: false,
   async compose (email, context) {
     const { sql, config: { COMMUNITY_NAME: name } } = context
-    const { data: { to }, createdAt } = email
-    // A new password or signing out everywhere also cancels the change.
+    const { id, data: { to }, createdAt } = email
+    // A new password or signing out everywhere also cancels the change. So does a later change: if a server has refused
+    // this email for a while, its link must not replace the newer link.
     const isWanted = sql`NOT EXISTS (
       SELECT FROM revoked_tokens WHERE user_id = users.id AND revoked_at >= ${createdAt}
+    ) AND NOT EXISTS (
+      SELECT FROM emails
+      WHERE user_id = users.id AND template = 'email-change' AND (created_at, emails.id) > (${createdAt}, ${id}::uuid)
     )`
     const href = await createAccountLink(email, context, 'email', isWanted, to)
     if (!href) return undefined
