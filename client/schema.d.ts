@@ -5107,14 +5107,14 @@ export interface operations {
                     };
                 };
             };
-            /** @description `A picture may have at most 10 MB and 40 megapixels, or 16 if it is progressive` */
+            /** @description `A picture may have at most 10 MB, 16000 pixels per side and 40 megapixels, or 16 if it is progressive` */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": {
-                        /** @example A picture may have at most 10 MB and 40 megapixels, or 16 if it is progressive */
+                        /** @example A picture may have at most 10 MB, 16000 pixels per side and 40 megapixels, or 16 if it is progressive */
                         message: string;
                     };
                 };

@@ -16,8 +16,11 @@ export const SMALL = 480
 /** Maximum number of pixels. Decoding a few rows at a time needs up to 100 MB. */
 const MAX_PIXELS = 40_000_000
 
-/** Maximum number of pixels of a progressive JPEG or interlaced PNG. Decoding it as a whole needs up to 200 MB. */
+/** Maximum number of pixels of a progressive JPEG or interlaced PNG. Decoding it as a whole needs up to 210 MB. */
 const MAX_PROGRESSIVE_PIXELS = 16_000_000
+
+/** Maximum width and height, in pixels. Scaling needs many rows at once, up to 230 MB for a PNG of this width. */
+const MAX_SIDE = 16_000
 
 /** Limits of the wait for a conversion and of the conversion. */
 const WAIT_SECONDS = 5
@@ -31,8 +34,8 @@ export const TOO_MANY_UPLOADS = 'Too many pictures are being uploaded right now,
 export const NOT_A_PICTURE = 'The file is not a picture, or it is damaged'
 export const OTHER_TYPE = 'A picture must be a JPEG, PNG or WebP file'
 export const tooLarge = (bytes: number) =>
-  `A picture may have at most ${bytes / 1_000_000} MB and ${MAX_PIXELS / 1_000_000} megapixels, ` +
-    `or ${MAX_PROGRESSIVE_PIXELS / 1_000_000} if it is progressive`
+  `A picture may have at most ${bytes / 1_000_000} MB, ${MAX_SIDE} pixels per side and ` +
+    `${MAX_PIXELS / 1_000_000} megapixels, or ${MAX_PROGRESSIVE_PIXELS / 1_000_000} if it is progressive`
 
 /** A stored picture in two widths. */
 export interface Picture {
@@ -81,7 +84,8 @@ export function convertPicture (bytes: Buffer, maxBytes: number, network: () => 
   return queue.run(network, async () => {
     try {
       const { isProgressive, width, height } = await decode(bytes).metadata()
-      if (isProgressive && width * height > MAX_PROGRESSIVE_PIXELS) throw new HttpError(413, tooLarge(maxBytes))
+      const maxPixels = isProgressive ? MAX_PROGRESSIVE_PIXELS : MAX_PIXELS
+      if (width * height > maxPixels || Math.max(width, height) > MAX_SIDE) throw new HttpError(413, tooLarge(maxBytes))
       const large = await encode(decode(bytes).autoOrient().resize(LARGE, LARGE, { fit: 'inside', ...NO_ENLARGEMENT }))
       const small = await encode(decode(large.data).resize(SMALL, null, NO_ENLARGEMENT))
       return { large: large.data, small: small.data, width: large.info.width, height: large.info.height }

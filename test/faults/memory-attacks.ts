@@ -28,7 +28,7 @@ const HEAD = (path: string, token?: string) =>
 let limit = 0
 const otherList = () => HEAD(`/events?limit=${10_000 + ++limit}`)
 
-/** Pictures whose conversion takes as much memory as it may: some of many pixels, others progressive. */
+/** Pictures whose conversion takes as much memory as it may: of many pixels, progressive or wide. */
 const makePictures = () => Promise.all([
   photo(6000).jpeg({ quality: 60, chromaSubsampling: '4:4:4' }).toBuffer(),
   photo(4000).jpeg({ quality: 60, chromaSubsampling: '4:4:4', progressive: true }).toBuffer(),
@@ -36,6 +36,8 @@ const makePictures = () => Promise.all([
     .toColourspace('rgb16').png({ progressive: true }).toBuffer(),
   sharp({ create: { width: 6000, height: 6000, channels: 4, background: '#0008' } })
     .webp({ lossless: true }).toBuffer(),
+  sharp({ create: { width: 16_000, height: 2500, channels: 4, background: '#0008' } })
+    .toColourspace('rgb16').png().toBuffer(),
 ])
 
 /** Noise, a few MB as a JPEG. */

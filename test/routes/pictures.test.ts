@@ -12,7 +12,9 @@ const GONE = { message: 'Picture not found' }
 const DAMAGED = { message: 'The file is not a picture, or it is damaged' }
 const OTHER_TYPE = { message: 'A picture must be a JPEG, PNG or WebP file' }
 const BUSY = { message: 'Too many pictures are being uploaded right now, please try again in a few seconds' }
-const TOO_LARGE = { message: 'A picture may have at most 2 MB and 40 megapixels, or 16 if it is progressive' }
+const TOO_LARGE = {
+  message: 'A picture may have at most 2 MB, 16000 pixels per side and 40 megapixels, or 16 if it is progressive',
+}
 
 /** A picture whose left half is red and whose right half is blue. */
 const halves = (width = 600, height = 400) => sharp({ create: { width, height, channels: 3, background: 'red' } })
@@ -119,6 +121,20 @@ t.test('A picture with too many pixels is a 413 before it is decoded', async t =
   for (const format of ['jpeg', 'png'] as const) {
     const progressive = await halves(4001, 4000).toFormat(format, { progressive: true }).toBuffer()
     assertResponse(t, await upload(token, progressive), 413, TOO_LARGE, format)
+  }
+  for (const [width, height] of [[16_001, 9], [9, 16_001]] as const) {
+    assertResponse(t, await upload(token, await halves(width, height).png().toBuffer()), 413, TOO_LARGE, `${width}`)
+  }
+})
+
+t.test('A photo of 40 megapixels, and a panorama, are converted', async t => {
+  const ada = await person(app)
+  for (const [[width, height], expected] of [
+    [[7300, 5475], [2000, 1500]], [[5475, 7300], [1500, 2000]], [[16_000, 2500], [2000, 313]],
+  ] as const) {
+    const photo = await sharp({ create: { width, height, channels: 3, background: 'teal' } }).jpeg().toBuffer()
+    const picture = await stored(ada, photo)
+    t.strictSame([picture.width, picture.height], expected)
   }
 })
 
