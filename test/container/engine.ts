@@ -11,6 +11,7 @@ import { promisify } from 'node:util'
 
 import type { Test } from 'tap'
 
+import { PNG } from '../fixtures.ts'
 import { isInstalled } from '../process.ts'
 
 const exec = promisify(execFile)
@@ -197,11 +198,18 @@ export async function until (check: () => Promise<boolean>) {
 export const statusOf = (url: string, init?: RequestInit) =>
   fetch(url, { ...init, signal: AbortSignal.timeout(5000) }).then(({ status }) => status, () => 0)
 
-/** Registers an account. Returns the status of the response. */
-export const register = (origin: string) => statusOf(`${origin}/auth/register`, {
-  method: 'POST',
-  headers: { 'content-type': 'application/json' },
-  body: JSON.stringify({
-    email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace',
-  }),
-})
+/** Registers an account, and uploads a picture with it. Returns the status of both responses. */
+export async function useService (origin: string) {
+  const registered = await fetch(`${origin}/auth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      email: 'ada@example.org', password: 'correct horse', firstName: 'Ada', lastName: 'Lovelace',
+    }),
+  })
+  const { token } = await registered.json() as { token: string }
+  const uploaded = await statusOf(`${origin}/me/pictures`, {
+    method: 'POST', headers: { 'content-type': 'image/png', authorization: `Bearer ${token}` }, body: PNG,
+  })
+  return [registered.status, uploaded]
+}
