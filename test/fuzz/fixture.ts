@@ -7,7 +7,7 @@ import { driverOptions } from '#lib/database/client.js'
 import { PNG } from '../fixtures.ts'
 import type { Scope } from '../scope.ts'
 
-/** The tables with rows in the fixture, with their primary keys. Referenced tables come first. */
+/** The tables that requests change, with their primary keys. Referenced tables come first. */
 const TABLES: Record<string, string> = {
   clubs: 'id',
   users: 'id',
@@ -21,6 +21,8 @@ const TABLES: Record<string, string> = {
   revoked_tokens: 'user_id',
   account_tokens: 'user_id, purpose',
   pictures: 'id',
+  emails: 'id',
+  rate_limits: 'name, key',
 }
 
 /** The password of all users. */
@@ -131,8 +133,12 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
     pictures: times(4, n => ({
       id: id('pictures', n), user_id: id('users', n), large: PNG, small: PNG, width: 1, height: 1,
     })),
+    emails: [],
+    rate_limits: [],
   }
-  for (const [table, all] of Object.entries(rows)) await sql`INSERT INTO ${sql(table)} ${sql(all)}`
+  for (const [table, all] of Object.entries(rows)) {
+    if (all.length > 0) await sql`INSERT INTO ${sql(table)} ${sql(all)}`
+  }
   await sql.unsafe(await restoration(sql))
 
   return {
