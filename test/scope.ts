@@ -12,6 +12,13 @@ export class Scope implements Teardown {
     this.#tasks.push(task)
   }
 
+  /** Creates a scope for a part of the work. It ends with this scope at the latest. */
+  inner () {
+    const scope = new Scope()
+    this.teardown(() => scope.end())
+    return scope
+  }
+
   /** Runs all teardowns in reverse order, even if one fails. Every caller waits for the end. */
   end () {
     this.#ending ??= this.#undo()

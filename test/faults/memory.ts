@@ -11,7 +11,7 @@ import { createFixture, type Fixture, PASSWORD, type Person, signToken } from '.
 import { openClient, type Outcome, type Request } from './http.ts'
 import { ATTACKS, startAttacks, UPLOADS } from './memory-attacks.ts'
 import { type Row, rowOf } from './report.ts'
-import { Scope } from '../scope.ts'
+import type { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
 import { percentile } from '../statistics.ts'
 
@@ -66,7 +66,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     name: string, attacks: string[], { variables, seconds = short ? 8 : 20, kept = 0 }: Options
   ) {
     const row: Row = rowOf(name, [], [])
-    const own = new Scope()
+    const own = scope.inner()
     const group = await createGroup(own)
     if (!group) return { ...row, missing: 'no control group of memory can be made here' }
     const { fixture, DATABASE_URL, author } = await server()

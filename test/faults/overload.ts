@@ -12,7 +12,6 @@ import { createFixture, type Fixture, PASSWORD } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
 import { RESPONSE_TIME, Load } from './load.ts'
 import { type Row, rowOf } from './report.ts'
-import { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
 import { allowance, percentile } from '../statistics.ts'
 
@@ -44,7 +43,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
     work: (service: Service, fixture: Fixture, load: Load) => Promise<Found>
   ): Promise<Row> {
     const { fixture, DATABASE_URL } = await server()
-    const own = new Scope()
+    const own = scope.inner()
     try {
       const service = await startService(own, directory, { DATABASE_URL, ...variables })
       const load = new Load(fixture, service.url, {
@@ -79,7 +78,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
       name: 'clients that register and sign in',
       async run () {
         const { fixture, DATABASE_URL } = await server()
-        const own = new Scope()
+        const own = scope.inner()
         try {
           const { url } = await startService(own, directory, { DATABASE_URL })
           const accounts = { wait: WAIT, readers: 0, pause: 0, onlyAccounts: true }
