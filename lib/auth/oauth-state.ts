@@ -1,5 +1,5 @@
 /** The `state` parameter, which the identity provider returns unchanged. */
-export interface OAuthState {
+interface OAuthState {
   /** The nonce, which must equal the nonce in the cookie. */
   n: string
   /** The destination: a path of the browser app. */

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
@@ -10,9 +9,8 @@ import t, { type Test } from 'tap'
 import { migrate } from '#lib/database/migrations.js'
 import { createDatabase } from '../helper.ts'
 import { ACCOUNT } from '../fixtures.ts'
-import { CLIENT } from '../provider.ts'
 import {
-  dataDir, freePort, postgresOf, redirectImport, remaining, run, type Service, startService, stop,
+  dataDir, freePort, postgresOf, remaining, run, type Service, startService, stop,
 } from '../process.ts'
 
 const MIGRATIONS = (await readdir('migrations')).length
@@ -186,14 +184,4 @@ t.test('a request is in the log within a second', async t => {
   while (!service.messages().includes('request completed') && performance.now() - start < 10_000) await sleep(50)
   t.ok(service.messages().includes('request completed'))
   t.equal((await stop(service)).code, 0)
-})
-
-t.test('What a sign-in with the provider needs is loaded at the start, if one is configured', async t => {
-  const content = "throw new Error('Cannot find package'); export default 0"
-  const missing = join(t.testdir({ 'missing.mjs': content }), 'missing.mjs')
-  const prelude = redirectImport('@fastify/oauth2', missing, 'module')
-  const DATABASE_URL = await createDatabase(t)
-  t.match(await run(t, 'dist/lib/server.js', { DATABASE_URL, ...CLIENT }, { prelude }),
-    { code: 1, stderr: /Cannot find package/ })
-  await startService(t, { DATABASE_URL }, { prelude })
 })
