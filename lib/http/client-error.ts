@@ -6,11 +6,6 @@ const CLIENT_ERRORS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HT
 /** Time for a client to read the error before its connection closes. */
 const LINGER_MS = 1000
 
-/** An error of Node's HTTP parser, with the bytes that it could not parse. */
-interface ClientError extends NodeJS.ErrnoException {
-  rawPacket?: unknown
-}
-
 /** The last response of each connection. Responses are sent in order, so if it is finished, all are finished. */
 const lastResponses = new WeakMap<Socket, ServerResponse>()
 
@@ -25,8 +20,7 @@ export function trackResponse ({ socket }: IncomingMessage, response: ServerResp
  */
 function awaitsResponse (connection: Socket) {
   const response = lastResponses.get(connection)
-  if (!response) return true
-  if (response.req.complete) return response.writableFinished
+  if (!response || response.req.complete) return response?.writableFinished ?? true
   // A response without a socket waits for an earlier response.
   return !response.headersSent && response.socket !== null
 }
@@ -36,7 +30,7 @@ function awaitsResponse (connection: Socket) {
  * `{message}` and closes the connection. If the client could mistake this for part of another response, closes without
  * a response.
  */
-export function sendClientError (error: ClientError, socket: Socket) {
+export function sendClientError (error: NodeJS.ErrnoException, socket: Socket) {
   // The connection already has an error response and is closing. Later data is ignored.
   if (socket.writableEnded) return
   if (!socket.writable || error.code === 'ECONNRESET' || !awaitsResponse(socket)) {
@@ -51,8 +45,7 @@ export function sendClientError (error: ClientError, socket: Socket) {
     `Content-Length: ${body.length}`,
     'Connection: close',
     '',
-    // Only the raw bytes contain the method of an unparsable request.
-    String(error.rawPacket).startsWith('HEAD ') ? '' : body,
+    body,
   ].join('\r\n'))
   // Closing at once could lose the response (RFC 9112, § 9.6). Without a timer, a client that keeps sending would keep
   // the connection open.

