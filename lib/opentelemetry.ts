@@ -7,9 +7,15 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 
 import { VERSION } from './config.ts'
 import { pathOf } from './http/logger.ts'
-import { setSpan } from './http/trace-context.ts'
 import { shutdownTimeouts } from './shutdown.ts'
 import { withTimeout } from './timeout.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The ids of the request's span, if tracing is on. */
+    span?: { traceId: string, spanId: string } | null
+  }
+}
 
 /** Probes and scrapes come all the time: their spans would only hide others. */
 const UNTRACED = new Set(['/livez', '/readyz', '/metrics'])
@@ -41,11 +47,13 @@ export async function startTracing (app: FastifyInstance, endpoint: string) {
       span.updateName(route ? `${method} ${route}` : method)
       // The instrumentation would include the query, which may contain the code of a sign-in.
       span.setAttributes({ 'url.path': pathOf(request.url), 'url.scheme': protocol })
-      setSpan(request.raw, span.spanContext())
+      const { traceId, spanId } = span.spanContext()
+      request.span = { traceId, spanId }
     },
   })
   instrumentation.setTracerProvider(provider)
 
+  app.decorateRequest('span', null)
   await app.register(instrumentation.plugin())
   app.addHook('onSend', (request, { statusCode }, _payload, done) => {
     // The instrumentation marks every error as a failure of the service, but these are errors of the client.

@@ -2,14 +2,12 @@ import {
   type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerOptions,
   LogController,
 } from 'fastify'
-import {
-  type Bindings, type ChildLoggerOptions, type DestinationStream, type LevelWithSilent, type LogFn, pino,
-} from 'pino'
+import { type Bindings, type ChildLoggerOptions, type DestinationStream, type LogFn, pino } from 'pino'
 import pretty from 'pino-pretty'
 
 import { onAborted } from './aborted.ts'
 import { standardOutput } from './log-output.ts'
-import { type RawRequest, traceOf } from './trace-context.ts'
+import { traceOf } from './trace-context.ts'
 
 const SECRETS = ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', '["set-cookie"]']
 
@@ -64,8 +62,26 @@ export function logOptions (logger: Logger) {
   return {
     loggerInstance: logger as FastifyBaseLogger,
     logController: new CompletedRequests(logger),
-    childLoggerFactory: (_logger, bindings, options, request) => new RequestLogger(logger, request, bindings, options),
+    childLoggerFactory: (_logger, bindings, options, { headers }) =>
+      deferChild(logger, { ...bindings, ...traceOf(headers.traceparent) }, options),
   } satisfies FastifyServerOptions
+}
+
+/** Creates a child logger on first use, because few requests log additional lines and a child takes 2 µs. */
+function deferChild (logger: Logger, bindings: Bindings, options: ChildLoggerOptions): FastifyBaseLogger {
+  let child: Logger | undefined
+  const log = () => (child ??= logger.child(bindings, options))
+  return {
+    level: options.level ?? logger.level,
+    fatal: (...line: Parameters<LogFn>) => log().fatal(...line),
+    error: (...line: Parameters<LogFn>) => log().error(...line),
+    warn: (...line: Parameters<LogFn>) => log().warn(...line),
+    info: (...line: Parameters<LogFn>) => log().info(...line),
+    debug: (...line: Parameters<LogFn>) => log().debug(...line),
+    trace: (...line: Parameters<LogFn>) => log().trace(...line),
+    silent () {},
+    child: (...parameters) => log().child(...parameters),
+  }
 }
 
 /** The levels at which requests are logged. Routes can override the level. */
@@ -113,48 +129,15 @@ export function logAborted (app: FastifyInstance) {
   })
 }
 
-function lineOf ({ id, method, url, raw }: FastifyRequest, { elapsedTime }: FastifyReply, status: number) {
+function lineOf (request: FastifyRequest, { elapsedTime }: FastifyReply, status: number) {
+  const { id, method, url, headers, span } = request
   return {
     reqId: id,
     method,
     path: pathOf(url),
     status,
     responseTime: Math.round(elapsedTime * 1000) / 1000,
-    ...traceOf(raw),
-  }
-}
-
-/** The logger of a request. Few requests log additional lines, so the pino child is created on first use. */
-class RequestLogger implements FastifyBaseLogger {
-  readonly level: LevelWithSilent
-  readonly #parent: Logger
-  readonly #request: RawRequest
-  readonly #bindings: Bindings
-  readonly #options: ChildLoggerOptions
-  #child: Logger | undefined
-
-  constructor (parent: Logger, request: RawRequest, bindings: Bindings, options: ChildLoggerOptions) {
-    this.level = (options.level ?? parent.level) as LevelWithSilent
-    this.#parent = parent
-    this.#request = request
-    this.#bindings = bindings
-    this.#options = options
-  }
-
-  get #log () {
-    this.#child ??= this.#parent.child({ ...this.#bindings, ...traceOf(this.#request) }, this.#options)
-    return this.#child
-  }
-
-  fatal (...line: Parameters<LogFn>) { this.#log.fatal(...line) }
-  error (...line: Parameters<LogFn>) { this.#log.error(...line) }
-  warn (...line: Parameters<LogFn>) { this.#log.warn(...line) }
-  info (...line: Parameters<LogFn>) { this.#log.info(...line) }
-  debug (...line: Parameters<LogFn>) { this.#log.debug(...line) }
-  trace (...line: Parameters<LogFn>) { this.#log.trace(...line) }
-  silent () {}
-
-  child (bindings: Bindings, options?: ChildLoggerOptions) {
-    return this.#log.child(bindings, options)
+    ...traceOf(headers.traceparent),
+    ...span,
   }
 }

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 
 /** Printable ASCII without spaces, short enough for a log line. */
 const REQUEST_ID = /^[!-~]{1,128}$/
@@ -15,26 +14,8 @@ export function requestIdOf (given: string | string[] | undefined): string {
   return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID()
 }
 
-/** The request of Node's server. */
-export type RawRequest = Pick<IncomingMessage, 'headers'>
-
-/** The spans of requests, if tracing is on. */
-const spans = new WeakMap<RawRequest, { traceId: string, spanId: string }>()
-
-/** Sets the span of a request for the log. */
-export function setSpan (request: RawRequest, { traceId, spanId }: { traceId: string, spanId: string }) {
-  spans.set(request, { traceId, spanId })
-}
-
-/**
- * Returns the trace and the parent span in the request's `traceparent`, if it is valid. If tracing is on, also returns
- * the span of the request.
- */
-export function traceOf (request: RawRequest): { traceId?: string, parentId?: string, spanId?: string } {
-  return { ...parentOf(request.headers.traceparent), ...spans.get(request) }
-}
-
-function parentOf (traceparent: string | string[] | undefined) {
+/** Returns the trace and the parent span in a valid `traceparent` header. */
+export function traceOf (traceparent: string | string[] | undefined) {
   if (traceparent === undefined) return
   const [, version, traceId = '', parentId = '', more] = TRACEPARENT.exec(String(traceparent)) ?? []
   if (!version || version === 'ff' || (version === '00' && more)) return

@@ -50,7 +50,7 @@ const FUNCTIONS: Record<string, (text: string) => unknown> = {
   requestIdOf,
   toDecodable,
   toFileName,
-  traceOf: traceparent => traceOf({ headers: { traceparent } }),
+  traceOf,
   toCsv: text => readText(toCsv(rowOf(text), { name: 'name' })),
   icalendar: text => calendar.add({ ...EVENT, title: text, description: text, club: text }),
   atom: text => feed.add({ ...BLOG, title: text, content: text, author: text }),
