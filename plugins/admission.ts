@@ -14,9 +14,9 @@ const overloaded = () => new HttpError(503, OVERLOADED, { headers: { 'retry-afte
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Runs a read after admission. Long reads have a separate queue. */
-    admit<T> (reply: FastifyReply, read: () => Promise<T>, isLong: boolean): Promise<T>
-    /** Returns a function that runs statements that read much data, each after admission. */
+    /** Runs a short read after admission. */
+    admit<T> (reply: FastifyReply, read: () => Promise<T>): Promise<T>
+    /** Returns a function that runs statements that read much data, each after admission in a separate queue. */
     admitReads (reply: FastifyReply): Read
   }
 
@@ -66,7 +66,7 @@ export default fp(async app => {
   let pending = 0
   let onIdle = () => {}
   app.decorateRequest('timer', null)
-  app.decorate('admit', (reply, read, isLong) => enter(isLong ? reads : operations, reply, read))
+  app.decorate('admit', (reply, read) => enter(operations, reply, read))
   app.decorate('admitReads', reply => work => enter(reads, reply, () => work(app.sql)))
 
   const timer = setInterval(() => {

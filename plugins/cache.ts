@@ -24,7 +24,7 @@ export default fp(async app => {
     timeoutSeconds: config.DATABASE_TIMEOUT,
     owner: request => request.user.id,
     lookUp: epochsOf,
-    admit: app.admit,
+    admit: (reply, begin, { list }) => list ? app.admitReads(reply)(begin) : app.admit(reply, begin),
     hold (replies, body, bytes) {
       for (const { request } of replies) request.held!.shared = body
       budget.grow(bytes)

@@ -39,17 +39,12 @@ export const ENCODINGS = Object.keys(ENCODERS) as Encoding[]
 
 /**
  * Collects pieces into chunks. Pieces are copied, because a small piece may be part of a large buffer and would keep it
- * in memory. Reports the number of bytes before it allocates more memory. The listener may throw.
+ * in memory.
  */
 export class ChunkCollector {
   readonly #chunks: Chunks = []
-  readonly #onGrowth: (bytes: number) => void
   #chunk = Buffer.allocUnsafe(SMALLEST_CHUNK)
   #length = 0
-
-  constructor (onGrowth: (bytes: number) => void = () => {}) {
-    this.#onGrowth = onGrowth
-  }
 
   add (piece: Buffer) {
     for (let taken = 0; taken < piece.length;) {
@@ -69,7 +64,6 @@ export class ChunkCollector {
 
   #makeRoom () {
     const full = this.#chunk
-    this.#onGrowth(full.length)
     this.#chunk = Buffer.allocUnsafe(Math.min(2 * full.length, CHUNK_SIZE))
     if (full.length < CHUNK_SIZE) {
       full.copy(this.#chunk)
@@ -86,13 +80,6 @@ export interface Sendable {
   readonly length: number
 }
 
-interface BodyOptions {
-  hash: string
-  contentType: string
-  /** How long a response waits for an encoding. */
-  timeoutMs?: number
-}
-
 /** A body that is sent many times, hashed once and encoded once per content coding. */
 export class CachedBody implements Sendable {
   readonly chunks: Chunks
@@ -101,14 +88,12 @@ export class CachedBody implements Sendable {
   readonly hash: string
   readonly contentType: string
   readonly #encoded: { [encoding in Encoding]?: Promise<Sendable | undefined> } = {}
-  readonly #timeoutMs: number
 
-  constructor (chunks: Chunks, { hash, contentType, timeoutMs = ENCODE_TIMEOUT_MS }: BodyOptions) {
+  constructor (chunks: Chunks, hash: string, contentType: string) {
     this.chunks = chunks
     this.length = lengthOf(chunks)
     this.hash = hash
     this.contentType = contentType
-    this.#timeoutMs = timeoutMs
   }
 
   /**
@@ -132,7 +117,7 @@ export class CachedBody implements Sendable {
       delete this.#encoded[name]
       return undefined
     })
-    return Promise.race([finished, sleep(this.#timeoutMs, undefined, { ref: false })])
+    return Promise.race([finished, sleep(ENCODE_TIMEOUT_MS, undefined, { ref: false })])
   }
 }
 

@@ -10,33 +10,19 @@ export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema[
 
 /** Builds a response body: a JSON object, or another format. It must depend only on the tables and its arguments. */
 export interface CachedQuery<Body extends object> {
-  list?: CachedList<Body>
+  /** A list field, and the query for its items. Each row becomes an object. */
+  list?: { field: keyof Body & string, rows: PendingQuery<Row[]> }
   /** The query for the other fields. It returns one row with a column per field, or no row if there is no body. */
   fields?: PendingQuery<Row[]>
   /** The format of the list and the other fields, if not JSON. */
   format?: BodyFormat
 }
 
-/** A list field. */
-export interface CachedList<Body extends object> {
-  field: keyof Body & string
-  /** The query for the items. Each row becomes an object. */
-  rows: PendingQuery<Row[]>
-}
-
 /** A body format other than JSON. */
-export interface BodyFormat {
+export interface BodyFormat<Fields = any, Item = any> {
   contentType: string
-  createWriter (): BodyWriter
-}
-
-/** Writes one body: the concatenated return values of its methods. */
-export interface BodyWriter<Fields = any, Item = any> {
-  /** Called first, with the other fields. */
-  begin (fields: Fields): string
-  /** Called for each item. Other requests are served between calls. */
-  add (item: Item): string
-  end (): string
+  /** Yields the body in pieces. Other requests are served between pieces. */
+  write (fields: Fields, items: Iterable<Item>): Iterable<string>
 }
 
 /** A row of the statement that reads a body, with columns as bytes. */
@@ -52,7 +38,7 @@ interface BodyRow {
 /** Number of rows that are read before other requests are served. */
 const BATCH_ROWS = 50
 
-/** Time for which items are written before other requests are served. */
+/** Time for which pieces are written before other requests are served. */
 const WRITE_TIME_MS = 5
 
 /** A read was abandoned because its clients have gone. The server is not at fault. */
@@ -60,73 +46,51 @@ class AbortError extends Error {
   override name = 'AbortError'
 }
 
-/** Called when a body grows by `bytes` during a read. Returns whether a client still waits for it. */
-export type OnProgress = (bytes: number) => boolean
-
 const COMMA = Buffer.from(',')
-const LIST_END = Buffer.from(']')
 
 /**
- * Reads a body and its snapshot id in one statement. Without a row of `fields`, `chunks` is `undefined`. The rows of a
- * JSON list are copied as they arrive, so that memory contains only the body. Other formats are written after the last
- * row has arrived. Rejects with an AbortError if all clients have gone.
+ * Reads a body and its snapshot id in one statement. Without a row of `fields`, `chunks` is `undefined`. Calls
+ * `onProgress` when the read begins and when the body has grown. If it returns false, no client waits for the body any
+ * more, and the read rejects with an AbortError.
  */
 export async function readBody (
-  sql: Sql, query: CachedQuery<any>, snapshotId: PendingQuery<Row[]>, onProgress: OnProgress
+  sql: Sql, { list, fields = sql`SELECT`, format }: CachedQuery<any>, snapshotId: PendingQuery<Row[]>,
+  onProgress: (bytes: number) => boolean
 ): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
-  const abandoned = new AbortError('No client waits for this body')
   const grow = (bytes: number) => {
     // This fails the statement, and the driver drops the remaining rows. It must not cancel the statement, because
     // PostgreSQL cancels the current statement of a connection, which may belong to another request by then.
-    if (!onProgress(bytes)) throw abandoned
+    if (!onProgress(bytes)) throw new AbortError('No client waits for this body')
   }
-  const collector = new ChunkCollector(grow)
+  const writer = format ? formatWriter(format) : jsonWriter(list?.field)
+  const object = sql`(SELECT row_to_json(fields) FROM (${fields}) AS fields)`
   grow(0)
-  const fields = sql`(SELECT row_to_json(fields) FROM (${query.fields ?? sql`SELECT`}) AS fields)`
-  const first = query.list
-    ? await readList(sql, query.list, { fields, format: query.format, snapshotId, collector, grow })
-    : await readFields(sql, { fields, snapshotId, collector })
-  return { snapshot: first.snapshot && String(first.snapshot), chunks: first.fields ? collector.end() : undefined }
-}
+  const first = list
+    ? await readList()
+    : toBodyRow((await sql`SELECT ${snapshotId}, ${object}`.raw())[0]!)
+  return {
+    snapshot: first.snapshot && String(first.snapshot),
+    chunks: first.fields ? await writer.end(first.fields) : undefined,
+  }
 
-interface Reading {
-  /** SQL column: the other fields as a JSON object. */
-  fields: PendingQuery<Row[]>
-  format?: BodyFormat | undefined
-  snapshotId: PendingQuery<Row[]>
-  collector: ChunkCollector
-}
-
-async function readFields (sql: Sql, { fields, snapshotId, collector }: Reading) {
-  const [columns] = await sql`SELECT ${snapshotId}, ${fields}`.raw()
-  const row = toBodyRow(columns!)
-  if (row.fields) collector.add(row.fields)
-  return row
-}
-
-/** Reads a body with a list. Returns the first row, which exists even if the list is empty. */
-async function readList (
-  sql: Sql, { field, rows }: CachedList<any>,
-  { fields, format, snapshotId, collector, grow }: Reading & { grow (bytes: number): void }
-) {
-  const isFirst = sql`row_number() OVER () = 1`
-  const statement = sql`
-    SELECT CASE WHEN ${isFirst} THEN ${snapshotId} END, CASE WHEN ${isFirst} THEN ${fields} END, item
-    FROM (SELECT) AS one LEFT JOIN (SELECT row_to_json(item) AS item FROM (${rows}) AS item) AS items ON true
-  `
-  const writer = format ? formatWriter(format, collector, grow) : jsonWriter(field, collector)
-  let first: BodyRow | undefined
-  // Without batches, the driver would read up to 2 MB of rows before other requests are served.
-  await statement.raw().cursor(BATCH_ROWS, batch => {
-    for (const columns of batch) {
-      const row = toBodyRow(columns as unknown as Buffer[])
-      if (!first && row.fields) writer.begin(row.fields)
-      first ??= row
-      if (first.fields && row.item) writer.add(row.item)
-    }
-  })
-  if (first!.fields) await writer.end(first!.fields)
-  return first!
+  /** Writes the items. Returns the first row, which exists even if the list is empty. */
+  async function readList () {
+    const isFirst = sql`row_number() OVER () = 1`
+    const statement = sql`
+      SELECT CASE WHEN ${isFirst} THEN ${snapshotId} END, CASE WHEN ${isFirst} THEN ${object} END, item
+      FROM (SELECT) AS one LEFT JOIN (SELECT row_to_json(item) AS item FROM (${list!.rows}) AS item) AS items ON true
+    `
+    let first: BodyRow | undefined
+    // Without batches, the driver would read up to 2 MB of rows before other requests are served.
+    await statement.raw().cursor(BATCH_ROWS, batch => {
+      const rows = batch.map(toBodyRow)
+      first ??= rows[0]!
+      const items = first.fields ? rows.flatMap(({ item }) => item ?? []) : []
+      for (const item of items) writer.add(item)
+      grow(items.reduce((sum, { length }) => sum + length, 0))
+    })
+    return first!
+  }
 }
 
 /** Names the columns of a row, which the driver returns in the order of the SELECT list. */
@@ -134,60 +98,55 @@ function toBodyRow ([snapshot = null, fields = null, item = null]: (Buffer | nul
   return { snapshot, fields, item }
 }
 
-/** Writes the rows of a list to a collector. */
-interface RowWriter {
-  begin (fields: Buffer): void
+/** Writes a body from rows. */
+interface BodyWriter {
   add (item: Buffer): void
-  end (fields: Buffer): void | Promise<void>
+  end (fields: Buffer): Chunks | Promise<Chunks>
 }
 
-/** Copies the JSON that PostgreSQL wrote: `{"field":[item,item],"other":1}`. */
-function jsonWriter (field: string, collector: ChunkCollector): RowWriter {
-  let isEmpty = true
+/** Copies the JSON that PostgreSQL wrote, as it arrives: `{"field":[item,item],"other":1}`. */
+function jsonWriter (field: string | undefined): BodyWriter {
+  const collector = new ChunkCollector()
+  let separator = Buffer.from(`{"${field}":[`)
   return {
-    begin: () => collector.add(Buffer.from(`{"${field}":[`)),
     add (item) {
-      if (!isEmpty) collector.add(COMMA)
-      isEmpty = false
+      collector.add(separator)
       collector.add(item)
+      separator = COMMA
     },
     end (fields) {
-      collector.add(LIST_END)
-      spliceFields(fields, collector)
+      if (field === undefined) {
+        collector.add(fields)
+      } else {
+        if (separator !== COMMA) collector.add(separator)
+        collector.add(Buffer.from(fields.length > '{}'.length ? '],' : ']'))
+        collector.add(fields.subarray('{'.length))
+      }
+      return collector.end()
     },
   }
-}
-
-/** Appends the fields of an object to an open object: `,"a":1}` for `{"a":1}`, and `}` for `{}`. */
-function spliceFields (object: Buffer, collector: ChunkCollector) {
-  if (object.length > '{}'.length) collector.add(COMMA)
-  collector.add(object.subarray('{'.length))
 }
 
 /**
  * Writes the items after the last item has arrived, in slices of 5 ms. Otherwise, the items that arrive in one turn of
  * the event loop would block it for about 15 ms.
  */
-function formatWriter (format: BodyFormat, collector: ChunkCollector, grow: (bytes: number) => void): RowWriter {
-  const writer = format.createWriter()
-  const write = (text: string) => collector.add(Buffer.from(text))
+function formatWriter ({ write }: BodyFormat): BodyWriter {
   const parse = (json: Buffer) => JSON.parse(String(json))
   const items: Buffer[] = []
+  function * parsed () { for (const item of items) yield parse(item) }
   return {
-    begin: fields => write(writer.begin(parse(fields))),
-    add (item) {
-      grow(item.length)
-      items.push(item)
-    },
-    async end () {
+    add: item => items.push(item),
+    async end (fields) {
+      const collector = new ChunkCollector()
       let pause = performance.now() + WRITE_TIME_MS
-      for (const item of items) {
-        write(writer.add(parse(item)))
+      for (const piece of write(parse(fields), parsed())) {
+        collector.add(Buffer.from(piece))
         if (performance.now() < pause) continue
         await setImmediate()
         pause = performance.now() + WRITE_TIME_MS
       }
-      write(writer.end())
+      return collector.end()
     },
   }
 }

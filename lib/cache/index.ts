@@ -13,7 +13,7 @@ import {
   type CacheCounts, createSnapshotCache, type PrimaryState, type SnapshotCacheOptions,
 } from './snapshot-cache.ts'
 
-export type { Body, BodyFormat, BodyWriter, CachedList, CachedQuery } from './cached-query.ts'
+export type { Body, BodyFormat, CachedQuery } from './cached-query.ts'
 export type { CacheCounts } from './snapshot-cache.ts'
 
 declare module 'fastify' {

@@ -15,11 +15,9 @@ export interface Shared<Caller> {
  *
  * - WAITING: the previous read is running, or admission has not started this read yet. Callers can join; each of them
  *   waits for admission.
- * - GATHERING: the batch window is open. Callers can join. The read begins when a turn of the event loop brings no new
- *   caller, or after 1 ms.
+ * - GATHERING: the read begins in the next turn of the event loop. Callers can join.
  * - READING: the read is running. It may predate a commit that a new caller must see, so new callers join the next
- *   flight.
- *   Exception: a caller whose version equals the version at the start of the read can join, as every commit changes it.
+ *   flight. A caller can still join if its version equals the version at the start, because every commit changes it.
  * - SETTLED: the callers have the result or the error. The next flight becomes current, or the key is deleted.
  */
 interface Flight<T, Caller> extends Shared<Caller> {
@@ -41,9 +39,6 @@ interface Options<Caller> {
   /** Waits for admission of this caller, then calls `begin`. Rejects if admission refuses the caller. */
   admit?: ((begin: () => Promise<void>) => Promise<void>) | undefined
 }
-
-/** Longest time in the state GATHERING. */
-const BATCH_WINDOW_MS = 1
 
 /**
  * Returns a function with which concurrent callers of a key share reads. A read begins after the calls that it answers,
@@ -80,16 +75,27 @@ export function singleFlight<T, Caller = undefined> () {
   }
 
   function createFlight (key: string, read: Read, ready: Promise<unknown>) {
-    const flight = { state: 'WAITING', callers: [], length: 0, abandoned: false, version: null, ready, waiting: 0 } as
-      unknown as Flight<T, Caller>
-    flight.result = new Promise(resolve => {
-      flight.begin = async () => {
+    let begin!: (result: Promise<T>) => void
+    const flight: Flight<T, Caller> = {
+      state: 'WAITING',
+      callers: [],
+      length: 0,
+      abandoned: false,
+      version: null,
+      ready,
+      waiting: 0,
+      result: new Promise(resolve => { begin = resolve }),
+      async begin () {
         if (flight.state !== 'WAITING') return
-        const result = gather(flight).then(() => read(flight))
-        resolve(result)
+        flight.state = 'GATHERING'
+        const result = setImmediate().then(() => {
+          flight.state = 'READING'
+          return read(flight)
+        })
+        begin(result)
         await result.then(settle, settle)
-      }
-    })
+      },
+    }
     return flight
 
     function settle () {
@@ -119,16 +125,4 @@ export function singleFlight<T, Caller = undefined> () {
     })
     return Promise.race([flight.result, taken.then(() => flight.result)])
   }
-}
-
-/** Resolves when a turn of the event loop has brought no new caller, or when the batch window has closed. */
-async function gather (flight: Flight<unknown, unknown>) {
-  flight.state = 'GATHERING'
-  const end = performance.now() + BATCH_WINDOW_MS
-  let callers = 0
-  while (flight.callers.length > callers && performance.now() < end) {
-    callers = flight.callers.length
-    await setImmediate()
-  }
-  flight.state = 'READING'
 }

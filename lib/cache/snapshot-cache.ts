@@ -7,12 +7,10 @@ import { CachedBody, type Chunks, hashChunks } from './cached-body.ts'
 import { type CachedQuery, readBody } from './cached-query.ts'
 import { type Shared, singleFlight } from './single-flight.ts'
 
-/** Identifies a snapshot. If two ids are equal, no transaction was committed in between. `null` never matches. */
-export type SnapshotId = string | null
-
 /** The state of the primary. */
 export interface PrimaryState {
-  snapshot: SnapshotId
+  /** Identifies the snapshot. If two ids are equal, no transaction was committed in between. `null` never matches. */
+  snapshot: string | null
   /** The values that `lookUp` found in this snapshot, by key. */
   found?: Record<string, unknown> | null
 }
@@ -31,7 +29,7 @@ export interface SnapshotCacheOptions<Caller = unknown> {
   /**
    * Waits for admission of this caller, then begins the read. The first admission of callers that share a read counts.
    */
-  admit?(caller: Caller, begin: () => Promise<void>, isList: boolean): Promise<void>
+  admit?(caller: Caller, begin: () => Promise<void>, query: CachedQuery<any>): Promise<void>
   /**
    * Called when these callers hold a body that may have grown by `bytes`: when its read begins, during the read, and
    * before the body is sent. Other callers may hold the same body.
@@ -45,7 +43,7 @@ interface CacheEntry {
   /** `undefined` if the query had no row. */
   body: CachedBody | undefined
   /** The snapshot in which the body was read. */
-  snapshot: SnapshotId
+  snapshot: string | null
 }
 
 /**
@@ -91,8 +89,7 @@ export interface CacheCounts {
  *
  * 1. One statement reads a body and its snapshot id. Both are cached.
  * 2. After a request has arrived, the cache reads the current snapshot id. Requests in the same turn of the event loop
- *    share this validation. If the ids are equal, no transaction was committed in between, so the cached bytes are
- *    current.
+ *    share this validation. If the ids are equal, no transaction was committed in between, so the bytes are current.
  * 3. Otherwise, a statement that begins after the arrival of the request reads the body again. All requests that found
  *    the same new snapshot share this read.
  */
@@ -162,7 +159,7 @@ export function createSnapshotCache<Caller = undefined> ({
     }
     // The caller may join a running read that was started for the same snapshot.
     const { body } = await shareRead(key, shared => read(key, make(), shared), state.snapshot, {
-      caller: caller!, admit: admit && (begin => admit(caller!, begin, Boolean(make().list))),
+      caller: caller!, admit: admit && (begin => admit(caller!, begin, make())),
     })
     return body
   }
@@ -185,5 +182,5 @@ export function createSnapshotCache<Caller = undefined> ({
 /** Creates a body. Reuses the previous body and its encodings if the bytes are equal. */
 async function toBody (chunks: Chunks, contentType: string, before: CachedBody | undefined) {
   const hash = await hashChunks(chunks)
-  return before?.hash === hash ? before : new CachedBody(chunks, { hash, contentType })
+  return before?.hash === hash ? before : new CachedBody(chunks, hash, contentType)
 }

@@ -27,13 +27,13 @@ const xml = new XMLBuilder({ ignoreAttributes: false, attributeNamePrefix: ATTRI
 const END = '</feed>'
 
 /** Atom (RFC 4287): a feed of posts, with links to the app if FRONTEND_URL is set. */
-export const atom = (link: string | undefined): BodyFormat => ({
+export const atom = (link: string | undefined): BodyFormat<{ updated: string | null }, FeedBlog> => ({
   contentType: 'application/atom+xml; charset=utf-8',
-  createWriter: () => ({
-    begin: ({ updated }: { updated: string | null }) => xml.build(feed(updated, link)).slice(0, -END.length),
-    add: (blog: FeedBlog) => xml.build({ entry: entry(blog, link) }),
-    end: () => END,
-  }),
+  * write ({ updated }, blogs) {
+    yield xml.build(feed(updated, link)).slice(0, -END.length)
+    for (const blog of blogs) yield xml.build({ entry: entry(blog, link) })
+    yield END
+  },
 })
 
 const feed = (updated: string | null, link: string | undefined) => ({

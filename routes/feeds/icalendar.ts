@@ -8,13 +8,13 @@ const END = 'END:VCALENDAR\r\n'
 const REFRESH_INTERVAL = 'PT1H'
 
 /** iCalendar (RFC 5545): a calendar of events, with links to the app if FRONTEND_URL is set. */
-export const icalendar = (link: string | undefined): BodyFormat => ({
+export const icalendar = (link: string | undefined): BodyFormat<{ name: string }, CalendarEvent> => ({
   contentType: 'text/calendar; charset=utf-8',
-  createWriter: () => ({
-    begin: ({ name }: { name: string }) => writeComponent(namedCalendar(name)).slice(0, -END.trim().length),
-    add: (event: CalendarEvent) => `${writeComponent(calendarEvent(event, link))}\r\n`,
-    end: () => END,
-  }),
+  * write ({ name }, events) {
+    yield writeComponent(namedCalendar(name)).slice(0, -END.trim().length)
+    for (const event of events) yield `${writeComponent(calendarEvent(event, link))}\r\n`
+    yield END
+  },
 })
 
 const namedCalendar = (name: string) => calendar([

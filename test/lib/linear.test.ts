@@ -28,8 +28,8 @@ const TEXTS = [
 const NOW = '2026-01-31T09:30:00.000Z'
 const BLOG = { id: '1', publishedAt: NOW, updatedAt: NOW }
 const EVENT = { id: '1', date: NOW, createdAt: NOW, updatedAt: NOW, sequence: 0 }
-const calendar = icalendar('https://example.org').createWriter()
-const feed = atom('https://example.org').createWriter()
+const calendar = icalendar('https://example.org')
+const feed = atom('https://example.org')
 
 async function * rowOf (name: string) {
   yield { name }
@@ -52,8 +52,8 @@ const FUNCTIONS: Record<string, (text: string) => unknown> = {
   toFileName,
   traceOf,
   toCsv: text => readText(toCsv(rowOf(text), { name: 'name' })),
-  icalendar: text => calendar.add({ ...EVENT, title: text, description: text, club: text }),
-  atom: text => feed.add({ ...BLOG, title: text, content: text, author: text }),
+  icalendar: text => [...calendar.write({ name: text }, [{ ...EVENT, title: text, description: text, club: text }])],
+  atom: text => [...feed.write({ updated: NOW }, [{ ...BLOG, title: text, content: text, author: text }])],
   decodeState (text) { try { decodeState(text) } catch {} },
   assertStrongPassword: text => assertStrongPassword('password', text, 'ada@example.org').catch(() => {}),
 }

@@ -139,8 +139,9 @@ t.test('Who holds a body is told while it is read, and before it is sent', async
   })
   await sql`INSERT INTO notes SELECT 'ada', repeat('x', 1000) FROM generate_series(1, 10)`
   const [{ body }] = await Promise.all([app.inject('/notes?author=ada'), app.inject('/notes?author=ada')])
+  const items = JSON.parse(body).notes.map((note: object) => JSON.stringify(note)).join('')
   const sent = [1, body.length, body.length]
-  t.strictSame(told, [[2, 0, 0], [2, 1024, 1024], [2, 3072, 2048], [2, 7168, 4096], [2, 15360, 8192], sent, sent])
+  t.strictSame(told, [[2, 0, 0], [2, items.length, items.length], sent, sent])
   t.equal(bodies.size, 2, 'both hold the same')
 })
 
@@ -200,11 +201,11 @@ t.test('A body may have another format than JSON', async t => {
     fields: sql`SELECT author FROM notes WHERE author = ${author} LIMIT 1`,
     format: {
       contentType: 'text/plain',
-      createWriter: () => ({
-        begin: ({ author }: { author: string }) => `${author}: `,
-        add: ({ text }: { text: string }) => `${text}, `,
-        end: () => 'and no more',
-      }),
+      * write ({ author }: { author: string }, notes: Iterable<{ text: string }>) {
+        yield `${author}: `
+        for (const { text } of notes) yield `${text}, `
+        yield 'and no more'
+      },
     },
   })
   app.get<Request>('/text', { config: { cache: 'public' } }, async ({ query }, reply) => {

@@ -40,31 +40,6 @@ t.test('Calls before a read begins share it', async t => {
   t.equal(await later, 'second')
 })
 
-t.test('A read waits while more calls join, for a millisecond at most', async t => {
-  let now = 0
-  t.capture(performance, 'now', () => now)
-  const { begun, read } = startReads()
-  // Before the read looks for new calls, like requests that were received.
-  let turn = setImmediate()
-  const responses = [read('a')]
-  const nextTurn = async () => {
-    await turn
-    turn = setImmediate()
-    responses.push(read('a'))
-  }
-  for (let turns = 0; turns < 10; turns++) await nextTurn()
-  t.equal(begun.length, 0)
-  now = 1
-  await turn
-  t.equal(begun.length, 1)
-  const late = read('a')
-  begun[0]!.end('first')
-  t.strictSame(await Promise.all(responses), Array(11).fill('first'))
-  await settle()
-  begun[1]!.end('second')
-  t.equal(await late, 'second', 'a call after the read began does not share it')
-})
-
 t.test('Calls during a read share the next one', async t => {
   const { begun, read } = startReads()
   const early = read('a')
