@@ -4,16 +4,14 @@ import { isIP } from 'node:net'
 import { totalmem } from 'node:os'
 import { parseEnv } from 'node:util'
 
-import { type Static, Type } from '@sinclair/typebox'
-import type { Ajv } from 'ajv'
-import { envSchema } from 'env-schema'
+import { type Static, type StringOptions, Type } from '@sinclair/typebox'
+import { Ajv } from 'ajv'
 
 import { isDatabaseUrl, readDatabaseUrl } from './database-url.ts'
 import { decodeUtf8, isEmail, isSecureUrl, parseMailbox, wasNotUtf8 } from './formats.ts'
 import { StartupError } from './errors.ts'
 import { JWT_SECRET_LENGTH } from './secret-file.ts'
 
-/** The version of the service in package.json. */
 export const VERSION: string = createRequire(import.meta.url)('#package.json').version
 
 interface Range {
@@ -32,29 +30,31 @@ function limit (what: string, range: Omit<Range, 'minimum'>, off = 'limit') {
   return Type.Integer({ ...range, minimum: 0, description: `${what} from 1 to ${range.maximum}, or 0 for no ${off}` })
 }
 
+/** One of these words. */
+function oneOf<const T extends string> (words: T[], fallback: T) {
+  const description = `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
+  return Type.Unsafe<T>({ type: 'string', enum: words, default: fallback, description })
+}
+
+/** A text that may be unset. */
+function optional (description: string, options: StringOptions = {}) {
+  return Type.Optional(Type.String({ ...options, description }))
+}
+
 /** All variables of the service. `description` completes the sentence "NAME must be …". */
 export const variables = Type.Object({
   NODE_ENV: Type.String({ default: 'development', description: 'production, development or any other name' }),
   HOST: Type.String({ default: '127.0.0.1', description: 'the address to listen on' }),
   PORT: integer('a port number', { default: 3000, minimum: 0, maximum: 65_535 }),
-  LOG_LEVEL: Type.Unsafe<string>({
-    type: 'string',
-    enum: ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'],
-    default: 'info',
-    description: 'fatal, error, warn, info, debug, trace or silent',
-  }),
+  LOG_LEVEL: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], 'info'),
   TRUST_PROXY: Type.String({
     default: 'false',
     format: 'proxies',
     description: 'false, a number of proxies from 1 to 99, or a comma-separated list of their addresses and networks ' +
       'such as 10.0.0.0/8',
   }),
-  METRICS_TOKEN: Type.Optional(Type.String({
-    pattern: '^[\\w.~+/-]{16,}=*$', description: 'a secret of at least 16 letters, digits and -._~+/',
-  })),
-  OTEL_EXPORTER_OTLP_ENDPOINT: Type.Optional(Type.String({
-    format: 'web', description: 'the http or https URL of an OpenTelemetry collector',
-  })),
+  METRICS_TOKEN: optional('a secret of at least 16 letters, digits and -._~+/', { pattern: '^[\\w.~+/-]{16,}=*$' }),
+  OTEL_EXPORTER_OTLP_ENDPOINT: optional('the http or https URL of an OpenTelemetry collector', { format: 'web' }),
   HSTS: Type.String({
     default: 'max-age=31536000',
     pattern: '^(off|max-age=\\d{1,10}(; ?includeSubDomains)?(; ?preload)?)$',
@@ -70,15 +70,10 @@ export const variables = Type.Object({
   REQUEST_TIMEOUT: integer('a number of seconds', { default: 30, minimum: 1, maximum: 3600 }),
   // Longer than the idle timeouts of proxies: 60 to 120 seconds, and ten minutes for Google's load balancers.
   IDLE_TIMEOUT: integer('a number of seconds', { default: 620, minimum: 1, maximum: 3600 }),
-
   MAX_HELD_BYTES: Type.Optional(integer('a number of bytes', { minimum: 1_048_576, maximum: 68_719_476_736 })),
-
   STOP_DELAY: integer('a number of seconds', { default: 1, minimum: 0, maximum: 3600 }),
 
-  DATABASE_URL: Type.Optional(Type.String({
-    format: 'postgres',
-    description: 'a PostgreSQL URL such as postgres://user:password@host:5432/name',
-  })),
+  DATABASE_URL: optional('a PostgreSQL URL such as postgres://user:password@host:5432/name', { format: 'postgres' }),
   DATABASE_POOL_SIZE: integer('a number of connections', { default: 10, minimum: 1, maximum: 1000 }),
   DATABASE_PREPARE: Type.Boolean({ default: true, description: 'true or false' }),
   DATABASE_TIMEOUT: integer('a number of seconds', { default: 5, minimum: 1, maximum: 3600 }),
@@ -88,52 +83,40 @@ export const variables = Type.Object({
   DATA_DIR: Type.String({ default: '.data', description: 'the path of a folder' }),
   MIGRATE_ON_START: Type.Boolean({ default: false, description: 'true or false' }),
 
-  JWT_SECRET: Type.Optional(Type.String({
-    minLength: JWT_SECRET_LENGTH, description: `a secret of at least ${JWT_SECRET_LENGTH} characters`,
-  })),
+  JWT_SECRET: optional(`a secret of at least ${JWT_SECRET_LENGTH} characters`, { minLength: JWT_SECRET_LENGTH }),
   JWT_EXPIRES_IN: Type.String({
     default: '7d', pattern: '^[1-9][0-9]{0,4}(s|m|h|d|w)$', description: 'a lifetime such as 15m, 12h or 7d',
   }),
   SIGN_IN_ATTEMPTS: limit('a number of failures', { default: 20, maximum: 1000 }),
   LIMIT_WINDOW: integer('a number of seconds', { default: 900, minimum: 1, maximum: 86_400 }),
   REGISTRATIONS_PER_NETWORK: limit('a number of registrations', { default: 0, maximum: 10_000 }),
-  ADMIN_EMAIL: Type.Optional(Type.String({ format: 'email', description: 'an email address' })),
-  ADMIN_PASSWORD: Type.Optional(Type.String({ minLength: 8, description: 'a password of at least 8 characters' })),
+  ADMIN_EMAIL: optional('an email address', { format: 'email' }),
+  ADMIN_PASSWORD: optional('a password of at least 8 characters', { minLength: 8 }),
 
-  FRONTEND_URL: Type.Optional(Type.String({
-    format: 'origins', description: 'a comma-separated list of origins such as https://app.example.org',
-  })),
+  FRONTEND_URL: optional('a comma-separated list of origins such as https://app.example.org', { format: 'origins' }),
   IDP_ISSUER: Type.String({
     default: 'https://accounts.google.com',
     format: 'issuer',
     description: 'the https URL of an OpenID Connect issuer (http only on loopback)',
   }),
-  IDP_CLIENT_ID: Type.Optional(Type.String({ description: 'the client id given by the identity provider' })),
-  IDP_CLIENT_SECRET: Type.Optional(Type.String({ description: 'the client secret given by the identity provider' })),
-  IDP_REDIRECT_URI: Type.Optional(Type.String({
-    format: 'web', description: 'the public http or https URL of /auth/google/callback',
-  })),
-  IDP_EMAIL_VERIFIED: Type.Unsafe<'claim' | 'assume'>({
-    type: 'string', enum: ['claim', 'assume'], default: 'claim', description: 'claim or assume',
-  }),
+  IDP_CLIENT_ID: optional('the client id given by the identity provider'),
+  IDP_CLIENT_SECRET: optional('the client secret given by the identity provider'),
+  IDP_REDIRECT_URI: optional('the public http or https URL of /auth/google/callback', { format: 'web' }),
+  IDP_EMAIL_VERIFIED: oneOf(['claim', 'assume'], 'claim'),
 
-  SMTP_URL: Type.Optional(Type.String({
-    format: 'smtp',
-    description: 'an SMTP URL such as smtp://user:password@host:587 or smtps://host; ?tls=unverified at its end ' +
-      'accepts any certificate',
-  })),
-  MAIL_FROM: Type.Optional(Type.String({
+  SMTP_URL: optional('an SMTP URL such as smtp://user:password@host:587 or smtps://host; ?tls=unverified at its end ' +
+    'accepts any certificate', { format: 'smtp' }),
+  MAIL_FROM: optional('an email address such as community@example.org or Community <community@example.org>', {
     format: 'mailbox',
-    description: 'an email address such as community@example.org or Community <community@example.org>',
-  })),
+  }),
   MAIL_TIME_ZONE: Type.String({
     default: 'UTC', format: 'time-zone', description: 'an IANA time zone such as Europe/Berlin',
   }),
   MAIL_RATE: integer('a number of emails', { default: 600, minimum: 1, maximum: 6000 }),
   REMINDER_HOURS: limit('a number of hours', { default: 24, maximum: 720 }, 'reminders'),
-  PUBLIC_URL: Type.Optional(Type.String({
-    format: 'base', description: 'the public http or https URL of this service, such as https://api.example.org',
-  })),
+  PUBLIC_URL: optional('the public http or https URL of this service, such as https://api.example.org', {
+    format: 'base',
+  }),
   COMMUNITY_NAME: Type.String({
     default: 'Community', pattern: '^[^\\p{Cc}]{1,100}$', description: 'a name of at most 100 characters',
   }),
@@ -154,21 +137,12 @@ const MOUNTED = [
   'DATABASE_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET', 'METRICS_TOKEN', 'SMTP_URL',
 ] as const
 
-/** Variables of earlier versions, with advice for the error message. */
-const REMOVED: Record<string, string> = {
-  SIGN_IN_WINDOW: 'set LIMIT_WINDOW, which all limits share',
-  WORKERS: 'start several processes behind a proxy, see docs/run/deploy.md, "Several instances"',
-}
-
 /**
  * Reads the configuration from `environment` and, for unset variables, from `.env` if it exists. An empty value counts
  * as unset. Throws a StartupError of one line that describes each invalid variable.
  */
 export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv = '.env'): Config {
   const given = withoutEmpty({ ...readDotenv(dotenv), ...withoutEmpty(environment) })
-  for (const [name, advice] of Object.entries(REMOVED)) {
-    if (given[name]) throw new StartupError(`${name} no longer exists: remove it, and ${advice}`)
-  }
   for (const name of MOUNTED) readMounted(given, name)
   for (const name of Object.keys(variables.properties)) {
     if (wasNotUtf8(given[name] ?? '')) throw new StartupError(`${name} must be text in UTF-8`)
@@ -200,42 +174,29 @@ export function defaultHeldBytes (limit = process.constrainedMemory()) {
   return Math.floor((limit > 0 && limit < totalmem() ? limit : 2 ** 29) / 4)
 }
 
-/** Reused, because compiling the checks takes most of the time. */
-let compiler: Ajv | undefined
+const ajv = new Ajv({ allErrors: true, coerceTypes: true, useDefaults: true, removeAdditional: 'all' })
+  .addFormat('email', isEmail)
+  .addFormat('proxies', areProxies)
+  .addFormat('postgres', isDatabaseUrl)
+  .addFormat('origins', areOrigins)
+  .addFormat('issuer', isSecureUrl)
+  .addFormat('web', isWeb)
+  .addFormat('base', isBase)
+  .addFormat('smtp', isSmtp)
+  .addFormat('mailbox', value => parseMailbox(value) !== undefined)
+  .addFormat('time-zone', isTimeZone)
 
+/** Converts the values and adds the defaults. */
 function validate (given: NodeJS.Dict<string>) {
-  try {
-    return envSchema<Static<typeof variables>>({
-      schema: variables,
-      data: given,
-      env: false,
-      ajv: compiler ?? {
-        customOptions (ajv) {
-          compiler = ajv
-            .addFormat('email', isEmail)
-            .addFormat('proxies', areProxies)
-            .addFormat('postgres', isDatabaseUrl)
-            .addFormat('origins', areOrigins)
-            .addFormat('issuer', isSecureUrl)
-            .addFormat('web', isWeb)
-            .addFormat('base', isBase)
-            .addFormat('smtp', isSmtp)
-            .addFormat('mailbox', value => parseMailbox(value) !== undefined)
-            .addFormat('time-zone', isTimeZone)
-          return compiler
-        },
-      },
-    })
-  } catch (error) {
-    const { errors } = error as { errors: { instancePath: string }[] }
-    const names = new Set(errors.map(({ instancePath }) => instancePath.slice(1) as keyof typeof variables.properties))
-    const issues = [...names].map(name => `${name} must be ${variables.properties[name].description}`)
-    throw new StartupError(issues.join('; '))
-  }
+  const config: object = { ...given }
+  if (ajv.validate<Static<typeof variables>>(variables, config)) return config
+  const names = new Set(ajv.errors!.map(({ instancePath }) => instancePath.slice(1)))
+  const rules: Record<string, { description?: string }> = variables.properties
+  throw new StartupError([...names].map(name => `${name} must be ${rules[name]!.description}`).join('; '))
 }
 
 /** Reads the variables in a file such as `.env`, if it exists. Throws a StartupError if the file cannot be read. */
-export function readDotenv (path: string) {
+function readDotenv (path: string) {
   try {
     return parseEnv(decodeUtf8(readFileSync(path)))
   } catch (error) {

@@ -185,11 +185,6 @@ t.test('FRONTEND_URL is a list of origins', async t => {
   for (const [value, origins] of lists) t.strictSame(load({ FRONTEND_URL: value }).FRONTEND_URL, origins, value)
 })
 
-t.test('A variable of an earlier version stops the start, with what to do instead', async t => {
-  t.match(refusal({ SIGN_IN_WINDOW: '60' }), /^SIGN_IN_WINDOW no longer exists: remove it, and set LIMIT_WINDOW/)
-  t.match(refusal({ WORKERS: '2' }), /^WORKERS no longer exists: remove it, and start several processes behind a proxy/)
-})
-
 t.test('TRUST_PROXY is false, a number, or a list', async t => {
   t.equal(load({ TRUST_PROXY: 'false' }).TRUST_PROXY, false)
   t.equal(load({ TRUST_PROXY: '2' }).TRUST_PROXY, 2)
