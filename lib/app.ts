@@ -6,7 +6,6 @@ import Fastify, { type FastifyInstance } from 'fastify'
 
 import type { Config } from './config.ts'
 import { isEmail, isPassword, isText, isUrl } from './formats.ts'
-import { isWithin } from './http/client-network.ts'
 import { sendClientError } from './http/client-error.ts'
 import { createHttpServer } from './http/server.ts'
 import { logAborted, type Logger, logOptions } from './http/logger.ts'
@@ -35,15 +34,11 @@ export function buildApp (
   { describeOnly = false }: { describeOnly?: boolean } = {}
 ): FastifyInstance {
   const { TRUST_PROXY } = config
-  // Dates in requests without a time zone are in UTC on every server.
-  process.env.TZ = 'UTC'
   const app: FastifyInstance = Fastify({
     ...logger && logOptions(logger),
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
     // Fastify does not support numbers here.
-    trustProxy: typeof TRUST_PROXY === 'number'
-      ? (_address, hop) => hop < TRUST_PROXY
-      : TRUST_PROXY && isWithin(TRUST_PROXY),
+    trustProxy: typeof TRUST_PROXY === 'number' ? (_address, hop) => hop < TRUST_PROXY : TRUST_PROXY,
     serverFactory: handler => createHttpServer(config, handler),
     bodyLimit: Math.min(SMALL_BODY, config.MAX_BODY_BYTES),
     routerOptions: {
@@ -58,7 +53,7 @@ export function buildApp (
         ajv.addFormat('email', isEmail)
           .addFormat('password', isPassword).addFormat('text', isText).addFormat('url', isUrl)
           .addFormat('url-or-empty', value => value === '' || isUrl(value))
-        // Lengths are those of JavaScript's `length`. As a constructor option, this would print a deprecation warning.
+        // The contract counts characters as JavaScript's `length` does. As a constructor option, Ajv prints a warning.
         ajv.opts.unicode = false
       },
     },

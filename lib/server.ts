@@ -3,6 +3,9 @@ import { runMain, StartupError } from './errors.ts'
 import { createLogger } from './http/logger.ts'
 import { run, shutdownTimeouts } from './shutdown.ts'
 
+// Dates in requests without a time zone are in UTC on every server.
+process.env.TZ = 'UTC'
+
 await runMain(async () => {
   const [argument] = process.argv.slice(2)
   if (argument !== undefined) {
@@ -14,11 +17,8 @@ await runMain(async () => {
   const { buildApp } = await import('./app.ts')
   const logger = createLogger(config.LOG_LEVEL)
   const app = buildApp(config, logger)
-  await run({
-    start: async () => app.listen({ host: HOST, port: PORT }),
-    stop: () => app.stop(),
-    close: async () => app.close(),
-  }, logger, shutdownTimeouts(config).total).catch(error => { throw explain(error, `${HOST}:${PORT}`) })
+  await run(app, { host: HOST, port: PORT }, logger, shutdownTimeouts(config).total)
+    .catch(error => { throw explain(error, `${HOST}:${PORT}`) })
 })
 
 /** Turns an error of `listen` into a message that says what to do. */

@@ -1,3 +1,5 @@
+import type { FastifyInstance, FastifyListenOptions } from 'fastify'
+
 import type { Config } from './config.ts'
 import { flushLog, type Logger } from './http/logger.ts'
 import {
@@ -26,21 +28,14 @@ export function shutdownTimeouts (config: Timeouts) {
 /** Time within which a second SIGINT belongs to the same Ctrl-C: the service gets it from the terminal and from npm. */
 const SAME_CTRL_C_MS = 500
 
-/** A service that runs until a signal stops it. */
-export interface Service {
-  /** Resolves when the service accepts requests. */
-  start (): Promise<unknown>
-  /** Finishes pending work and closes everything. */
-  stop (): Promise<unknown>
-  /** Closes everything, during the start or after an error. */
-  close (): Promise<unknown>
-}
-
 /**
- * Starts a service, and stops it on SIGTERM, SIGHUP, SIGINT or an uncaught error. Then the process exits, with code 1
+ * Starts the service, and stops it on SIGTERM, SIGHUP, SIGINT or an uncaught error. Then the process exits, with code 1
  * after an error or if the stop takes longer than `seconds`. Rejects if the start fails.
  */
-export async function run (service: Service, logger: Logger, seconds: number) {
+export async function run (
+  app: Pick<FastifyInstance, 'listen' | 'stop' | 'close'>, address: FastifyListenOptions, logger: Logger,
+  seconds: number
+) {
   let start: Promise<unknown>
   let isServing = false
   /** Start of the stop, in milliseconds of `performance.now()`. */
@@ -49,7 +44,7 @@ export async function run (service: Service, logger: Logger, seconds: number) {
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT']) process.on(signal, onSignal)
   for (const event of ['uncaughtException', 'unhandledRejection']) process.on(event, onError)
   try {
-    start = service.start()
+    start = app.listen(address)
     await start
     isServing = true
   } catch (error) {
@@ -57,7 +52,7 @@ export async function run (service: Service, logger: Logger, seconds: number) {
     // initdb.
     if (stopsSince !== undefined) return
     stopsSince = performance.now()
-    await service.close()
+    await app.close()
     throw error
   }
 
@@ -65,7 +60,7 @@ export async function run (service: Service, logger: Logger, seconds: number) {
     if (stopsSince === undefined) {
       logger.info(`Stopping on ${signal}`)
       // Waits for the start, so that everything it opens is closed.
-      end(() => isServing ? service.stop() : Promise.allSettled([service.close(), start]), 0)
+      end(() => isServing ? app.stop() : Promise.allSettled([app.close(), start]), 0)
     } else if (signal === 'SIGINT' && performance.now() - stopsSince >= SAME_CTRL_C_MS) {
       // Only a second Ctrl-C exits at once. Other repeated signals are ignored: npm passes on a SIGTERM that all
       // processes get, file watchers send SIGTERM after a Ctrl-C, and a closing terminal sends SIGHUP.
@@ -76,7 +71,7 @@ export async function run (service: Service, logger: Logger, seconds: number) {
 
   function onError (err: unknown) {
     logger.fatal({ err }, 'Stopping after an uncaught error')
-    if (stopsSince === undefined) end(() => service.close(), 1)
+    if (stopsSince === undefined) end(() => app.close(), 1)
     else exit(1)
   }
 

@@ -13,6 +13,9 @@ import { recordResponses } from './responses.ts'
 import { currentRun, withDatabase } from './run.ts'
 import type { Teardown } from './scope.ts'
 
+// As in lib/server.ts.
+process.env.TZ = 'UTC'
+
 /** A database that is dropped when the test ends: a copy of the migrated template, or empty. Returns its URL. */
 export async function createDatabase (t: Teardown, { migrated = true } = {}) {
   const { url, template } = currentRun()

@@ -30,7 +30,7 @@ async function send (service: Service, method: string, path: string, body?: unkn
 }
 
 const register = (service: Service, account = ACCOUNT) => send(service, 'POST', '/auth/register', account)
-const login = (service: Service, { email, password } = ACCOUNT) =>
+const login = (service: Service, { email, password }: Pick<typeof ACCOUNT, 'email' | 'password'> = ACCOUNT) =>
   send(service, 'POST', '/auth/login', { email, password })
 const me = (service: Service, token: string) => send(service, 'GET', '/auth/me', undefined, token)
 
@@ -184,4 +184,17 @@ t.test('a request is in the log within a second', async t => {
   while (!service.messages().includes('request completed') && performance.now() - start < 10_000) await sleep(50)
   t.ok(service.messages().includes('request completed'))
   t.equal((await stop(service)).code, 0)
+})
+
+t.test('a date without a time zone is in UTC, in any time zone', async t => {
+  const DATABASE_URL = await createDatabase(t)
+  const [event] = await open(t, DATABASE_URL)`
+    WITH club AS (INSERT INTO clubs (name, description) VALUES ('Chess Club', 'Chess') RETURNING id)
+    INSERT INTO events (title, description, date, club_id) SELECT 'Open day', 'All day', now(), id FROM club
+    RETURNING id
+  `
+  const service = await startService(t, { DATABASE_URL, TZ: 'America/Los_Angeles', ...ADMIN })
+  const { body: { token } } = await login(service, { email: ADMIN.ADMIN_EMAIL, password: ADMIN.ADMIN_PASSWORD })
+  t.match(await send(service, 'PUT', `/events/${event!.id}`, { data: '2030-05-01T18:00' }, token),
+    { status: 200, body: { event: { date: '2030-05-01T18:00:00.000Z' } } })
 })

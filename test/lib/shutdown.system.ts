@@ -52,8 +52,8 @@ const SERVICE = `
   const never = () => new Promise(() => {})
   const [, , seconds, error] = process.argv
   const stop = () => error ? Promise.reject(new Error(error)) : never()
-  const service = { start: async () => {}, stop, close: never }
-  await run(service, createLogger('info'), Number(seconds))
+  const service = { listen: async () => {}, stop, close: never }
+  await run(service, {}, createLogger('info'), Number(seconds))
   console.log('started')
 `
 

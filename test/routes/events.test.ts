@@ -7,7 +7,6 @@ import { assertInvalid, assertMessage, assertResponse, DATE_TIME, shown, unknown
 import { build, createDatabase, inject, person, type Person } from '../helper.ts'
 import t from '../suite.ts'
 
-process.env.TZ = 'America/Los_Angeles'
 const app = await build(t)
 
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
