@@ -15,8 +15,6 @@ import { RELEASE_SECONDS, TimeoutError, withTimeout } from '../timeout.ts'
 
 const run = promisify(execFile)
 
-const DATABASE = 'community'
-
 /**
  * Advisory lock. Each process that uses the server shares it. The last process gets it exclusively and stops the
  * server.
@@ -47,7 +45,6 @@ const NOBODY: User = { uid: 65_534, gid: 65_534 }
 
 /** The account that runs the programs of the server. */
 export interface Account {
-  /** The owner of the data directory. */
   owner: User
   /** The user and group that `spawn` changes to. */
   identity?: User
@@ -56,12 +53,11 @@ export interface Account {
 }
 
 /** A running PostgreSQL server. `release` stops it unless another process still uses it. */
-export interface EmbeddedPostgres {
+interface EmbeddedPostgres {
   url: string
   release (): Promise<void>
 }
 
-/** The paths of the server's programs. */
 interface Binaries { initdb: string, pg_ctl: string }
 
 type Log = Pick<FastifyBaseLogger, 'info' | 'warn'>
@@ -142,7 +138,6 @@ export async function findAccount (home: string, program: string): Promise<Accou
     'all users can enter, or set DATABASE_URL.')
 }
 
-/** Runs a program as this account. */
 export async function runAs ({ identity, wrapper }: Account, program: string, args: string[], cwd: string) {
   const [file, ...rest] = [...wrapper, program, ...args]
   return run(file!, rest, { ...identity, cwd })
@@ -197,7 +192,8 @@ class DataDirectory {
       await this.#run('pg_ctl', 'start', '--pgdata', this.path, '--log', this.#log, '--wait',
         '--options', `-p ${port ?? await freePort()}`)
     } catch (error) {
-      const fatal = (await this.#readLog()).split('\n').findLast(line => line.includes('FATAL'))
+      const log = await readFile(this.#log, { encoding: 'utf8', flag: constants.O_RDONLY | constants.O_NOFOLLOW })
+      const fatal = log.split('\n').findLast(line => line.includes('FATAL'))
       throw new StartupError(`Cannot start the embedded PostgreSQL: ${fatal ?? lastLine(error)} (see ${this.#log})`)
     }
   }
@@ -219,9 +215,9 @@ class DataDirectory {
 
   async #connect (port: number): Promise<EmbeddedPostgres> {
     const { password, log } = this.#options
-    const url = (database: string) => `postgres://postgres:${password}@127.0.0.1:${port}/${database}`
+    const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
     const lock = { isHeld: false, isReleased: false, restored: Promise.resolve() }
-    const sql = postgres(url('postgres'), {
+    const sql = postgres(url, {
       max: 1,
       max_lifetime: null,
       fetch_types: false,
@@ -256,14 +252,13 @@ class DataDirectory {
 
     try {
       await hold()
-      await createDatabase(sql)
     } catch (error) {
       lock.isReleased = true
       await sql.end({ timeout: 0 })
       throw error
     }
     return {
-      url: url(DATABASE),
+      url,
       release: async () => {
         lock.isReleased = true
         try {
@@ -322,10 +317,6 @@ class DataDirectory {
     }
   }
 
-  #readLog () {
-    return readFile(this.#log, { encoding: 'utf8', flag: constants.O_RDONLY | constants.O_NOFOLLOW })
-  }
-
   #run (program: 'initdb' | 'pg_ctl', ...args: string[]) {
     return runAs(this.#options.account, this.#options.binaries[program], args, this.#home)
   }
@@ -334,17 +325,6 @@ class DataDirectory {
 /** Returns the last line of output of a failed program. */
 function lastLine (error: unknown) {
   return (error as Error).message.trim().split('\n').at(-1)
-}
-
-async function createDatabase (sql: postgres.Sql) {
-  const [existing] = await sql`SELECT FROM pg_database WHERE datname = ${DATABASE}`
-  if (existing) return
-  try {
-    await sql`CREATE DATABASE ${sql(DATABASE)}`
-  } catch (error) {
-    // Another process has created the database at the same time.
-    if (!['42P04', '23505'].includes((error as postgres.PostgresError).code)) throw error
-  }
 }
 
 async function freePort () {

@@ -211,7 +211,7 @@ export async function startEmbedded (
 async function embeddedUrl (dataDir: string) {
   const [, , , port] = (await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')
   const password = (await readFile(join(dataDir, 'postgres-password'), 'utf8')).trim()
-  return `postgres://postgres:${password}@127.0.0.1:${port}/community`
+  return `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
 }
 
 /** The size of the disk of the embedded server, in megabytes. */

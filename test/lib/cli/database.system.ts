@@ -22,7 +22,7 @@ t.test('url --hold runs the embedded database until Ctrl-C', async t => {
   const { child, output, ended } = start(t, 'dist/lib/cli.js', { DATA_DIR }, { args, covered: true })
   while (!output.stdout.includes('\n')) await sleep(20)
   const sql = postgres(output.stdout.trim(), { max: 1 })
-  t.strictSame([...await sql`SELECT current_database()`], [{ current_database: 'community' }])
+  t.strictSame([...await sql`SELECT current_database()`], [{ current_database: 'postgres' }])
   await sql.end()
   child.kill('SIGINT')
   t.equal((await ended).code, 0)

@@ -36,7 +36,7 @@ t.test('Without DATABASE_URL an embedded PostgreSQL in DATA_DIR is used, and sto
 
   const first = await openDatabase(config, log)
   const [before] = await first.sql`SELECT current_database() AS name`
-  t.strictSame(before, { name: 'community' })
+  t.strictSame(before, { name: 'postgres' })
   const second = await openDatabase(config, log)
   t.equal(second.url, first.url)
   await first.close()
@@ -45,5 +45,5 @@ t.test('Without DATABASE_URL an embedded PostgreSQL in DATA_DIR is used, and sto
   await second.close()
   const refusal = await openDatabase(testConfig({ DATABASE_URL: second.url }), log).catch(error => error)
   t.ok(refusal instanceof StartupError)
-  t.match(refusal.message, /^Cannot reach the database at 127\.0\.0\.1:\d+\/community: /)
+  t.match(refusal.message, /^Cannot reach the database at 127\.0\.0\.1:\d+\/postgres: /)
 })
