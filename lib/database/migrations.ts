@@ -1,5 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readdir } from 'node:fs/promises'
 import type { ConnectionOptions } from 'node:tls'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -19,7 +18,6 @@ const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#pack
 /** Advisory lock for schema changes. */
 const LOCK = 7_241_865_325
 
-/** Timeout of a connection attempt. */
 const CONNECT_TIMEOUT_MS = 5000
 
 /**
@@ -70,11 +68,8 @@ export async function migrate (
     const names: string[] = []
     const pending = await retry(client, 'The list of migrations', options, () => run({ count, dryRun: true }))
     for (const { name } of pending) {
-      await retry(client, `Migration ${name}`, options, async () => {
-        if (direction === 'up') await backfill(client, name)
-        const steps = await run({ file: name })
-        names.push(...steps.map(({ name }) => name))
-      })
+      const steps = await retry(client, `Migration ${name}`, options, () => run({ file: name }))
+      names.push(...steps.map(({ name }) => name))
     }
     return names
   } finally {
@@ -93,16 +88,6 @@ async function inTransaction<T> (client: Client, work: () => Promise<T>) {
   const result = await work()
   await client.query('COMMIT')
   return result
-}
-
-/** Runs the backfill above the up part of a migration, if present, until it changes no more rows. */
-async function backfill (client: Client, name: string) {
-  const file = await readFile(join(DIRECTORY, `${name}.sql`), 'utf8')
-  const [, statement] = /^-- Backfill$(.+)^-- Up Migration$/ms.exec(file) ?? []
-  if (!statement) return
-  let changed
-  do changed = (await inTransaction(client, () => client.query(statement))).rowCount
-  while (changed)
 }
 
 /** Retries an attempt until it gets its locks, for `patienceMs`. */

@@ -1,7 +1,6 @@
 import { mkdir, mkdtemp, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 
-import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
 import { createDatabase } from '../../helper.ts'
@@ -97,45 +96,6 @@ t.test('create writes an empty migration into migrations/', async t => {
   t.strictSame(others, [])
   t.strictSame(outcome, succeeded(`${relative(await realpath(RUN_DIR), join(directory, file!))}\n`))
   t.match(await readFile(join(directory, file!), 'utf8'), /^-- Up Migration\s+-- Down Migration\s*$/)
-})
-
-t.test('a backfill runs in batches before its migration, and continues where it stopped', async t => {
-  const DATABASE_URL = await createDatabase(t, { migrated: false })
-  const sql = postgres(DATABASE_URL, { max: 1 })
-  t.teardown(() => sql.end())
-  const { prelude } = await makeProject({
-    '20260101000000000_notes': `-- Up Migration
-      CREATE TABLE notes (id serial, author text);
-      INSERT INTO notes (author) SELECT NULL FROM generate_series(1, 2500);`,
-    '20260102000000000_authors': `
--- Backfill
-UPDATE notes SET author = 'Ada' WHERE id IN (SELECT id FROM notes WHERE author IS NULL LIMIT 1000);
--- Up Migration
-ALTER TABLE notes ALTER author SET NOT NULL;
-CREATE TABLE authors ();
--- Down Migration
-DROP TABLE authors;
-ALTER TABLE notes ALTER author DROP NOT NULL;`,
-  })
-  const migrate = (...args: string[]) =>
-    run(t, 'dist/lib/cli.js', { DATABASE_URL }, { args: ['migrate', ...args], prelude, covered: true })
-  const batches = async () => (await sql`
-    SELECT count(*)::int AS rows FROM notes WHERE author = 'Ada' GROUP BY xmin::text ORDER BY min(id)
-  `).map(({ rows }) => rows)
-
-  await sql`CREATE TABLE authors ()`
-  const { code, stdout, stderr } = await migrate()
-  t.strictSame({ code, stdout }, { code: 1, stdout: '' })
-  t.match(stderr, 'Migration 20260102000000000_authors failed: relation "authors" already exists')
-  t.strictSame(await batches(), [1000, 1000, 500])
-
-  await sql`DROP TABLE authors`
-  await sql`INSERT INTO notes (author) VALUES (NULL)`
-  t.strictSame(await migrate(), succeeded(lines('applied', ['20260102000000000_authors'])))
-  t.strictSame(await batches(), [1000, 1000, 500, 1])
-
-  t.strictSame(await migrate('down'), succeeded(lines('reverted', ['20260102000000000_authors'])))
-  t.strictSame(await batches(), [1000, 1000, 500, 1], 'what was filled stays')
 })
 
 t.test('a migration with an earlier stamp is pending, and applied by the command that the refusal names', async t => {
