@@ -5,7 +5,7 @@ import type { ConnectionOptions } from 'node:tls'
 import { StartupError } from './errors.ts'
 
 /** A PostgreSQL server, as options for both drivers. */
-export interface DatabaseServer {
+interface DatabaseServer {
   /** A host name, an IP address, or the folder of a Unix socket. */
   host: string
   port: number
@@ -25,12 +25,10 @@ const SESSIONS = ['read-write', 'read-only', 'primary', 'standby', 'prefer-stand
 
 /**
  * `postgres://[user[:password]@][host][:port][/database][?name=value&…]`, as libpq reads it. A password may also
- * contain an unencoded `@`.
+ * contain an unencoded `@`. A list of hosts matches, because it gets a better error later.
  */
 const GRAMMAR = new RegExp('^postgres(?:ql)?://(?:([^:@/]*)(?::([^@/]*|[^/?]*))?@)?' +
-  '(\\[[^\\]/?]*\\]|[^:/?@[\\]]*)(?::(\\d*))?(?:/([^?]*))?(?:\\?(.*))?$', 's')
-
-const HOSTS = /^postgres(ql)?:\/\/([^/?]*@)?[^/?@]*,[^/?@]*([/?]|$)/
+  '(\\[[^\\]/?]*\\]|[^/?@]*,[^/?@]*|[^:/?@[\\]]*)(?::(\\d*))?(?:/([^?]*))?(?:\\?(.*))?$', 's')
 
 /** The supported parameters with their valid values. */
 const PARAMETERS: Record<string, RegExp> = {
@@ -55,9 +53,9 @@ const PARAMETERS: Record<string, RegExp> = {
 
 const DOCUMENT = 'docs/run/deploy.md, "The address of the database"'
 
-/** Tells whether this has the form of a PostgreSQL URL. Lists of hosts count, because they get a better error later. */
+/** Tells whether this has the form of a PostgreSQL URL. */
 export function isDatabaseUrl (value: string) {
-  return HOSTS.test(value) || GRAMMAR.test(value)
+  return GRAMMAR.test(value)
 }
 
 /**
@@ -65,10 +63,12 @@ export function isDatabaseUrl (value: string) {
  * names an unsupported parameter or an unreadable file.
  */
 export function readDatabaseUrl (url: string): DatabaseServer {
-  if (HOSTS.test(url)) throw severalHosts()
   const [, user = '', password = '', host = '', port, path = '', query = ''] = GRAMMAR.exec(url)!
   const given = readParameters(query)
-  if (given.host?.includes(',')) throw severalHosts()
+  if ((given.host || host).includes(',')) {
+    throw new StartupError('DATABASE_URL must have one host. Put HAProxy in front of several hosts ' +
+      '(docs/run/deploy.md, "A database that fails over")')
+  }
   const server = {
     host: given.host || decode(host).replace(/^\[(.*)\]$/, '$1') || 'localhost',
     port: Number(given.port || port || 5432),
@@ -85,11 +85,6 @@ export function readDatabaseUrl (url: string): DatabaseServer {
     targetSessionAttrs: SESSIONS.find(name => name === given.target_session_attrs),
     startup: { ...name && { application_name: name }, ...options && { options } },
   }
-}
-
-function severalHosts () {
-  return new StartupError('DATABASE_URL must have one host. Put HAProxy in front of several hosts ' +
-    '(docs/run/deploy.md, "A database that fails over")')
 }
 
 function readParameters (query: string) {

@@ -91,15 +91,44 @@ export async function openDatabase (
 
 /** Creates the pools of a database. They connect on first use. */
 export function createPools (
-  url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>, limits: Limits = {}
+  url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>,
+  { statementTimeoutSeconds = config.DATABASE_TIMEOUT, withSettings = true }: Limits = {}
 ): Database {
   // PostgreSQL ends a statement after DATABASE_TIMEOUT. A longer silence means that the network is broken.
   const connections = new Connections(config.DATABASE_TIMEOUT + 0.5)
-  const options = { config, log, connections, withSettings: limits.withSettings }
-  const timeoutSeconds = limits.statementTimeoutSeconds
-  const sql = connect(url, { ...options, max: config.DATABASE_POOL_SIZE, timeoutSeconds })
-  const shortSql = connect(url, { ...options, max: 1 })
-  const monitor = connect(url, { ...options, max: 1 })
+  const { connection, ...server } = driverOptions(url)
+  const createPool = (max: number, timeoutSeconds = config.DATABASE_TIMEOUT): Sql => {
+    const options = {
+      connect_timeout: config.DATABASE_TIMEOUT,
+      ...server,
+      max,
+      prepare: config.DATABASE_PREPARE,
+      // Without prepared statements, a pooler may assign another server connection after each statement.
+      ...!config.DATABASE_PREPARE && { max_pipeline: 0 },
+      fetch_types: false,
+      idle_timeout: IDLE_TIMEOUT_SECONDS,
+      // The types of the driver omit this option.
+      ...timeoutSeconds > 0 && { socket: connections.connect },
+      // A short pause finds a restarted server quickly.
+      backoff: () => 0.1,
+      onnotice ({ code, message }: postgres.Notice) {
+        if (code === 'STRAY_TRANSACTION') connections.stray++
+        log.warn(`PostgreSQL: ${message} (${code})`)
+      },
+      connection: {
+        application_name: 'community-platform',
+        ...withSettings && { statement_timeout: timeoutSeconds * 1000, ...PLANNING },
+        ...connection,
+      },
+      types: { uuid },
+    }
+    const sql = postgres(options)
+    const begin = sql.begin as (...parameters: unknown[]) => Promise<unknown>
+    return Object.assign(sql, { begin: (...parameters: unknown[]) => retryConflict(() => begin(...parameters)) })
+  }
+  const sql = createPool(config.DATABASE_POOL_SIZE, statementTimeoutSeconds)
+  const shortSql = createPool(1)
+  const monitor = createPool(1)
   return {
     url,
     sql,
@@ -110,53 +139,6 @@ export function createPools (
       await Promise.all([sql, shortSql, monitor].map(sql => sql.end({ timeout: config.DATABASE_TIMEOUT })))
     },
   }
-}
-
-interface PoolOptions {
-  config: Config
-  log: Pick<FastifyBaseLogger, 'warn'>
-  connections: Connections
-  /** Maximum number of connections. */
-  max: number
-  /** Seconds that a statement may take; 0 for no limit. The default is DATABASE_TIMEOUT. */
-  timeoutSeconds?: number
-  /** Whether connections apply the settings of the service when they start. */
-  withSettings?: boolean | undefined
-}
-
-/** Creates a pool of connections. */
-function connect (
-  url: string, options: PoolOptions
-): Sql {
-  const { config, log, connections, max, timeoutSeconds = config.DATABASE_TIMEOUT, withSettings = true } = options
-  const { connection, ...server } = driverOptions(url)
-  const driver = {
-    connect_timeout: config.DATABASE_TIMEOUT,
-    ...server,
-    max,
-    prepare: config.DATABASE_PREPARE,
-    // Without prepared statements, a pooler may assign another server connection after each statement.
-    ...!config.DATABASE_PREPARE && { max_pipeline: 0 },
-    fetch_types: false,
-    idle_timeout: IDLE_TIMEOUT_SECONDS,
-    // The types of the driver omit this option.
-    ...timeoutSeconds > 0 && { socket: connections.connect },
-    // A short pause finds a restarted server quickly.
-    backoff: () => 0.1,
-    onnotice ({ code, message }: postgres.Notice) {
-      if (code === 'STRAY_TRANSACTION') connections.stray++
-      log.warn(`PostgreSQL: ${message} (${code})`)
-    },
-    connection: {
-      application_name: 'community-platform',
-      ...withSettings && { statement_timeout: timeoutSeconds * 1000, ...PLANNING },
-      ...connection,
-    },
-    types: { uuid },
-  }
-  const sql = postgres(driver)
-  const begin = sql.begin as (...parameters: unknown[]) => Promise<unknown>
-  return Object.assign(sql, { begin: (...parameters: unknown[]) => retryConflict(() => begin(...parameters)) })
 }
 
 /** Converts a database URL to options of postgres.js. */
