@@ -19,7 +19,7 @@ export interface ClaimedEmail<Data = any> {
 }
 
 /** A line of text, several lines, or a link with its text. */
-export type Paragraph = string | string[] | { text: string, href: string }
+type Paragraph = string | string[] | { text: string, href: string }
 
 /** The content of an email, unescaped. */
 export interface Content {
@@ -39,16 +39,11 @@ export interface Content {
   list?: { name: string, unsubscribe: string }
 }
 
-/** An email template: a constant in lib/email/templates/, listed in lib/email/templates.ts. */
-export interface EmailTemplate<Data = any> {
-  /** Whether the email goes to many people at once. Bulk emails wait for MAIL_RATE, and others overtake them. */
-  bulk: boolean
-  /**
-   * Writes the email just before each attempt to send it. Returns `undefined` if its facts have changed. Then
-   * the sender deletes the email.
-   */
-  compose (email: ClaimedEmail<Data>, context: Context): Promise<Content | undefined>
-}
+/**
+ * An email template: a function in lib/email/templates/, listed in lib/email/templates.ts. Writes the email just before
+ * each attempt to send it. Returns `undefined` if its facts have changed. Then the sender deletes the email.
+ */
+export type EmailTemplate<Data = any> = (email: ClaimedEmail<Data>, context: Context) => Promise<Content | undefined>
 
 /** The context for composing an email. */
 export interface Context {

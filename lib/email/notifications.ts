@@ -37,14 +37,11 @@ export async function wantsEmails (sql: Sql, userId: string, template: Notificat
 }
 
 /** Wraps an email template: the email is sent only to users who want it, and contains a link to unsubscribe. */
-export function notification<Data> ({ bulk, compose }: EmailTemplate<Data>): EmailTemplate<Data> {
-  return {
-    bulk,
-    async compose (email, context) {
-      const isWanted = await wantsEmails(context.sql, email.userId, email.template as NotificationTemplate)
-      const content = isWanted ? await compose(email, context) : undefined
-      return content && { ...content, ...unsubscription(email, context.config) }
-    },
+export function notification<Data> (compose: EmailTemplate<Data>): EmailTemplate<Data> {
+  return async (email, context) => {
+    const isWanted = await wantsEmails(context.sql, email.userId, email.template as NotificationTemplate)
+    const content = isWanted ? await compose(email, context) : undefined
+    return content && { ...content, ...unsubscription(email, context.config) }
   }
 }
 

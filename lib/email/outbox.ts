@@ -1,7 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
-import { type TemplateName, templates } from './templates.ts'
+import { BULK, type TemplateName, templates } from './templates.ts'
 import type { ClaimedEmail, Recipient } from './message.ts'
 import { isNotification, isNotified, NOTIFICATIONS } from './notifications.ts'
 
@@ -49,7 +49,7 @@ export interface Batch {
  */
 export const enqueueEmails = (sql: Sql, template: TemplateName, emails: PendingQuery<Row[]>, network?: string) => sql`
   INSERT INTO emails (template, bulk, network, user_id, data, key)
-  SELECT ${template}, ${templates[template].bulk}, ${network ?? null}, user_id, data, key
+  SELECT ${template}, ${BULK.has(template)}, ${network ?? null}, user_id, data, key
   FROM (${emails}) AS caused ${isNotification(template)
     ? sql`JOIN users ON users.id = user_id WHERE ${isNotified(sql, template)} FOR KEY SHARE OF users`
     : sql``}

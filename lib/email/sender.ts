@@ -4,9 +4,9 @@ import type { FastifyBaseLogger } from 'fastify'
 
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
-import { templates } from './templates.ts'
+import { BULK, type TemplateName, templates } from './templates.ts'
 import { findBatches, writeEmails, writeReminders } from './batches.ts'
-import { buildMessage, type ClaimedEmail, type EmailTemplate } from './message.ts'
+import { buildMessage, type ClaimedEmail } from './message.ts'
 import {
   type Batch, claimEmails, findDue, findRecipient, type Outcome, recordOutcomes, deleteOldEmails,
 } from './outbox.ts'
@@ -64,9 +64,7 @@ export class Sender {
   #running: Promise<void> | undefined
   /** Claimed emails whose delivery has not begun, account emails first. */
   #waiting: ClaimedEmail[] = []
-  /** Running deliveries. */
   readonly #sending = new Set<{ bulk: boolean, ended: Promise<void> }>()
-  /** Outcomes to record. */
   readonly #outcomes: Outcome[] = []
   /** Number of bulk emails that MAIL_RATE allows: the share of this turn plus the rest of the last turn. */
   #allowance = 0
@@ -155,11 +153,10 @@ export class Sender {
     })
     this.#outcomes.splice(0, outcomes.length)
     this.#waiting = claimed
-    this.#allowance -= claimed.filter(({ template }) => templateOf(template).bulk).length
+    this.#allowance -= claimed.filter(({ template }) => BULK.has(template)).length
     this.#sendWaiting()
   }
 
-  /** Number of running deliveries of bulk emails. */
   #countBulk () {
     return [...this.#sending].filter(({ bulk }) => bulk).length
   }
@@ -168,14 +165,14 @@ export class Sender {
   #release () {
     for (const { id, template, attempts } of this.#waiting.splice(0)) {
       this.#outcomes.push({ id, status: 'pending', attempts: attempts - 1 })
-      if (templateOf(template).bulk) this.#allowance++
+      if (BULK.has(template)) this.#allowance++
     }
   }
 
   /** Begins deliveries while connections are free. */
   #sendWaiting () {
     while (this.#waiting.length > 0 && this.#checkAt === undefined) {
-      const { bulk } = templateOf(this.#waiting[0]!.template)
+      const bulk = BULK.has(this.#waiting[0]!.template)
       if (this.#sending.size >= SENDING.all || (bulk && this.#countBulk() >= SENDING.bulk)) return
       const email = this.#waiting.shift()!
       const sending = { bulk, ended: Promise.resolve() }
@@ -206,7 +203,6 @@ export class Sender {
     }
   }
 
-  /** Pauses all deliveries. */
   #fail (reason: string) {
     this.#checkAt = performance.now() + this.#pauseMs
     this.#log.warn(`Sending emails is paused for ${this.#pauseMs / 1000} s. ${reason}`)
@@ -237,7 +233,7 @@ export class Sender {
       const recipient = await findRecipient(this.#sql, email.id)
       if (!recipient) return { status: 'obsolete' }
       const context = { sql: this.#sql, config: this.#config, recipient }
-      const content = await templateOf(email.template).compose(email, context)
+      const content = await templates[email.template as TemplateName](email, context)
       if (!content) return { status: 'obsolete' }
       told = content.told
       message = buildMessage(email.id, recipient, content, this.#config)
@@ -248,5 +244,3 @@ export class Sender {
     return { ...await this.#transport.send(message), told }
   }
 }
-
-const templateOf = (template: string): EmailTemplate => templates[template as keyof typeof templates]

@@ -6,9 +6,6 @@ import { senderOf } from './message.ts'
 import { LEASE_SECONDS } from './outbox.ts'
 import type { Delivery, Transport } from './transport.ts'
 
-/** Maximum number of connections to the SMTP server. */
-export const CONNECTIONS = 4
-
 const TIMES_MS = {
   /**
    * For connecting, and for the greeting. Some servers delay the greeting to detect spammers, which do not wait. RFC
@@ -42,7 +39,6 @@ export class SmtpTransport implements Transport {
       tls: { rejectUnauthorized: searchParams.get('tls') !== 'unverified' },
       // Strict servers refuse the default of machines without a domain, which is an IP address in brackets.
       name: senderOf(config).domain,
-      maxConnections: CONNECTIONS,
       // Retries once if the server has closed an idle connection.
       maxRequeues: 1,
       idleTimeout: times.idle,

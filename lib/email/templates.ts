@@ -25,3 +25,6 @@ export const templates = {
 } satisfies Record<string, EmailTemplate>
 
 export type TemplateName = keyof typeof templates
+
+/** Templates of emails that go to many people at once. They wait for MAIL_RATE, and others overtake them. */
+export const BULK = new Set<string>(['event-cancelled', 'event-changed', 'event-message', 'event-reminder'])

@@ -219,7 +219,7 @@ t.test('An email that is not true any more is not sent', async t => {
     id: randomUUID(), template: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date(),
   }
   const recipient = { email: newEmail(), isVerified: false, ...NAMES }
-  t.equal(await templates['password-reset'].compose(claimed, { sql, config: app.config, recipient }), undefined,
+  t.equal(await templates['password-reset'](claimed, { sql, config: app.config, recipient }), undefined,
     'the account has another email')
 })
 
@@ -464,7 +464,7 @@ t.test('Another password and a sign-out end a change of the email', async t => {
     createdAt: new Date(0),
   }
   const context = { sql, config: app.config, recipient: { email: ada.email, isVerified: false, ...NAMES } }
-  t.equal(await templates['email-change'].compose(claimed, context), undefined, 'also one that is still to be sent')
+  t.equal(await templates['email-change'](claimed, context), undefined, 'also one that is still to be sent')
 })
 
 t.test('POST /me/email needs the password, and a password; wrong ones and emails are limited', async t => {
@@ -748,7 +748,7 @@ t.test('A link is not written where FRONTEND_URL is not set', async t => {
     id: randomUUID(), template: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date(),
   }
   const { config, sql } = withoutFrontend
-  await t.rejects(templates['password-reset'].compose(claimed, { sql, config, recipient }),
+  await t.rejects(templates['password-reset'](claimed, { sql, config, recipient }),
     { message: 'FRONTEND_URL is not set' })
 })
 

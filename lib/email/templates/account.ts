@@ -3,154 +3,131 @@ import { createAccountLink } from '../account-links.ts'
 import { formatTime, type EmailTemplate } from '../message.ts'
 
 /** Asks the owner of the address to verify it. */
-export const emailVerification: EmailTemplate = {
-  bulk: false,
-  async compose (email, context) {
-    const { sql, config: { COMMUNITY_NAME: name } } = context
-    const href = await createAccountLink(email, context, 'email', sql`email_verified_at IS NULL`)
-    if (!href) return undefined
-    return {
-      subject: `Is this your email address? ${name}`,
-      paragraphs: [
-        `Someone created an account at ${name} with this email address. If it was you, confirm the address within ` +
-          'seven days:',
-        { text: 'Confirm the address', href },
-        'We send emails about events and posts, such as reminders, only to confirmed addresses.',
-        "If you didn't create this account, ignore this email. Confirming would give your address to whoever did.",
-      ],
-    }
-  },
+export const emailVerification: EmailTemplate = async (email, context) => {
+  const { sql, config: { COMMUNITY_NAME: name } } = context
+  const href = await createAccountLink(email, context, 'email', sql`email_verified_at IS NULL`)
+  if (!href) return undefined
+  return {
+    subject: `Is this your email address? ${name}`,
+    paragraphs: [
+      `Someone created an account at ${name} with this email address. If it was you, confirm the address within ` +
+        'seven days:',
+      { text: 'Confirm the address', href },
+      'We send emails about events and posts, such as reminders, only to confirmed addresses.',
+      "If you didn't create this account, ignore this email. Confirming would give your address to whoever did.",
+    ],
+  }
 }
 
 /** Tells the owner of the old address that an admin has changed the address of the account. */
-export const emailChanged: EmailTemplate<{ to: string }> = {
-  bulk: false,
-  async compose ({ data: { to }, createdAt }, { config }) {
-    const name = config.COMMUNITY_NAME
-    return {
-      to,
-      subject: `Your email address at ${name} was changed`,
-      paragraphs: [
-        `An admin of ${name} changed the email address of your account on ${formatTime(createdAt, config)}. ` +
-          'From now on, emails about your account go to the new address.',
-        "If you didn't expect this change, tell the people who run the platform.",
-      ],
-    }
-  },
+export const emailChanged: EmailTemplate<{ to: string }> = async ({ data: { to }, createdAt }, { config }) => {
+  const name = config.COMMUNITY_NAME
+  return {
+    to,
+    subject: `Your email address at ${name} was changed`,
+    paragraphs: [
+      `An admin of ${name} changed the email address of your account on ${formatTime(createdAt, config)}. ` +
+        'From now on, emails about your account go to the new address.',
+      "If you didn't expect this change, tell the people who run the platform.",
+    ],
+  }
 }
 
 /** Asks the owner of a new address to confirm that an account may use it. */
-export const emailChange: EmailTemplate<{ to: string }> = {
-  bulk: false,
-  async compose (email, context) {
-    const { sql, config: { COMMUNITY_NAME: name } } = context
-    const { id, data: { to }, createdAt } = email
-    // A new password or signing out everywhere also cancels the change. So does a later change: if a server has refused
-    // this email for a while, its link must not replace the newer link.
-    const isWanted = sql`NOT EXISTS (
-      SELECT FROM revoked_tokens WHERE user_id = users.id AND revoked_at >= ${createdAt}
-    ) AND NOT EXISTS (
-      SELECT FROM emails
-      WHERE user_id = users.id AND template = 'email-change' AND (created_at, emails.id) > (${createdAt}, ${id}::uuid)
-    )`
-    const href = await createAccountLink(email, context, 'email', isWanted, to)
-    if (!href) return undefined
-    return {
-      to,
-      subject: `Is this your email address? ${name}`,
-      paragraphs: [
-        `Someone wants to use this email address for their account at ${name}. If it was you, confirm the address ` +
-          'within seven days:',
-        { text: 'Confirm the address', href },
-        "If it wasn't you, ignore this email. Confirming would give your address to their account.",
-      ],
-    }
-  },
+export const emailChange: EmailTemplate<{ to: string }> = async (email, context) => {
+  const { sql, config: { COMMUNITY_NAME: name } } = context
+  const { id, data: { to }, createdAt } = email
+  // A new password or signing out everywhere also cancels the change. So does a later change: if a server has refused
+  // this email for a while, its link must not replace the newer link.
+  const isWanted = sql`NOT EXISTS (
+    SELECT FROM revoked_tokens WHERE user_id = users.id AND revoked_at >= ${createdAt}
+  ) AND NOT EXISTS (
+    SELECT FROM emails
+    WHERE user_id = users.id AND template = 'email-change' AND (created_at, emails.id) > (${createdAt}, ${id}::uuid)
+  )`
+  const href = await createAccountLink(email, context, 'email', isWanted, to)
+  if (!href) return undefined
+  return {
+    to,
+    subject: `Is this your email address? ${name}`,
+    paragraphs: [
+      `Someone wants to use this email address for their account at ${name}. If it was you, confirm the address ` +
+        'within seven days:',
+      { text: 'Confirm the address', href },
+      "If it wasn't you, ignore this email. Confirming would give your address to their account.",
+    ],
+  }
 }
 
 /** Tells the owner of the current address about a requested change. */
-export const emailChangeNotice: EmailTemplate<{ from: string, to: string }> = {
-  bulk: false,
-  async compose ({ data: { from, to }, createdAt }, { config }) {
-    const name = config.COMMUNITY_NAME
-    return {
-      to: from,
-      subject: `Your email address at ${name} is about to change`,
-      paragraphs: [
-        `On ${formatTime(createdAt, config)}, you asked to change the email address of your account at ${name} to ` +
-          `${to}. It will change when the link that we sent there is used.`,
-        "If this wasn't you, reset your password now with “Forgot your password?”. That also cancels the change.",
-      ],
-    }
-  },
+export const emailChangeNotice: EmailTemplate<{ from: string, to: string }> = async (email, { config }) => {
+  const { data: { from, to }, createdAt } = email
+  const name = config.COMMUNITY_NAME
+  return {
+    to: from,
+    subject: `Your email address at ${name} is about to change`,
+    paragraphs: [
+      `On ${formatTime(createdAt, config)}, you asked to change the email address of your account at ${name} to ` +
+        `${to}. It will change when the link that we sent there is used.`,
+      "If this wasn't you, reset your password now with “Forgot your password?”. That also cancels the change.",
+    ],
+  }
 }
 
 /** Sends the link to replace a forgotten password. */
-export const passwordReset: EmailTemplate = {
-  bulk: false,
-  async compose (email, context) {
-    const { sql, config } = context
-    const href = await createAccountLink(email, context, 'password', sql`true`)
-    if (!href) return undefined
-    return {
-      subject: `Set a new password for ${config.COMMUNITY_NAME}`,
-      paragraphs: [
-        `Someone asked to set a new password for your ${config.COMMUNITY_NAME} account on ` +
-          `${formatTime(email.createdAt, config)}. The link works for one hour:`,
-        { text: 'Set a new password', href },
-        "Only the most recent link works. If you didn't ask for it, ignore this email: your password stays the same.",
-      ],
-    }
-  },
+export const passwordReset: EmailTemplate = async (email, context) => {
+  const { sql, config } = context
+  const href = await createAccountLink(email, context, 'password', sql`true`)
+  if (!href) return undefined
+  return {
+    subject: `Set a new password for ${config.COMMUNITY_NAME}`,
+    paragraphs: [
+      `Someone asked to set a new password for your ${config.COMMUNITY_NAME} account on ` +
+        `${formatTime(email.createdAt, config)}. The link works for one hour:`,
+      { text: 'Set a new password', href },
+      "Only the most recent link works. If you didn't ask for it, ignore this email: your password stays the same.",
+    ],
+  }
 }
 
 /** Tells the owner of an account that its password was changed. */
-export const passwordChanged: EmailTemplate = {
-  bulk: false,
-  async compose ({ createdAt }, { config }) {
-    const name = config.COMMUNITY_NAME
-    return {
-      subject: `Your password for ${name} was changed`,
-      paragraphs: [
-        `The password of your ${name} account was changed on ${formatTime(createdAt, config)}. ` +
-          'All devices have been signed out.',
-        "If this wasn't you, reset your password now with “Forgot your password?” and tell the people who run the " +
-          'platform.',
-      ],
-    }
-  },
+export const passwordChanged: EmailTemplate = async ({ createdAt }, { config }) => {
+  const name = config.COMMUNITY_NAME
+  return {
+    subject: `Your password for ${name} was changed`,
+    paragraphs: [
+      `The password of your ${name} account was changed on ${formatTime(createdAt, config)}. ` +
+        'All devices have been signed out.',
+      "If this wasn't you, reset your password now with “Forgot your password?” and tell the people who run the " +
+        'platform.',
+    ],
+  }
 }
 
 /** Explains that a sign-in with the identity provider removed a password set before the address was verified. */
-export const accountLinked: EmailTemplate = {
-  bulk: false,
-  async compose (email, context) {
-    const { sql, config: { COMMUNITY_NAME: name } } = context
-    const href = await createAccountLink(email, context, 'password', sql`password = ${PLACEHOLDER}`)
-    if (!href) return undefined
-    return {
-      subject: `Your account at ${name}`,
-      paragraphs: [
-        `You signed in to ${name} with your identity provider. An account with your address already existed, with a ` +
-          "password we couldn't confirm was yours. We removed that password and signed out everyone using the account.",
-        'You can keep signing in with your identity provider. If you also want a password, set one within an hour:',
-        { text: 'Set a password', href },
-      ],
-    }
-  },
+export const accountLinked: EmailTemplate = async (email, context) => {
+  const { sql, config: { COMMUNITY_NAME: name } } = context
+  const href = await createAccountLink(email, context, 'password', sql`password = ${PLACEHOLDER}`)
+  if (!href) return undefined
+  return {
+    subject: `Your account at ${name}`,
+    paragraphs: [
+      `You signed in to ${name} with your identity provider. An account with your address already existed, with a ` +
+        "password we couldn't confirm was yours. We removed that password and signed out everyone using the account.",
+      'You can keep signing in with your identity provider. If you also want a password, set one within an hour:',
+      { text: 'Set a password', href },
+    ],
+  }
 }
 
 /** Shows an operator that email arrives (`npm run email -- test`). */
-export const test: EmailTemplate = {
-  bulk: false,
-  async compose ({ createdAt }, { config }) {
-    const name = config.COMMUNITY_NAME
-    return {
-      subject: `Test email of ${name}`,
-      paragraphs: [
-        `This email shows that ${name} can send email to you.`,
-        `An operator requested it on ${formatTime(createdAt, config)}.`,
-      ],
-    }
-  },
+export const test: EmailTemplate = async ({ createdAt }, { config }) => {
+  const name = config.COMMUNITY_NAME
+  return {
+    subject: `Test email of ${name}`,
+    paragraphs: [
+      `This email shows that ${name} can send email to you.`,
+      `An operator requested it on ${formatTime(createdAt, config)}.`,
+    ],
+  }
 }

@@ -5,24 +5,21 @@ import { type Context, formatTime } from '../message.ts'
 import { notification, wantsEmails } from '../notifications.ts'
 
 /** Confirms the registration for an event, even after it has begun, because people register at the door. */
-export const registration = notification<{ event: string }>({
-  bulk: false,
-  async compose ({ userId, data }, context) {
-    const event = await findEventOf(context, userId, data.event)
-    if (!event || event.isOver) return undefined
-    const reminder = await findReminder(context, userId, event.date)
-    return {
-      subject: `You are registered: ${event.title}`,
-      paragraphs: [
-        `You are registered for “${event.title}” of ${event.club}, on ` +
-          `${formatTime(new Date(event.date), context.config)}.`,
-        ...reminder ? [`You will be reminded on ${formatTime(reminder, context.config)}.`] : [],
-        'Open the attached file to add the event to your calendar.',
-      ],
-      calendar: calendarOf(event, 'PUBLISH', context),
-      told: toldOf(event),
-    }
-  },
+export const registration = notification<{ event: string }>(async ({ userId, data }, context) => {
+  const event = await findEventOf(context, userId, data.event)
+  if (!event || event.isOver) return undefined
+  const reminder = await findReminder(context, userId, event.date)
+  return {
+    subject: `You are registered: ${event.title}`,
+    paragraphs: [
+      `You are registered for “${event.title}” of ${event.club}, on ` +
+        `${formatTime(new Date(event.date), context.config)}.`,
+      ...reminder ? [`You will be reminded on ${formatTime(reminder, context.config)}.`] : [],
+      'Open the attached file to add the event to your calendar.',
+    ],
+    calendar: calendarOf(event, 'PUBLISH', context),
+    told: toldOf(event),
+  }
 })
 
 /** Returns when the user will be reminded of an event with this date, or `undefined` without a reminder. */
@@ -32,39 +29,38 @@ async function findReminder ({ sql, config: { REMINDER_HOURS } }: Context, userI
   return await wantsEmails(sql, userId, 'event-reminder') ? time : undefined
 }
 
+interface Change { event: string, known: KnownEvent, told?: KnownEvent }
+
 /**
  * Tells each attendee about a new title, date or club. The email lists the changes since the last email to that person,
  * or since `known` if there was no email.
  */
-export const eventChanged = notification<{ event: string, known: KnownEvent, told?: KnownEvent }>({
-  bulk: true,
-  async compose (email, context) {
-    const { userId, data } = email
-    const event = await findEventOf(context, userId, data.event)
-    if (!event) return undefined
-    const before = await findTold(context, email, event.id) ?? data.known
-    // An earlier attempt to send this email may have arrived before the event was changed back.
-    const known = data.told && isAs(event, before) ? data.told : before
-    if (!(event.isComing || new Date(known.date) > new Date())) return undefined
-    const time = (date: string) => formatTime(new Date(date), context.config)
-    const changes = [
-      event.title !== known.title && `New title: “${event.title}”.`,
-      event.date !== known.date && `New date: ${time(event.date)} (was ${time(known.date)}).`,
-      event.clubId !== known.clubId && `New organizer: ${event.club} (was ${known.club}).`,
-    ].filter(change => change !== false)
-    // The event was changed back, or the user already knows.
-    if (changes.length === 0) return undefined
-    return {
-      subject: `Changed: ${event.title}`,
-      paragraphs: [
-        `“${known.title}” has changed. You are registered for it.`,
-        ...changes,
-        'If the event is in your calendar, open the attached file to update it.',
-      ],
-      calendar: calendarOf(event, 'PUBLISH', context),
-      told: toldOf(event),
-    }
-  },
+export const eventChanged = notification<Change>(async (email, context) => {
+  const { userId, data } = email
+  const event = await findEventOf(context, userId, data.event)
+  if (!event) return undefined
+  const before = await findTold(context, email, event.id) ?? data.known
+  // An earlier attempt to send this email may have arrived before the event was changed back.
+  const known = data.told && isAs(event, before) ? data.told : before
+  if (!(event.isComing || new Date(known.date) > new Date())) return undefined
+  const time = (date: string) => formatTime(new Date(date), context.config)
+  const changes = [
+    event.title !== known.title && `New title: “${event.title}”.`,
+    event.date !== known.date && `New date: ${time(event.date)} (was ${time(known.date)}).`,
+    event.clubId !== known.clubId && `New organizer: ${event.club} (was ${known.club}).`,
+  ].filter(change => change !== false)
+  // The event was changed back, or the user already knows.
+  if (changes.length === 0) return undefined
+  return {
+    subject: `Changed: ${event.title}`,
+    paragraphs: [
+      `“${known.title}” has changed. You are registered for it.`,
+      ...changes,
+      'If the event is in your calendar, open the attached file to update it.',
+    ],
+    calendar: calendarOf(event, 'PUBLISH', context),
+    told: toldOf(event),
+  }
 })
 
 /** Tells whether `known` is the current state of the event. */
@@ -72,37 +68,31 @@ const isAs = (event: EmailedEvent, { title, date, clubId }: KnownEvent) =>
   event.title === title && event.date === date && event.clubId === clubId
 
 /** Tells all attendees that the event was deleted. The email carries the event because its row no longer exists. */
-export const eventCancelled = notification<{ event: CalendarEvent }>({
-  bulk: true,
-  async compose ({ data: { event } }, context) {
-    const date = new Date(event.date)
-    if (date < new Date()) return undefined
-    return {
-      subject: `Cancelled: ${event.title}`,
-      paragraphs: [
-        `“${event.title}” of ${event.club}, on ${formatTime(date, context.config)}, has been cancelled.`,
-        'If the event is in your calendar, delete it there: some calendar apps do not remove it automatically.',
-      ],
-      calendar: calendarOf(event, 'CANCEL', context),
-    }
-  },
+export const eventCancelled = notification<{ event: CalendarEvent }>(async ({ data: { event } }, context) => {
+  const date = new Date(event.date)
+  if (date < new Date()) return undefined
+  return {
+    subject: `Cancelled: ${event.title}`,
+    paragraphs: [
+      `“${event.title}” of ${event.club}, on ${formatTime(date, context.config)}, has been cancelled.`,
+      'If the event is in your calendar, delete it there: some calendar apps do not remove it automatically.',
+    ],
+    calendar: calendarOf(event, 'CANCEL', context),
+  }
 })
 
 /** Reminds all attendees REMINDER_HOURS before the event. */
-export const eventReminder = notification<{ event: string, date: string }>({
-  bulk: true,
-  async compose ({ userId, data }, context) {
-    const event = await findEventOf(context, userId, data.event)
-    // A moved event gets a new reminder.
-    if (!event?.isComing || event.date !== data.date) return undefined
-    return {
-      subject: `Reminder: ${event.title}`,
-      paragraphs: [
-        `You are registered for “${event.title}” of ${event.club}, on ` +
-          `${formatTime(new Date(event.date), context.config)}.`,
-      ],
-    }
-  },
+export const eventReminder = notification<{ event: string, date: string }>(async ({ userId, data }, context) => {
+  const event = await findEventOf(context, userId, data.event)
+  // A moved event gets a new reminder.
+  if (!event?.isComing || event.date !== data.date) return undefined
+  return {
+    subject: `Reminder: ${event.title}`,
+    paragraphs: [
+      `You are registered for “${event.title}” of ${event.club}, on ` +
+        `${formatTime(new Date(event.date), context.config)}.`,
+    ],
+  }
 })
 
 interface EventMessage {
@@ -115,28 +105,25 @@ interface EventMessage {
 }
 
 /** Sends a message from the organizer of an event to all attendees. */
-export const eventMessage = notification<{ message: string }>({
-  bulk: true,
-  async compose ({ userId, data }, { sql }) {
-    const [message] = await sql<EventMessage[]>`
-      SELECT
-        subject, text, title, concat_ws(' ', first_name, last_name) AS name,
-        CASE WHEN email_verified_at IS NOT NULL THEN email END AS email
-      FROM event_messages
-        JOIN events ON events.id = event_messages.event_id
-        JOIN event_registrations ON event_registrations.event_id = events.id
-        JOIN users ON users.id = sender_id
-      WHERE event_messages.id = ${data.message} AND user_id = ${userId}
-    `
-    if (!message) return undefined
-    const { subject, text, title, name, email } = message
-    return {
-      subject,
-      paragraphs: [
-        `${name} sent this message to everyone who is registered for “${title}”:`,
-        ...printable(text).split(/\n\s*\n/).filter(part => part.trim()).map(part => part.trim().split('\n')),
-      ],
-      ...email !== null && { replyTo: { name, address: email } },
-    }
-  },
+export const eventMessage = notification<{ message: string }>(async ({ userId, data }, { sql }) => {
+  const [message] = await sql<EventMessage[]>`
+    SELECT
+      subject, text, title, concat_ws(' ', first_name, last_name) AS name,
+      CASE WHEN email_verified_at IS NOT NULL THEN email END AS email
+    FROM event_messages
+      JOIN events ON events.id = event_messages.event_id
+      JOIN event_registrations ON event_registrations.event_id = events.id
+      JOIN users ON users.id = sender_id
+    WHERE event_messages.id = ${data.message} AND user_id = ${userId}
+  `
+  if (!message) return undefined
+  const { subject, text, title, name, email } = message
+  return {
+    subject,
+    paragraphs: [
+      `${name} sent this message to everyone who is registered for “${title}”:`,
+      ...printable(text).split(/\n\s*\n/).filter(part => part.trim()).map(part => part.trim().split('\n')),
+    ],
+    ...email !== null && { replyTo: { name, address: email } },
+  }
 })

@@ -7,7 +7,7 @@ import nodemailer from 'nodemailer'
 import postgres from 'postgres'
 
 import { eraseUser } from '#lib/auth/erasure.js'
-import { templates } from '#lib/email/templates.js'
+import { BULK, templates } from '#lib/email/templates.js'
 import { buildMessage } from '#lib/email/message.js'
 import { claimEmails, enqueueEmails, listEmails, recordOutcomes, retryEmails } from '#lib/email/outbox.js'
 import { backoffSeconds, Sender } from '#lib/email/sender.js'
@@ -19,13 +19,11 @@ import t, { type Test } from '../../suite.ts'
 
 // Kinds of the tests.
 const known = templates as Record<string, unknown>
-known.news = {
-  bulk: true,
-  async compose ({ data }: { data: { title?: string, fails?: boolean } }) {
-    if (data.fails) throw new Error('no words')
-    return data.title === undefined ? undefined : { subject: data.title, paragraphs: ['It is news.'] }
-  },
+known.news = async ({ data }: { data: { title?: string, fails?: boolean } }) => {
+  if (data.fails) throw new Error('no words')
+  return data.title === undefined ? undefined : { subject: data.title, paragraphs: ['It is news.'] }
 }
+BULK.add('news')
 
 const app = await build(t)
 const { sql } = app
