@@ -1,7 +1,8 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
 import { type Config, loadConfig } from '../config.ts'
-import { type Database, type Limits, openDatabase } from '../database/client.ts'
+import { type Database, type Limits, openDatabase, type Sql } from '../database/client.ts'
+import { assertMigrated } from '../database/migrations.ts'
 import { StartupError } from '../errors.ts'
 import { wasNotUtf8 } from '../formats.ts'
 
@@ -63,4 +64,12 @@ export async function onDatabase<T> (
   } finally {
     await database.close()
   }
+}
+
+/** The same if its schema is up to date. Otherwise, rejects with a StartupError. */
+export function onTables<T> (work: (sql: Sql) => Promise<T>, limits?: Limits): Promise<T> {
+  return onDatabase(async ({ sql }) => {
+    await assertMigrated(sql)
+    return work(sql)
+  }, undefined, limits)
 }

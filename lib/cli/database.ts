@@ -1,9 +1,8 @@
 import { once } from 'node:events'
 
-import { assertMigrated } from '../database/migrations.ts'
 import { countPastRegistrations, removePastRegistrations } from '../database/retention.ts'
 import { countUnusedPictures, deleteUnusedPictures } from '../pictures/stored.ts'
-import { onDatabase, parseCommandLine, UsageError } from './command-line.ts'
+import { onDatabase, onTables, parseCommandLine, UsageError } from './command-line.ts'
 
 const USAGE = `Usage: npm run --silent database -- COMMAND
 
@@ -43,8 +42,7 @@ async function retain (age = '', dryRun = false) {
   const [, number, unit] = /^([1-9]\d{0,3})([dwy])$/.exec(age) ?? []
   if (!unit) throw new UsageError('retention needs --registrations-older-than with a number and d, w or y, such as 2y')
   const interval = `${number} ${UNITS[unit]}`
-  await onDatabase(async ({ sql }) => {
-    await assertMigrated(sql)
+  await onTables(async sql => {
     if (dryRun) {
       const { registrations, events } = await countPastRegistrations(sql, interval)
       console.log(`Would delete ${registrations} registrations for ${events} events`)
@@ -55,5 +53,5 @@ async function retain (age = '', dryRun = false) {
     console.log(`Deleted ${removed} registrations`)
     const pictures = await deleteUnusedPictures(sql)
     if (pictures > 0) console.log(`Deleted ${pictures} unused pictures`)
-  }, undefined, { statementTimeoutSeconds: 0 })
+  }, { statementTimeoutSeconds: 0 })
 }

@@ -1,12 +1,10 @@
 import { idOfEmail } from '../auth/accounts.ts'
-import type { Sql } from '../database/client.ts'
-import { assertMigrated } from '../database/migrations.ts'
 import { loadConfig } from '../config.ts'
 import { StartupError } from '../errors.ts'
 import { isText } from '../formats.ts'
 import { enqueueEmails, type ListedEmail, listEmails, retryEmails, STATES } from '../email/outbox.ts'
 import { isEmailConfigured } from '../email/transport.ts'
-import { onDatabase, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
+import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
 
 const USAGE = `Usage: npm run email -- COMMAND
 
@@ -36,12 +34,12 @@ export default async function emailCommand (args: string[]) {
     case 'list': {
       const state = STATES.find(name => name === values.state)
       if (values.state !== undefined && !state) throw new UsageError(`--state must be ${STATES.join(' or ')}`)
-      const emails = await onOutbox(sql => listEmails(sql, state))
+      const emails = await onTables(sql => listEmails(sql, state))
       return values.json ? console.log(JSON.stringify(emails)) : showLines(emails)
     }
     case 'retry': {
       if ((operand === undefined) === (values.all === undefined)) throw new UsageError('retry needs an ID or --all')
-      const count = await onOutbox(sql => retryEmails(sql, operand))
+      const count = await onTables(sql => retryEmails(sql, operand))
       if (operand && count === 0) throw new StartupError('The outbox does not contain a failed email with this id')
       return console.log(`${count} ${count === 1 ? 'email' : 'emails'} will be sent`)
     }
@@ -49,20 +47,13 @@ export default async function emailCommand (args: string[]) {
       const { email } = values
       if (!email || !isText(email)) throw new UsageError('test needs --email with the email address of an account')
       if (!isEmailConfigured(loadConfig())) throw new StartupError('Email is not configured. Set SMTP_URL.')
-      const [written] = await onOutbox(sql => enqueueEmails(sql, 'test', sql`
+      const [written] = await onTables(sql => enqueueEmails(sql, 'test', sql`
         SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${idOfEmail(sql, email)}
       `))
       if (!written) throw new StartupError('There is no account with this email address')
       return console.log(`The service will send email ${written.id}. To check, run list --state sent.`)
     }
   }
-}
-
-function onOutbox<T> (work: (sql: Sql) => Promise<T>) {
-  return onDatabase(async ({ sql }) => {
-    await assertMigrated(sql)
-    return work(sql)
-  })
 }
 
 function showLines (emails: ListedEmail[]) {

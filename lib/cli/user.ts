@@ -5,13 +5,12 @@ import {
 } from '../auth/accounts.ts'
 import { type Erasure, eraseUser } from '../auth/erasure.ts'
 import { readPersonalData } from '../auth/personal-data.ts'
-import type { Limits, Sql } from '../database/client.ts'
+import type { Limits } from '../database/client.ts'
 import { hashPassword } from '../auth/passwords.ts'
 import { isEmail, isText, printableLine } from '../formats.ts'
 import { type Role, ROLES } from '../roles.ts'
-import { assertMigrated } from '../database/migrations.ts'
 import { StartupError } from '../errors.ts'
-import { onDatabase, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
+import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
 import { importUsers } from './import-users.ts'
 import { readPassword } from './read-password.ts'
 
@@ -82,7 +81,7 @@ export default async function userCommand (args: string[]) {
         email: email(), role: role(), firstName: take('first-name', isText), lastName: take('last-name', isText),
       }
       const password = await hashPassword(await readPassword(values['password-stdin']))
-      const created = await onAccounts(async sql => {
+      const created = await onTables(async sql => {
         const [known] = await sql`SELECT FROM users WHERE id = ${idOfEmail(sql, account.email)}`
         return known ? undefined : createAccount(sql, { ...account, password })
       })
@@ -91,26 +90,26 @@ export default async function userCommand (args: string[]) {
     }
     case 'set-role': {
       const change = [known(), role()] as const
-      return show(found(await onAccounts(sql => setRole(sql, ...change))))
+      return show(found(await onTables(sql => setRole(sql, ...change))))
     }
     case 'set-password': {
       const change = [known(), await readPassword(values['password-stdin'])] as const
-      return show(found(await onAccounts(sql => setPassword(sql, ...change))))
+      return show(found(await onTables(sql => setPassword(sql, ...change))))
     }
     case 'sign-out': {
       const address = known()
-      return show(found(await onAccounts(sql => signOut(sql, address))))
+      return show(found(await onTables(sql => signOut(sql, address))))
     }
     case 'import': {
       if (!operand) throw new UsageError('import needs a FILE')
       const dryRun = values['dry-run']
-      const count = await onAccounts(sql => importUsers(sql, operand, { dryRun }), NO_TIMEOUT)
+      const count = await onTables(sql => importUsers(sql, operand, { dryRun }), NO_TIMEOUT)
       const accounts = `${count} ${count === 1 ? 'account' : 'accounts'}`
       return console.log(dryRun ? `${accounts} would be imported` : `${accounts} imported`)
     }
     case 'export': {
       const address = known()
-      const json = await onAccounts(async sql => {
+      const json = await onTables(async sql => {
         const [account] = await sql<{ id: string }[]>`SELECT id FROM users WHERE id = ${idOfEmail(sql, address)}`
         const data = account && await readPersonalData(work => work(sql), account.id)
         return data && text(data)
@@ -121,23 +120,15 @@ export default async function userCommand (args: string[]) {
     case 'erase': {
       const address = known()
       const options = { withBlogs: values['with-blogs'], dryRun: values['dry-run'] }
-      const erasure = await onAccounts(sql => eraseUser(sql, address, options), NO_TIMEOUT)
+      const erasure = await onTables(sql => eraseUser(sql, address, options), NO_TIMEOUT)
       if (!erasure) throw new StartupError(UNKNOWN)
       return console.log(describeErasure(erasure, options))
     }
-    case 'list': return show(...await onAccounts(listAccounts))
+    case 'list': return show(...await onTables(listAccounts))
   }
 }
 
-/** For long work. */
 const NO_TIMEOUT: Limits = { statementTimeoutSeconds: 0 }
-
-function onAccounts<T> (work: (sql: Sql) => Promise<T>, limits?: Limits) {
-  return onDatabase(async ({ sql }) => {
-    await assertMigrated(sql)
-    return work(sql)
-  }, undefined, limits)
-}
 
 const UNKNOWN = 'There is no account with this email address'
 
