@@ -24,10 +24,12 @@ export async function readOrCreateSecret (path: string): Promise<string> {
 export const JWT_SECRET_LENGTH = 32
 
 /**
- * Reads or creates the secret that signs tokens. Throws a StartupError if it is too short, or if other users can read
- * the file: with the secret, they could sign in as any user.
+ * Returns the secret that signs tokens: JWT_SECRET, or the secret in DATA_DIR, which the first call creates. Throws a
+ * StartupError if that is too short, or if other users can read it: with the secret, they could sign in as any user.
  */
-export async function readOrCreateJwtSecret (path: string): Promise<string> {
+export async function jwtSecretOf ({ JWT_SECRET, DATA_DIR }: { JWT_SECRET?: string, DATA_DIR: string }) {
+  if (JWT_SECRET !== undefined) return JWT_SECRET
+  const path = join(DATA_DIR, 'jwt-secret')
   const secret = await readOrCreateSecret(path)
   if (secret.trim().length < JWT_SECRET_LENGTH) {
     throw new StartupError(`${path} must have at least ${JWT_SECRET_LENGTH} characters. ` +
@@ -36,11 +38,6 @@ export async function readOrCreateJwtSecret (path: string): Promise<string> {
   const { mode } = await lstat(path)
   if (mode & 0o077) throw new StartupError(`Other users can read ${path}. Run chmod 600 ${path}, or set JWT_SECRET.`)
   return secret
-}
-
-/** Returns the secret that signs tokens: JWT_SECRET, or the secret in DATA_DIR. */
-export async function jwtSecretOf ({ JWT_SECRET, DATA_DIR }: { JWT_SECRET?: string, DATA_DIR: string }) {
-  return JWT_SECRET ?? readOrCreateJwtSecret(join(DATA_DIR, 'jwt-secret'))
 }
 
 /** Derives a key of 256 bits for a different purpose from the JWT secret (HKDF, RFC 5869). */

@@ -83,22 +83,3 @@ export async function signOut (sql: Sql, email: string): Promise<Account | undef
 export function listAccounts (sql: Sql) {
   return sql<Account[]>`SELECT ${columns(sql)} FROM users ORDER BY created_at DESC, id`
 }
-
-/**
- * Ensures that this email address has an ADMIN account. An existing account keeps its password. If several instances
- * start at once, one creates the account and the others find it.
- */
-export async function ensureAdmin (
-  sql: Sql, email: string, password: string
-): Promise<{ id: string, outcome: 'found' | 'promoted' | 'created' }> {
-  const [known] = await sql<{ id: string, outcome: 'found' | 'promoted' }[]>`
-    UPDATE users SET role = 'ADMIN'
-    FROM (SELECT id, role FROM users WHERE email = ${email}) AS before
-    WHERE users.id = before.id
-    RETURNING users.id, CASE before.role WHEN 'ADMIN' THEN 'found' ELSE 'promoted' END AS outcome
-  `
-  if (known) return known
-  const admin = { email, firstName: 'Platform', lastName: 'Admin', role: 'ADMIN' as const }
-  const created = await createAccount(sql, { ...admin, password: await hashPassword(password) })
-  return created ? { id: created.id, outcome: 'created' } : ensureAdmin(sql, email, password)
-}

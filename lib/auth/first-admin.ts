@@ -3,15 +3,32 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import type { AuditEvent } from '../http/audit.ts'
-import { ensureAdmin } from './accounts.ts'
+import { createAccount } from './accounts.ts'
+import { hashPassword } from './passwords.ts'
 
-/** Creates the admin from ADMIN_EMAIL and ADMIN_PASSWORD, or promotes the existing account. */
+/**
+ * Creates the admin from ADMIN_EMAIL and ADMIN_PASSWORD, or promotes the existing account, which keeps its password. If
+ * several instances start at once, one creates the account and the others find it.
+ */
 export async function ensureFirstAdmin (
-  sql: Sql, { ADMIN_EMAIL, ADMIN_PASSWORD }: Config, log: Pick<FastifyBaseLogger, 'info'>
-) {
-  if (!ADMIN_EMAIL || !ADMIN_PASSWORD) return
-  const { id, outcome } = await ensureAdmin(sql, ADMIN_EMAIL, ADMIN_PASSWORD)
-  const change = { event: 'role-changed' satisfies AuditEvent, user: id, role: 'ADMIN' }
-  if (outcome === 'created') log.info(change, 'Admin account created from ADMIN_EMAIL')
-  if (outcome === 'promoted') log.info(change, 'Existing account promoted to admin by ADMIN_EMAIL')
+  sql: Sql, config: Config, log: Pick<FastifyBaseLogger, 'info'>
+): Promise<void> {
+  const { ADMIN_EMAIL: email, ADMIN_PASSWORD: password } = config
+  if (!email || !password) return
+  const change = { event: 'role-changed' satisfies AuditEvent, role: 'ADMIN' }
+  const [known] = await sql<{ id: string, role: string }[]>`
+    UPDATE users SET role = 'ADMIN'
+    FROM (SELECT id, role FROM users WHERE email = ${email}) AS before
+    WHERE users.id = before.id
+    RETURNING users.id, before.role
+  `
+  if (known) {
+    const { id: user, role } = known
+    if (role !== 'ADMIN') log.info({ ...change, user }, 'Existing account promoted to admin by ADMIN_EMAIL')
+    return
+  }
+  const admin = { email, firstName: 'Platform', lastName: 'Admin', role: 'ADMIN' as const }
+  const created = await createAccount(sql, { ...admin, password: await hashPassword(password) })
+  if (!created) return ensureFirstAdmin(sql, config, log)
+  log.info({ ...change, user: created.id }, 'Admin account created from ADMIN_EMAIL')
 }

@@ -1,8 +1,8 @@
 import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
-import { readOrCreateJwtSecret, readOrCreateSecret } from '#lib/secret-file.js'
+import { jwtSecretOf, readOrCreateSecret } from '#lib/secret-file.js'
 import { StartupError } from '#lib/errors.js'
 import t from '../suite.ts'
 
@@ -74,32 +74,35 @@ t.test('A file that cannot be moved into place is a StartupError, and leaves no 
   t.strictSame(await fs.readdir(dir), [])
 })
 
+/** The JWT secret in the folder of this file. */
+const jwtSecretAt = (path: string) => jwtSecretOf({ DATA_DIR: dirname(path) })
+
 t.test('The JWT secret is created for its owner only, and read again', async t => {
   const path = join(t.testdir(), 'jwt-secret')
-  const secret = await readOrCreateJwtSecret(path)
+  const secret = await jwtSecretAt(path)
   t.match(secret, /^[A-Za-z0-9_-]{64}$/)
-  t.equal(await readOrCreateJwtSecret(path), secret)
+  t.equal(await jwtSecretAt(path), secret)
   await fs.chmod(path, 0o400)
-  t.equal(await readOrCreateJwtSecret(path), secret, 'it may be read-only')
+  t.equal(await jwtSecretAt(path), secret, 'it may be read-only')
 })
 
 t.test('The JWT secret must be as long as JWT_SECRET', async t => {
   const path = join(t.testdir(), 'jwt-secret')
   for (const secret of ['', 'x'.repeat(31), ` ${'x'.repeat(31)}\n`]) {
     await fs.writeFile(path, secret, { mode: 0o600 })
-    t.equal(await refusal(path, readOrCreateJwtSecret),
+    t.equal(await refusal(path, jwtSecretAt),
       `${path} must have at least 32 characters. Delete it to create a new secret, or set JWT_SECRET.`)
   }
   await fs.writeFile(path, 'x'.repeat(32))
-  t.equal(await readOrCreateJwtSecret(path), 'x'.repeat(32))
+  t.equal(await jwtSecretAt(path), 'x'.repeat(32))
 })
 
 t.test('The JWT secret must be readable by its owner only', async t => {
   const path = join(t.testdir(), 'jwt-secret')
-  await readOrCreateJwtSecret(path)
+  await jwtSecretAt(path)
   for (const mode of [0o640, 0o604, 0o644, 0o666, 0o610]) {
     await fs.chmod(path, mode)
-    t.equal(await refusal(path, readOrCreateJwtSecret),
+    t.equal(await refusal(path, jwtSecretAt),
       `Other users can read ${path}. Run chmod 600 ${path}, or set JWT_SECRET.`, mode.toString(8))
   }
 })
