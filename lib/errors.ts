@@ -21,12 +21,6 @@ export function failureOf ({ failure = 'Internal server error' }: FastifyContext
   return typeof failure === 'string' ? { status: 500, body: { message: failure } } : failure
 }
 
-interface HttpErrorOptions {
-  /** Additional fields of the body. */
-  fields?: object
-  headers?: Record<string, string | number>
-}
-
 /**
  * An expected error. The error handler responds with its status, headers and `{message}` with the additional fields,
  * and does not log it.
@@ -34,10 +28,14 @@ interface HttpErrorOptions {
 export class HttpError extends Error {
   override name = 'HttpError'
   readonly statusCode: number
+  /** Additional fields of the body. */
   readonly fields: object
   readonly headers: Record<string, string | number>
 
-  constructor (statusCode: number, message: string, { fields = {}, headers = {} }: HttpErrorOptions = {}) {
+  constructor (
+    statusCode: number, message: string,
+    { fields = {}, headers = {} }: Partial<Pick<HttpError, 'fields' | 'headers'>> = {}
+  ) {
     super(message)
     this.statusCode = statusCode
     this.fields = fields

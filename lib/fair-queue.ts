@@ -9,9 +9,7 @@ interface Waiting {
 }
 
 interface Options {
-  /** Maximum number of parallel runs. */
   concurrency: number
-  /** Maximum length of the queue. */
   maxLength: number
   /** Longest wait. The default is unlimited. */
   maxWaitMs?: number
@@ -39,10 +37,8 @@ export class FairQueue {
     this.#options = options
   }
 
-  /** Number of running tasks. */
   get running () { return this.#running }
 
-  /** Number of waiting tasks. */
   get waiting () { return this.#length }
 
   /** Rejects if the queue is full for this key. */

@@ -44,10 +44,8 @@ export const NullableString = (options: SchemaOptions = {}) =>
 /** A date-time in a response, from the SQL function `iso8601`: `2026-01-31T09:30:00.000Z`. */
 export const DateTime = Type.String({ format: 'date-time', examples: ['2026-01-31T09:30:00.000Z'] })
 
-/** An id in a response. */
 export const OpaqueId = Type.String(OPAQUE)
 
-/** A count in a response. */
 export const Count = Type.Integer({ examples: [12] })
 
 /** The position of a page in its list. */

@@ -66,7 +66,6 @@ expect 404 or 409, for example for an unknown id. Their descriptions say so.
 **Limits.** By default, a blog post may have 1 MB, a club, an event, a mentor or a testimonial 256 KB, and any other
 body 16 KB. A larger body gets a 413.`
 
-/** The URL of the service. */
 const serverAt = (url = '/') => ({
   url,
   description: 'The service that serves this document: local, staging or production',
@@ -82,7 +81,6 @@ const Refused = ResponseObject({ message: Type.String({ examples: ['Request body
 
 const ETag = { ETag: Type.String({ description: 'Identifies this version. Send it back as `If-None-Match`.' }) }
 
-/** The headers of a conditional request. */
 const Revalidation = Type.Object({
   'If-None-Match': Type.Optional(Type.String({
     description: 'The `ETag` of the response that you stored. Browsers send this header automatically.',

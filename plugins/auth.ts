@@ -24,7 +24,7 @@ declare module '@fastify/jwt' {
  * An onRequest hook that requires a valid token and, if roles are given, one of them. The plugin checks for a
  * revocation after the body has arrived, because a client could delay its body until its token is revoked.
  */
-export interface Guard {
+interface Guard {
   (request: FastifyRequest): Promise<void>
   roles: readonly Role[]
 }

@@ -44,13 +44,13 @@ export default fp(async app => {
     else done(new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE())
   })
 
-  app.addHook<string>('onSend', (request, reply, payload, done) => {
+  app.addHook<string | Readable>('onSend', (request, reply, payload, done) => {
     // `complete` is undefined for `inject`. A request without a body is complete after its headers.
     if (request.raw.complete !== false || !hasBody(request) || request.raw.destroyed || typeof payload !== 'string') {
       return done()
     }
     reply.header('content-length', Buffer.byteLength(payload))
-    done(null, Readable.from(sendAndRead(payload, request.raw)) as unknown as string)
+    done(null, Readable.from(sendAndRead(payload, request.raw)))
   })
 
   app.addHook('onRoute', route => {

@@ -43,7 +43,7 @@ export interface Operation {
 }
 
 /** The rows that the operations use. */
-export interface World {
+interface World {
   app: FastifyInstance
   /** The club of the club head. */
   club: string

@@ -48,7 +48,6 @@ export const registrationDetails = (sql: Sql) => sql`
 const WHITESPACE = '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a' +
   '\u2028\u2029\u202f\u205f\u3000\ufeff'
 
-/** The first and the last name of a user. */
 export const fullName = (sql: Sql) => sql`btrim(concat(first_name, ' ', last_name), ${WHITESPACE})`
 
 /** An array of the user ids that are registered for an event. */
@@ -60,12 +59,10 @@ export const registeredFor = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
 // is numeric, the count of rows is bigint. JSON has both as numbers, so there no cast is needed; the driver reads both
 // as strings.
 
-/** Number of registrations for an event. */
 export const registrationCount = (sql: Sql) => sql`
   (SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id)
 `
 
-/** Number of likes of a mentor. */
 export const likeCount = (sql: Sql) => sql`
   (SELECT coalesce(sum(count), 0) FROM mentor_like_counts WHERE mentor_id = mentors.id)
 `

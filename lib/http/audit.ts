@@ -11,23 +11,11 @@ export type AuditEvent =
   'testimonial-deleted' | 'password-forgotten' | 'password-changed' | 'password-refused' | 'email-verified' |
   'email-changed' | 'profile-changed' | 'notifications-changed' | 'message-sent'
 
-/** Details of an event. Identify accounts by id only: no email addresses, tokens or passwords. */
-interface AuditFields {
-  /** The id of the affected account. */
-  user?: string | null
-  /** The id of the affected post, event, mentor or testimonial. */
-  target?: string
-  role?: string
-  club?: string | null
-  status?: string
-  /** Names of the changed fields. */
-  fields?: string[]
-  reason?: string
-  [detail: string]: unknown
-}
-
-/** Logs an audit event. `actor` is the user id in the token of the request. */
-export function audit ({ log, user }: FastifyRequest, event: AuditEvent, fields: AuditFields = {}) {
+/**
+ * Logs an audit event. `actor` is the user id in the token of the request, `user` the id of the affected account, and
+ * `target` the id of a different affected object. No field may contain an email address, a token or a password.
+ */
+export function audit ({ log, user }: FastifyRequest, event: AuditEvent, fields: Record<string, unknown> = {}) {
   log.info({ event, actor: user?.id, ...fields }, 'audit')
 }
 
@@ -35,9 +23,6 @@ export function audit ({ log, user }: FastifyRequest, event: AuditEvent, fields:
 export function changedFields (changes: object) {
   return Object.entries(changes).filter(([, value]) => value !== undefined).map(([name]) => name)
 }
-
-/** The ways to sign in. */
-export type SignInMethod = 'password' | 'provider' | 'registration'
 
 /** Details of a sign-in that become known during it. */
 export interface SignInAttempt {
@@ -51,7 +36,8 @@ export interface SignInAttempt {
 
 /** Runs a sign-in and logs its outcome: the account, or the reason of the refusal. */
 export async function auditSignIn<T> (
-  request: FastifyRequest, method: SignInMethod, signIn: (attempt: SignInAttempt) => Promise<T>
+  request: FastifyRequest, method: 'password' | 'provider' | 'registration',
+  signIn: (attempt: SignInAttempt) => Promise<T>
 ): Promise<T> {
   const attempt: SignInAttempt = {}
   const network = clientNetwork(request.ip)

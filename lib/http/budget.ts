@@ -28,7 +28,6 @@ const STEP = 1 / 16
  * most: first those that hold the most, and of equals the oldest. Other clients are served.
  */
 export class Budget {
-  /** Number of connections closed so far. */
   closed = 0
   readonly #limit: number
   readonly #connections = new Map<Socket, Held[]>()
@@ -38,7 +37,6 @@ export class Budget {
     this.#limit = limit
   }
 
-  /** Number of held bytes. */
   get bytes () { return this.#weigh().reduce((sum, { bytes }) => sum + bytes, 0) }
 
   /** Begins to count the bytes that a request holds, until `end` or until its connection closes. */

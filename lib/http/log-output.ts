@@ -17,7 +17,6 @@ export function openLog (fd: number, complain: (message: string) => void) {
   // `minLength` makes a flush wait until everything is written. Lines are longer, so they are written at once.
   const output = new sonicBoom.SonicBoom({ fd, minLength: 1, maxLength: MAX_WAITING_BYTES, maxWrite: BATCH_BYTES })
   const log = {
-    /** Number of lines dropped since the start. */
     dropped: 0,
     write (line: string) { output.write(line) },
     /** Calls back when everything is written, or after a failure or timeout. */
