@@ -143,18 +143,13 @@ export function createPools (
 
 /** Converts a database URL to options of postgres.js. */
 export function driverOptions (url: string) {
-  const {
-    host, port, user, password, database, ssl, connectTimeoutSeconds, targetSessionAttrs, startup,
-  } = readDatabaseUrl(url)
+  const { host, port, connectTimeoutSeconds, targetSessionAttrs, startup, ...others } = readDatabaseUrl(url)
   return {
     // A list, because the driver would split a string at the colons of an IPv6 address. Its types omit lists.
     host: [host] as unknown as string,
     port: [port] as unknown as number,
     ...host.startsWith('/') && { path: `${host}/.s.PGSQL.${port}` },
-    ...user && { user },
-    ...password && { password },
-    ...database && { database },
-    ssl,
+    ...others,
     ...connectTimeoutSeconds && { connect_timeout: connectTimeoutSeconds },
     ...targetSessionAttrs && { target_session_attrs: targetSessionAttrs },
     connection: startup,

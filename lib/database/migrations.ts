@@ -18,7 +18,7 @@ const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#pack
 /** Advisory lock for schema changes. */
 const LOCK = 7_241_865_325
 
-const CONNECT_TIMEOUT_MS = 5000
+const CONNECT_TIMEOUT_SECONDS = 5
 
 /**
  * Longest wait of a migration for a lock, which also delays operations on that table. It is half of deadlock_timeout:
@@ -121,19 +121,10 @@ async function longTransactions (client: Client): Promise<string> {
 
 async function connect (databaseUrl: string) {
   const { default: pg } = await import('pg')
-  const { host, port, user, password, database, ssl, connectTimeoutSeconds, startup } = readDatabaseUrl(databaseUrl)
+  const { ssl, startup, connectTimeoutSeconds = CONNECT_TIMEOUT_SECONDS, ...server } = readDatabaseUrl(databaseUrl)
   const attempt = async (ssl: boolean | ConnectionOptions) => {
-    const client = new pg.Client({
-      host,
-      port,
-      user,
-      password,
-      database,
-      ssl,
-      ...startup,
-      connectionTimeoutMillis: connectTimeoutSeconds ? connectTimeoutSeconds * 1000 : CONNECT_TIMEOUT_MS,
-      keepAlive: true,
-    })
+    const connectionTimeoutMillis = connectTimeoutSeconds * 1000
+    const client = new pg.Client({ ...server, ...startup, ssl, connectionTimeoutMillis, keepAlive: true })
     // After a lost connection, the next statement fails.
     client.on('error', () => {})
     await client.connect()
