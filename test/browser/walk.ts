@@ -812,6 +812,26 @@ walk('A student changes name, picture and email in the settings, and deletes the
   t.match(await page.getByLabel('Picture URL').inputValue(), `${api}/pictures/`)
   t.strictSame(await barriers(page), [])
 
+  await page.getByLabel('Title').fill('How I proved it')
+  await page.getByLabel('Text').fill('It took a summer and two notebooks.')
+  await press('Submit')
+  await notified(page, 'Thank you.')
+  await sql`UPDATE blogs SET status = 'PUBLISHED' WHERE title = 'How I proved it'`
+  await page.goto(`${origin}/blogs`)
+  const card = page.locator('.card').filter({ has: page.getByRole('heading', { name: 'How I proved it' }) })
+  for (const image of ['.cover img', '.portrait img']) {
+    const { src, width } = await card.locator(image).evaluate(async (image: any) => {
+      await image.decode()
+      return { src: image.src, width: image.naturalWidth }
+    })
+    t.match(src, new RegExp(`^${api}/pictures/[-0-9a-f]{36}\\?width=480$`), image)
+    t.equal(width, 480, image)
+  }
+  t.strictSame(await barriers(page), [])
+  await card.getByRole('link').click()
+  await page.locator('.byline .portrait img').waitFor()
+  t.match(await page.locator('article .cover img').getAttribute('src'), new RegExp(`^${api}/pictures/[-0-9a-f]{36}$`))
+
   await page.goto(`${origin}/me/settings`)
   const part = page.locator('section').filter({ has: page.getByRole('heading', { name: 'Email address' }) })
   await part.getByLabel('New email').fill(other)

@@ -1,5 +1,6 @@
 // Helpers that pages share.
 import { ApiError, inSession } from './api.js'
+import { API } from './config.js'
 import { h, isWeb, svg } from './dom.js'
 
 /** @import { Child } from './dom.js' */
@@ -100,9 +101,9 @@ const TILES = ['M0 0h10v10z', 'M0 0a10 10 0 0 1 10 10h-10z', 'M10 0a10 10 0 0 1-
  *
  * @param {string} title
  * @param {string | null} imageUrl
- * @param {{ of?: string, wide?: boolean }} [options]
+ * @param {{ of?: string, wide?: boolean, large?: boolean }} [options]
  */
-export function cover (title, imageUrl, { of = title, wide = false } = {}) {
+export function cover (title, imageUrl, { of = title, wide = false, large = false } = {}) {
   const columns = wide ? 8 : 4
   const rows = wide ? 3 : 4
   const drawing = svg('svg', { viewBox: `0 0 ${columns * 10} ${rows * 10}`, preserveAspectRatio: 'xMidYMid slice' })
@@ -114,7 +115,8 @@ export function cover (title, imageUrl, { of = title, wide = false } = {}) {
     drawing.append(svg('path', { d, transform: at, class: `tone${(state >>> 16) % 4}` }))
   }
   const shape = wide ? 'cover wide' : 'cover'
-  return inColour(of, h('div', { class: shape, 'aria-hidden': 'true' }, drawing, picture(imageUrl)))
+  const address = large ? imageUrl : small(imageUrl)
+  return inColour(of, h('div', { class: shape, 'aria-hidden': 'true' }, drawing, picture(address)))
 }
 
 /**
@@ -126,7 +128,7 @@ export function cover (title, imageUrl, { of = title, wide = false } = {}) {
 export function portrait (name, imageUrl) {
   const words = name.split(/\s+/)
   const initials = [words.at(0), words.length > 1 && words.at(-1)].map(firstLetter).join('')
-  return inColour(name, h('span', { class: 'portrait', 'aria-hidden': 'true' }, initials, picture(imageUrl)))
+  return inColour(name, h('span', { class: 'portrait', 'aria-hidden': 'true' }, initials, picture(small(imageUrl))))
 }
 
 const LETTERS = new Intl.Segmenter()
@@ -149,6 +151,13 @@ export function inColour (name, element) {
   element.style.setProperty('--hue', String(hash(name) % 24 * 15))
   return element
 }
+
+/**
+ * Returns the URL of the small version of a picture that was uploaded to the service. Returns other URLs unchanged.
+ *
+ * @param {string | null | undefined} address
+ */
+const small = address => address?.startsWith(`${API}/pictures/`) ? `${address}?width=480` : address
 
 /** @param {string | null | undefined} address */
 function picture (address) {

@@ -28,7 +28,7 @@ export function blogCard ({ id, title, content, imageUrl, createdAt, author }, l
     cover(title, imageUrl, { wide: true }),
     h(level, {}, h('a', { href: `/blogs/${id}` }, title)),
     h('p', {}, excerpt(content)),
-    h('p', { class: 'meta' }, nameOf(author), onDate(createdAt)))
+    h('p', { class: 'meta' }, portrait(nameOf(author), author.avatar), nameOf(author), onDate(createdAt)))
 }
 
 const WORDS = new Intl.Segmenter(undefined, { granularity: 'word' })
@@ -57,7 +57,7 @@ export async function blogPage ({ parts: [id = ''] }) {
   const { blog } = await call(client.GET('/blogs/{id}', { params: { path: { id } } }))
   const { title, content, imageUrl, status, createdAt, author } = blog
   return [h('article', { class: 'reading' },
-    cover(title, imageUrl, { wide: true }),
+    cover(title, imageUrl, { wide: true, large: true }),
     heading(title, h('p', { class: 'byline' }, portrait(nameOf(author), author.avatar),
       h('span', {}, h('b', {}, nameOf(author)), onDate(createdAt)),
       status !== 'PUBLISHED' && statusBadge(status))),

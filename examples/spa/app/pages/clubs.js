@@ -42,7 +42,7 @@ export async function clubPage ({ parts: [id] }) {
   const place = ({ id, role }) => id === clubHeadId ? 'Head of the club' : ROLES[role]
   const people = members.toSorted((one, other) => Number(other.id === clubHeadId) - Number(one.id === clubHeadId))
   return [
-    cover(name, imageUrl, { wide: true }),
+    cover(name, imageUrl, { wide: true, large: true }),
     heading(name, lead(description), h('p', { class: 'actions' }, subscribeButton(`/feeds/clubs/${id}.ics`))),
     section('Upcoming events', coming.length === 0 && 'No events are planned at the moment.',
       h('ul', { class: 'agenda' }, ...coming.map(eventLine))),
