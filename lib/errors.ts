@@ -58,15 +58,24 @@ export class StartupError extends Error {
 const ATTEMPT_MS = 2000
 
 /**
- * Runs an entry point. For a StartupError, prints the message; for any other error, prints the stack trace. Both set
- * the exit code 1.
+ * Runs an entry point. For a StartupError, and for an error of PostgreSQL that an operator can fix, prints the message.
+ * For any other error, prints the stack trace. Both set the exit code 1.
  */
 export async function runMain (main: () => Promise<void>) {
   setDefaultAutoSelectFamilyAttemptTimeout(ATTEMPT_MS)
   try {
     await main()
   } catch (error) {
-    console.error(error instanceof StartupError ? error.message : error)
+    console.error(describeFailure(error))
     process.exitCode = 1
   }
+}
+
+/** SQLSTATEs that an operator can fix: missing rights, missing resources such as disk space, and a stopped server. */
+const FOR_OPERATORS = /^(42501|53|57P)/
+
+function describeFailure (error: unknown) {
+  if (error instanceof StartupError) return error.message
+  const { code, message } = error as NodeJS.ErrnoException
+  return FOR_OPERATORS.test(String(code)) ? `PostgreSQL: ${message}` : error
 }

@@ -67,6 +67,10 @@ export async function migrate (
   try {
     const names: string[] = []
     const pending = await retry(client, 'The list of migrations', options, () => run({ count, dryRun: true }))
+      .catch(({ message, cause }: Error) => {
+        // The role lacks rights, or a lock stays held. node-pg-migrate adds a stack trace to the message.
+        throw new StartupError(message.split('\n', 1)[0], { cause })
+      })
     for (const { name } of pending) {
       const steps = await retry(client, `Migration ${name}`, options, () => run({ file: name }))
       names.push(...steps.map(({ name }) => name))

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, readdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 
+import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
 import { createDatabase } from '../../helper.ts'
@@ -142,6 +143,28 @@ t.test('rejects unknown arguments', async t => {
   t.strictSame({ code, stdout }, { code: 1, stdout: '' })
   t.match(stderr, /^Unknown option '--force' \(see --help\)\n$/)
   t.strictSame(await migrate(t, { DATABASE_URL }, 'status'), succeeded(lines('applied', NAMES)), 'nothing changed')
+})
+
+t.test('reports missing rights in one line', async t => {
+  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const sql = postgres(DATABASE_URL, { max: 1, onnotice: () => {} })
+  const role = `migrate_${process.pid}`
+  await sql.unsafe(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'; REVOKE CREATE ON SCHEMA public FROM PUBLIC`)
+  t.teardown(async () => {
+    await sql.unsafe(`DROP ROLE ${role}`)
+    await sql.end()
+  })
+  const url = Object.assign(new URL(DATABASE_URL), { username: role, password: 'secret' })
+  const variables = { DATABASE_URL: url.href, MIGRATE_ON_START: 'true', PORT: '0' }
+  const refused = failed('The list of migrations failed: Unable to ensure migrations table: ' +
+    'error: permission denied for schema public')
+  t.strictSame(await migrate(t, variables), refused)
+  t.equal((await run(t, 'dist/lib/server.js', variables)).stderr, refused.stderr)
+
+  await sql`CREATE TABLE pgmigrations (name text)`
+  const unreadable = failed('PostgreSQL: permission denied for table pgmigrations')
+  t.strictSame(await migrate(t, variables, 'status'), unreadable)
+  t.equal((await run(t, 'dist/lib/server.js', variables)).stderr, unreadable.stderr)
 })
 
 t.test('reports an invalid configuration in one line', async t => {
