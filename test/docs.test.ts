@@ -104,6 +104,17 @@ t.test('The code names existing documents', async t => {
   }
 })
 
+t.test('docs/run/troubleshooting.md names existing messages', async t => {
+  const text = documents.get('docs/run/troubleshooting.md')!
+  const symptoms = spansOf(matches(text, /^\| ([^|]+) \|/gm).join('\n'))
+  // These are messages of other programs.
+  const messages = symptoms.filter(span => / /.test(span) && !/^(npm|server version mismatch)/.test(span))
+  t.ok(messages.length > 10)
+  for (const message of messages) {
+    for (const part of message.split(/…|NAME/).filter(Boolean)) t.ok(allCode.includes(part), message)
+  }
+})
+
 /** The rows of all tables in a text, by their first cell without backticks. */
 function rowsOf (text: string) {
   const rows = matches(text, /^\| (.+) \|$/gm).map(row => row.split(' | ').map(cell => cell.replaceAll('`', '')))
