@@ -789,7 +789,7 @@ export interface paths {
         };
         /**
          * Export your personal data
-         * @description Returns your account without the password hash, your blog posts in every status, your event registrations, the mentors you like, the creation date of your calendar link, the day of your last sign-in from each network, the recent emails to you, your email preferences (`null` if you never changed them), the messages you sent to event participants, the pictures you uploaded (see `GET /pictures/:id`), and the time your tokens were last revoked.
+         * @description Returns your account without the password hash, your blog posts in every status, your event registrations, the mentors you like, the creation date of your calendar link, the recent emails to you, your email preferences (`null` if you never changed them), the messages you sent to event participants, the pictures you uploaded (see `GET /pictures/:id`), and the time your tokens were last revoked.
          */
         get: operations["exportMyData"];
         put?: never;
