@@ -34,7 +34,7 @@ export function createHttpServer ({ REQUEST_TIMEOUT, IDLE_TIMEOUT }: Config, lis
     responses.add(response)
     response.once('close', () => {
       responses.delete(response)
-      if (!server.listening && responses.size === 0) socket.destroySoon()
+      if (!server.listening) server.closeIdleConnections()
     })
     if (responses.size > PIPELINED) socket.destroy()
     else listener(request, response)
@@ -46,13 +46,18 @@ export function createHttpServer ({ REQUEST_TIMEOUT, IDLE_TIMEOUT }: Config, lis
     socket.once('close', () => connections.delete(socket))
   })
 
-  const isIdle = (socket: Socket) => connections.get(socket)?.size === 0
   server.timeout = Math.min(IDLE_TIMEOUT, STALLED_SECONDS) * 1000
-  // A client may also be silent because it waits for its response.
-  server.on('timeout', socket => { if (socket.writableLength > 0 || isIdle(socket)) socket.destroy() })
-  // Node's method would cut responses that are still being sent, and keep unused connections of browsers open.
+  server.on('timeout', socket => {
+    // A client may also be silent because it waits for its response.
+    if (socket.writableLength > 0 || connections.get(socket)?.size === 0) socket.destroy()
+  })
+
+  const closeIdleConnections = server.closeIdleConnections.bind(server)
+  // Node's method would keep unused connections of browsers open, and cut responses that are still being sent.
   server.closeIdleConnections = () => {
-    for (const socket of connections.keys()) if (isIdle(socket)) socket.destroy()
+    const sockets = [...connections.keys()].filter(({ destroyed }) => !destroyed)
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy()
+    if (sockets.every(socket => socket.writableLength === 0)) closeIdleConnections()
   }
   return server
 }
