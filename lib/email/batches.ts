@@ -2,7 +2,7 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 import { type TemplateName, templates } from './templates.ts'
-import { enqueueEmails } from './outbox.ts'
+import { dueEmails, enqueueEmails } from './outbox.ts'
 
 /** When the emails of a batch are written. */
 export interface BatchTimes {
@@ -134,10 +134,12 @@ export const writeReminders = (sql: Sql, hours: number) => sql`
   `)}
 `
 
-/** Tells whether bulk emails are due to be written. Only reads. */
-export async function findBatches (sql: Sql, reminderHours: number) {
-  const [found] = await sql<[{ batch: boolean, reminder: boolean }]>`
+/** Tells which emails are due to be sent, and which are due to be written. Only reads. */
+export async function findWork (sql: Sql, reminderHours: number) {
+  const [found] = await sql<[Record<'account' | 'bulk' | 'batch' | 'reminder', boolean>]>`
     SELECT
+      EXISTS (SELECT FROM emails WHERE ${dueEmails(sql, false)}) AS account,
+      EXISTS (SELECT FROM emails WHERE ${dueEmails(sql, true)}) AS bulk,
       EXISTS (SELECT ${dueBatches(sql)}) AS batch,
       EXISTS (SELECT ${dueReminders(sql, reminderHours)}) AS reminder
   `

@@ -58,19 +58,9 @@ export const enqueueEmails = (sql: Sql, template: TemplateName, emails: PendingQ
 `
 
 /** Emails that are due. Instances of a newer version handle templates that this version does not know. */
-const due = (sql: Sql | TransactionSql, bulk: boolean) => sql`
+export const dueEmails = (sql: Sql | TransactionSql, bulk: boolean) => sql`
   status = 'pending' AND bulk = ${bulk} AND due_at <= now() AND template IN ${sql(Object.keys(templates))}
 `
-
-/** Tells whether emails are due. Only reads. */
-export async function findDue (sql: Sql) {
-  const [found] = await sql<[{ account: boolean, bulk: boolean }]>`
-    SELECT
-      EXISTS (SELECT FROM emails WHERE ${due(sql, false)}) AS account,
-      EXISTS (SELECT FROM emails WHERE ${due(sql, true)}) AS bulk
-  `
-  return found
-}
 
 /** SQL: the hash of the column `token`, equal to `hashSecretToken`. */
 const secretTokenHash = (sql: Sql | TransactionSql) =>
@@ -90,14 +80,14 @@ export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }:
   return await sql<ClaimedEmail[]>`
     WITH candidates AS (
       SELECT id, row_number() OVER (PARTITION BY network ORDER BY due_at, id) AS turn
-      FROM emails WHERE ${due(sql, false)}
+      FROM emails WHERE ${dueEmails(sql, false)}
       ORDER BY turn, due_at LIMIT ${CANDIDATES * account}
     ), personal AS (
       SELECT emails.id FROM emails JOIN candidates USING (id) JOIN users ON users.id = user_id
-      WHERE ${due(sql, false)} ORDER BY turn, due_at LIMIT ${account} ${lock}
+      WHERE ${dueEmails(sql, false)} ORDER BY turn, due_at LIMIT ${account} ${lock}
     ), to_many AS (
       SELECT emails.id FROM emails JOIN users ON users.id = user_id
-      WHERE ${due(sql, true)} ORDER BY due_at LIMIT ${bulk} ${lock}
+      WHERE ${dueEmails(sql, true)} ORDER BY due_at LIMIT ${bulk} ${lock}
     ), next AS (
       -- 244 random bits
       SELECT id, replace(concat(gen_random_uuid(), gen_random_uuid()), '-', '') AS token

@@ -5,11 +5,9 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
-import { findBatches, writeEmails, writeReminders } from './batches.ts'
+import { findWork, writeEmails, writeReminders } from './batches.ts'
 import { buildMessage, type ClaimedEmail } from './message.ts'
-import {
-  type Batch, claimEmails, findDue, findRecipient, type Outcome, recordOutcomes, deleteOldEmails,
-} from './outbox.ts'
+import { type Batch, claimEmails, deleteOldEmails, findRecipient, type Outcome, recordOutcomes } from './outbox.ts'
 import type { Delivery, Transport } from './transport.ts'
 
 const TIMES_MS = {
@@ -124,8 +122,7 @@ export class Sender {
     this.#release()
     const share = this.#config.MAIL_RATE * this.#times.turn / 60_000
     this.#allowance = Math.min(this.#allowance, Math.max(share, 1)) + share
-    const [{ account, bulk }, { batch, reminder }] =
-      await Promise.all([findDue(this.#shortSql), findBatches(this.#shortSql, REMINDER_HOURS)])
+    const { account, bulk, batch, reminder } = await findWork(this.#shortSql, REMINDER_HOURS)
     // Batches are written every other turn, so that existing emails do not wait for them.
     this.#hasWritten = !this.#hasWritten && (reminder || (batch && !bulk && this.#countBulk() === 0))
     if (this.#hasWritten) {

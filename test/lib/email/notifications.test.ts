@@ -7,7 +7,7 @@ import type { Email } from 'postal-mime'
 import { eraseUser } from '#lib/auth/erasure.js'
 import type { Sql } from '#lib/database/client.js'
 import { formatTime } from '#lib/email/message.js'
-import { enqueueBatch, findBatches, writeEmails, writeReminders } from '#lib/email/batches.js'
+import { enqueueBatch, findWork, writeEmails, writeReminders } from '#lib/email/batches.js'
 import { listEmails } from '#lib/email/outbox.js'
 import { Sender } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
@@ -84,7 +84,7 @@ async function deliverDue (t: Test, variables: NodeJS.Dict<string> = {}) {
   sender.start()
   const isDone = async () => {
     // Asked first: reminders become batches, and batches become emails.
-    const { reminder } = await findBatches(sql, config.REMINDER_HOURS)
+    const { reminder } = await findWork(sql, config.REMINDER_HOURS)
     const [left] = await sql`
       SELECT FROM emails WHERE status = 'pending' UNION ALL SELECT FROM email_batches WHERE due_at <= now()
     `
@@ -456,8 +456,8 @@ t.test('All who registered in time are reminded once', async t => {
 
 t.test('Without REMINDER_HOURS there are no reminders', async t => {
   await register(await makeEvent({ date: inDays(0.9) }), [await member()], inDays(-2))
-  t.match(await findBatches(sql, 0), { reminder: false })
-  t.match(await findBatches(sql, 24), { reminder: true })
+  t.match(await findWork(sql, 0), { reminder: false })
+  t.match(await findWork(sql, 24), { reminder: true })
 })
 
 t.test('A reminder of a moved event is not sent', async t => {
@@ -496,7 +496,7 @@ t.test('A reminder that is not wanted any more has others not be reminded twice'
   await grace.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
   t.strictSame((await deliver(t, { REMINDER_HOURS: '24' })).map(headOf), [[ada.email, 'Reminder: Chess Night']])
   t.strictSame(await deliver(t, { REMINDER_HOURS: '24' }), [])
-  t.match(await findBatches(sql, 24), { batch: false, reminder: false })
+  t.match(await findWork(sql, 24), { batch: false, reminder: false })
 })
 
 t.test('Of two senders one writes the reminders, and one each mail', async t => {
