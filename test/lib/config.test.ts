@@ -40,6 +40,11 @@ t.test('Without variables there are the defaults', async t => {
   t.strictSame(load({ PATH: '/bin', FOO: 'bar' }), DEFAULTS, 'unknown variables are ignored')
 })
 
+t.test('The largest picture arrives in time at 0.7 megabits per second', async t => {
+  const { MAX_PICTURE_BYTES, REQUEST_TIMEOUT } = load()
+  t.ok(MAX_PICTURE_BYTES * 8 / REQUEST_TIMEOUT <= 700_000)
+})
+
 t.test('An empty value counts as unset', async t => {
   const empty = Object.fromEntries(Object.keys(variables.properties).map(name => [name, '']))
   t.strictSame(load({ ...empty, DATABASE_URL_FILE: '' }), DEFAULTS)
