@@ -51,7 +51,7 @@ const CHECK_INTERVAL_MS = 100
  * - A handler runs a second time after a deadlock or a serialization failure. What its other statements have written is
  *   then committed, so statements that belong together are one statement or one transaction.
  *
- * A stop waits for all running operations.
+ * A stop waits until every operation has responded.
  */
 export default fp(async app => {
   const { DATABASE_POOL_SIZE, DATABASE_TIMEOUT, MAX_REQUESTS } = app.config

@@ -6,6 +6,7 @@ import {
 import { type Erasure, eraseUser } from '../auth/erasure.ts'
 import { readPersonalData } from '../auth/personal-data.ts'
 import type { Limits } from '../database/client.ts'
+import { retryConflict } from '../database/conflicts.ts'
 import { hashPassword } from '../auth/passwords.ts'
 import { isEmail, isText, printableLine } from '../formats.ts'
 import { type Role, ROLES } from '../roles.ts'
@@ -120,7 +121,9 @@ export default async function userCommand (args: string[]) {
     case 'erase': {
       const address = known()
       const options = { withBlogs: values['with-blogs'], dryRun: values['dry-run'] }
-      const erasure = await onTables(sql => eraseUser(sql, address, options), NO_TIMEOUT)
+      const erasure = await onTables(
+        sql => retryConflict(() => eraseUser(sql, address, options)), NO_TIMEOUT
+      )
       if (!erasure) throw new StartupError(UNKNOWN)
       return console.log(describeErasure(erasure, options))
     }

@@ -3,7 +3,6 @@ import postgres from 'postgres'
 
 import type { Config } from '../config.ts'
 import { readDatabaseUrl } from '../database-url.ts'
-import { retryConflict } from './conflicts.ts'
 import { Connections, IDLE_TIMEOUT_SECONDS } from './connections.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { StartupError } from '../errors.ts'
@@ -122,9 +121,7 @@ export function createPools (
       },
       types: { uuid },
     }
-    const sql = postgres(options)
-    const begin = sql.begin as (...parameters: unknown[]) => Promise<unknown>
-    return Object.assign(sql, { begin: (...parameters: unknown[]) => retryConflict(() => begin(...parameters)) })
+    return postgres(options)
   }
   const sql = createPool(config.DATABASE_POOL_SIZE, statementTimeoutSeconds)
   const shortSql = createPool(1)

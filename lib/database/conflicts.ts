@@ -7,8 +7,8 @@ const PAUSE_MS = 50
 const CONFLICTS = ['40P01', '40001']
 
 /**
- * Runs the handler of an operation or a transaction, and runs it again if PostgreSQL rolled back a statement because of
- * a conflict.
+ * Runs the handler of an operation or a transaction, and runs it again if PostgreSQL rolled it back because of a
+ * conflict.
  */
 export async function retryConflict<T> (work: () => PromiseLike<T>): Promise<T> {
   try {

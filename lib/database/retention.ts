@@ -1,6 +1,7 @@
 import type { TransactionSql } from 'postgres'
 
 import type { Sql } from './client.ts'
+import { retryConflict } from './conflicts.ts'
 
 /** Rows per transaction. Short transactions do not delay new registrations. */
 const BATCH_ROWS = 1000
@@ -24,7 +25,7 @@ export async function countPastRegistrations (sql: Sql, age: string) {
 export async function removePastRegistrations (sql: Sql, age: string, report: (removed: number) => void) {
   let removed = 0
   for (let found = BATCH_ROWS; found === BATCH_ROWS;) {
-    const batch = await removeBatch(sql, age)
+    const batch = await retryConflict(() => removeBatch(sql, age))
     found = batch.found
     removed += batch.removed
     if (found > 0) report(removed)

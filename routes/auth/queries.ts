@@ -1,5 +1,6 @@
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
+import { retryConflict } from '../../lib/database/conflicts.ts'
 import { profileColumns } from '../../lib/database/columns.ts'
 import { revokeCalendar, revokeTokens, epochOf } from '../../lib/auth/revoked-tokens.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
@@ -56,7 +57,8 @@ export async function signInWithIdentity (
   sql: Sql, identity: Identity & { email: string }, reclaim = false
 ): Promise<ProviderAccount> {
   const { email, id, avatar, firstName, lastName } = identity
-  const account = await sql.begin(async transaction => {
+  // Tried again here, because the identity provider takes the code of a sign-in only once.
+  const account = await retryConflict(() => sql.begin(async transaction => {
     const [account] = await transaction<ProviderAccount[]>`
       WITH known AS (
         SELECT id, email, role, idp_id, ${epochOf(sql)} AS epoch FROM users WHERE email = ${email}
@@ -93,7 +95,7 @@ export async function signInWithIdentity (
     `
     if (account?.account === 'reclaimed') await revokeCalendar(transaction, account.userId)
     return account
-  })
+  }))
   // A parallel request has created or linked the account, so this time it will be found.
   return account ?? signInWithIdentity(sql, identity, reclaim)
 }

@@ -124,7 +124,8 @@ export function deleteUser (sql: Sql, id: string) {
     // Waits for running likes, so that the next statement sees them, and blocks new likes.
     await sql`SELECT FROM users WHERE id = ${id} FOR UPDATE`
     await sql`
-      SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id}) FOR KEY SHARE
+      SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
+      ORDER BY id FOR KEY SHARE
     `
     // The lock order of a sender.
     await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`

@@ -217,14 +217,14 @@ t.test('A transaction that ends in a deadlock or a serialization failure is trie
   let arrive!: () => void
   const both = new Promise<void>(resolve => { arrive = resolve })
   const transactions: Promise<void>[] = []
-  const add = (first: number, second: number) => sql.begin(async sql => {
+  const add = (first: number, second: number) => retryConflict(() => sql.begin(async sql => {
     // The one that was in the way ends first.
     if (attempts === 2) await Promise.any(transactions)
     await sql`UPDATE counters SET value = value + 1 WHERE id = ${first}`
     if (++attempts === 2) arrive()
     await both
     await sql`UPDATE counters SET value = value + 1 WHERE id = ${second}`
-  })
+  }))
   transactions.push(add(1, 2), add(2, 1))
   await Promise.all(transactions)
   t.equal(attempts, 3)
