@@ -1,4 +1,4 @@
-// Lets programs of others look for flaws in the service: `npm run test:judges -- --help`.
+// Lets other programs read CSV files and pictures: `npm run test:judges -- --help`.
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,16 +8,14 @@ import { readOptions } from '../options.ts'
 import { isInstalled } from '../process.ts'
 import { Scope } from '../scope.ts'
 import { csv } from './csv.ts'
-import { glewlwyd } from './glewlwyd.ts'
 import type { Judge, Setting } from './judge.ts'
 import { pictures } from './pictures.ts'
-import { spamassassin } from './spamassassin.ts'
 
-const JUDGES = { glewlwyd, csv, pictures, spamassassin }
+const JUDGES = { csv, pictures }
 
 const USAGE = `Usage: npm run test:judges [-- --only PATTERN]
 
-Lets ${Object.keys(JUDGES).join(', ')} judge a service with the demo data, one after the other.
+Lets programs read what the service writes: ${Object.keys(JUDGES).join(' and ')}.
 A judge that is not installed is skipped.
 
   --only PATTERN   only the judges whose name matches this regular expression
