@@ -1,5 +1,5 @@
 // A primary that fails, as docs/run/deploy.md describes it: three members with Patroni and etcd, behind HAProxy.
-import { execFile } from 'node:child_process'
+import { type ChildProcess, execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { chown, mkdir } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import postgres from 'postgres'
 import { migrate } from '#lib/database/migrations.js'
 import { postgresOf, remaining } from '../process.ts'
 import { type Fault, lazy, type Setting, strike } from './database.ts'
-import { createFixture, type Fixture } from './fixture.ts'
+import { createFixture } from './fixture.ts'
 import type { Load } from './load.ts'
 import {
   fillExample, missingPrograms, newestBin, NOBODY, postgresAccount, readExample, startProgram, writeFor,
@@ -52,109 +52,53 @@ interface MemberState {
   timeline: number
 }
 
-type Cluster = Awaited<ReturnType<typeof startCluster>>
-
-interface Fate {
-  /** Whether requests must fail, and the database is away long enough for /readyz to notice. */
-  isAway: boolean
-  /** The longest time without a write, in seconds. */
-  bound: number
-  /** Injects the fault. Returns a note. */
-  inflict (cluster: Cluster): Promise<string>
-  /** Whether PgBouncer is between the service and HAProxy. */
-  pooled?: boolean
-}
-
-const PRIMARY_KILLED: Fate = {
-  isAway: true,
-  bound: LEASE,
-  async inflict ({ leader, signal, start }) {
-    const former = await leader()
-    await signal(former, 'SIGKILL')
-    const next = await leader(former)
-    await start(former)
-    return `${former} -> ${next}`
-  },
-}
-
-const FATES: Record<string, Fate> = {
-  'patroni: switchover': {
-    isAway: false,
-    bound: 2 * LOOP_WAIT + TIMEOUT,
-    async inflict ({ leader, config }) {
-      const former = await leader()
-      await run('patronictl', ['-c', config, 'switchover', 'community', '--force'], await postgresAccount())
-      return `${former} -> ${await leader(former)}`
-    },
-  },
-  'patroni: primary killed': PRIMARY_KILLED,
-  'patroni: primary killed, through PgBouncer': { ...PRIMARY_KILLED, pooled: true },
-  'patroni: primary paused beyond its lease': {
-    isAway: true,
-    bound: LEASE,
-    async inflict ({ leader, signal }) {
-      const former = await leader()
-      await signal(former, 'SIGSTOP')
-      const next = await leader(former)
-      await sleep(LEASE * 1000)
-      await signal(former, 'SIGCONT')
-      return `${former} -> ${next}`
-    },
-  },
-  'patroni: etcd away': {
-    isAway: false,
-    // By its failsafe_mode, the primary continues.
-    bound: TIMEOUT,
-    async inflict ({ leader, withoutEtcd }) {
-      const former = await leader()
-      await withoutEtcd(LEASE)
-      const now = await leader()
-      if (now !== former) throw new Error(`${former} was the primary, ${now} is it now`)
-      return `${former} stays`
-    },
-  },
+/** The longest time without a write after each fault, in seconds. */
+const BOUNDS = {
+  'patroni: switchover': 2 * LOOP_WAIT + TIMEOUT,
+  // The service uses PgBouncer, as in docs/run/deploy.md.
+  'patroni: primary killed': LEASE,
 }
 
 export function patroniFaults (setting: Setting): Fault[] {
   const shared = lazy(() => startCluster(setting))
-  return Object.entries(FATES).filter(([name]) => !setting.short || name === 'patroni: primary killed')
-    .map(([name, { isAway, bound, inflict, pooled }]) => ({
+  return Object.entries(BOUNDS).map(([name, bound]) => {
+    const isKilled = name.endsWith('killed')
+    return {
       name,
       async run () {
         if (!await newestBin() || await missingPrograms('patroni', 'etcd', 'haproxy', 'pgbouncer')) {
           const missing = 'apt-get install patroni etcd-server haproxy pgbouncer postgresql installs it'
           return { ...rowOf(name, [], []), missing }
         }
-        const cluster = await shared()
+        const { fixture, haproxy, pooler, leader, whole, switchOver, kill, start } = await shared()
         const { scope, directory } = setting
-        const service = await startService(scope, directory, pooled
-          ? { DATABASE_URL: cluster.pooler, DATABASE_PREPARE: 'false' }
-          : { DATABASE_URL: cluster.haproxy })
-        let note = ''
-        let pause = 0
-        const row = await strike(name, {
-          service,
-          fixture: cluster.fixture,
-          timeout: TIMEOUT,
-          // As much as two cores carry alongside three servers.
-          load: { readers: 4, writers: 4, pause: 20 },
-        }, {
-          fails: isAway,
-          isAway,
+        const service = await startService(scope, directory, isKilled
+          ? { DATABASE_URL: pooler, DATABASE_PREPARE: 'false' }
+          : { DATABASE_URL: haproxy })
+        let [former, next, pause] = ['', '', 0]
+        // As much load as two cores carry alongside three servers.
+        const load = { readers: 4, writers: 4, pause: 20 }
+        const row = await strike(name, { service, fixture, timeout: TIMEOUT, load }, {
+          fails: isKilled,
+          isAway: isKilled,
           async inflict (load) {
             const stop = watchWrites(load)
-            note = await inflict(cluster)
-            await cluster.whole()
+            former = await leader()
+            await (isKilled ? kill(former) : switchOver())
+            next = await leader(former)
+            if (isKilled) await start(former)
+            await whole()
             pause = stop()
           },
         })
         service.child.kill('SIGTERM')
         await service.ended
         if (pause > bound) row.problems.push(`no write for ${pause.toFixed(1)} s, ${bound} s are allowed`)
-        row.note = `${note}; no write for ${pause.toFixed(1)} s`
+        row.note = `${former} -> ${next}; no write for ${pause.toFixed(1)} s`
         return row
       },
-    }))
+    }
+  }).filter(({ name }) => !setting.short || name.endsWith('killed'))
 }
 
 /** Measures the longest time without an acknowledged write. Returns a function that ends this, in seconds. */
@@ -223,15 +167,9 @@ async function startCluster ({ scope, directory: parent }: Setting) {
     })
     return [name, { home, config, start }] as const
   })))
-  const children = new Map<string, Awaited<ReturnType<typeof startProgram>>>()
-  const start = async (name: string, program: 'etcd' | 'patroni' = 'patroni') => {
-    children.set(`${program} ${name}`, await members.get(name)!.start(program))
-  }
-  const kill = async (name: string, program: 'etcd' | 'patroni') => {
-    const child = children.get(`${program} ${name}`)!
-    child.kill('SIGKILL')
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'close')
-  }
+  const children = new Map<string, ChildProcess>()
+  /** Starts Patroni of a member. */
+  const start = async (name: string) => { children.set(name, await members.get(name)!.start('patroni')) }
   const names = Object.keys(NAMES)
 
   /** The members, as any of them reports them. */
@@ -264,7 +202,7 @@ async function startCluster ({ scope, directory: parent }: Setting) {
     states.some(({ role }) => role === 'sync_standby') && states.every(({ state, timeline }) =>
     /^(running|streaming)$/.test(state) && timeline === states[0]!.timeline))
 
-  await Promise.all(names.map(name => start(name, 'etcd')))
+  await Promise.all([...members.values()].map(({ start }) => start('etcd')))
   // HAProxy trusts a member until its first check, so it starts before the members.
   const haproxy = await fillExample(directory, 'patroni/haproxy.cfg', { '10.0.0.': network })
   await startProgram(scope, directory, 'haproxy', 5432, ['-db', '-f', haproxy], { host: `${network}20` })
@@ -285,33 +223,27 @@ async function startCluster ({ scope, directory: parent }: Setting) {
   const role = `${ROLE.user}:${ROLE.password}`
   const url = urlOf(role, '20:5432')
   await migrate(url)
-  const fixture: Fixture = await createFixture(url)
-
   return {
-    fixture,
+    fixture: await createFixture(url),
     haproxy: url,
     pooler: urlOf(role, '15:6432'),
-    config: members.get('one')!.config,
     leader,
     whole,
     start,
-    /** Sends a signal to Patroni and PostgreSQL of a member: as if the machine lost its power, or was suspended. */
-    async signal (name: string, signal: NodeJS.Signals) {
-      if (signal === 'SIGKILL') await kill(name, 'patroni')
-      else children.get(`patroni ${name}`)!.kill(signal)
+    switchOver: () =>
+      run('patronictl', ['-c', members.get('one')!.config, 'switchover', 'community', '--force'], account),
+    /** Kills Patroni and PostgreSQL of a member, as if the machine lost its power. */
+    async kill (name: string) {
+      const patroni = children.get(name)!
+      patroni.kill('SIGKILL')
+      await once(patroni, 'close')
       const { home } = members.get(name)!
       // A stopped server starts no more children.
-      if (signal !== 'SIGCONT') process.kill((await postgresOf(home))[0]!, 'SIGSTOP')
+      process.kill((await postgresOf(home))[0]!, 'SIGSTOP')
       const pids = await postgresOf(home)
       // Some processes may already have ended.
-      await run('kill', ['-s', signal.slice('SIG'.length), ...pids.map(String)]).catch(() => {})
-      if (signal === 'SIGKILL') await remaining(pids)
-    },
-    /** Kills etcd on all members, and starts it again after so many seconds. */
-    async withoutEtcd (seconds: number) {
-      await Promise.all(names.map(name => kill(name, 'etcd')))
-      await sleep(seconds * 1000)
-      await Promise.all(names.map(name => start(name, 'etcd')))
+      await run('kill', ['-s', 'KILL', ...pids.map(String)]).catch(() => {})
+      await remaining(pids)
     },
   }
 }
