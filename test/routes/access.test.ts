@@ -1,8 +1,8 @@
 import { createHmac, generateKeyPairSync, sign as signWithKey } from 'node:crypto'
 
 import { type Role, ROLES } from '#lib/roles.js'
-import { assertComplete, assertInvalid } from '../assertions.ts'
-import { bearerOfJson, buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
+import { assertComplete, assertInvalid, assertMessage } from '../assertions.ts'
+import { bearer, bearerOfJson, buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
 import { ANY_USER, OPERATIONS, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
@@ -80,76 +80,68 @@ const claims = (role: unknown) => ({ sub: student.id, role, iat: now, exp: now +
 
 const MISSING = 'Access token required'
 const INVALID = 'Invalid or expired token'
+const FOREIGN = 'another secret, just as long as ours'
 
-/** Invalid headers for a role that would be allowed, and the text of the 401. */
+/** Headers without a valid token for a role that would be allowed, and the message of the 401. */
 const refused = (role: Role): [string, string | undefined, string][] => {
   const valid = sign(claims(role))
-  const [header, payload, signature] = valid.split('.') as [string, string, string]
-  const foreign = 'another secret, just as long as ours'
-  const invalid: [string, string][] = [
-    ...['None', 'NONE', 'nOnE', ''].map((alg): [string, string] =>
-      [`alg ${alg || 'empty'}`, sign(claims(role), { alg, hash: '' })]),
-    ['no alg', sign(claims(role), { header: { alg: undefined } })],
-    ['alg in lower case', sign(claims(role), { alg: 'hs256' })],
-    ['alg as a list', sign(claims(role), { header: { alg: ['HS256'] } })],
-    ['the secret as the key of RS256', sign(claims(role), { alg: 'RS256' })],
-    ['the secret as the key of ES256', sign(claims(role), { alg: 'ES256' })],
-    ['a key of its own', signWithOwnKey(claims(role))],
-    ['a kid that is an empty file', sign(claims(role), { secret: '', header: { kid: '/dev/null' } })],
-    ['a kid that is the key', sign(claims(role), { secret: 'kid', header: { kid: 'kid' } })],
-    ['a jku elsewhere', sign(claims(role), { secret: foreign, header: { jku: 'https://evil.example/keys' } })],
-    ['a critical extension', sign(claims(role), { header: { crit: ['x'], x: 1 } })],
-    ['another header', `${encode({ alg: 'HS256' })}.${payload}.${signature}`],
-    ['another role', `${header}.${encode({ ...claims(role), role: 'ADMIN', more: 1 })}.${signature}`],
-    ['a longer life', `${header}.${encode({ ...claims(role), exp: now + 36_000 })}.${signature}`],
-    ['exp as text', sign({ ...claims(role), exp: String(now + 3600) })],
-    ['exp null', sign({ ...claims(role), exp: null })],
-    ['exp below zero', sign({ ...claims(role), exp: -1 })],
-    ['nbf as text', sign({ ...claims(role), nbf: 'now' })],
-    ['claims in a list', sign([claims(role)])],
-    ['claims as text', sign(JSON.stringify(claims(role)))],
-    ['four parts', `${valid}.`],
-    ['five parts, as if encrypted', `${encode({ alg: 'dir', enc: 'A256GCM' })}..${payload}.${payload}.${signature}`],
-    ['a token in a token', sign(valid)],
-    ['two dots', `${header}..${payload}.${signature}`],
-    ['a dot before it', `.${valid}`],
-    ['dots only', '..'],
-    ['a shorter signature', valid.slice(0, -1)],
-    ['a longer signature', `${valid}A`],
-    ['a padded signature', `${valid}=`],
-    ['another spelling of the signature', respell(valid)],
-    ['a signature in another case', `${header}.${payload}.${signature.toLowerCase()}`],
-    ['no claims', `${header}..${signature}`],
-    ['something huge', 'x'.repeat(15_000)],
-    ['something huge in parts', `${header}.${'x'.repeat(15_000)}.${signature}`],
-  ]
   return [
     ['no header', undefined, MISSING],
-    ['an empty header', '', MISSING],
-    ['no second segment', 'Bearer', MISSING],
     ['an empty second segment', 'Bearer ', MISSING],
     ['two spaces', `Bearer  ${valid}`, MISSING],
     ['a token without a scheme word', valid, MISSING],
     ['a tab for the space', `Bearer\t${valid}`, MISSING],
     ['garbage', 'Bearer garbage', INVALID],
-    ['garbage in three parts', 'Bearer a.b.c', INVALID],
-    ['credentials of another scheme', 'Basic YWRhOnBhc3N3b3Jk', INVALID],
+    ['credentials of a different scheme', 'Basic YWRhOnBhc3N3b3Jk', INVALID],
     ['the token in the third segment', `Bearer x ${valid}`, INVALID],
     ['an expired token', `Bearer ${sign({ ...claims(role), exp: now - 1 })}`, INVALID],
-    ['a token that is not valid yet', `Bearer ${sign({ ...claims(role), nbf: now + 3600 })}`, INVALID],
-    ['another secret', `Bearer ${sign(claims(role), { secret: foreign })}`, INVALID],
-    ['an empty secret', `Bearer ${sign(claims(role), { secret: '' })}`, INVALID],
-    ['alg none', `Bearer ${sign(claims(role), { alg: 'none', hash: '' })}`, INVALID],
-    ['alg none with a signature', `Bearer ${sign(claims(role), { alg: 'none' })}`, INVALID],
-    ['HS384', `Bearer ${sign(claims(role), { alg: 'HS384', hash: 'sha384' })}`, INVALID],
-    ['HS512', `Bearer ${sign(claims(role), { alg: 'HS512', hash: 'sha512' })}`, INVALID],
-    ['HS512 that says HS256', `Bearer ${sign(claims(role), { hash: 'sha512' })}`, INVALID],
-    ['no signature', `Bearer ${header}.${payload}.`, INVALID],
-    ['two parts', `Bearer ${header}.${payload}`, INVALID],
-    ['other claims', `Bearer ${header}.${encode({ ...claims(role), sub: 'x' })}.${signature}`, INVALID],
-    ...invalid.map(([what, token]): [string, string, string] => [what, `Bearer ${token}`, INVALID]),
+    ['a different secret', `Bearer ${sign(claims(role), { secret: FOREIGN })}`, INVALID],
   ]
 }
+
+t.test('A token that was not signed by the service is refused', async t => {
+  const role = 'ADMIN'
+  const valid = sign(claims(role))
+  const [header, payload, signature] = valid.split('.') as [string, string, string]
+  const tokens: Record<string, string> = {
+    'not valid yet': sign({ ...claims(role), nbf: now + 3600 }),
+    'an empty secret': sign(claims(role), { secret: '' }),
+    'alg none': sign(claims(role), { alg: 'none', hash: '' }),
+    'alg None': sign(claims(role), { alg: 'None', hash: '' }),
+    'alg none with a signature': sign(claims(role), { alg: 'none' }),
+    'no alg': sign(claims(role), { header: { alg: undefined } }),
+    'alg as a list': sign(claims(role), { header: { alg: ['HS256'] } }),
+    HS512: sign(claims(role), { alg: 'HS512', hash: 'sha512' }),
+    'the secret as the key of RS256': sign(claims(role), { alg: 'RS256' }),
+    'a key in the header': signWithOwnKey(claims(role)),
+    'a kid that is an empty file': sign(claims(role), { secret: '', header: { kid: '/dev/null' } }),
+    'a jku elsewhere': sign(claims(role), { secret: FOREIGN, header: { jku: 'https://evil.example/keys' } }),
+    'a critical extension': sign(claims(role), { header: { crit: ['x'], x: 1 } }),
+    'a changed header': `${encode({ alg: 'HS256' })}.${payload}.${signature}`,
+    'changed claims': `${header}.${encode({ ...claims(role), sub: 'x' })}.${signature}`,
+    'a later expiry': `${header}.${encode({ ...claims(role), exp: now + 36_000 })}.${signature}`,
+    'exp as text': sign({ ...claims(role), exp: String(now + 3600) }),
+    'claims in a list': sign([claims(role)]),
+    'no signature': `${header}.${payload}.`,
+    'two parts': `${header}.${payload}`,
+    'four parts': `${valid}.`,
+    'no claims': `${header}..${signature}`,
+    'a shorter signature': valid.slice(0, -1),
+    'a different spelling of the signature': respell(valid),
+    'a token in a token': sign(valid),
+    'a huge token': `${header}.${'x'.repeat(15_000)}.${signature}`,
+  }
+  for (const [what, token] of Object.entries(tokens)) {
+    const response = await inject(app, 'GET', '/users', undefined, bearer(token))
+    assertMessage(t, response, 401, INVALID, what)
+  }
+})
+
+t.test('The scheme of a token is any word, and a third segment is ignored', async t => {
+  for (const authorization of ['bearer ?', 'Token ?', 'x ?', 'Bearer ? x'].map(text => text.replace('?', admin.token))) {
+    t.equal((await inject(app, 'GET', '/users', undefined, { authorization })).statusCode, 200, authorization)
+  }
+})
 
 for (const [operation, { access }] of Object.entries(OPERATIONS)) {
   const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
@@ -187,12 +179,8 @@ for (const [operation, { access }] of Object.entries(OPERATIONS)) {
 
   t.test(`${operation} is open to ${access === ANY_USER ? 'every role' : allowed.join(', ')}`, async t => {
     for (const role of allowed) {
-      for (const scheme of ['Bearer', 'bearer', 'Token', 'x']) {
-        const response = await send(`${scheme} ${people[role].token}`)
-        t.notOk([401, 403].includes(response.statusCode), `${scheme}, ${role}: ${response.statusCode}`)
-      }
-      const { statusCode } = await send(`Bearer ${people[role].token} x`)
-      t.notOk([401, 403].includes(statusCode), `a third segment, ${role}: ${statusCode}`)
+      const { statusCode } = await send(`Bearer ${people[role].token}`)
+      t.notOk([401, 403].includes(statusCode), `${role}: ${statusCode}`)
     }
   })
 
