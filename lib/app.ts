@@ -48,7 +48,7 @@ export function buildApp (
     },
     ajv: {
       // Validation does not change requests, and reports all issues.
-      customOptions: { coerceTypes: false, useDefaults: false, removeAdditional: false, allErrors: true },
+      customOptions: { coerceTypes: false, useDefaults: false, allErrors: true },
       onCreate (ajv) {
         ajv.addFormat('email', isEmail)
           .addFormat('password', isPassword).addFormat('text', isText).addFormat('url', isUrl)
