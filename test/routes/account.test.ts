@@ -8,6 +8,8 @@ import { ROLES } from '#lib/roles.js'
 import { eraseUser } from '#lib/auth/erasure.js'
 import { hashPassword, PLACEHOLDER } from '#lib/auth/passwords.js'
 import { createLogger } from '#lib/http/logger.js'
+import { Sender } from '#lib/email/sender.js'
+import { SmtpTransport } from '#lib/email/smtp.js'
 import { templates } from '#lib/email/templates.js'
 import { assertInvalid, assertMessage, assertResponse } from '../assertions.ts'
 import { bearer, build, createDatabase, inject, type Person, person, untilBlocked } from '../helper.ts'
@@ -23,6 +25,9 @@ const NAMES = { firstName: 'Ada', lastName: 'Lovelace' }
 const ACCEPTED = 'If this email has an account, an email is on its way'
 const INVALID = 'Invalid or expired link'
 
+/** The interval at which emails are sent, in milliseconds. */
+const TURN = 50
+
 const lines: string[] = []
 const logger = () => createLogger('trace', { write (line) { lines.push(line) } })
 const server = await startMailServer(t)
@@ -30,9 +35,18 @@ const provider = await startFakeProvider(t)
 const DATABASE_URL = await createDatabase(t)
 const variables = { DATABASE_URL, ...CLIENT, IDP_ISSUER: provider.issuer }
 const email = { SMTP_URL: server.url, MAIL_FROM: 'community@example.org' }
+// A sender with short turns replaces the sender of the app.
+const starts = t.intercept(Sender.prototype, 'start', { value () {} })
 const app = await build(t, {
   ...variables, ...email, FRONTEND_URL: 'https://app.example.org,https://other.example.org', SIGN_IN_ATTEMPTS: '3',
 }, logger())
+starts.restore()
+const { database: { shortSql }, config, log } = app
+const sender = new Sender({ sql: app.sql, shortSql, config, log, transport: new SmtpTransport(config) }, {
+  turn: TURN, pause: { first: TURN, longest: TURN }, stop: 1000,
+})
+sender.start()
+t.teardown(() => sender.stop())
 const withoutEmail = await build(t, variables)
 // Its sender cannot write the links of others.
 const withoutFrontend = await build(t, { ...variables, ...email, DATABASE_URL: await createDatabase(t) })
@@ -83,7 +97,7 @@ const provenAt = async (email: string) =>
 
 const count = async (query: Promise<{ count: number }>) => (await query).count
 
-t.test('A forgotten password is set by the link of an email, once', async t => {
+t.test('A forgotten password is set by the link in an email, once', async t => {
   const { id, email, token: old } = await newPerson()
   assertMessage(t, await forget(email), 202, ACCEPTED)
   const token = await tokenTo(t, email, 'reset-password')
@@ -152,7 +166,7 @@ t.test('Only the link of the latest email works', async t => {
   t.equal((await reset(token)).statusCode, 200)
 })
 
-t.test('An email that is tried again has a link that works', async t => {
+t.test('An email that is sent again has a link that works', async t => {
   const { id, email } = await newPerson()
   // The sender has its fault with the next connection.
   server.hangUp()
@@ -183,7 +197,7 @@ t.test('A link expires, and later emails remove it', async t => {
   t.equal(await count(sql`SELECT FROM account_tokens WHERE user_id = ${id}`), 0)
 })
 
-t.test('A new password, another email and the other purpose end a link', async t => {
+t.test('A new password, a new email and the wrong purpose invalidate a link', async t => {
   const [changed, moved, proving] = [await newPerson(), await newPerson(), await newPerson()]
   for (const { email } of [changed, moved]) await forget(email)
   t.equal((await proving.inject('POST', '/me/email/verification')).statusCode, 202)
@@ -207,7 +221,7 @@ t.test('Of concurrent requests with one token, one sets the password', async t =
   t.equal(await signIn(email, `${NEW} ${winner}`), 200)
 })
 
-t.test('An email that is not true any more is not sent', async t => {
+t.test('An email that no longer applies is not sent', async t => {
   const { id, email } = await newPerson({ email_verified_at: new Date() })
   for (const template of ['email-verification', 'account-linked']) {
     await sql`INSERT INTO emails (template, bulk, user_id, data) VALUES (${template}, false, ${id}, '{}')`
@@ -223,7 +237,7 @@ t.test('An email that is not true any more is not sent', async t => {
     'the account has another email')
 })
 
-t.test('Common passwords and those with the email are refused, and the link still works', async t => {
+t.test('Common passwords and passwords with the email are refused, and the link still works', async t => {
   const ada = await newPerson({ email: `ada.${randomUUID()}@example.org` })
   await forget(ada.email)
   const token = await tokenTo(t, ada.email, 'reset-password')
@@ -264,7 +278,7 @@ t.test('Of concurrent changes of a password, one succeeds', async t => {
   t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [200, 401])
 })
 
-t.test('Wrong passwords are limited together with those of sign-ins', async t => {
+t.test('Wrong passwords are limited together with wrong sign-ins', async t => {
   const ada = await newPerson()
   const signedIn = await post('/auth/login', { email: ada.email, password: 'x' }, { remoteAddress: '127.0.0.1' })
   t.equal(signedIn.statusCode, 401)
@@ -291,7 +305,7 @@ t.test('A password that was set by an email signs in where its owner had failed 
   t.equal(await attempt(NEW), 200)
 })
 
-t.test('A registration asks for a proof of the email, once', async t => {
+t.test('A registration asks to verify the email, once', async t => {
   const email = newEmail()
   const { statusCode } = await post('/auth/register', { email, password: PASSWORD, ...NAMES })
   t.equal(statusCode, 201)
@@ -303,7 +317,7 @@ t.test('A registration asks for a proof of the email, once', async t => {
   assertMessage(t, await verify(token), 400, INVALID)
 
   t.equal((await post('/auth/register', { email, password: PASSWORD, ...NAMES })).statusCode, 409)
-  await sleep(1500)
+  await sleep(5 * TURN)
   t.equal(emailsTo(email).length, 1)
   await sql`UPDATE users SET email = ${`x${email}`} WHERE email = ${email}`
   t.equal(await provenAt(`x${email}`), null, 'another email is not verified')
@@ -334,7 +348,7 @@ t.test('Emails to an address and by a network are limited, whether there is an a
   for (let n = 0; n < 40; n++) t.equal((await verify('x', from)).statusCode, 400, 'unknown links are not counted')
 })
 
-t.test('Twelve spellings of an address get the emails of one mailbox, without the names that are given', async t => {
+t.test('Twelve spellings of an address share one limit, and their emails have no names', async t => {
   const email = `a${newEmail()}`
   const spelled = (n: number) => `${n.toString(2).padStart(4, '0')}${email}`.replace(/^([01]+)a/, (_, bits: string) =>
     [...'abcd'].map((letter, i) => bits[i] === '1' ? letter.toUpperCase() : letter).join('') + 'a')
@@ -350,7 +364,7 @@ t.test('Twelve spellings of an address get the emails of one mailbox, without th
   t.equal((await forget(spelled(13))).statusCode, 429)
 })
 
-t.test('An email that an admin changes is asked about, and its former owner is told', async t => {
+t.test('If an admin changes an email, the new address is verified and the former one informed', async t => {
   const admin = await person(app, 'ADMIN')
   const to = async (id: string, email: string) => {
     await admin.inject('PUT', `/users/${id}`, { email })
@@ -393,7 +407,7 @@ t.test('POST /me/email changes the email by a link to the new address, and tells
   }
 })
 
-t.test('POST /me/email does not tell whether an address has an account, and reserves none', async t => {
+t.test('POST /me/email does not disclose accounts, and does not reserve the address', async t => {
   const [ada, bob] = [await newPerson(), await newPerson()]
   assertMessage(t, await changeEmail(ada, bob.email), 202, 'An email is on its way')
   assertMessage(t, await verify(await tokenTo(t, bob.email, 'verify-email')), 409, TAKEN)
@@ -447,7 +461,7 @@ t.test('One link of a change that is used twice at once changes the email once',
   t.equal((await ada.inject('GET', '/auth/me')).json().user.email, email)
 })
 
-t.test('Another password and a sign-out end a change of the email', async t => {
+t.test('A new password and a sign-out cancel a change of the email', async t => {
   const ada = await newPerson()
   const email = newEmail()
   await changeEmail(ada, email)
@@ -467,7 +481,7 @@ t.test('Another password and a sign-out end a change of the email', async t => {
   t.equal(await templates['email-change'](claimed, context), undefined, 'also one that is still to be sent')
 })
 
-t.test('POST /me/email needs the password, and a password; wrong ones and emails are limited', async t => {
+t.test('POST /me/email needs the password, and is limited', async t => {
   const ada = await newPerson()
   for (let n = 0; n < 5; n++) t.equal((await changeEmail(ada, 'one@example.org')).statusCode, 202)
   assertMessage(t, await changeEmail(ada, 'one@example.org'), 429, 'Too many emails, please try again later')
@@ -481,7 +495,7 @@ t.test('POST /me/email needs the password, and a password; wrong ones and emails
   assertMessage(t, await changeEmail(linked, newEmail()), 409, 'Your email address comes from your identity provider')
 })
 
-t.test('A network that has caused its emails registers accounts without one', async t => {
+t.test('A network at its limit of emails registers accounts without an email', async t => {
   const from = (subnet: string) => ({ remoteAddress: `2001:db8:3:${subnet}::1` })
   await sql`INSERT INTO rate_limits VALUES ('account-emails', '2001:db8:3::/48', 298, now() + interval '1 minute')`
   const ids: string[] = []
@@ -514,7 +528,7 @@ t.test('New passwords of an account are limited before they are looked at', asyn
   t.equal((await reset(token, NEW, { remoteAddress: '192.0.2.99' })).statusCode, 200, 'elsewhere the link works')
 })
 
-t.test('New passwords of a /48 have one place in the queue, beside those of others', async t => {
+t.test('New passwords of a /48 share a turn in the queue', async t => {
   let release!: (hash: string) => void
   const released = new Promise<string>(resolve => { release = resolve })
   const { restore } = t.intercept(argon2, 'hash', { value: () => released })
@@ -548,7 +562,7 @@ t.test('The provider verifies the email address of an account that it creates or
     await signInByToken({ sub: randomUUID(), email })
     t.ok(await provenAt(email))
   }
-  await sleep(1500)
+  await sleep(5 * TURN)
   t.equal(emailsTo(created).length + emailsTo(linked).length, 0, 'where no password was set, no email')
 })
 
@@ -590,7 +604,7 @@ t.test('A password that an account of the provider has also confirms its deletio
   assertMessage(t, await remove(PASSWORD), 200, 'Account deleted successfully')
 })
 
-t.test('Who registered an email of somebody else does not keep the account', async t => {
+t.test('An account with a foreign email goes to the owner of the email', async t => {
   const email = newEmail()
   const { user: { id }, token } = (await post('/auth/register', { email, password: PASSWORD, ...NAMES })).json()
   await mailTo(email)
@@ -623,7 +637,7 @@ t.test('Without SMTP_URL a password stays when the provider links the account, a
   }
 })
 
-t.test('A password by an email ends the calendar of an email that was not verified before', async t => {
+t.test('A password set by email deletes the calendar of an unverified account', async t => {
   for (const [verified, status] of [[null, 404], [new Date(), 200]] as const) {
     const { email, token } = await newPerson({ email_verified_at: verified })
     const { calendar } = (await inject(app, 'POST', '/me/calendar', undefined, bearer(token))).json()
@@ -711,11 +725,11 @@ t.test('Concurrent sign-ins with the provider link an account once', async t => 
   const responses = await Promise.all(Array.from({ length: 4 }, () => signInByToken({ sub, email })))
   for (const { token } of responses) t.equal(await isSignedIn(token), 200)
   await mailTo(email)
-  await sleep(1500)
+  await sleep(5 * TURN)
   t.equal(emailsTo(email).length, 1)
 })
 
-t.test('Without email, or without FRONTEND_URL, what needs a link responds with 501, and the rest works', async t => {
+t.test('Without email or FRONTEND_URL, operations with a link respond with 501, and others work', async t => {
   for (const [via, message] of [
     [withoutEmail, 'Email is not configured'], [withoutFrontend, 'Frontend URL not configured'],
   ] as const) {
@@ -752,14 +766,14 @@ t.test('A link is not written where FRONTEND_URL is not set', async t => {
     { message: 'FRONTEND_URL is not set' })
 })
 
-t.test('A user who is gone gets no link', async t => {
+t.test('A deleted user gets no link', async t => {
   const ada = await newPerson()
   await sql`DELETE FROM users WHERE id = ${ada.id}`
   assertMessage(t, await ada.inject('POST', '/me/email/verification'), 401, 'Unauthorized')
   assertMessage(t, await changeEmail(ada, newEmail()), 401, 'Unauthorized')
 })
 
-t.test('An erasure leaves neither a token nor the email behind', async t => {
+t.test('An erasure deletes tokens and limits of the email', async t => {
   const ada: Person = await newPerson()
   await forget(ada.email)
   await mailTo(ada.email)
@@ -768,7 +782,7 @@ t.test('An erasure leaves neither a token nor the email behind', async t => {
   t.equal(await count(sql`SELECT FROM rate_limits WHERE key LIKE ${`${ada.email}%`}`), 0)
 })
 
-t.test('Changes are logged, with neither email nor token', async t => {
+t.test('Changes are logged, without email and token', async t => {
   const events = lines.map(line => JSON.parse(line)).filter(({ event }) => event)
   const of = (name: string) => events.find(({ event }) => event === name)
   t.match(of('password-forgotten'), { user: String, network: String })
