@@ -10,12 +10,13 @@ import t from '../../suite.ts'
 const ADA = '--email ada@example.org'
 const NEW = `${ADA} --role ADMIN --first-name A --last-name L`
 
-t.test('A command refuses what it does not take', async t => {
+t.test('A command refuses unknown arguments', async t => {
   const refusals: [command: (args: string[]) => Promise<void>, args: string, message: string][] = [
     [databaseCommand, 'url --dry-run', 'url does not take --dry-run'],
     [databaseCommand, 'url --registrations-older-than 2y', 'url does not take --registrations-older-than'],
     [databaseCommand, 'retention --registrations-older-than 2y --hold', 'retention does not take --hold'],
     [databaseCommand, 'url x', 'Unexpected argument "x"'],
+    [databaseCommand, 'drop', 'Unknown command "drop"'],
     [emailCommand, 'list --email x', 'list does not take --email'],
     [emailCommand, 'retry 1 --json', 'retry does not take --json'],
     [emailCommand, 'test --state sent', 'test does not take --state'],
@@ -25,6 +26,7 @@ t.test('A command refuses what it does not take', async t => {
     [migrateCommand, 'toString', 'Unknown command "toString"'],
     [openapiCommand, 'a b', 'Unexpected argument "b"'],
     [seedCommand, 'a b', 'Unexpected argument "b"'],
+    [seedCommand, 'now', 'npm run seed takes only options'],
     [userCommand, `create ${NEW} --dry-run`, 'create does not take --dry-run'],
     [userCommand, `set-role ${ADA} --role ADMIN --dry-run`, 'set-role does not take --dry-run'],
     [userCommand, `set-password ${ADA} --role ADMIN`, 'set-password does not take --role'],
@@ -39,6 +41,29 @@ t.test('A command refuses what it does not take', async t => {
   for (const [command, args, message] of refusals) {
     t.strictSame(await call(command, {}, { args: args.split(' ') }),
       { code: 1, signal: null, stdout: '', stderr: `${message} (see --help)\n` }, args)
+  }
+})
+
+t.test('Every command has a usage, and refuses an unknown option', async t => {
+  const commands = {
+    database: databaseCommand,
+    email: emailCommand,
+    migrate: migrateCommand,
+    openapi: openapiCommand,
+    seed: seedCommand,
+    user: userCommand,
+  }
+  for (const [name, command] of Object.entries(commands)) {
+    for (const args of [['--help'], ['nonsense', '--help']]) {
+      const stdout = new RegExp(`^Usage: npm run (--silent )?${name} `)
+      t.match(await call(command, {}, { args }), { code: 0, stdout, stderr: '' }, args.join(' '))
+    }
+    t.match(await call(command, {}, { args: ['--nonsense'] }), {
+      code: 1, stdout: '', stderr: /^Unknown option '--nonsense'.* \(see --help\)\n$/,
+    }, name)
+  }
+  for (const command of [databaseCommand, emailCommand, userCommand]) {
+    t.match(await call(command, {}, {}), { code: 1, stderr: 'Missing command (see --help)\n' })
   }
 })
 

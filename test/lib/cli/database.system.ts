@@ -29,8 +29,3 @@ t.test('url --hold runs the embedded database until Ctrl-C', async t => {
   t.strictSame(await postgresOf(DATA_DIR), [])
 })
 
-t.test('--help prints the usage, and unknown arguments are rejected', async t => {
-  t.match(await database({}, '--help'), { code: 0, stdout: /^Usage: npm run --silent database /, stderr: '' })
-  t.match(await database({}), { code: 1, stderr: 'Missing command (see --help)\n' })
-  t.match(await database({}, 'drop'), { code: 1, stderr: 'Unknown command "drop" (see --help)\n' })
-})

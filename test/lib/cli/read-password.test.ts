@@ -85,8 +85,3 @@ t.test('rejects a password that is too short or cannot be stored', async t => {
   }
 })
 
-t.test('prints nothing while it reads a pipe', async t => {
-  const streams = pipe('correct horse\n')
-  await readPassword(true, streams)
-  t.equal(streams.output.read(), null)
-})

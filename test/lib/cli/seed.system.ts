@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 
-import { build, createDatabase, inject, person } from '../../helper.ts'
+import { build, inject, person } from '../../helper.ts'
 import seedCommand from '#lib/cli/seed.js'
 import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from '#lib/cli/seed/demo-texts.js'
 import { isUrl } from '#lib/formats.js'
@@ -120,15 +120,6 @@ t.test('adds a demo community', async t => {
   })
 })
 
-t.test('rejects unknown arguments', async t => {
-  const app = await build(t)
-  t.strictSame(await seed(app, 'now'), failed('npm run seed takes only options (see --help)'))
-  const { code, stderr } = await seed(app, '--people 3')
-  t.equal(code, 1)
-  t.match(stderr, /^Unknown option '--people'.* \(see --help\)\n$/)
-  t.strictSame(await count(app), NOTHING)
-})
-
 t.test('rejects a database that is not empty', async t => {
   const app = await build(t)
   const refusal = (what: string) =>
@@ -184,25 +175,12 @@ t.test('rejects known passwords in production, unless allowed', async t => {
   t.strictSame(await count(app), DEMO)
 })
 
-t.test('reports a failure in one line, and adds nothing', async t => {
+t.test('reports a failure in one line, and is rolled back', async t => {
   const app = await build(t)
   await app.sql`ALTER TABLE testimonials ADD CONSTRAINT few CHECK (batch_year < 1900)`
   t.strictSame(await seed(app),
     failed('Nothing was added: new row for relation "testimonials" violates check constraint "few"'))
   t.strictSame(await count(app), NOTHING)
-})
-
-t.test('reports an outdated schema in one line', async t => {
-  const DATABASE_URL = await createDatabase(t, { migrated: false })
-  const { code, stderr } = await call(seedCommand, { NODE_ENV: 'test', DATABASE_URL }, {})
-  t.equal(code, 1)
-  t.match(stderr, /^The database lacks \d+ migrations. Run "npm run migrate", or start with MIGRATE_ON_START=true.\n$/)
-})
-
-t.test('--help prints the usage, whatever the other arguments', async t => {
-  for (const args of [['--help'], ['now', '--help']]) {
-    t.match(await call(seedCommand, {}, { args }), { code: 0, stdout: /^Usage: npm run seed /, stderr: '' })
-  }
 })
 
 t.test('creates the embedded database if there is none, and stops it again', async t => {
