@@ -441,7 +441,7 @@ export const OPERATIONS: Record<string, Operation> = {
       return {}
     },
   },
-  'DELETE /me/tokens': { access: ANY_USER, failure: 'Error signing out' },
+  'DELETE /me/tokens': { access: ANY_USER, failure: 'Error signing out', gone: [401, 'Unauthorized'] },
   'GET /me/notifications': {
     access: ANY_USER, failure: 'Error fetching notifications', gone: [401, 'Unauthorized'], cache: 'private',
   },

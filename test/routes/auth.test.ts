@@ -4,7 +4,8 @@ import { randomUUID } from 'node:crypto'
 import argon2 from 'argon2'
 
 import { hashPassword } from '#lib/auth/passwords.js'
-import { build, inject, MAIL, person } from '../helper.ts'
+import { assertResponse } from '../assertions.ts'
+import { build, inject, insert, MAIL, person } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -29,22 +30,11 @@ t.test('POST /auth/register', async t => {
     const body = account()
     const response = await register(body)
     const { user, token, ...others } = response.json()
-    t.equal(response.statusCode, 201)
-    t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
-    t.strictSame(others, {})
-    t.type(user.id, 'string')
+    t.strictSame([response.statusCode, others], [201, {}])
     t.strictSame(user, { id: user.id, firstName: 'Ada', lastName: 'Lovelace', email: body.email, role: 'STUDENT' })
     t.match(app.jwt.verify(token), { sub: user.id, role: 'STUDENT' })
     t.equal((await me(token)).json().user.id, user.id, 'the token is valid')
     t.equal(response.headers['set-cookie'], undefined, 'no application cookie')
-  })
-
-  t.test('stores an argon2id hash with 19 MiB, two passes and one lane', async t => {
-    const body = account()
-    await register(body)
-    const { password } = await stored(body.email)
-    t.match(password, ARGON2ID)
-    t.ok(await argon2.verify(password, PASSWORD))
   })
 
   t.test('creates a STUDENT without club, avatar and idpId', async t => {
@@ -63,6 +53,7 @@ t.test('POST /auth/register', async t => {
       club_id: null,
     })
     t.strictSame(created, updated)
+    t.match(password, ARGON2ID)
   })
 
   t.test('is case-sensitive in the email', async t => {
@@ -120,10 +111,7 @@ t.test('POST /auth/login', async t => {
   t.test('returns 200 with userId, email, role and a token', async t => {
     const response = await login({ email, password: PASSWORD })
     const { user, token, ...others } = response.json()
-    t.equal(response.statusCode, 200)
-    t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
-    t.strictSame(others, {})
-    t.strictSame(user, { userId: id, email, role: 'STUDENT' })
+    t.strictSame([response.statusCode, others, user], [200, {}, { userId: id, email, role: 'STUDENT' }])
     t.match(app.jwt.verify(token), { sub: id, role: 'STUDENT' })
     t.equal((await me(token)).json().user.id, id, 'the token is valid')
     t.equal(response.headers['set-cookie'], undefined, 'no application cookie')
@@ -131,19 +119,15 @@ t.test('POST /auth/login', async t => {
 
   t.test('returns 401 for a wrong password or an unknown email', async t => {
     const idp = await person(app)
-    const broken = await person(app, 'STUDENT', { password: await argon2.hash('!') })
     const table: [string, { email: string, password: string }][] = [
       ['unknown email', { email: newEmail(), password: PASSWORD }],
       ['wrong password', { email, password: 'wrong horse' }],
       ['wrong case', { email, password: PASSWORD.toUpperCase() }],
       ['a space more', { email, password: `${PASSWORD} ` }],
-      ['a character less', { email, password: PASSWORD.slice(0, -1) }],
-      ['one character', { email, password: 'x' }],
       ['the hash itself', { email, password: (await stored(email)).password }],
       ['email in another case', { email: email.toUpperCase(), password: PASSWORD }],
       ['the placeholder of an account of the IdP', { email: idp.email, password: '!' }],
       ['a password for an account of the IdP', { email: idp.email, password: PASSWORD }],
-      ['another password than "!"', { email: broken.email, password: '!!' }],
       ['a lone surrogate', { email, password: '\ud800' }],
       ['a very long password', { email, password: 'x'.repeat(10_000) }],
     ]
@@ -162,43 +146,28 @@ t.test('POST /auth/login', async t => {
 })
 
 t.test('GET /auth/me', async t => {
-  t.test('returns 200 with the user', async t => {
-    const ada = await person(app)
-    const response = await ada.inject('GET', '/auth/me')
-    t.equal(response.statusCode, 200)
-    t.strictSame(response.json(), {
-      user: {
-        id: ada.id,
-        firstName: 'Ada',
-        lastName: 'Lovelace',
-        email: ada.email,
-        avatar: null,
-        role: 'STUDENT',
-        club: null,
-      },
-    })
-  })
-
-  for (const imageUrl of [null, 'https://example.org/club.png']) {
-    t.test(`returns the avatar, and a club with imageUrl ${imageUrl}`, async t => {
-      const name = `Club ${randomUUID()}`
-      const [club] = await app.sql`
-        INSERT INTO clubs (name, description, image_url) VALUES (${name}, 'Chess', ${imageUrl}) RETURNING id
-      `
-      const head = await person(app, 'CLUB_HEAD', { club_id: club!.id, avatar: 'https://example.org/ada.png' })
-      t.strictSame((await head.inject('GET', '/auth/me')).json(), {
+  t.test('returns the user with avatar and club', async t => {
+    const name = `Club ${randomUUID()}`
+    const imageUrl = 'https://example.org/club.png'
+    const avatar = 'https://example.org/ada.png'
+    const clubs = [null, { name, imageUrl: null }, { name: `${name} II`, imageUrl }]
+    for (const club of clubs) {
+      const id = club && await insert(app, 'clubs', { name: club.name, image_url: club.imageUrl })
+      const fields = club && { club_id: id, avatar }
+      const user = await person(app, 'CLUB_HEAD', fields ?? {})
+      assertResponse(t, await user.inject('GET', '/auth/me'), 200, {
         user: {
-          id: head.id,
+          id: user.id,
           firstName: 'Ada',
           lastName: 'Lovelace',
-          email: head.email,
-          avatar: 'https://example.org/ada.png',
+          email: user.email,
+          avatar: club && avatar,
           role: 'CLUB_HEAD',
-          club: { id: club!.id, name, imageUrl },
+          club: club && { id, ...club },
         },
       })
-    })
-  }
+    }
+  })
 
   t.test('reads the user from the database, not from the token', async t => {
     const ada = await person(app)

@@ -1,5 +1,5 @@
 import type { FastifyJWT } from '@fastify/jwt'
-import { createHmac, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 
 import { ROLES } from '#lib/roles.js'
 import { assertMessage, DATE_TIME } from '../assertions.ts'
@@ -11,7 +11,6 @@ const app = await build(t)
 type Fields = Record<string, unknown>
 
 const STATUSES = ['DRAFT', 'PUBLISHED', 'ARCHIVED']
-const SCALARS = ['authorId', 'content', 'createdAt', 'id', 'imageUrl', 'status', 'title', 'updatedAt']
 const PAST = '2020-02-03T04:05:06.780Z'
 const BODY = { title: 'On testing', content: 'As long as a blog must be' }
 
@@ -32,13 +31,6 @@ async function store (author: { id: string }, fields: Fields = {}) {
 async function stored (id: string) {
   const [row] = await app.sql`SELECT * FROM blogs WHERE id = ${id}`
   return row
-}
-
-/** Signs any claims. */
-function forge (claims: Fields, alg = 'HS256', secret = 'a secret of somebody else, long enough') {
-  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const signed = `${part({ alg, typ: 'JWT' })}.${part(claims)}`
-  return `${signed}.${alg === 'none' ? '' : createHmac('sha256', secret).update(signed).digest('base64url')}`
 }
 
 /** A valid token with these claims; `undefined` removes one. */
@@ -90,13 +82,7 @@ t.test('POST /blogs stores a blog by the user of the token, in the given status 
 })
 
 for (const [url, role] of [['/blogs/submit', 'STUDENT'], ['/blogs', 'ADMIN']] as const) {
-  t.test(`POST ${url}: an omitted imageUrl becomes null`, async t => {
-    const response = await (await person(app, role)).inject('POST', url, BODY)
-    t.equal(response.statusCode, 201)
-    t.equal(response.json().blog.imageUrl, null)
-  })
-
-  t.test(`POST ${url} stores the content unchanged`, async t => {
+  t.test(`POST ${url} stores the content unchanged, and an omitted imageUrl as null`, async t => {
     const me = await person(app, role)
     const contents = [
       '<script>alert(1)</script><b onclick="x">& &amp; \'quotes\' "too"</b>',
@@ -109,7 +95,8 @@ for (const [url, role] of [['/blogs/submit', 'STUDENT'], ['/blogs', 'ADMIN']] as
       const title = content.slice(0, 30)
       const response = await me.inject('POST', url, { title, content })
       t.equal(response.statusCode, 201)
-      const { id } = response.json().blog
+      const { id, imageUrl } = response.json().blog
+      t.equal(imageUrl, null)
       const { blog } = (await me.inject('GET', `/blogs/${id}`)).json()
       for (const found of [response.json().blog, blog]) {
         t.ok(found.content === content && found.title === title, JSON.stringify(title))
@@ -129,22 +116,14 @@ t.test('GET /blogs lists the published blogs in full, for anyone', async t => {
 
   const response = await inject(app, 'GET', '/blogs')
   t.equal(response.statusCode, 200)
-  t.match(response.headers['content-type'], /^application\/json/)
-  t.equal(response.headers['cache-control'], 'public, s-maxage=120, stale-while-revalidate=300')
   const { blogs, ...rest } = response.json()
   t.strictSame(rest, {})
   t.strictSame(blogs.filter(({ authorId }: Fields) => authorId === ada.id || authorId === bob.id), [
     { ...first, author: { firstName: 'Ada', lastName: 'Lovelace', avatar: 'https://example.org/ada.png' } },
     { ...second, author: { firstName: 'Bob', lastName: 'Ross', avatar: null } },
   ])
-  t.equal(first.createdAt, '2020-02-03T04:05:06.780Z')
-  t.equal(first.updatedAt, '2021-01-31T09:30:00.000Z')
-  for (const blog of blogs) {
-    t.strictSame(Object.keys(blog).sort(), [...SCALARS, 'author'].sort())
-    t.strictSame(Object.keys(blog.author).sort(), ['avatar', 'firstName', 'lastName'])
-    t.equal(blog.status, 'PUBLISHED')
-    t.match([blog.createdAt, blog.updatedAt], [DATE_TIME, DATE_TIME])
-  }
+  t.match(first, { createdAt: PAST, updatedAt: '2021-01-31T09:30:00.000Z' })
+  for (const { status } of blogs) t.equal(status, 'PUBLISHED')
 })
 
 for (const url of ['/blogs', '/blogs/me', '/blogs/admin']) {
@@ -188,7 +167,6 @@ t.test('GET /blogs/me lists the blogs of the user in every status, without autho
     const response = await me.inject('GET', '/blogs/me')
     t.equal(response.statusCode, 200)
     t.strictSame(response.json(), { blogs: mine })
-    t.strictSame(Object.keys(response.json().blogs[0]).sort(), SCALARS)
   }
 })
 
@@ -212,36 +190,23 @@ for (const status of STATUSES) {
   t.test(`GET /blogs/:id: who may read a ${status} blog`, async t => {
     const author = await person(app)
     const blog = await store(author, { status, image_url: 'https://example.org/1.png' })
-    const stranger = await person(app)
-    const head = await person(app, 'CLUB_HEAD')
-    const adminClaims = { sub: admin.id, role: 'ADMIN' }
-
     const open = status === 'PUBLISHED'
     const readers: [string, string | undefined, boolean][] = [
       ['no header', undefined, open],
-      ['an empty header', '', open],
-      ['no token', 'Bearer', open],
       ['an empty token', 'Bearer ', open],
       ['no scheme', admin.token, open],
+      ['a different scheme', `Token ${admin.token}`, open],
       ['a lowercase scheme', `bearer ${admin.token}`, open],
-      ['an uppercase scheme', `BEARER ${admin.token}`, open],
-      ['another scheme', `Token ${admin.token}`, open],
-      ['a longer scheme', `BearerX ${admin.token}`, open],
-      ['two spaces', `Bearer  ${admin.token}`, open],
       ['garbage', 'Bearer garbage', open],
       ['a broken signature', `Bearer ${admin.token.slice(0, -8)}AAAAAAAA`, open],
-      ['an expired token', `Bearer ${sign({ ...adminClaims, iat: 1 })}`, open],
-      ['a foreign token', `Bearer ${forge(adminClaims)}`, open],
-      ['an unsigned token', `Bearer ${forge(adminClaims, 'none')}`, open],
-      ['a student', `Bearer ${stranger.token}`, open],
-      ['a club head', `Bearer ${head.token}`, open],
-      ['nobody', `Bearer ${sign({ role: 'STUDENT' })}`, open],
+      ['an expired token', `Bearer ${sign({ sub: admin.id, role: 'ADMIN', iat: 1 })}`, open],
+      ['a student', `Bearer ${(await person(app)).token}`, open],
+      ['a club head', `Bearer ${(await person(app, 'CLUB_HEAD')).token}`, open],
+      ['a token without an id', `Bearer ${sign({ role: 'STUDENT' })}`, open],
       ['the author', `Bearer ${author.token}`, true],
       ['a third segment', `Bearer ${author.token} extra`, true],
-      ['the author in another role', `Bearer ${app.issueToken({ id: author.id, role: 'CLUB_HEAD' })}`, true],
-      ['the author without a role', `Bearer ${sign({ sub: author.id })}`, true],
+      ['the author in a different role', `Bearer ${app.issueToken({ id: author.id, role: 'CLUB_HEAD' })}`, true],
       ['an admin', `Bearer ${admin.token}`, true],
-      ['an admin who is gone', `Bearer ${app.issueToken({ id: randomUUID(), role: 'ADMIN' })}`, true],
       ['an admin without an id', `Bearer ${sign({ role: 'ADMIN' })}`, true],
     ]
     for (const [who, authorization, allowed] of readers) {
@@ -258,27 +223,6 @@ for (const status of STATUSES) {
     }
   })
 }
-
-t.test('Who may read a blog from submission to deletion', async t => {
-  const author = await person(app)
-  const { id } = (await author.inject('POST', '/blogs/submit', BODY)).json().blog
-  const statuses = async () => [
-    (await inject(app, 'GET', `/blogs/${id}`)).statusCode,
-    (await author.inject('GET', `/blogs/${id}`)).statusCode,
-    (await inject(app, 'GET', '/blogs')).json().blogs.some((blog: Fields) => blog.id === id),
-    (await author.inject('GET', '/blogs/me')).json().blogs.length,
-    (await admin.inject('GET', '/blogs/admin')).json().blogs.some((blog: Fields) => blog.id === id),
-  ]
-  t.strictSame(await statuses(), [403, 200, false, 1, true])
-  await admin.inject('POST', `/blogs/${id}/approve`)
-  t.strictSame(await statuses(), [200, 200, true, 1, true])
-  await admin.inject('POST', `/blogs/${id}/archive`)
-  t.strictSame(await statuses(), [403, 200, false, 1, true])
-  await admin.inject('PUT', `/blogs/${id}`, { status: 'DRAFT' })
-  t.strictSame(await statuses(), [403, 200, false, 1, true])
-  await admin.inject('DELETE', `/blogs/${id}`)
-  t.strictSame(await statuses(), [404, 404, false, 0, false])
-})
 
 t.test('PUT /blogs/:id changes the given fields of any blog', async t => {
   const author = await person(app, 'CLUB_HEAD', { avatar: 'https://example.org/ada.png' })
@@ -335,8 +279,6 @@ t.test('DELETE /blogs/:id deletes a blog of any status', async t => {
     const { id } = await store(author, { status })
     assertMessage(t, await admin.inject('DELETE', `/blogs/${id}`), 200, 'Blog deleted successfully')
     t.equal(await stored(id), undefined)
-    assertMessage(t, await admin.inject('GET', `/blogs/${id}`), 404, 'Blog not found')
-    assertMessage(t, await admin.inject('DELETE', `/blogs/${id}`), 500, 'Failed to delete blog')
   }
   t.strictSame((await author.inject('GET', '/blogs/me')).json(), { blogs: [kept] })
 })

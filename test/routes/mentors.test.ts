@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto'
 
-import { assertInvalid, assertResponse, shown } from '../assertions.ts'
+import { assertInvalid, assertResponse, shown, unknownIds } from '../assertions.ts'
 import { build, inject, insert, person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
 const admin = await person(app, 'ADMIN')
 
-async function addClub (fields: Record<string, unknown> = {}, { sql } = app) {
-  const club = { name: randomUUID(), description: 'A club', ...fields }
-  const [row] = await sql<{ id: string, name: string }[]>`INSERT INTO clubs ${sql(club)} RETURNING id, name`
-  return row!
+async function addClub (fields: Record<string, unknown> = {}, on = app) {
+  const name = randomUUID()
+  return { name, id: await insert(on, 'clubs', { name, ...fields }) }
 }
 
 const addMentor = async (fields: Record<string, unknown> = {}, on = app) =>
@@ -34,8 +33,6 @@ async function stored (id: string) {
   return mentor
 }
 
-const LONG = 'x'.repeat(10_240)
-
 t.test('POST /mentors creates a mentor', async t => {
   const club = await addClub({ image_url: 'https://example.org/club.png' })
   const body = {
@@ -49,14 +46,6 @@ t.test('POST /mentors creates a mentor', async t => {
   const { id } = response.json().mentor
   t.type(id, 'string')
   assertResponse(t, response, 201, { mentor: { id, ...body, club: { name: club.name } } })
-  t.strictSame({ ...await stored(id) }, {
-    id,
-    name: 'Ada',
-    expertise: 'Mathematics',
-    image_url: 'https://example.org/ada.png',
-    network_url: 'https://network.example/ada',
-    club_id: club.id,
-  })
   const again = await admin.inject('POST', '/mentors/', body)
   t.equal(again.statusCode, 201, 'a duplicate, with a trailing slash')
   t.not(again.json().mentor.id, id)
@@ -84,13 +73,16 @@ t.test('POST /mentors requires an imageUrl', async t => {
   assertInvalid(t, await admin.inject('POST', '/mentors', { ...body, name: '' }), ['name'], 'after validation')
 })
 
-t.test('POST /mentors returns 500 for an unknown club', async t => {
-  const { id } = await addClub()
-  const body = { name: 'Ada', expertise: 'Mathematics', imageUrl: 'https://example.org' }
-  for (const clubId of [randomUUID(), 'not-a-uuid', ' ', LONG, id.toUpperCase(), `${id} `]) {
-    const response = await admin.inject('POST', '/mentors', { ...body, clubId })
-    assertResponse(t, response, 500, { message: 'Error creating mentor' }, shown(clubId))
+t.test('POST /mentors and PUT /mentors/:id return 500 for an unknown club', async t => {
+  const id = await addMentor()
+  const body = { name: 'Bob', expertise: 'Mathematics', imageUrl: 'https://example.org' }
+  for (const clubId of unknownIds((await addClub()).id)) {
+    const created = await admin.inject('POST', '/mentors', { ...body, clubId })
+    assertResponse(t, created, 500, { message: 'Error creating mentor' }, shown(clubId))
+    const updated = await admin.inject('PUT', `/mentors/${id}`, { ...body, clubId })
+    assertResponse(t, updated, 500, { message: 'Error updating mentor' }, shown(clubId))
   }
+  t.equal((await stored(id))?.name, 'Ada', 'unchanged')
 })
 
 const people = (count: number) => Promise.all(Array.from({ length: count }, () => person(app)))
@@ -116,7 +108,7 @@ t.test('POST /mentors/:mentorId/like likes, unlikes, and likes again', async t =
   }
 })
 
-t.test('50 concurrent toggles of one user neither fail nor miscount', async t => {
+t.test('50 concurrent toggles of one user are all counted', async t => {
   const [id, someone] = [await addMentor(), await person(app)]
   const responses = await Promise.all(numbers(1, 50).map(() => someone.inject('POST', `/mentors/${id}/like`)))
   t.strictSame(responses.map(({ statusCode }) => statusCode), Array(50).fill(200))
@@ -127,7 +119,7 @@ t.test('50 concurrent toggles of one user neither fail nor miscount', async t =>
   t.strictSame(await likesOf(id), [])
 })
 
-t.test('50 concurrent likes of different users neither fail nor miscount', async t => {
+t.test('50 concurrent likes of different users are all counted', async t => {
   const [id, fans] = [await addMentor(), await people(50)]
   const toggle = async (liked: boolean) => {
     const responses = await Promise.all(fans.map(fan => fan.inject('POST', `/mentors/${id}/like`)))
@@ -141,24 +133,6 @@ t.test('50 concurrent likes of different users neither fail nor miscount', async
   t.strictSame(await likesOf(id), [])
 })
 
-t.test('Toggles concurrent with the deletion of the mentor succeed before it, or are a 404', async t => {
-  const allowed = ['200 Mentor liked successfully', '200 Mentor unliked successfully', '404 Mentor not found']
-  for (let round = 0; round < 5; round++) {
-    const [id, fans] = [await addMentor(), await people(20)]
-    await like(id, ...fans.slice(5, 15))
-    const toggle = (fan: typeof admin) => fan.inject('POST', `/mentors/${id}/like`)
-    const [before, deletion, after] = await Promise.all([
-      Promise.all(fans.slice(0, 10).map(toggle)),
-      admin.inject('DELETE', `/mentors/${id}`),
-      Promise.all(fans.slice(10).map(toggle)),
-    ])
-    assertResponse(t, deletion, 200, { message: 'Mentor deleted successfully' })
-    const texts = [...before, ...after].map(response => `${response.statusCode} ${response.json().message}`)
-    t.strictSame(texts.filter(text => !allowed.includes(text)), [])
-    t.strictSame(await likesOf(id), [])
-  }
-})
-
 t.test('A like during the deletion of the mentor is a 404', async t => {
   const [id, someone] = [await addMentor(), await person(app)]
   const { like } = await app.sql.begin(async sql => {
@@ -170,15 +144,9 @@ t.test('A like during the deletion of the mentor is a 404', async t => {
   assertResponse(t, await like, 404, { message: 'Mentor not found' })
 })
 
-t.test('GET /mentors without a mentor is an empty list', async t => {
-  const fresh = await build(t)
-  const response = await inject(fresh, 'GET', '/mentors')
-  assertResponse(t, response, 200, { mentors: [] })
-  t.equal(response.headers['cache-control'], 'public, s-maxage=300, stale-while-revalidate=600')
-})
-
 t.test('GET /mentors returns the profile of every mentor to anyone', async t => {
   const fresh = await build(t)
+  assertResponse(t, await inject(fresh, 'GET', '/mentors'), 200, { mentors: [] })
   const club = await addClub({ name: 'Chess', image_url: 'https://example.org/chess.png' }, fresh)
   const plain = await addClub({ name: 'Go' }, fresh)
   const ada = await addMentor({ club_id: club.id, network_url: 'https://network.example/ada' }, fresh)
@@ -209,14 +177,9 @@ t.test('GET /mentors returns the profile of every mentor to anyone', async t => 
       likeCount: 0,
     },
   ]
-  const response = await inject(fresh, 'GET', '/mentors')
-  assertResponse(t, response, 200, { mentors })
-  t.equal(response.headers['cache-control'], 'public, s-maxage=300, stale-while-revalidate=600')
-  t.match(response.headers['content-type'], /^application\/json/)
-  assertResponse(t, await inject(fresh, 'GET', '/mentors/'), 200, { mentors }, 'with a trailing slash')
-  assertResponse(t, await inject(fresh, 'GET', '/mentors?name=Bob&page=2'), 200, { mentors }, 'with a query')
-  assertResponse(t, await inject(fresh, 'GET', '/mentors', undefined, { authorization: 'Bearer x' }), 200, { mentors },
-    'a token does not matter')
+  for (const url of ['/mentors', '/mentors/?name=Bob&page=2']) {
+    assertResponse(t, await inject(fresh, 'GET', url), 200, { mentors }, url)
+  }
 })
 
 t.test('GET /mentors is sorted by name, then by id', async t => {
@@ -231,45 +194,20 @@ t.test('GET /mentors is sorted by name, then by id', async t => {
 })
 
 t.test('GET /mentors/liked returns the mentors that the user likes', async t => {
-  const club = await addClub({ image_url: 'https://example.org/club.png' })
-  const plain = await addClub()
-  const ada = await addMentor({ club_id: club.id })
-  const bob = await addMentor({ club_id: plain.id, name: 'Bob', network_url: 'bob' })
-  const other = await addMentor()
+  const [ada, bob, other] = [await addMentor(), await addMentor({ name: 'Bob', network_url: 'bob' }), await addMentor()]
   for (const role of ['STUDENT', 'CLUB_HEAD', 'ADMIN'] as const) {
     const [someone, another] = [await person(app, role), await person(app)]
     assertResponse(t, await someone.inject('GET', '/mentors/liked'), 200, { likedMentors: [] }, role)
     await like(ada, someone, another)
     await like(bob, someone)
     await like(other, another)
-    const response = await someone.inject('GET', '/mentors/liked')
+    const response = await someone.inject('GET', '/mentors/liked/')
     const { likedMentors, ...rest } = response.json()
     t.strictSame([response.statusCode, rest], [200, {}], role)
-    const expected = [
-      {
-        id: ada,
-        name: 'Ada',
-        expertise: 'Mathematics',
-        imageUrl: 'https://example.org/ada.png',
-        networkUrl: '',
-        clubId: club.id,
-        club: { name: club.name, imageUrl: 'https://example.org/club.png' },
-        likeCount: (await likesOf(ada)).length,
-      },
-      {
-        id: bob,
-        name: 'Bob',
-        expertise: 'Mathematics',
-        imageUrl: 'https://example.org/ada.png',
-        networkUrl: 'bob',
-        clubId: plain.id,
-        club: { name: plain.name, imageUrl: null },
-        likeCount: (await likesOf(bob)).length,
-      },
-    ]
-    const byName = (a: { name: string }, b: { name: string }) => a.name < b.name ? -1 : 1
-    t.strictSame(likedMentors.sort(byName), expected, 'likeCount is everyone\'s')
-    t.equal((await someone.inject('GET', '/mentors/liked/')).statusCode, 200, 'with a trailing slash')
+    const { mentors } = (await inject(app, 'GET', '/mentors')).json()
+    const byId = (a: { id: string }, b: { id: string }) => a.id < b.id ? -1 : 1
+    t.strictSame(likedMentors.sort(byId),
+      mentors.filter(({ id }: { id: string }) => [ada, bob].includes(id)).sort(byId), 'as GET /mentors lists them')
   }
 })
 
@@ -302,9 +240,6 @@ t.test('PUT /mentors/:id changes only the given fields', async t => {
   }
   mentor = { ...mentor, clubId: other.id, club: { name: other.name } }
   assertResponse(t, await admin.inject('PUT', `/mentors/${id}`, { clubId: other.id }), 200, { mentor }, 'another club')
-  assertResponse(t,
-    await admin.inject('PUT', `/mentors/${id}`, { id: randomUUID(), likeCount: 9, club: { name: 'x' } }),
-    200, { mentor }, 'unknown fields')
   t.strictSame(await likesOf(id), [admin.id], 'likes are kept')
 })
 
@@ -313,15 +248,6 @@ t.test('PUT /mentors/:id returns 500 for a null networkUrl', async t => {
   const response = await admin.inject('PUT', `/mentors/${id}`, { name: 'Bob', networkUrl: null })
   assertResponse(t, response, 500, { message: 'Error updating mentor' })
   t.match(await stored(id), { name: 'Ada', network_url: 'ada' }, 'unchanged')
-})
-
-t.test('PUT /mentors/:id returns 500 for an unknown club', async t => {
-  const id = await addMentor()
-  for (const clubId of [randomUUID(), 'not-a-uuid', LONG, (await addClub()).id.toUpperCase()]) {
-    const response = await admin.inject('PUT', `/mentors/${id}`, { name: 'Bob', clubId })
-    assertResponse(t, response, 500, { message: 'Error updating mentor' }, shown(clubId))
-  }
-  t.equal((await stored(id))?.name, 'Ada', 'unchanged')
 })
 
 t.test('DELETE /mentors/:id deletes the mentor and its likes, and no others', async t => {
@@ -336,6 +262,4 @@ t.test('DELETE /mentors/:id deletes the mentor and its likes, and no others', as
   t.strictSame(await likesOf(bob), [someone.id])
   const { likedMentors } = (await someone.inject('GET', '/mentors/liked')).json()
   t.strictSame(likedMentors.map((mentor: { id: string }) => mentor.id), [bob])
-  assertResponse(t, await someone.inject('POST', `/mentors/${ada}/like`), 404, { message: 'Mentor not found' })
-  assertResponse(t, await admin.inject('DELETE', `/mentors/${ada}`), 500, { message: 'Error deleting mentor' }, 'once')
 })

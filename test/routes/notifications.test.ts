@@ -1,6 +1,7 @@
 import { buildApp } from '#lib/app.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { NOTIFICATIONS } from '#lib/email/notifications.js'
+import { assertMessage } from '../assertions.ts'
 import { build, createDatabase, inject, insert, MAIL, type Person, person, testConfig } from '../helper.ts'
 import t from '../suite.ts'
 
@@ -41,7 +42,7 @@ t.test('The token of an email turns off emails of its kind, without a sign-in', 
   }
 })
 
-t.test('The link of the header List-Unsubscribe opens the page of the app, and changes nothing', async t => {
+t.test('The link of the header List-Unsubscribe only opens the page of the app', async t => {
   const ada = await person(app)
   const token = await writeMail(ada, 'event-reminder')
   const all = await notificationsOf(ada)
@@ -55,7 +56,7 @@ t.test('The link of the header List-Unsubscribe opens the page of the app, and c
   t.equal(without, 501)
 })
 
-t.test('GET /me/notifications tells those who are reminded when', async t => {
+t.test('GET /me/notifications shows reminderHours to users who are reminded', async t => {
   const hoursFor = async (user: Person) => (await user.inject('GET', '/me/notifications')).json().reminderHours
   const verified = { email_verified_at: new Date() }
   const [ada, bob] = [await person(app, 'STUDENT', verified), await person(app)]
@@ -107,7 +108,7 @@ async function makeEvent (club: string) {
   return event
 }
 
-t.test('POST /me/events/:id/message is for those who may see the registrations, with the same texts', async t => {
+t.test('POST /me/events/:id/message has the same access and messages as the registrations', async t => {
   const [own, other] = [await makeEvent(chess), await makeEvent(go)]
   const head = await person(app, 'CLUB_HEAD', { club_id: chess })
   const admin = await person(app, 'ADMIN')
@@ -126,7 +127,7 @@ t.test('POST /me/events/:id/message is for those who may see the registrations, 
     [{ ...MESSAGE, sender_id: head.id }, { ...MESSAGE, sender_id: admin.id }])
 })
 
-t.test('A message is neither too short nor too long', async t => {
+t.test('A message has a minimum and a maximum length', async t => {
   const [id, admin] = [await makeEvent(chess), await person(app, 'ADMIN')]
   for (const wrong of [
     { subject: 'x' }, { subject: 'x'.repeat(201) }, { text: 'x' }, { text: 'x'.repeat(10_001) },
@@ -146,13 +147,13 @@ t.test('A user writes five messages within 15 minutes', async t => {
   t.match(response.headers['retry-after'], /^\d+$/)
 })
 
-t.test('A message of a user who is gone is not sent', async t => {
+t.test('A message of a deleted user is not sent', async t => {
   const [id, admin] = [await makeEvent(chess), await person(app, 'ADMIN')]
   await sql`DELETE FROM users WHERE id = ${admin.id}`
   t.equal((await admin.inject('POST', `/me/events/${id}/message`, MESSAGE)).statusCode, 404)
 })
 
-t.test('Later messages remove those of 60 days before', async t => {
+t.test('Later messages remove messages that are 60 days old', async t => {
   const [id, admin] = [await makeEvent(chess), await person(app, 'ADMIN')]
   await sql`
     INSERT INTO event_messages (event_id, sender_id, subject, text, created_at)
@@ -165,14 +166,7 @@ t.test('Later messages remove those of 60 days before', async t => {
   t.strictSame(messages.map(({ subject }) => subject), ['kept', MESSAGE.subject])
 })
 
-t.test('Without email there is no message', async t => {
-  const bare = await build(t)
-  const admin = await person(bare, 'ADMIN')
-  const response = await admin.inject('POST', '/me/events/x/message', MESSAGE)
-  t.strictSame([response.statusCode, response.json()], [501, { message: 'Email is not configured' }])
-})
-
-t.test('Without email nothing is written', async t => {
+t.test('Without email nothing is written, and a message is a 501', async t => {
   const bare = await build(t)
   const [admin, ada] = [await person(bare, 'ADMIN'), await person(bare, 'STUDENT', { email_verified_at: new Date() })]
   const club = await insert(bare, 'clubs')
@@ -180,5 +174,6 @@ t.test('Without email nothing is written', async t => {
   t.equal((await ada.inject('POST', `${path}/register`)).statusCode, 201)
   t.equal((await admin.inject('PUT', path, { title: 'Morning' })).statusCode, 200)
   t.equal((await admin.inject('DELETE', path)).statusCode, 200)
+  assertMessage(t, await admin.inject('POST', '/me/events/x/message', MESSAGE), 501, 'Email is not configured')
   t.equal((await bare.sql`SELECT id FROM emails UNION ALL SELECT id FROM email_batches`).length, 0)
 })

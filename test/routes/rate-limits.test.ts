@@ -97,7 +97,7 @@ t.test('After 20 failures in 15 minutes, the correct password also has to wait',
   t.equal((await signIn(email, PASSWORD, { via: byDefault })).statusCode, 200)
 })
 
-t.test('A sign-in past the limit verifies no password, and writes nothing', async t => {
+t.test('A sign-in past the limit neither verifies the password nor writes', async t => {
   for (const email of [await account(), stranger()]) {
     await guesses(3, email)
     const before = await stored(email)
@@ -148,17 +148,9 @@ t.test('Failures of others in a network do not keep anyone out', async t => {
   const address = newAddress()
   const [known, unknown] = [await account(), await account()]
   t.equal((await signIn(known, PASSWORD, { address })).statusCode, 200)
-  const seen = await atOnce(400, () => guess(stranger(), { address, via: byDefault }))
+  const seen = await atOnce(60, () => guess(stranger(), { address, via: byDefault }))
   t.strictSame([...new Set(seen)].filter(status => status !== 503), [401])
   for (const email of [known, unknown]) t.equal((await signIn(email, PASSWORD, { address })).statusCode, 200)
-})
-
-t.test('TRUST_PROXY tells clients behind a proxy apart', async t => {
-  const via = await build(t, { ...limited, TRUST_PROXY: '10.0.0.0/8' })
-  const from = (forwarded: string) => ({ via, address: '10.0.0.1', headers: { 'x-forwarded-for': forwarded } })
-  const email = await account()
-  t.strictSame(await guesses(4, email, from('198.51.100.1')), [401, 401, 401, 429])
-  t.equal((await signIn(email, PASSWORD, from('198.51.100.2'))).statusCode, 200)
 })
 
 t.test('Of many concurrent attempts at several instances, no more than the limit are told', async t => {
@@ -188,7 +180,7 @@ t.test('An attempt that waits for the failures of others has to wait when they r
   t.match(await stored(email), [{ uses: 3 }])
 })
 
-t.test('A sign-in during which others reach the limit has to wait, whatever the password', async t => {
+t.test('A sign-in has to wait if others reach the limit during it', async t => {
   for (const password of ['wrong horse', PASSWORD]) {
     const email = await account()
     // Waits in the queue behind hashes that end after the others have reached the limit.
@@ -237,7 +229,7 @@ t.test('Invalid requests are not counted', async t => {
   t.strictSame(await stored(address), [])
 })
 
-t.test('A password that cannot be verified counts neither as a failure nor as a success', async t => {
+t.test('A password that cannot be verified is not counted', async t => {
   const email = await account()
   await guesses(2, email)
   await sql`UPDATE users SET password = 'what argon2 throws at' WHERE email = ${email}`
@@ -245,7 +237,7 @@ t.test('A password that cannot be verified counts neither as a failure nor as a 
   t.match(await stored(email), [{ uses: 2 }])
 })
 
-t.test('A sign-in that cannot be counted fails, whatever the password', async t => {
+t.test('A sign-in that cannot be counted fails, also with the right password', async t => {
   const email = await account()
   await sql`ALTER TABLE rate_limits RENAME TO elsewhere`
   assertResponse(t, await signIn(email, PASSWORD), 500, { message: 'Login failed' })
@@ -275,7 +267,7 @@ t.test('A registration whose email cannot be counted or written succeeds', async
   }
 })
 
-t.test('SIGN_IN_ATTEMPTS=0 counts nothing', async t => {
+t.test('SIGN_IN_ATTEMPTS=0 turns counting off', async t => {
   const via = await build(t, { ...limited, SIGN_IN_ATTEMPTS: '0' })
   const email = await account()
   t.strictSame(await guesses(6, email, { via }), times(6, 401))

@@ -15,13 +15,9 @@ async function stored (id: string) {
   return testimonial
 }
 
-t.test('GET /testimonials without a testimonial is an empty first page', async t => {
-  const fresh = await build(t)
-  assertResponse(t, await inject(fresh, 'GET', '/testimonials'), 200, { items: [], page: 1, limit: 12, total: 0 })
-})
-
 t.test('GET /testimonials returns every field to anyone, newest first', async t => {
   const fresh = await build(t)
+  assertResponse(t, await inject(fresh, 'GET', '/testimonials'), 200, { items: [], page: 1, limit: 12, total: 0 })
   const older = await add({ name: 'Bob', image_url: '', created_at: new Date('2026-01-31T09:30:00Z') }, fresh)
   const newer = await add({ image_url: 'https://example.org/ada.png', batch_year: 1900 }, fresh)
   const oldest = await add({ created_at: new Date('1999-12-31T23:59:59.999Z') }, fresh)
@@ -56,12 +52,9 @@ t.test('GET /testimonials returns every field to anyone, newest first', async t 
     limit: 12,
     total: 3,
   }
-  const response = await inject(fresh, 'GET', '/testimonials')
-  assertResponse(t, response, 200, body)
-  t.match(response.headers['content-type'], /^application\/json/)
-  assertResponse(t, await inject(fresh, 'GET', '/testimonials/'), 200, body, 'with a trailing slash')
-  assertResponse(t, await inject(fresh, 'GET', '/testimonials', undefined, { authorization: 'Bearer x' }), 200, body,
-    'a token does not matter')
+  for (const url of ['/testimonials', '/testimonials/']) {
+    assertResponse(t, await inject(fresh, 'GET', url), 200, body, url)
+  }
 })
 
 t.test('GET /testimonials pages through the list', async t => {
@@ -78,40 +71,30 @@ t.test('GET /testimonials pages through the list', async t => {
   // The query, and the effective page and limit.
   const queries: [query: string, page: number, limit: number][] = [
     ['', 1, 12],
-    ['?', 1, 12],
     ['?page=&limit=', 1, 12],
     ['?page&limit', 1, 12],
     ['?page=&limit=5', 1, 5],
     ['?page=3&limit=', 3, 12],
-    ['?page=1', 1, 12],
-    ['?page=2', 2, 12],
     ['?page=9', 9, 12],
     ['?page=10', 10, 12],
-    ['?limit=5', 1, 5],
     ['?page=3&limit=7', 3, 7],
     ['?page=0', 1, 12],
     ['?page=-1', 1, 12],
-    ['?page=-3', 1, 12],
     ['?page=0&limit=0', 1, 1],
     ['?limit=0', 1, 1],
     ['?limit=-3', 1, 1],
-    ['?limit=1', 1, 1],
-    ['?limit=99', 1, 99],
     ['?limit=100', 1, 100],
     ['?limit=101', 1, 100],
     ['?limit=99999999999999999999', 1, 100],
     ['?page=2&limit=101', 2, 100],
-    ['?page=2&limit=-1', 2, 1],
     ['?page=12abc', 12, 12],
     ['?limit=12abc', 1, 12],
-    ['?limit=3abc', 1, 3],
     ['?page=1e3', 1, 12],
     ['?limit=1e3', 1, 1],
     ['?page=2.9&limit=2.9', 2, 2],
     ['?page=%205', 5, 12],
     ['?page=+5', 5, 12],
     ['?page=%2B5', 5, 12],
-    ['?page=%0A5%20', 5, 12],
     ['?page=007', 7, 12],
     ['?page=0x10', 1, 12],
     ['?limit=0x10', 1, 1],
@@ -162,14 +145,6 @@ t.test('POST /testimonials creates a testimonial', async t => {
   t.type(id, 'string')
   t.match(createdAt, DATE_TIME)
   assertResponse(t, response, 201, { testimonial: { id, createdAt, ...body } })
-  t.strictSame({ ...await stored(id) }, {
-    id,
-    name: 'Ada',
-    image_url: 'https://example.org/ada.png',
-    batch_year: 2020,
-    content: 'It was fun.',
-    created_at: new Date(createdAt),
-  })
   const again = await admin.inject('POST', '/testimonials/', body)
   t.equal(again.statusCode, 201, 'a duplicate, with a trailing slash')
   t.not(again.json().testimonial.id, id)
@@ -203,9 +178,6 @@ t.test('PUT /testimonials/:id changes only the given fields', async t => {
     assertResponse(t, await admin.inject('PUT', `/testimonials/${id}/`, {}), 200, { testimonial },
       'it stays, and with a trailing slash')
   }
-  assertResponse(t,
-    await admin.inject('PUT', `/testimonials/${id}`, { id: other, createdAt: '2000-01-01T00:00:00.000Z' }),
-    200, { testimonial }, 'unknown fields')
   t.match(await stored(other), { name: 'Other', content: 'It was fun.', batch_year: 2020, image_url: null })
 })
 
@@ -215,6 +187,4 @@ t.test('DELETE /testimonials/:id deletes the testimonial, and returns no body', 
   t.strictSame([response.statusCode, response.body], [204, ''])
   t.equal(await stored(id), undefined)
   t.ok(await stored(other))
-  const message = 'Failed to delete testimonial'
-  assertResponse(t, await admin.inject('DELETE', `/testimonials/${id}`), 500, { message }, 'once')
 })

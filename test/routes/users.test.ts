@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { ROLES } from '#lib/roles.js'
 import { claimEmails, recordOutcomes } from '#lib/email/outbox.js'
-import { assertInvalid, assertMessage, DATE_TIME, unknownIds, unknownPaths } from '../assertions.ts'
+import { assertMessage, assertResponse, DATE_TIME, unknownIds } from '../assertions.ts'
 import { bearer, bearerOfJson, build, inject, insert, person, type Person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
@@ -12,6 +12,7 @@ const app = await build(t)
 type Fields = Record<string, unknown>
 
 const PAST = '2020-02-03T04:05:06.780Z'
+const OLD = { created_at: PAST, updated_at: PAST }
 
 const admin = await person(app, 'ADMIN')
 
@@ -62,14 +63,12 @@ t.test('DELETE /users/:id deletes a user, also a club head or a member', async t
     t.equal(await storedUser(user.id), undefined)
     const [club] = await app.sql`SELECT club_head_id FROM clubs WHERE id = ${clubId}`
     t.equal(club?.club_head_id, user.id)
-    assertMessage(t, await admin.inject('DELETE', `/users/${user.id}`), 404, 'User not found')
   }
 })
 
 t.test('DELETE /users/:id lets admins delete themselves', async t => {
   const me = await person(app, 'ADMIN')
   assertMessage(t, await me.inject('DELETE', `/users/${me.id}`), 200, 'User deleted successfully')
-  assertMessage(t, await me.inject('DELETE', `/users/${me.id}`), 404, 'User not found')
 })
 
 t.test('DELETE /users/:id returns 500 while blogs or registrations reference the user; likes are deleted', async t => {
@@ -224,26 +223,12 @@ t.test('GET /users is sorted by newest, then by id, and has no pages', async t =
   }
 })
 
-t.test('GET /users/analytics is empty on an empty database', async t => {
-  const app = await build(t)
-  const headers = bearer(app.issueToken({ id: randomUUID(), role: 'ADMIN' }))
-  const response = await inject(app, 'GET', '/users/analytics', undefined, headers)
-  t.equal(response.statusCode, 200)
-  t.strictSame(response.json(), {
-    analytics: {
-      totalUsers: 0,
-      totalClubs: 0,
-      totalEvents: 0,
-      totalBlogs: 0,
-      totalMentors: 0,
-      roleCounts: [],
-      recentRegistrations: [],
-    },
-  })
-})
-
 t.test('GET /users/analytics counts rows, and omits roles without users', async t => {
   const app = await build(t)
+  const token = app.issueToken({ id: randomUUID(), role: 'ADMIN' })
+  const totals = { totalUsers: 0, totalClubs: 0, totalEvents: 0, totalBlogs: 0, totalMentors: 0 }
+  t.strictSame((await inject(app, 'GET', '/users/analytics', undefined, bearer(token))).json(),
+    { analytics: { ...totals, roleCounts: [], recentRegistrations: [] } }, 'of an empty database')
   const ada = await person(app, 'ADMIN')
   const bob = await person(app, 'STUDENT', { first_name: 'Bob', last_name: 'Ross' })
   const eve = await person(app, 'STUDENT')
@@ -331,18 +316,11 @@ t.test('PUT /users/:userId/role changes any role to any other, and returns the u
   for (const from of ROLES) {
     for (const newRole of ROLES) {
       const club = from === 'ADMIN' ? null : { name: 'Sailing' }
-      const user = await person(app, from, { club_id: club && clubId, created_at: PAST, updated_at: PAST })
+      const user = await person(app, from, { club_id: club && clubId, ...OLD })
       const response = await admin.inject('PUT', `/users/${user.id}/role`, { newRole })
-      t.equal(response.statusCode, 200)
-      t.strictSame(response.json(), {
-        user: {
-          id: user.id,
-          email: user.email,
-          firstName: 'Ada',
-          lastName: 'Lovelace',
-          role: newRole,
-          club,
-        },
+      const { id, email } = user
+      assertResponse(t, response, 200, {
+        user: { id, email, firstName: 'Ada', lastName: 'Lovelace', role: newRole, club },
         message: 'Role changed successfully',
       })
       const stored = await storedUser(user.id)
@@ -394,33 +372,15 @@ t.test('PUT /users/:userId/club changes only the membership', async t => {
     const name = `Club ${randomUUID()}`
     const clubId = await storeClub({ name, club_head_id: head.id })
     const user = await person(app, role, {
-      club_id: await storeClub(),
-      password: 'the hash',
-      idp_id: 'idp-3',
-      avatar: 'https://x.org/u',
-      created_at: PAST,
-      updated_at: PAST,
+      club_id: await storeClub(), password: 'the hash', idp_id: 'idp-3', avatar: 'https://x.org/u', ...OLD,
     })
+    const before = await profile(user.id)
     const response = await admin.inject('PUT', `/users/${user.id}/club`, { clubId, role: 'ADMIN', firstName: 'B' })
-    t.equal(response.statusCode, 200)
-    const { user: { updatedAt, ...rest }, ...others } = response.json()
-    t.strictSame(others, { message: 'User assigned to club successfully' })
-    t.strictSame(rest, {
-      id: user.id,
-      email: user.email,
-      password: 'the hash',
-      idpId: 'idp-3',
-      avatar: 'https://x.org/u',
-      firstName: 'Ada',
-      lastName: 'Lovelace',
-      role,
-      clubId,
-      createdAt: PAST,
-      club: { name },
-    })
-    t.match(updatedAt, DATE_TIME)
+    const { updatedAt } = response.json().user
+    const expected = { ...before, clubId, club: { name }, updatedAt }
+    assertResponse(t, response, 200, { user: expected, message: 'User assigned to club successfully' }, role)
     t.ok(updatedAt > PAST, 'updatedAt advances')
-    t.strictSame(response.json().user, await profile(user.id, { name }))
+    t.strictSame(await profile(user.id, { name }), expected)
     const [club] = await app.sql`SELECT club_head_id FROM clubs WHERE id = ${clubId}`
     t.equal(club?.club_head_id, head.id)
   }
@@ -435,14 +395,10 @@ t.test('PUT /users/:userId/club accepts the id of the admin who sends it, and is
   }
 })
 
-t.test('PUT /users/:userId/club returns 500 for an unknown user or club', async t => {
+t.test('PUT /users/:userId/club returns 500 for an unknown club', async t => {
   const clubId = await storeClub()
   const user = await person(app)
   const before = await storedUser(user.id)
-  for (const unknown of unknownPaths(user.id)) {
-    const response = await admin.inject('PUT', `/users/${unknown}/club`, { clubId })
-    assertMessage(t, response, 500, 'Error assigning user to club', unknown.slice(0, 50))
-  }
   for (const unknown of ['\ud800', ...unknownIds(clubId)]) {
     const response = await admin.inject('PUT', `/users/${user.id}/club`, { clubId: unknown })
     assertMessage(t, response, 500, 'Error assigning user to club', unknown.slice(0, 50))
@@ -472,27 +428,18 @@ t.test('DELETE /users/:userId/club is a validation error, for any id', async t =
 t.test('PUT /users/:id returns every field of the user, including password and idpId, and the club', async t => {
   const clubId = await storeClub({ name: 'Go' })
   const user = await person(app, 'CLUB_HEAD', {
-    password: 'the hash', idp_id: 'idp-2', avatar: 'https://x.org/u', created_at: PAST, updated_at: PAST,
+    password: 'the hash', idp_id: 'idp-2', avatar: 'https://x.org/u', ...OLD,
   })
+  const before = await profile(user.id)
   const email = `${randomUUID()}@Example.ORG`
   const change = { firstName: 'Bob', lastName: 'Ross', email, clubId }
   const response = await admin.inject('PUT', `/users/${user.id}`, change)
-  t.equal(response.statusCode, 200)
-  const { user: { updatedAt, ...rest }, ...others } = response.json()
-  t.strictSame(others, { message: 'User updated successfully' })
-  t.strictSame(rest, {
-    id: user.id,
-    ...change,
-    password: 'the hash',
-    idpId: 'idp-2',
-    avatar: 'https://x.org/u',
-    role: 'CLUB_HEAD',
-    createdAt: PAST,
-    club: { name: 'Go' },
-  })
-  t.match(updatedAt, DATE_TIME)
+  const { updatedAt } = response.json().user
+  const expected = { ...before, ...change, club: { name: 'Go' }, updatedAt }
+  assertResponse(t, response, 200, { user: expected, message: 'User updated successfully' })
+  t.match(expected, { password: 'the hash', idpId: 'idp-2' })
   t.ok(updatedAt > PAST, 'updatedAt advances')
-  t.strictSame(response.json().user, await profile(user.id, { name: 'Go' }))
+  t.strictSame(await profile(user.id, { name: 'Go' }), expected)
 })
 
 t.test('PUT /users/:id accepts an empty object, and leaves omitted fields unchanged', async t => {
@@ -533,7 +480,7 @@ t.test('PUT /users/:id sets the club, keeps it when omitted, and clears it with 
   }
 })
 
-t.test('PUT /users/:id returns 500 for an unknown club, 400 for an invalid one, and changes nothing', async t => {
+t.test('PUT /users/:id returns 500 for an unknown club, and keeps the user', async t => {
   const clubId = await storeClub()
   const user = await person(app, 'STUDENT', { club_id: clubId })
   const before = await storedUser(user.id)
@@ -541,14 +488,10 @@ t.test('PUT /users/:id returns 500 for an unknown club, 400 for an invalid one, 
     const response = await admin.inject('PUT', `/users/${user.id}`, { firstName: 'Bob', clubId: unknown })
     assertMessage(t, response, 500, 'Error updating user', unknown.slice(0, 50))
   }
-  for (const other of [5, 0, false, [], [clubId], {}, `${clubId}\0`]) {
-    const response = await admin.inject('PUT', `/users/${user.id}`, { firstName: 'Bob', clubId: other })
-    assertInvalid(t, response, ['clubId'], JSON.stringify(other))
-  }
   t.strictSame(await storedUser(user.id), before)
 })
 
-t.test('PUT /users/:id returns 500 for the email of another user, but accepts an unchanged one', async t => {
+t.test('PUT /users/:id returns 500 for the email of a different user, but accepts an unchanged one', async t => {
   const [user, other] = [await person(app), await person(app)]
   const before = await storedUser(user.id)
   const response = await admin.inject('PUT', `/users/${user.id}`, { firstName: 'Bob', email: other.email })

