@@ -34,12 +34,9 @@ function connect (t: Pick<Test, 'teardown'>, url: string) {
   return sql
 }
 
-/** A browser app that may read responses. */
-const APP = 'https://app.example.org'
-
 /** Starts an instance of the service. */
 async function serve (t: Pick<Test, 'teardown'>, port = proxy.port) {
-  const app = buildApp(testConfig({ DATABASE_URL: server.url('community', port), FRONTEND_URL: APP }))
+  const app = buildApp(testConfig({ DATABASE_URL: server.url('community', port) }))
   recordResponses(app)
   t.teardown(() => app.close())
   await app.listen({ host: '127.0.0.1', port: 0 })
@@ -236,13 +233,6 @@ const signOutBy = (service: FastifyInstance) => async (member: Member) => {
 
 for (const name of NAMES) await add(name, () => lists[name].insert(sql, clubId))
 
-t.test('requests with different headers do not share a response', async t => {
-  const answer = (headers: Record<string, string>) => fetch(`${services[0]!.listeningOrigin}/clubs`, { headers })
-  await answer({ origin: `${APP} gzip,`, 'accept-encoding': 'br' })
-  const { headers } = await answer({ origin: APP, 'accept-encoding': 'gzip, br' })
-  t.equal(headers.get('access-control-allow-origin'), APP)
-})
-
 t.test('no response is older than a commit before the request, for any writer', async t => {
   const ways: { [way: string]: (name: Name, service: FastifyInstance, pause: number) => Promise<unknown> } = {
     beside: name => add(name, () => lists[name].insert(sql)),
@@ -289,7 +279,7 @@ t.test('no response is older than a commit before the request, for any writer', 
   await checkAll(t, 'afterwards')
 })
 
-t.test('no revoked token is let in, and every other one is', async t => {
+t.test('no revoked token is accepted, and every other token is', async t => {
   const ways: { [way: string]: (member: Member, service: FastifyInstance, pause: number) => Promise<unknown> } = {
     through: (member, service) => member.signOut(signOutBy(service)),
     beside: member => member.signOut(({ person }) => signOut(sql as Sql, person.email)),

@@ -44,14 +44,6 @@ t.test('Equal schemas may share a title', async t => {
   })
 })
 
-t.test('Paths and components are sorted by name', async t => {
-  const { paths, components } = finishDocument({
-    paths: { '/b': { schema: { title: 'B' } }, '/a': { schema: { title: 'C' } }, '/c': { schema: { title: 'A' } } },
-  })
-  t.strictSame(Object.keys(paths), ['/a', '/b', '/c'])
-  t.strictSame(Object.keys(components.schemas), ['A', 'B', 'C'])
-})
-
 t.test('Errors of several operations become components, named by their descriptions', async t => {
   const error = (description: string, content = {}) => ({ description, content })
   const late = error('`Too late, please try again later` or `Over`')

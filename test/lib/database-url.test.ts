@@ -14,7 +14,7 @@ const DEFAULTS = {
 }
 const VERIFIED = { rejectUnauthorized: true }
 
-t.test('The parts of an address mean what they mean to libpq', async t => {
+t.test('An address has the same parts as in libpq', async t => {
   const addresses: [string, object][] = [
     ['postgres://', {}],
     ['postgresql:///x', { database: 'x' }],
@@ -40,7 +40,7 @@ t.test('The parts of an address mean what they mean to libpq', async t => {
   for (const [url, server] of addresses) t.strictSame(readDatabaseUrl(url), { ...DEFAULTS, ...server }, url)
 })
 
-t.test('sslmode and its kin mean what they mean to libpq', async t => {
+t.test('sslmode and related parameters work as in libpq', async t => {
   const ca = '-----BEGIN CERTIFICATE-----'
   const file = `${t.testdir({ 'ca.pem': ca })}/ca.pem`
   const unverified = { rejectUnauthorized: false }

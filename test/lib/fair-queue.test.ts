@@ -100,7 +100,7 @@ t.test('A task that waited too long is rejected when its turn comes, and the nex
   t.strictSame(outcomes, { a1: 'done', a2: 'refused', b1: 'refused', c1: 'done' })
 })
 
-t.test('A task that nobody wants any more never runs, and frees its place', async t => {
+t.test('A task that is no longer wanted never runs, and frees its place', async t => {
   const { queue, begun, outcomes, gone, add, runAll } = start()
   const all = ['a1', 'a2', 'a3', 'b1', 'c1'].map(name => add(name[0]!, name))
   gone.add('a2').add('b1')

@@ -33,7 +33,7 @@ t.test('A password has no half of a character, either', async t => {
   for (const text of ['\0', 'a\ud83d', '\ude00\ud83d']) t.equal(isPassword(text), false, JSON.stringify(text))
 })
 
-t.test('A URL is what new URL() accepts, without NUL', async t => {
+t.test('A URL is valid for new URL(), without NUL', async t => {
   const good = ['https://example.org', 'http://localhost:3000/a?b#c', 'mailto:a@example.org', 'data:,x', 'a:b',
     ' https://example.org ']
   for (const url of good) t.equal(isUrl(url), true, url)

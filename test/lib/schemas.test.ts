@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { ResponseObject, Enum, exampleOf, examplesOf, Message, PlainText } from '#lib/schemas.js'
 import t from '../suite.ts'
 
-t.test('An example is that of the schema, or composed of those of its parts', async t => {
+t.test('An example is declared by the schema, or composed of the examples of its parts', async t => {
   const name = Type.String({ examples: ['Ada', 'Grace'] })
   const table: [schema: Parameters<typeof exampleOf>[0], example: unknown][] = [
     [name, 'Ada'],

@@ -42,7 +42,7 @@ t.test('Concurrent calls agree on one secret', async t => {
   t.strictSame(await fs.readdir(dir), ['secret'])
 })
 
-t.test('A file that can be neither read nor created is a StartupError', async t => {
+t.test('A file that cannot be read or created is a StartupError', async t => {
   const dir = t.testdir({ file: '' })
   const problem = 'EISDIR: illegal operation on a directory, read'
   t.equal(await refusal(dir), `Cannot read or create the secret in ${dir}: ${problem}`)

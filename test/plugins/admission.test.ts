@@ -70,7 +70,7 @@ t.test('When MAX_REQUESTS operations wait, others return 503, and probes do not'
   t.equal((await inject(app, 'GET', '/testimonials?limit=5')).statusCode, 200, 'recovered')
 })
 
-t.test('When MAX_REQUESTS operations wait, the network that has the most gives one up to another', async t => {
+t.test('When MAX_REQUESTS operations wait, the network with the most gives up one', async t => {
   const { like, release } = await locked(t)
   const refused: string[] = []
   const likeFrom = async (address: string) => {

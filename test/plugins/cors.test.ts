@@ -56,13 +56,9 @@ t.test('With FRONTEND_URL', async t => {
     t.test(`${origin} may read every response, including errors`, async t => {
       for (const [url, status] of [['/livez', 200], ['/auth/me', 401], ['/nope', 404]] as const) {
         const { statusCode, headers } = await app.inject({ url, headers: { origin } })
-        t.equal(statusCode, status)
-        t.strictSame(allowed(headers), readable(origin), 'this origin')
+        t.strictSame([statusCode, allowed(headers)], [status, readable(origin)])
         t.match(String(headers.vary), /\bOrigin\b/)
       }
-      const invalid = await app.inject({ method: 'POST', url: '/auth/login', headers: { origin }, payload: {} })
-      t.equal(invalid.statusCode, 400)
-      t.strictSame(allowed(invalid.headers), readable(origin))
     })
 
     t.test(`${origin} may send requests with any method of the contract, and a token`, async t => {
@@ -77,18 +73,14 @@ t.test('With FRONTEND_URL', async t => {
     })
   }
 
-  for (const origin of STRANGERS) {
-    t.test(`${origin} may neither read responses nor send such requests`, async t => {
+  t.test('Other origins cannot read responses or send such requests', async t => {
+    for (const origin of STRANGERS) {
       const { statusCode, headers } = await app.inject({ url: '/livez', headers: { origin } })
-      t.equal(statusCode, 200)
-      t.strictSame(allowed(headers), {})
+      t.strictSame([statusCode, allowed(headers)], [200, {}], origin)
       t.match(String(headers.vary), /\bOrigin\b/, 'caches keep it apart from responses for frontends')
-      for (const method of ['PUT', 'DELETE']) {
-        const { headers } = await app.inject(preflight('/blogs/x', method, origin))
-        t.strictSame(allowed(headers), {}, method)
-      }
-    })
-  }
+      t.strictSame(allowed((await app.inject(preflight('/blogs/x', 'PUT', origin))).headers), {}, origin)
+    }
+  })
 
   t.test('An OPTIONS request that is not a preflight of such an origin is a 404, as without FRONTEND_URL', async t => {
     for (const headers of [{}, { 'access-control-request-method': 'PUT' }, { origin: 'https://evil.example' }]) {
@@ -100,11 +92,6 @@ t.test('With FRONTEND_URL', async t => {
     t.equal(response.statusCode, 204, 'of such an origin it asks for nothing')
   })
 
-  t.test('A response to a request without Origin also varies by it', async t => {
-    const { headers } = await app.inject('/livez')
-    t.equal(headers['access-control-allow-origin'], undefined)
-    t.match(String(headers.vary), /\bOrigin\b/)
-  })
 })
 
 t.test('Outside production, apps on this machine may read responses and send requests without a setting', async t => {
@@ -135,8 +122,7 @@ t.test('In production without FRONTEND_URL no origin may read responses', async 
   const app = await build(t, { NODE_ENV: 'production' })
   for (const origin of [...FRONTENDS, ...STRANGERS]) {
     const { headers } = await app.inject({ url: '/livez', headers: { origin } })
-    t.strictSame(allowed(headers), {}, origin)
-    t.equal(headers.vary, undefined)
+    t.strictSame([allowed(headers), headers.vary], [{}, undefined], origin)
     const response = await app.inject(preflight('/auth/login', 'POST', origin))
     t.strictSame([response.statusCode, allowed(response.headers)], [404, {}], origin)
   }

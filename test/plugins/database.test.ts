@@ -4,12 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
 import { setPassword } from '#lib/auth/accounts.js'
-import { hashPassword } from '#lib/auth/passwords.js'
 import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { StartupError } from '#lib/errors.js'
 import { bearer, build, createDatabase, inject, insert, person, testConfig, untilBlocked } from '../helper.ts'
-import { freePort } from '../process.ts'
 import t, { type Test } from '../suite.ts'
 
 const MIGRATIONS = (await readdir('migrations')).length
@@ -41,38 +39,6 @@ t.test('Without it, the service does not start on an outdated schema', async t =
   await t.rejects(make(t, { DATABASE_URL }).ready(), new StartupError(
     `The database lacks ${MIGRATIONS} migrations. Run "npm run migrate", or start with MIGRATE_ON_START=true.`
   ))
-})
-
-t.test('The service does not start without a database', async t => {
-  const port = await freePort()
-  await t.rejects(
-    make(t, { DATABASE_URL: `postgres://user:secret@127.0.0.1:${port}/name?application_name=b` }).ready(),
-    new StartupError(`Cannot reach the database at 127.0.0.1:${port}/name: connect ECONNREFUSED 127.0.0.1:${port}`)
-  )
-})
-
-t.test('A statement that times out after some rows does not change the next responses', async t => {
-  const app = await build(t, { DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
-  const admin = await person(app, 'ADMIN')
-  const student = await person(app, 'STUDENT', { password: await hashPassword('correct horse') })
-  const fields = { name: 'Chess', description: 'Boards', clubHeadEmail: admin.email }
-  const { club } = (await admin.inject('POST', '/clubs', fields)).json()
-  const [event] = await app.sql<{ id: string }[]>`
-    INSERT INTO events (title, description, date, club_id) VALUES ('Open', '', now(), ${club.id}) RETURNING id
-  `
-  const draft = { title: 'A title', content: 'A text that is long enough' }
-  const { blog } = (await student.inject('POST', '/blogs/submit', draft)).json()
-  const requests = {
-    login: () => inject(app, 'POST', '/auth/login', { email: student.email, password: 'correct horse' }),
-    read: () => student.inject('GET', `/blogs/${blog.id}`),
-    register: () => student.inject('POST', `/events/${event!.id}/register`),
-  }
-  for (const [name, send] of Object.entries(requests)) {
-    await t.rejects(app.sql`
-      SELECT repeat('x', 20000), CASE WHEN g = 3 THEN pg_sleep(5) END FROM generate_series(1, 5) g
-    `)
-    t.match((await send()).statusCode, /^20/, name)
-  }
 })
 
 t.test('An acknowledged registration is stored, even during other transactions', async t => {

@@ -31,7 +31,7 @@ async function buildWithRoute (t: Test, variables: NodeJS.Dict<string>) {
   return { app, messages, ada: await person(app) }
 }
 
-t.test('Without SMTP_URL, what needs email responds with 501', async t => {
+t.test('Without SMTP_URL, an operation that needs email responds with 501', async t => {
   const { app, messages, ada } = await buildWithRoute(t, { NODE_ENV: 'production' })
   const response = await ada.inject('POST', '/emails')
   t.equal(response.statusCode, 501)
@@ -57,7 +57,7 @@ t.test('In production, a start without FRONTEND_URL says that emails have no lin
   t.strictSame(about(await buildWithRoute(t, { ...variables, FRONTEND_URL })), [])
 })
 
-t.test('With SMTP_URL an email is sent that a route has written', async t => {
+t.test('With SMTP_URL the email of a route is sent', async t => {
   const { url, emails } = await startMailServer(t)
   const { app, ada } = await buildWithRoute(t, { SMTP_URL: url, MAIL_FROM: 'community@example.org' })
   t.strictSame((await ada.inject('POST', '/emails')).json(), { emails: 1 })

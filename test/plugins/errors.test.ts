@@ -46,14 +46,8 @@ t.test('An unknown route is a 404', async t => {
   const unknown: [InjectOptions['method'], string][] = [
     ['GET', '/'],
     ['GET', '/nope'],
-    ['GET', '/auth'],
-    ['GET', '/auth/me/more'],
     ['GET', '/Auth/me'],
-    ['GET', '/api/blogs'],
     ['GET', '//livez'],
-    ['POST', '/auth/me'],
-    ['DELETE', '/auth/me'],
-    ['PUT', '/auth/login'],
     ['PATCH', '/auth/login'],
     ['OPTIONS', '/auth/login'],
     ['GET', '/auth/login'],
@@ -70,15 +64,10 @@ t.test('An unreadable request gets JSON with a message and nothing else', async 
   const login = { method: 'POST', url: '/auth/login' } as const
   const table: [string, number, InjectOptions][] = [
     ['malformed JSON', 400, { ...login, headers: json, payload: '{"email": ' }],
-    ['no JSON', 400, { ...login, headers: json, payload: 'email=ada@example.org' }],
     ['JSON with more behind it', 400, { ...login, headers: json, payload: '{} {}' }],
     ['blanks for JSON', 400, { ...login, headers: json, payload: ' ' }],
     ['too large a body', 413, { ...login, headers: json, payload: JSON.stringify('x'.repeat(2 ** 21)) }],
     ['text', 415, { ...login, headers: { 'content-type': 'text/plain' }, payload: JSON.stringify(ACCOUNT) }],
-    ['a form', 415, {
-      ...login, headers: { 'content-type': 'application/x-www-form-urlencoded' }, payload: 'email=ada@example.org',
-    }],
-    ['XML', 415, { ...login, headers: { 'content-type': 'application/xml' }, payload: '<a/>' }],
     ['no media type', 415, { ...login, payload: JSON.stringify(ACCOUNT) }],
     ['a broken media type', 415, { ...login, headers: { 'content-type': 'json' }, payload: '{}' }],
   ]
@@ -180,9 +169,7 @@ t.test('Errors in a handler', async t => {
   t.test('an error that only looks like an HttpError becomes the failure', async t => {
     const table = [
       Object.assign(new Error('secret'), { statusCode: 418 }),
-      Object.assign(new Error('secret'), { status: 400 }),
       Object.assign(new Error('secret'), { statusCode: 404, code: 'ENOENT' }),
-      Object.assign(new Error('secret'), { statusCode: 400, code: '23505' }),
       Object.assign(new Error('secret'), { code: 'FST_SOMETHING' }),
       new errorCodes.FST_ERR_REP_INVALID_PAYLOAD_TYPE('secret'),
       'secret',
@@ -191,7 +178,7 @@ t.test('Errors in a handler', async t => {
     for (const error of table) t.strictSame((await letThrow(error)).responses, FAILED)
   })
 
-  t.test('a failure may have another status than 500, and does not replace an HttpError', async t => {
+  t.test('a failure may have a different status than 500, and does not replace an HttpError', async t => {
     lines.length = 0
     thrown = new Error('no disk')
     const fallback = await inject(app, 'GET', '/fallback')

@@ -136,7 +136,7 @@ for (const network of await networks(t)) {
     t.match(await received, /connection: keep-alive[^]*the end/i)
   })
 
-  t.test(`A client that stays connected amid a request is disconnected in the end, ${network.name}`, async t => {
+  t.test(`A client that never completes its request is finally disconnected, ${network.name}`, async t => {
     const { app, port } = await listen(t, { STOP_DELAY: '0', DATABASE_TIMEOUT: '3600' })
     const socket = network.connect(port)
     socket.write('GET /livez HTTP/1.1\r\n')

@@ -149,7 +149,7 @@ t.test('Gauges describe the process and the build', async t => {
   for (const name of names) t.ok(samples[name], name)
 })
 
-t.test('Emails are counted by their state, and those to many, with the age of the oldest', async t => {
+t.test('Emails and batches are counted by their state, with the age of the oldest', async t => {
   const smtp = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'community@example.org' }
   const app = await build(t, { METRICS_TOKEN: TOKEN, DATABASE_TIMEOUT: '1', ...smtp })
   const { id } = await person(app)

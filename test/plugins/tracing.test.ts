@@ -80,7 +80,7 @@ function setVariable (t: Test, name: string, value: string) {
 const loaded = () => Object.keys(createRequire(import.meta.url).cache)
   .filter(path => /@fastify.otel|@opentelemetry.sdk/.test(path))
 
-t.test('Without OTEL_EXPORTER_OTLP_ENDPOINT nothing of OpenTelemetry is loaded', async t => {
+t.test('Without OTEL_EXPORTER_OTLP_ENDPOINT, OpenTelemetry is not loaded', async t => {
   const app = await build(t)
   t.equal((await inject(app, 'GET', '/events')).statusCode, 200)
   t.strictSame(loaded(), [])
@@ -161,7 +161,7 @@ t.test('Spans have no secrets of a URL, and probes have no spans', async t => {
   t.notMatch(JSON.stringify(spans), secret)
 })
 
-t.test('What the sampler leaves out is not exported; the log has its trace', async t => {
+t.test('Spans that the sampler drops are not exported, but the log has their traces', async t => {
   setVariable(t, 'OTEL_TRACES_SAMPLER', 'parentbased_traceidratio')
   setVariable(t, 'OTEL_TRACES_SAMPLER_ARG', '0')
   const collector = await startCollector(t)
@@ -192,7 +192,7 @@ t.test('The log says once that spans cannot be exported, and when they can', asy
   t.strictSame(messages(), ['Cannot export spans', 'Exporting spans works again'])
 })
 
-t.test('A collector that is away, or silent, holds up neither requests nor the stop', async t => {
+t.test('A missing or silent collector does not block requests or the stop', async t => {
   const silent = createTcpServer(socket => { socket.on('error', () => {}) }).listen(0, '127.0.0.1')
   await once(silent, 'listening')
   t.teardown(() => silent.close())

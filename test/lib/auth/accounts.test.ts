@@ -40,7 +40,7 @@ t.test('An account is found by its exact email, else by the only one that differ
   for (const [email, id] of found) t.equal(await find(email), id, email)
 })
 
-t.test('Commands find an account whose email differs in case, and create no second one', async t => {
+t.test('Commands find an account whose email differs in case, and do not create a second account', async t => {
   const app = await build(t)
   const environment = { DATABASE_URL: app.config.DATABASE_URL, SMTP_URL: 'smtp://localhost', MAIL_FROM: 'c@example.org' }
   const run = async (command: typeof userCommand, args: string, input = '') =>

@@ -5,7 +5,7 @@ import { createLogger } from '#lib/http/logger.js'
 import { eraseUser } from '#lib/auth/erasure.js'
 import userCommand from '#lib/cli/user.js'
 import { enqueueEmails } from '#lib/email/outbox.js'
-import { build, inject, insert, MAIL, person, untilBlocked } from '../../helper.ts'
+import { allRows, build, inject, insert, MAIL, person, untilBlocked } from '../../helper.ts'
 import { call } from '../../process.ts'
 import t, { type Test } from '../../suite.ts'
 
@@ -18,18 +18,7 @@ const user = (...args: string[]) => call(userCommand, { DATABASE_URL }, { args }
 
 const club = await insert(app, 'clubs')
 
-/** All rows of all tables, as text. */
-async function dump () {
-  const tables = await sql<{ name: string }[]>`
-    SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'
-  `
-  const rows = await Promise.all(tables.map(({ name }) => sql<{ text: string }[]>`
-    SELECT ${name} || ': ' || to_jsonb(row)::text AS text FROM ${sql(name)} AS row
-  `))
-  return rows.flat().map(({ text }) => text).sort()
-}
-
-t.test('The neutral author goes only with what it has published', async t => {
+t.test('The neutral author is deleted only together with its posts', async t => {
   const [{ id }] = await sql<[{ id: string }]>`
     INSERT INTO users (email, password, first_name, last_name) VALUES ('former-member', '!', 'Former', 'member')
     RETURNING id
@@ -41,18 +30,6 @@ t.test('The neutral author goes only with what it has published', async t => {
   t.equal((await user('erase', '--email', 'former-member', '--with-blogs')).code, 0)
   t.strictSame([...await sql`SELECT FROM users WHERE id = ${id}`], [])
 })
-
-/** The stored counts, and the rows that they count. */
-async function counts () {
-  const [row] = await sql<[Record<string, number>]>`
-    SELECT
-      (SELECT coalesce(sum(count), 0)::int FROM event_registration_counts) AS shown_registrations,
-      (SELECT count(*)::int FROM event_registrations) AS registrations,
-      (SELECT coalesce(sum(count), 0)::int FROM mentor_like_counts) AS shown_likes,
-      (SELECT count(*)::int FROM mentor_likes) AS likes
-  `
-  return row
-}
 
 /** A user with a unique name, and a row in every table that references users. */
 async function addActivePerson (role: typeof ROLES[number] = 'STUDENT') {
@@ -96,11 +73,8 @@ const result = (verb: string, id: string, published: string) => ({
 
 /** Asserts that the database and the log do not contain traces of the account. */
 async function isErased (t: Test, { id, words }: { id: string, words: string[] }) {
-  t.strictSame(containsAny(await dump(), [id, ...words]), [], 'not in the database')
+  t.strictSame(containsAny([...await allRows(app)], [id, ...words]), [], 'not in the database')
   t.strictSame(containsAny(log, words), [], 'not in the log')
-  const found = await counts()
-  t.equal(found.shown_registrations, found.registrations)
-  t.equal(found.shown_likes, found.likes)
 }
 
 t.test('erase deletes the data of a user, and keeps published blogs under a neutral author', async t => {
@@ -116,14 +90,6 @@ t.test('erase deletes the data of a user, and keeps published blogs under a neut
   t.equal(authors.filter(({ firstName }: { firstName: string }) => firstName === 'Former').length, ROLES.length)
   t.ok(authors.some((author: object) => JSON.stringify(author) === JSON.stringify(nobody)))
   t.strictSame(await blogsOf(bystander.id), ['ARCHIVED', 'DRAFT', 'PUBLISHED'], 'data of others stays')
-  t.ok((await counts()).registrations! >= 3)
-})
-
-t.test('the neutral author cannot sign in or register', async t => {
-  const account = { email: 'former-member', password: 'correct horse' }
-  t.equal((await inject(app, 'POST', '/auth/login', account)).statusCode, 400)
-  const { statusCode } = await inject(app, 'POST', '/auth/register', { ...account, firstName: 'A', lastName: 'B' })
-  t.equal(statusCode, 400)
 })
 
 t.test('erase --with-blogs deletes published blogs as well', async t => {
@@ -135,14 +101,14 @@ t.test('erase --with-blogs deletes published blogs as well', async t => {
   t.equal(after, before - 3)
 })
 
-t.test('erase --dry-run prints what would be deleted, and changes nothing', async t => {
+t.test('erase --dry-run prints the data that would be deleted, and keeps it', async t => {
   const ada = await addActivePerson()
-  const before = await dump()
+  const before = await allRows(app)
   t.strictSame(await user('erase', '--email', ada.email, '--dry-run'),
     result('Would erase', ada.id, '1, kept under a neutral author'))
   t.strictSame(await user('erase', '--email', ada.email, '--dry-run', '--with-blogs'),
     result('Would erase', ada.id, '1'))
-  t.strictSame(await dump(), before)
+  t.strictSame(await allRows(app), before)
 })
 
 t.test('erase reports testimonials and mentors with the same name', async t => {
@@ -163,7 +129,7 @@ t.test('erase while the user registers for events leaves no trace', async t => {
   await isErased(t, ada)
 })
 
-t.test('A decision on a blog waits for the erasure of its author, and locks nothing until then', async t => {
+t.test('A decision on a post waits for the erasure of its author, without locks', async t => {
   const batch = await build(t, { ...MAIL, DATABASE_URL })
   const admin = await person(batch, 'ADMIN')
   const decide = (id: string, payload?: object) =>
@@ -255,7 +221,4 @@ t.test('Erasures during other operations on the users do not deadlock', async t 
   await Promise.all(workers)
   t.strictSame(lines.filter(line => /40P01|40001/.test(line)), [])
   t.equal((await sql`SELECT FROM users WHERE id IN ${sql(people.map(({ id }) => id))}`).length, 0)
-  const found = await counts()
-  t.equal(found.shown_registrations, found.registrations)
-  t.equal(found.shown_likes, found.likes)
 })

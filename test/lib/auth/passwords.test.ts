@@ -16,18 +16,12 @@ t.test('A password is hashed with argon2id and a random salt', async t => {
 })
 
 t.test('A hash verifies only its own password', async t => {
-  const password = 'Correct horse \u{1f40e}'
+  const password = `Correct horse \u{1f40e} ${'x'.repeat(5000)}`
   const hash = await hashPassword(password)
   t.equal(await verifyPassword(hash, password), true)
-  for (const wrong of ['', 'correct horse \u{1f40e}', `${password} `, 'Correct horse', PLACEHOLDER, hash]) {
-    t.equal(await verifyPassword(hash, wrong), false, JSON.stringify(wrong))
+  for (const wrong of ['', password.toLowerCase(), `${password} `, password.slice(0, -1), PLACEHOLDER, hash]) {
+    t.equal(await verifyPassword(hash, wrong), false, wrong.slice(-20))
   }
-})
-
-t.test('Long passwords are not truncated', async t => {
-  const hash = await hashPassword('x'.repeat(5000))
-  t.equal(await verifyPassword(hash, 'x'.repeat(5000)), true)
-  t.equal(await verifyPassword(hash, 'x'.repeat(4999)), false)
 })
 
 t.test('No password matches the placeholder or a missing hash, and checking takes the usual time', async t => {

@@ -43,7 +43,7 @@ async function start (t: Test, options: Partial<CacheOptions> = {}) {
   return app
 }
 
-t.test('A query without a name is refused: it would share the entries of another', async t => {
+t.test('A query without a name is refused, because it could share entries', async t => {
   const app = await start(t)
   app.get('/nameless', { config: { cache: 'public' } }, async (_request, reply) => {
     await reply.sendCached(sql => notesQuery(sql, 'ada'))
@@ -88,7 +88,7 @@ t.test('A private entry belongs to its owner', async t => {
   t.match(app.cache.counts, { misses: 2, hits: 1 })
 })
 
-t.test('A query without a row sends nothing, so that the handler responds', async t => {
+t.test('The handler responds if a query has no row', async t => {
   const app = await start(t)
   const oneQuery = (sql: Sql, text: string) => ({ fields: sql`SELECT text FROM notes WHERE text = ${text}` })
   app.get('/none', { config: { cache: 'public' } }, async (_request, reply) => {
@@ -128,7 +128,7 @@ t.test('Requests that wait for the turn of a read share it', async t => {
   t.equal(app.cache.counts.misses, 1)
 })
 
-t.test('Who holds a body is told while it is read, and before it is sent', async t => {
+t.test('A body is accounted for while it is read, and before it is sent', async t => {
   const told: [callers: number, length: number, bytes: number][] = []
   const bodies = new Set<object>()
   const app = await start(t, {
@@ -164,7 +164,7 @@ t.test('A read that no client waits for any more is abandoned', async t => {
   t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
 })
 
-t.test('What was sent before the body is there is the response', async t => {
+t.test('A response that was sent before the body is ready stays', async t => {
   const app = await start(t)
   const slowQuery = (sql: Sql) => ({ fields: sql`SELECT 1 AS one FROM pg_sleep(0.2)` })
   const calls: Promise<boolean>[] = []
@@ -194,7 +194,7 @@ t.test('The chunks of a body are sent in several turns of the event loop', async
   t.notMatch(seen.join(), 'chunk,chunk,chunk')
 })
 
-t.test('A body may have another format than JSON', async t => {
+t.test('A body may have a different format than JSON', async t => {
   const app = await start(t)
   const textQuery = (sql: Sql, author: string): CachedQuery<{ author: string, notes: object[] }> => ({
     ...notesQuery(sql, author),
@@ -216,7 +216,7 @@ t.test('A body may have another format than JSON', async t => {
   t.equal((await app.inject('/text?author=eve')).statusCode, 404)
 })
 
-t.test('A request that asks has its keys looked up in the same question, and is served by its answer', async t => {
+t.test('A validation looks up the keys of its requests in the same statement', async t => {
   const lookUp = (sql: Sql, authors: string[]) => sql`(
     SELECT json_object_agg(author, text) FROM notes WHERE author = ANY (string_to_array(${authors.join()}, ','))
   )`

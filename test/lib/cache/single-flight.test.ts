@@ -178,7 +178,7 @@ t.test('A read begins when it is the turn of any of its callers', async t => {
   t.strictSame(begun, ['1', '2', 'list', '3'], 'it is read once')
 })
 
-t.test('A caller that is refused fails no other, and leaves nothing behind', async t => {
+t.test('A refused caller does not affect other callers', async t => {
   const { begun, read, finish } = startTurns(2)
   const first = read('flood', '1')
   await settle()
@@ -206,7 +206,7 @@ t.test('A caller that is refused fails no other, and leaves nothing behind', asy
   t.strictSame(begun, ['1', 'list', '2', '3', '4', 'list'])
 })
 
-t.test('A caller that is refused when the read runs by the turn of another has its result', async t => {
+t.test('A caller that is refused during the read gets its result', async t => {
   const share = singleFlight<string>()
   let end!: () => void
   let refuse!: () => void

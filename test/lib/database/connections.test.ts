@@ -26,7 +26,7 @@ async function pool (t: Test) {
   return { sql, connections, proxy, backend, url }
 }
 
-t.test('A connection is closed on which nothing arrives after a timeout', async t => {
+t.test('A silent connection is closed after a timeout', async t => {
   const { sql, connections, proxy, backend } = await pool(t)
   const before = await backend()
   // An idle connection may be silent.

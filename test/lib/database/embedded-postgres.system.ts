@@ -158,18 +158,11 @@ t.test('The first start creates the data, logs one line, and the last release st
   t.equal(existsSync(pidFile(seed)), false)
 })
 
-t.test('The second start finds the data, and creates nothing', async t => {
-  const home = await newData(t)
+t.test('The second start finds the data, creates nothing, and the server requires its password', async t => {
   const log = fakeLog()
-  const server = await start(home, log)
+  const server = await start(await newData(t), log)
   t.strictSame(log.lines, [])
   t.strictSame(await kept(server.url), KEPT)
-  await server.release()
-  t.equal(await serverPid(home), undefined)
-})
-
-t.test('The server requires its password', async t => {
-  const server = await start(await newData(t))
   const url = Object.assign(new URL(server.url), { password: 'guessed' }).href
   await t.rejects(kept(url), { code: '28P01' })
   await server.release()
@@ -203,21 +196,6 @@ t.test('A server whose starter was killed is joined, and stopped in the end', as
   t.equal(await serverPid(home), pid)
   t.strictSame(await kept(server.url), KEPT)
   await server.release()
-  t.equal(await serverPid(home), undefined)
-})
-
-t.test('A server that another process uses is not stopped', async t => {
-  const home = await newData(t)
-  const server = await start(home)
-  const user = await startElsewhere(t, home)
-  t.equal(user.url, server.url)
-  const pid = await serverPid(home)
-  await server.release()
-  t.equal(await serverPid(home), pid)
-  t.strictSame(await kept(user.url), KEPT)
-  await user.kill()
-  await used(user.url, 0)
-  await (await start(home)).release()
   t.equal(await serverPid(home), undefined)
 })
 
@@ -269,7 +247,7 @@ t.test('A server that cannot be restarted is retried until it can', async t => {
   t.equal(await serverPid(home), undefined)
 })
 
-t.test('A pid file is removed when its pid belongs to another program', async t => {
+t.test('A pid file is removed if its pid belongs to a different program', async t => {
   const home = await newData(t)
   await writeFile(pidFile(home), [process.pid, join(home, 'postgres'), 1, 5432, '', '127.0.0.1', '', ''].join('\n'))
   const server = await start(home)
@@ -279,7 +257,7 @@ t.test('A pid file is removed when its pid belongs to another program', async t 
   t.equal(await serverPid(home), undefined)
 })
 
-t.test('A server is joined if it belongs to another user, or if its command is unknown', async t => {
+t.test('A server is joined if it belongs to a different user, or if its command is unknown', async t => {
   const home = await newData(t)
   const server = await start(home)
   const content = await readFile(pidFile(home), 'utf8')
@@ -417,22 +395,16 @@ function becomeRoot (t: Intercepting, path = process.env.PATH) {
 
 const starter = isRoot ? nobody : self
 
-t.test('In a closed folder the server runs as its starter, or for root as nobody with access to folders', async t => {
-  const home = await newData(t)
-  const server = await start(home)
-  t.equal((await stat(join(home, 'postgres'))).uid, starter.uid)
-  t.strictSame(await privileges(home), { uid: starter.uid, capabilities: await grant(parent) })
-  await server.release()
-})
-
-t.test('In an open folder it gets no capability', async t => {
+t.test('The server runs as its starter, or for root as nobody, with access to closed folders only', async t => {
   const folder = await openFolder(t)
-  const home = join(folder, 'data')
-  t.teardown(() => stopServer(home))
-  const server = await start(home)
-  t.equal((await stat(join(home, 'postgres'))).uid, starter.uid)
-  t.strictSame(await privileges(home), { uid: starter.uid, capabilities: await grant(folder, initdb) })
-  await server.release()
+  const open = join(folder, 'data')
+  t.teardown(() => stopServer(open))
+  for (const [home, ...paths] of [[await newData(t), parent], [open, folder, initdb]] as const) {
+    const server = await start(home)
+    t.equal((await stat(join(home, 'postgres'))).uid, starter.uid)
+    t.strictSame(await privileges(home), { uid: starter.uid, capabilities: await grant(...paths) })
+    await server.release()
+  }
 })
 
 t.test('Root runs the server as the owner of its data, even in a closed folder', async t => {
@@ -482,7 +454,7 @@ t.test('Other users run the server as themselves', async t => {
   t.strictSame(await findAccount(parent, initdb), { owner: { uid: 1234, gid: self.gid }, wrapper: [] })
 })
 
-t.test('A program that nobody can run is told apart from one that only root can', async t => {
+t.test('A program that cannot run at all has its own message', async t => {
   const home = t.testdir({})
   // As the loader says it where npm ran no scripts.
   const message = `${join(home, 'initdb')}: error while loading shared libraries: libicuuc.so.60: cannot open`
@@ -517,7 +489,7 @@ t.test('Where root cannot change users, a user namespace does, and the data belo
   await next.release()
 })
 
-t.test('Where root can run the server in no way, a StartupError of one line says what to do', async t => {
+t.test('If root cannot run the server, a StartupError of one line says what to do', async t => {
   const home = newHome()
   becomeRoot(t, await folderOf(t, 'id'))
   t.equal(await refusal(start(home)),

@@ -150,7 +150,7 @@ t.test('a migration that gets no lock', async t => {
     })
   }))
 
-  await t.test('waits for another that hangs, and says so', async t => {
+  await t.test('waits for a hanging migration, and logs it', async t => {
     const lines: string[] = []
     const log = { warn (line: string) { lines.push(line) } }
     await sql.begin(async sql => {

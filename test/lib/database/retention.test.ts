@@ -56,7 +56,7 @@ t.test('retention deletes older registrations for past events', async t => {
   t.strictSame(await listed(), { [past]: 0, [old]: 0, [coming]: 1 })
 })
 
-t.test('retention deletes pictures that nothing has used for a day', async t => {
+t.test('retention deletes pictures that have been unused for a day', async t => {
   const add = async (hours: number) => {
     const row = { large: PNG, small: PNG, width: 1, height: 1, unused_since: new Date(Date.now() - hours * 3_600_000) }
     return await insert(app, 'pictures', row)

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import ICAL from 'ical.js'
 import nodeIcal from 'node-ical'
 import type { Email } from 'postal-mime'
 
@@ -58,7 +57,7 @@ async function skipWaiting () {
 const waiting = async (via = sql) => (await via`SELECT FROM email_batches WHERE due_at <> 'infinity'`).length
 
 /** Writes the emails of all batches. */
-async function writeAllMails () {
+async function writeAllEmails () {
   while (await waiting() > 0) await writeEmails(sql)
 }
 
@@ -115,36 +114,17 @@ function calendarOf (t: Test, { attachments }: Email) {
   return decode(part!.content).replaceAll('\r\n', '\n')
 }
 
-/** Calendars as people have them: two programs take in the iCalendar of each email (RFC 5546). */
-class Calendars {
-  readonly #first = new Map<string, { sequence: number, start: string, summary: string }>()
-  readonly #second = new Map<string, { sequence: number, start: string, summary: string }>()
-
-  read (text: string) {
-    const calendar = new ICAL.Component(ICAL.parse(text))
-    const [component] = calendar.getAllSubcomponents('vevent')
-    const event = new ICAL.Event(component!)
-    take(this.#first, String(calendar.getFirstPropertyValue('method')), event.uid, {
-      sequence: event.sequence, start: event.startDate.toJSDate().toISOString(), summary: event.summary,
-    })
-    const parsed = nodeIcal.sync.parseICS(text)
-    const [other] = Object.values(parsed).filter(part => part?.type === 'VEVENT') as nodeIcal.VEvent[]
-    take(this.#second, String((other as any).method), other!.uid, {
-      sequence: Number(other!.sequence), start: other!.start.toISOString(), summary: String(other!.summary),
-    })
+/** The events of a calendar program that takes in these iCalendars (RFC 5546). */
+function eventsOf (calendars: string[]) {
+  const events = new Map<string, { sequence: number, start: string, summary: string }>()
+  for (const text of calendars) {
+    const event = Object.values(nodeIcal.sync.parseICS(text)).find(part => part?.type === 'VEVENT') as nodeIcal.VEvent
+    const [sequence, known] = [Number(event.sequence), events.get(event.uid)]
+    if (known && known.sequence >= sequence) continue
+    if (event.method === 'CANCEL') events.delete(event.uid)
+    else events.set(event.uid, { sequence, start: event.start.toISOString(), summary: String(event.summary) })
   }
-
-  get events () {
-    const [first, second] = [[...this.#first], [...this.#second]]
-    return JSON.stringify(first) === JSON.stringify(second) ? first.map(([, event]) => event) : { first, second }
-  }
-}
-
-function take<T extends { sequence: number }> (events: Map<string, T>, method: string, uid: string, event: T) {
-  const known = events.get(uid)
-  if (known && known.sequence >= event.sequence) return
-  if (method === 'CANCEL') events.delete(uid)
-  else events.set(uid, event)
+  return [...events.values()]
 }
 
 t.test('A registration is confirmed with the event for calendars', async t => {
@@ -216,7 +196,7 @@ t.test('Notifications go to verified addresses that want them', async t => {
   t.equal((await listEmails(sql)).length, 0)
 })
 
-t.test('A registration that is taken back is not confirmed, and no change is told', async t => {
+t.test('A deleted registration gets neither confirmation nor change', async t => {
   const event = await makeEvent()
   await (await member()).inject('POST', `/events/${event}/register`)
   await change(event, { title: 'Go Night' })
@@ -236,7 +216,7 @@ t.test('A registration for an event that is over is not confirmed', async t => {
   t.equal((await listEmails(sql)).length, 0)
 })
 
-t.test('A change of title, date or club is told to all who are registered', async t => {
+t.test('A change of title, date or club is sent to all who are registered', async t => {
   const event = await makeEvent({ date: new Date('2999-01-31T18:30:00Z') })
   const people = [await member(), await member(), await person(app)]
   await register(event, people)
@@ -254,7 +234,7 @@ t.test('A change of title, date or club is told to all who are registered', asyn
   t.match(calendarOf(t, emails[0]!), /SEQUENCE:1\n/)
 })
 
-t.test('Another description or picture is no change, nor is the same title', async t => {
+t.test('A new description or picture, and the same title, send no email', async t => {
   const event = await makeEvent()
   await register(event, [await member()])
   const changes = { title: 'Chess Night', description: 'Eleven games at once', imageUrl: 'https://example.org/a.png' }
@@ -263,7 +243,7 @@ t.test('Another description or picture is no change, nor is the same title', asy
   t.match(await sql`SELECT sequence FROM events`, [{ sequence: 0 }])
 })
 
-t.test('Changes within two minutes are one mail', async t => {
+t.test('Changes within two minutes are one email', async t => {
   const event = await makeEvent()
   await register(event, [await member()])
   await change(event, { title: 'Go Night' })
@@ -277,7 +257,7 @@ t.test('Changes within two minutes are one mail', async t => {
   t.match(calendarOf(t, emails[0]!), /SEQUENCE:3\n/)
 })
 
-t.test('What is changed back is not told', async t => {
+t.test('A change that was reverted is not sent', async t => {
   const event = await makeEvent()
   await register(event, [await member()])
   await change(event, { title: 'Go Night' })
@@ -285,7 +265,7 @@ t.test('What is changed back is not told', async t => {
   t.strictSame(await deliver(t), [])
 })
 
-t.test('A change back is told to those who registered in between', async t => {
+t.test('A reverted change is sent to users who registered in between', async t => {
   const event = await makeEvent()
   const [ada, grace] = [await member(), await member()]
   await register(event, [ada])
@@ -298,7 +278,7 @@ t.test('A change back is told to those who registered in between', async t => {
   t.match(emails[0]!.text, /^“Go Night” has changed/)
 })
 
-t.test('What an email has said is not said again by the next', async t => {
+t.test('A change that an email contained is not in the next email', async t => {
   const event = await makeEvent()
   const ada = await member()
   await ada.inject('POST', `/events/${event}/register`)
@@ -310,13 +290,13 @@ t.test('What an email has said is not said again by the next', async t => {
   t.match(await deliver(t), [{ subject: 'Changed: Chess Day', text: /^“Go Night” has changed/ }])
 })
 
-t.test('What an email that may not have arrived has said is said again', async t => {
+t.test('A change is sent again if its email may not have arrived', async t => {
   const event = await makeEvent()
   await (await member()).inject('POST', `/events/${event}/register`)
   await deliver(t)
   await change(event, { title: 'Go Night' })
   await skipWaiting()
-  await writeAllMails()
+  await writeAllEmails()
   await sql`
     UPDATE emails SET
       attempts = 1, claimed_at = now(),
@@ -328,13 +308,13 @@ t.test('What an email that may not have arrived has said is said again', async t
   t.strictSame(await deliver(t), [])
 })
 
-t.test('A waiting email includes later changes; after a sent email, another one follows', async t => {
+t.test('A waiting email includes later changes, and a sent email is followed by a second one', async t => {
   const event = await makeEvent()
   const [ada, grace] = [await member(), await member()]
   await register(event, [ada, grace])
   await change(event, { title: 'Go Night' })
   await skipWaiting()
-  await writeAllMails()
+  await writeAllEmails()
   t.equal((await listEmails(sql)).length, 2)
   await sql`
     UPDATE emails SET status = 'sent', claimed_at = now() - interval '1 minute', settled_at = now()
@@ -346,7 +326,7 @@ t.test('A waiting email includes later changes; after a sent email, another one 
     [[ada.email, '“Go Night”'], [grace.email, '“Chess Night”']].sort())
 })
 
-t.test('Events that are over are not told about', async t => {
+t.test('Changes of events that are over are not sent', async t => {
   const event = await makeEvent({ date: inDays(-1) })
   const ada = await member()
   await register(event, [ada])
@@ -365,7 +345,7 @@ t.test('Events that are over are not told about', async t => {
   t.strictSame(await deliver(t), [], 'nor events that ended before sending')
 })
 
-t.test('An event that moved to the past is told about', async t => {
+t.test('A move to the past is sent', async t => {
   const event = await makeEvent()
   await register(event, [await member()])
   await change(event, { data: '2020-01-31T18:30:00Z' })
@@ -393,7 +373,7 @@ t.test('A cancellation goes to all who were registered', async t => {
   t.strictSame(await deliver(t), [], 'unless it would be over')
 })
 
-t.test('Nothing is said of an event that is deleted, but that', async t => {
+t.test('Users of a deleted event get the cancellation only', async t => {
   const event = await makeEvent({ date: inDays(0.5) })
   const ada = await member()
   await ada.inject('POST', `/events/${event}/register`)
@@ -402,35 +382,30 @@ t.test('Nothing is said of an event that is deleted, but that', async t => {
   await admin.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
   await writeReminders(sql, 24)
   await skipWaiting()
-  await writeAllMails()
+  await writeAllEmails()
   t.equal((await listEmails(sql)).length, 4)
   await remove(event)
   t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'Cancelled: Go Night']])
 })
 
-t.test('The calendars of the emails leave one event, moved, and then none', async t => {
+t.test('In a calendar, the emails create an event, move it and remove it', async t => {
   const event = await makeEvent({ date: new Date('2999-01-31T18:30:00Z') })
   const ada = await member()
-  const calendars = new Calendars()
-  const isInFeed = async (text: string) => {
+  const calendars: string[] = []
+  const receive = async (expected: object[]) => {
+    const [email] = await deliver(t)
+    calendars.push(calendarOf(t, email!))
+    t.strictSame(eventsOf(calendars), expected)
     const { body } = await app.inject('/feeds/events.ics')
-    const lines = (text: string) => /UID:.+\nSEQUENCE:.+\n/.exec(text.replaceAll('\r\n', '\n'))![0]
-    t.equal(lines(body), lines(text), 'as in the feed')
+    const lines = (text: string) => /UID:.+\nSEQUENCE:.+\n/.exec(text.replaceAll('\r\n', '\n'))?.[0]
+    if (expected.length > 0) t.equal(lines(body), lines(calendars.at(-1)!), 'as in the feed')
   }
   await ada.inject('POST', `/events/${event}/register`)
-  const [registration] = await deliver(t)
-  calendars.read(calendarOf(t, registration!))
-  await isInFeed(calendarOf(t, registration!))
-  t.strictSame(calendars.events, [{ sequence: 0, start: '2999-01-31T18:30:00.000Z', summary: 'Chess Night' }])
+  await receive([{ sequence: 0, start: '2999-01-31T18:30:00.000Z', summary: 'Chess Night' }])
   await change(event, { data: '2999-02-01T18:30:00Z' })
-  const [changed] = await deliver(t)
-  calendars.read(calendarOf(t, changed!))
-  await isInFeed(calendarOf(t, changed!))
-  t.strictSame(calendars.events, [{ sequence: 1, start: '2999-02-01T18:30:00.000Z', summary: 'Chess Night' }])
+  await receive([{ sequence: 1, start: '2999-02-01T18:30:00.000Z', summary: 'Chess Night' }])
   await remove(event)
-  const [cancelled] = await deliver(t)
-  calendars.read(calendarOf(t, cancelled!))
-  t.strictSame(calendars.events, [])
+  await receive([])
 })
 
 t.test('All who registered in time are reminded once', async t => {
@@ -468,13 +443,13 @@ t.test('A reminder of a moved event is not sent', async t => {
   t.strictSame(await deliver(t), [])
 })
 
-t.test('An event that moves away and back reminds those who were not reminded before', async t => {
+t.test('An event that moves away and back reminds only users who were not reminded before', async t => {
   const date = inDays(0.9)
   const event = await makeEvent({ date })
   const [ada, grace, eve] = [await member(), await member(), await member()]
   await register(event, [ada, grace, eve], inDays(-2))
   await writeReminders(sql, 24)
-  await writeAllMails()
+  await writeAllEmails()
   await sql`UPDATE emails SET status = 'sent', settled_at = now() WHERE user_id = ${ada.id}`
   await eve.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
   for (const away of [inDays(10), inDays(20)]) {
@@ -482,24 +457,24 @@ t.test('An event that moves away and back reminds those who were not reminded be
     t.strictSame(await deliver(t), [])
     await sql`UPDATE events SET date = ${date} WHERE id = ${event}`
     await writeReminders(sql, 24)
-    await writeAllMails()
+    await writeAllEmails()
   }
   t.strictSame((await deliver(t, { REMINDER_HOURS: '24' })).map(headOf), [[grace.email, 'Reminder: Chess Night']])
   t.strictSame(await deliver(t, { REMINDER_HOURS: '24' }), [])
 })
 
-t.test('A reminder that is not wanted any more has others not be reminded twice', async t => {
+t.test('A reminder that is turned off does not repeat the reminders of other users', async t => {
   const [ada, grace] = [await member(), await member()]
   await register(await makeEvent({ date: inDays(0.9) }), [ada, grace], inDays(-2))
   await writeReminders(sql, 24)
-  await writeAllMails()
+  await writeAllEmails()
   await grace.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
   t.strictSame((await deliver(t, { REMINDER_HOURS: '24' })).map(headOf), [[ada.email, 'Reminder: Chess Night']])
   t.strictSame(await deliver(t, { REMINDER_HOURS: '24' }), [])
   t.match(await findWork(sql, 24), { batch: false, reminder: false })
 })
 
-t.test('Of two senders one writes the reminders, and one each mail', async t => {
+t.test('Several senders write each reminder once', async t => {
   const people = [await member(), await member()]
   await register(await makeEvent({ date: inDays(0.9) }), people, inDays(-2))
   await Promise.all([1, 2, 3].map(() => writeReminders(sql, 24)))
@@ -508,7 +483,7 @@ t.test('Of two senders one writes the reminders, and one each mail', async t => 
   t.equal((await listEmails(sql)).length, 2)
 })
 
-t.test('Authors hear of the decision about their blog', async t => {
+t.test('Authors get the decision about their post', async t => {
   const ada = await member()
   const [{ id }] = await sql<[{ id: string }]>`
     INSERT INTO blogs (title, content, author_id) VALUES ('Ten games', 'At once', ${ada.id}) RETURNING id
@@ -561,7 +536,7 @@ t.test('A message goes to all who are registered, and responses to its sender', 
   t.equal(unverified!.replyTo, undefined, 'if their email is verified')
 })
 
-t.test('An erased member gets nothing, and an erased sender has said nothing', async t => {
+t.test('An erased member gets no email, and messages of an erased sender are not sent', async t => {
   const [ada, grace, head] = [await member(), await member(), await person(app, 'ADMIN')]
   const event = await makeEvent()
   await register(event, [ada, grace])
@@ -618,7 +593,7 @@ t.test('A batch is one row, written in parts, and one without users not at all',
   t.equal((await sql`SELECT FROM email_batches`).length, 1)
 })
 
-t.test('A change between two parts of a batch is told to those whose email was sent', async t => {
+t.test('A change between two parts of a batch is sent to users who have their email', async t => {
   const { sql, enqueue, write, wait } = await makeBatch(t, 700)
   await enqueue()
   t.equal(await write(), 600)
@@ -679,8 +654,5 @@ t.test('Times in emails follow the summer time of MAIL_TIME_ZONE', async t => {
   ])
   t.strictSame(times('America/New_York', '2026-03-08T06:59:00Z', '2026-03-08T07:00:00Z'), [
     'Sunday 8 March 2026 at 01:59 GMT-5', 'Sunday 8 March 2026 at 03:00 GMT-4',
-  ])
-  t.strictSame(times('Australia/Lord_Howe', '2026-04-04T14:59:00Z', '2026-04-04T15:00:00Z'), [
-    'Sunday 5 April 2026 at 01:59 GMT+11', 'Sunday 5 April 2026 at 01:30 GMT+10:30',
   ])
 })

@@ -99,7 +99,7 @@ t.test('An email is sent once, with a Message-ID of its own', async t => {
   ])
 })
 
-t.test('An idle sender writes nothing', async t => {
+t.test('An idle sender only reads', async t => {
   const server = await startMailServer(t)
   const { sender } = startSender(t, server)
   const { id } = await person(app)
@@ -115,7 +115,7 @@ t.test('An idle sender writes nothing', async t => {
   await until(() => messages().includes('Cannot read or write the outbox'))
 })
 
-t.test('Emails about an account overtake those to many, which keep to MAIL_RATE', async t => {
+t.test('Emails about an account overtake bulk emails, which keep to MAIL_RATE', async t => {
   const server = await startMailServer(t)
   const { id } = await person(app)
   for (let n = 0; n < 5; n++) await enqueue(id, 'news', { title: `News ${n}` })
@@ -167,7 +167,7 @@ t.test('A user has one email of a template and a key', async t => {
   t.equal((await enqueue(id, 'news')).length + (await enqueue(id, 'news')).length, 2)
 })
 
-t.test('An email of a template that this version does not know is left to others', async t => {
+t.test('An email of an unknown template is left to other senders', async t => {
   const server = await startMailServer(t)
   const { id } = await person(app)
   await sql`
@@ -179,7 +179,7 @@ t.test('An email of a template that this version does not know is left to others
   await all('pending', 'sent')
 })
 
-t.test('An email that is not true any more is removed', async t => {
+t.test('An email that no longer applies is removed', async t => {
   const server = await startMailServer(t)
   const { id } = await person(app)
   await enqueue(id, 'news')
@@ -188,7 +188,7 @@ t.test('An email that is not true any more is removed', async t => {
   t.equal(server.emails.length, 0)
 })
 
-t.test('An email that cannot be written, or is refused for now, is tried again, and fails in the end', async t => {
+t.test('An email that cannot be composed is retried, and finally fails', async t => {
   const server = await startMailServer(t)
   const { id } = await person(app)
   await enqueue(id, 'news', { fails: true })
@@ -214,7 +214,7 @@ t.test('Backoff goes from a minute to four hours', async t => {
   t.strictSame([1, 2, 3, 4, 5, 6, 7].map(backoffSeconds), [60, 240, 960, 3840, 14_400, 14_400, 14_400])
 })
 
-t.test('While the server cannot be reached, it is asked at growing intervals, and nothing is written', async t => {
+t.test('An unreachable server is tried at growing intervals, without writes', async t => {
   const server = await startMailServer(t)
   server.fault = () => ({ stage: 'connect' })
   const { id } = await person(app)
@@ -331,7 +331,7 @@ t.test('Emails that are claimed and not begun are released', async t => {
   t.strictSame((await states()).sort(), [...Array(9).fill('pending'), 'sent'], 'a stop gives up others')
 })
 
-t.test('Bulk emails leave a connection to those about an account', async t => {
+t.test('Bulk emails leave a connection to emails about an account', async t => {
   const server = await startMailServer(t, {
     onData (stream, _session, done) {
       text(stream).then(raw => { if (raw.includes('Test email')) done(null) }, done)
@@ -379,7 +379,7 @@ t.test('An email whose account is erased while it waits in a batch is not sent',
   t.equal(sender.sent, 4)
 })
 
-t.test('Past emails are removed by what is sent later', async t => {
+t.test('Later emails remove old ones', async t => {
   const server = await startMailServer(t)
   const { id } = await person(app)
   for (const key of ['one', 'two']) await enqueue(id, 'test', {}, key)
@@ -481,7 +481,7 @@ t.test('In development emails are files', async t => {
   t.match(raw, 'From: Community <community@example.org>')
 })
 
-t.test('Files of emails are in no other folder, and replace no other file', async t => {
+t.test('Emails are not written through links', async t => {
   const DATA_DIR = t.testdir({ victim: 'precious', folder: {}, mail: t.fixture('symlink', 'folder') })
   const transport = await createTransport(testConfig({ NODE_ENV: 'development', DATA_DIR }), { info () {} })
   const message = { messageId: '<one@example.org>', from: 'a@example.org', to: 'b@example.org', text: 'Text' }

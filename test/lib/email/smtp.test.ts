@@ -118,7 +118,7 @@ t.test('An email to an address with a line break has failed', async t => {
   })
 })
 
-t.test('A server that cannot be reached is told in words', async t => {
+t.test('An unreachable server has an explanatory error message', async t => {
   const refused = open(t, `smtp://127.0.0.1:${await freePort()}`)
   await t.rejects(refused.verify(), {
     message: /^The SMTP server refused the connection \(connect ECONNREFUSED 127\.0\.0\.1:\d+\)\. Check that/,

@@ -36,8 +36,6 @@ async function send (bytes: string) {
 t.test('Malformed HTTP gets a JSON response, and the connection is closed', async t => {
   const cases: [what: string, bytes: string, status: number, text: string][] = [
     ['a broken request line', NONSENSE, 400, 'Bad Request'],
-    ['an unknown method', 'BREW /livez HTTP/1.1\r\nHost: a\r\n\r\n', 400, 'Bad Request'],
-    ['a broken header', 'GET /livez HTTP/1.1\r\nHost: a\r\nb\0c: d\r\n\r\n', 400, 'Bad Request'],
     ['two lengths', 'POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n', 400,
       'Bad Request'],
     ['too many headers', `GET /livez HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431,
@@ -145,13 +143,6 @@ t.test('A client that resets the connection does not get a response, and the ser
   await new Promise(resolve => socket.once('close', resolve))
   t.equal(socket.bytesWritten, 0)
   t.equal((await inject(app, 'GET', '/livez')).statusCode, 200)
-})
-
-t.test('A socket that was reset is destroyed', async t => {
-  const socket = new PassThrough()
-  sendClientError(Object.assign(new Error('reset'), { code: 'ECONNRESET' }), socket as unknown as Socket)
-  t.equal(socket.destroyed, true)
-  t.equal(socket.read(), null)
 })
 
 t.test('An error without a code is a 400', async t => {

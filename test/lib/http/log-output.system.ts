@@ -37,7 +37,7 @@ t.test('Lines are written in order and whole', async t => {
   t.strictSame(await readFile(path, 'utf8'), lines.join(''))
 })
 
-t.test('A disk that is full loses what no longer fits, and nothing else', async t => {
+t.test('A full disk loses only the lines that do not fit', async t => {
   const path = join(t.testdir(), 'log')
   const [full, file] = [await open('/dev/full', 'a'), await open(path, 'a')]
   t.teardown(() => Promise.all([full.close(), file.close()]))
@@ -71,7 +71,7 @@ t.test('A disk that is full loses what no longer fits, and nothing else', async 
   t.equal(await readFile(path, 'utf8'), [...lines.slice(0, 17_000 - output.dropped), line(17_000)].join(''))
 })
 
-t.test('A pipe that nobody reads costs the lines that wait for too long', async t => {
+t.test('A pipe without a reader loses lines that wait too long', async t => {
   const pipe = await makePipe(t)
   const said: string[] = []
   const output = openLog(pipe.fd, message => said.push(message))
