@@ -14,7 +14,7 @@ const files = (await Promise.all(['lib', 'plugins', 'routes'].map(async folder =
 ))).flat()
 const sources = await Promise.all(files.map(async file => ({ file, text: await readFile(file, 'utf8') })))
 
-t.test('Folders of lib import from those below them only, and nothing in lib from plugins or routes', async t => {
+t.test('Folders of lib import only from folders below them, and not from plugins or routes', async t => {
   const folderOf = (path: string) => /^lib\/(\w+)\//.exec(path)?.[1]
   for (const { file, text } of sources) {
     const [from, below] = [folderOf(file), ORDER.slice(ORDER.indexOf(folderOf(file) ?? '') + 1)]

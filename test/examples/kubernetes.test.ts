@@ -63,12 +63,6 @@ function folderOf (apiVersion: string) {
   return apiVersion.replace(/^v1$/, 'core/v1').replace('.k8s.io', '')
 }
 
-/** A quantity of Kubernetes as a number. */
-function quantity (text: string) {
-  const [, number, unit = ''] = /^(\d+)(m|Ki|Mi|Gi)?$/.exec(text)!
-  return Number(number) * ({ m: 0.001, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30 }[unit] ?? 1)
-}
-
 t.test('The manifests are what the API of Kubernetes takes', async t => {
   t.strictSame(manifests.map(({ kind }) => kind).sort(), [
     'Deployment', 'HorizontalPodAutoscaler', 'Job', 'NetworkPolicy', 'PodDisruptionBudget', 'Service',
@@ -126,7 +120,7 @@ t.test('Pods have the time that a stop may take, and probes the time that the da
   for (const probe of [startupProbe, readinessProbe]) t.ok(probe.timeoutSeconds > config.DATABASE_TIMEOUT)
 })
 
-t.test('A rolling update takes no pod away before another one is ready', async t => {
+t.test('A rolling update removes a pod only when its successor is ready', async t => {
   t.strictSame(deployment.strategy.rollingUpdate, { maxUnavailable: 0, maxSurge: 1 })
   const { minReplicas, maxReplicas, scaleTargetRef } = specOf('HorizontalPodAutoscaler')
   t.equal(scaleTargetRef.name, manifests.find(({ kind }) => kind === 'Deployment')?.metadata.name)
@@ -134,29 +128,4 @@ t.test('A rolling update takes no pod away before another one is ready', async t
   const connections = (maxReplicas + 1) * (testConfig({}).DATABASE_POOL_SIZE + 2)
   t.ok(connections < DEFAULT_MAX_CONNECTIONS)
   t.match(await readFile(`${FOLDER}/service.yaml`, 'utf8'), `take ${connections}.`)
-})
-
-t.test('Whatever selects the pods selects them by their labels', async t => {
-  const { selector, template: { metadata: { labels } } } = deployment
-  t.strictSame(selector.matchLabels, labels)
-  t.strictSame(specOf('Service').selector, labels)
-  t.strictSame(specOf('PodDisruptionBudget').selector.matchLabels, labels)
-  t.notSame(specOf('Job').template.metadata.labels, labels)
-  const [{ containers: [{ ports, startupProbe, readinessProbe, livenessProbe }] }] = pods
-  for (const { httpGet } of [startupProbe, readinessProbe, livenessProbe]) t.equal(httpGet.port, ports[0].name)
-  t.equal(specOf('Service').ports[0].targetPort, ports[0].name)
-})
-
-t.test('Pods have no rights that the service does not need', async t => {
-  for (const { securityContext, containers: [container], ...pod } of pods) {
-    t.match(securityContext, { runAsNonRoot: true, runAsUser: 1000, seccompProfile: { type: 'RuntimeDefault' } })
-    t.match(container.securityContext, {
-      allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] },
-    })
-    t.equal(pod.automountServiceAccountToken, false)
-    t.equal(pod.volumes[0].secret.defaultMode, 0o440)
-    const { requests, limits } = container.resources
-    t.ok(quantity(requests.cpu) > 0)
-    t.ok(quantity(requests.memory) < quantity(limits.memory))
-  }
 })

@@ -70,4 +70,3 @@ t.test('Without JWT_SECRET the secret is stored in DATA_DIR, so that tokens surv
   const restarted = await build(t, { DATABASE_URL, JWT_SECRET: '', DATA_DIR })
   t.equal(await me(restarted, token), 'Unauthorized', 'valid, for an unknown user')
 })
-

@@ -202,4 +202,3 @@ t.test('A guarded route cannot be public, and a route must declare who shares it
   const response = await app.inject('/silent')
   t.strictSame([response.statusCode, response.json()], [500, { message: 'It failed' }])
 })
-

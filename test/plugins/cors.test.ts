@@ -91,7 +91,6 @@ t.test('With FRONTEND_URL', async t => {
     const response = await app.inject({ method: 'OPTIONS', url: '/livez', headers: { origin: FRONTENDS[0] } })
     t.equal(response.statusCode, 204, 'of such an origin it asks for nothing')
   })
-
 })
 
 t.test('Outside production, apps on this machine may read responses and send requests without a setting', async t => {

@@ -1,7 +1,9 @@
 import { Type } from '@sinclair/typebox'
 
 import { buildApp } from '#lib/app.js'
-import { bearer, bearerOfJson, buildWithRoutes, createDatabase, MAIL, nameOf, person, testConfig } from '../helper.ts'
+import {
+  bearer, bearerOfJson, buildWithRoutes, createDatabase, inject, MAIL, nameOf, person, testConfig,
+} from '../helper.ts'
 import t from '../suite.ts'
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024
@@ -187,4 +189,3 @@ t.test('The maximum length of a body depends on its operation', async t => {
     }
   }
 })
-

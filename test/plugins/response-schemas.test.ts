@@ -100,4 +100,3 @@ t.test('A declared 400 may list issues, each with path and message', async t => 
     t.strictSame(schema.required, ['message'], 'only validation errors have errors')
   }
 })
-

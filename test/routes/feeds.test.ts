@@ -383,4 +383,3 @@ t.test('Feeds preserve any text', async t => {
     if (!t.passing()) throw new Error('A parser read another text')
   }), { numRuns: RUNS })
 })
-

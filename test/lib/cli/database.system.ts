@@ -28,4 +28,3 @@ t.test('url --hold runs the embedded database until Ctrl-C', async t => {
   t.equal((await ended).code, 0)
   t.strictSame(await postgresOf(DATA_DIR), [])
 })
-

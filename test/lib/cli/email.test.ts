@@ -71,4 +71,3 @@ t.test('retry sends failed emails again', async t => {
   t.strictSame(await run('retry'), failed('retry needs an ID or --all (see --help)'))
   t.strictSame(await run('retry', refused, '--all'), failed('retry needs an ID or --all (see --help)'))
 })
-

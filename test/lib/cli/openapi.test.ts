@@ -31,4 +31,3 @@ t.test('It writes and compares the given file', async t => {
   await writeFile(file, written.replace('"summary": "', '"summary": "Not '))
   t.strictSame(await openapi(file, '--check'), outOfDate, 'a different text')
 })
-

@@ -84,4 +84,3 @@ t.test('rejects a password that is too short or cannot be stored', async t => {
     await t.rejects(readPassword(true, pipe(content)), new StartupError(message))
   }
 })
-

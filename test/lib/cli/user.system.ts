@@ -160,7 +160,6 @@ t.test('rejects unknown arguments', async t => {
     t.strictSame(await user({ DATABASE_URL }, args, input), failed(line), `user ${args.join(' ')}`)
   }
   t.strictSame(await app.sql`SELECT count(*) FROM users`, before)
-
 })
 
 t.test('reports an outdated schema in one line', async t => {

@@ -361,4 +361,3 @@ t.test('A host name whose addresses all refuse connections is unreachable', asyn
   t.equal(await refusal({ DATABASE_URL: `postgres://ada:hunter2@db.example.org:${port}/x` }),
     `Cannot reach the database at db.example.org:${port}/x: ECONNREFUSED`)
 })
-

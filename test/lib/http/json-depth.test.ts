@@ -24,4 +24,3 @@ t.test('The depth of a JSON text is the depth of its deepest object or array', a
     t.equal(isDeeperThan(Buffer.from(json), depth - 1), true, `${json.slice(0, 30)} is deeper than ${depth - 1}`)
   }
 })
-
