@@ -43,8 +43,9 @@ for (const [name, operation] of Object.entries(OPERATIONS)) {
     for (let writes = Infinity; writes > conflicts; conflicts++) {
       await app.sql`DELETE FROM rate_limits`
       const world = await createWorld(app)
-      // It registers the same person again.
+      // These operations add the same person or club in every iteration.
       if (name === 'POST /auth/register') await app.sql`DELETE FROM users WHERE email = 'new@example.org'`
+      if (name === 'POST /clubs') await app.sql`UPDATE clubs SET name = id::text`
       const { id = '', body: more } = await operation.given?.(world) ?? {}
       const { body, type } = operation
       await app.sql`UPDATE conflict_at SET n = ${conflicts + 1}`
