@@ -49,7 +49,7 @@ export function createHttpServer ({ REQUEST_TIMEOUT, IDLE_TIMEOUT }: Config, lis
   server.timeout = Math.min(IDLE_TIMEOUT, STALLED_SECONDS) * 1000
   server.on('timeout', socket => {
     // A client may also be silent because it waits for its response.
-    if (socket.writableLength > 0 || connections.get(socket)?.size === 0) socket.destroy()
+    if (socket.writableLength > 0 || connections.get(socket)!.size === 0) socket.destroy()
   })
 
   const closeIdleConnections = server.closeIdleConnections.bind(server)
