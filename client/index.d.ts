@@ -8,11 +8,11 @@ export type { components, operations, paths } from './schema.d.ts'
 export type Schemas = components['schemas']
 
 /**
- * `baseUrl` is where the service is: `https://api.example.org`. `cache` is `no-cache` by default, so that browsers
- * revalidate lists that they have stored.
+ * `baseUrl` is the URL of the service, for example `https://api.example.org`. `cache` is `no-cache` by default, so that
+ * browsers revalidate stored lists.
  */
 export interface Options extends ClientOptions {
-  /** The application token, or what returns it: asked before every request, so that it may come and go. */
+  /** The token, or a function that returns it. The client calls the function before each request. */
   token?: string | (() => string | null | undefined)
 }
 
@@ -25,17 +25,17 @@ type PathsWith<M extends Method> = {
 type Init<Path extends keyof paths, M extends Method> = MaybeOptionalInit<paths[Path], M>
 
 /**
- * Calls an operation. openapi-fetch would do for a type, but lets a request have any field beside those described, and
- * so a wrong name for an optional one.
+ * Calls an operation. This type refuses unknown fields in a body, for example a misspelled optional field. The type of
+ * openapi-fetch would accept them.
  */
 type Call<M extends Method> = <Path extends PathsWith<M>>(
   path: Path, ...init: undefined extends Init<Path, M> ? [init?: Init<Path, M>] : [init: Init<Path, M>]
 ) => Promise<FetchResponse<paths[Path][M] & object, Init<Path, M>, `${string}/${string}`>>
 
 /**
- * One method for each of HTTP's: `client.GET('/events', { params: { query: { limit: '3' } } })`. It resolves to
- * `{ data, error, response }`: `data` of a success, else `error`, which is what the service answered. It rejects when
- * there is no answer at all.
+ * A function for each method of HTTP, for example `client.GET('/events', { params: { query: { limit: '3' } } })`. It
+ * resolves to `{ data, error, response }`: `data` is the body of a success, and `error` the body of any other response.
+ * It rejects if there is no response, for example without a network.
  */
 export interface Client {
   GET: Call<'get'>
@@ -44,7 +44,7 @@ export interface Client {
   DELETE: Call<'delete'>
   /** Adds middleware of openapi-fetch. */
   use (...middleware: Middleware[]): void
-  /** Takes it away again. */
+  /** Removes middleware. */
   eject (...middleware: Middleware[]): void
 }
 

@@ -1,7 +1,7 @@
 import createFetchClient from 'openapi-fetch'
 
 export function createClient ({ token, ...options } = {}) {
-  // By its Cache-Control, a browser may show a stored list right after a write. With `no-cache` it asks, for a 304.
+  // Without `no-cache`, a browser may show a stored list right after a write.
   const client = createFetchClient({ cache: 'no-cache', ...options })
   client.use({
     onRequest ({ request }) {

@@ -15,7 +15,7 @@ export interface paths {
         put?: never;
         /**
          * Verify an email address
-         * @description Takes the token from a verification email. A token from `POST /me/email` also changes the address of the account. The token works once, for seven days, and only until a newer one is sent.
+         * @description The body contains the token from a verification email. A token from `POST /me/email` also changes the address of the account. The token works once within seven days, until a newer email is sent.
          */
         post: operations["verifyEmail"];
         delete?: never;
@@ -55,7 +55,7 @@ export interface paths {
         put?: never;
         /**
          * Reset a password
-         * @description Takes the token from a password-reset email. The token works once, for one hour, and only until a newer one is sent. Revokes all tokens of the account and verifies its email address. Common passwords and passwords that contain the email address are refused.
+         * @description The body contains the token from a password-reset email. The token works once within an hour, until a newer email is sent. This revokes all tokens of the account and verifies its email address. Common passwords are refused, and so are passwords that contain the email address.
          */
         post: operations["resetPassword"];
         delete?: never;
@@ -74,8 +74,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Unsubscribe from one type of email
-         * @description Email programs send this request when a person unsubscribes (RFC 8058). The body is ignored. `PUT /me/notifications` turns these emails on again. The token works for 30 days after the email was sent.
+         * Unsubscribe from a type of email
+         * @description Email apps send this request if you click *Unsubscribe* there (RFC 8058). The body is ignored. `PUT /me/notifications` turns these emails on again. The token works for 30 days after the email was sent.
          */
         post: operations["unsubscribe"];
         delete?: never;
@@ -95,7 +95,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with an ID token
-         * @description For apps that already have an ID token, for example from a sign-in button of the identity provider. The first sign-in creates a `STUDENT` account, or links the account that has the same email address.
+         * @description You can use this if your app already has an ID token, for example from the button of the identity provider. The first sign-in creates a `STUDENT` account, or links the account with the same email address.
          */
         post: operations["loginWithIdToken"];
         delete?: never;
@@ -112,7 +112,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Finish the identity-provider sign-in
+         * Finish a sign-in with the identity provider
          * @description The identity provider redirects the browser here. Apps do not call it. Errors are plain text.
          */
         get: operations["finishProviderSignIn"];
@@ -155,7 +155,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a password
-         * @description Returns 429 after too many failed sign-ins for one account. `Retry-After` is in seconds.
+         * @description Returns a token. If a network sends too many wrong passwords for an account, it gets a 429, even for the right password.
          */
         post: operations["login"];
         delete?: never;
@@ -194,8 +194,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sign up
-         * @description Creates a `STUDENT` account with a password and returns a token. Operators can limit sign-ups per network. `Retry-After` is in seconds.
+         * Sign up with a password
+         * @description Creates a `STUDENT` account and returns its token. If email is configured, you also get an email to verify the address. An operator can limit sign-ups per network. You then get a 429.
          */
         post: operations["register"];
         delete?: never;
@@ -318,7 +318,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a blog post
-         * @description Returns 500 if the post does not exist.
+         * @description This cannot be undone. Returns 500 if the post does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -339,7 +339,7 @@ export interface paths {
         put?: never;
         /**
          * Publish a blog post
-         * @description Works in every status. Returns 500 if the post does not exist.
+         * @description You can publish a draft and an archived post. Returns 500 if the post does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -407,13 +407,13 @@ export interface paths {
         };
         /**
          * List events
-         * @description Returns past and future events of all clubs, one page at a time.
+         * @description Returns a page of the events of all clubs, also past events. Returns 500 for a negative `page` or `limit`.
          */
         get: operations["listEvents"];
         put?: never;
         /**
          * Create an event for your club
-         * @description Returns 500 if the date cannot be parsed.
+         * @description The event belongs to the club that you lead. Returns 500 if the date cannot be parsed.
          *
          *     Roles: `CLUB_HEAD`.
          */
@@ -496,7 +496,7 @@ export interface paths {
         get?: never;
         /**
          * Update an event
-         * @description Club heads may update events of their own club. Admins may update any event. Missing and empty fields stay unchanged.
+         * @description Club heads may update events of their own club. Admins may update any event. Missing and empty fields stay unchanged. Returns 500 if the date cannot be parsed or the club does not exist.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -504,7 +504,7 @@ export interface paths {
         post?: never;
         /**
          * Delete an event
-         * @description Also deletes the registrations for the event. Club heads may delete events of their own club. Admins may delete any event.
+         * @description This also deletes the registrations for the event. Club heads may delete events of their own club. Admins may delete any event.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -667,7 +667,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Liveness probe */
+        /**
+         * Check liveness
+         * @description Returns 200 while the process runs. Use it to decide whether to restart the process.
+         */
         get: operations["getLiveness"];
         put?: never;
         post?: never;
@@ -689,7 +692,7 @@ export interface paths {
         post?: never;
         /**
          * Delete your account
-         * @description Permanently deletes your account, registrations, likes, drafts and pictures, and revokes all your tokens. Your published posts stay, without your name. An account without a password needs a token from a sign-in with the identity provider that is at most five minutes old.
+         * @description Permanently deletes your account, registrations, likes, drafts and pictures, and revokes all your tokens. Your published posts stay, but without your name. If your account has no password, sign in with the identity provider first, at most five minutes before.
          */
         delete: operations["deleteMyAccount"];
         options?: never;
@@ -708,10 +711,13 @@ export interface paths {
         put?: never;
         /**
          * Create your calendar link
-         * @description Returns a link to a calendar of the events you registered for. Anyone who has the link can read the calendar. The link is shown only once. Calling this again creates a new link and revokes the old one.
+         * @description Returns a link to a calendar of the events you registered for. Anyone with the link can read the calendar. You see the link only once. A second call creates a new link and revokes the old link.
          */
         post: operations["createMyCalendar"];
-        /** Revoke your calendar link */
+        /**
+         * Revoke your calendar link
+         * @description The link stops working, so calendar apps get no more updates from it.
+         */
         delete: operations["deleteMyCalendar"];
         options?: never;
         head?: never;
@@ -729,7 +735,7 @@ export interface paths {
         put?: never;
         /**
          * Change your email address
-         * @description Sends a link to the new address, and tells the old one if it is verified. Your address changes when `POST /account/email/verify` gets the token of that link. A new password cancels the change. The response does not tell whether the new address has an account. Accounts that sign in with the identity provider keep the address from the provider.
+         * @description Sends a link to the new address, and a notice to the old address if it is verified. Your address changes when `POST /account/email/verify` gets the token of that link. A new password cancels the change. The response does not tell whether the new address has an account. If you sign in with the identity provider, you cannot change your address here.
          */
         post: operations["changeMyEmail"];
         delete?: never;
@@ -749,7 +755,7 @@ export interface paths {
         put?: never;
         /**
          * Request a verification email
-         * @description Sends an email with a link to `/verify-email` of the browser app. The fragment of the link contains a token for `POST /account/email/verify`. Signing up also sends this email.
+         * @description Sends an email with a link to `/verify-email` of the browser app. The fragment of the link contains a token for `POST /account/email/verify`. A sign-up also sends this email.
          */
         post: operations["verifyMyEmail"];
         delete?: never;
@@ -814,7 +820,7 @@ export interface paths {
         get: operations["getMyNotifications"];
         /**
          * Update your email preferences
-         * @description Takes the object that `GET /me/notifications` returns. Missing fields stay unchanged.
+         * @description You can change the object from `GET /me/notifications` and send it back. Missing fields stay unchanged.
          */
         put: operations["setMyNotifications"];
         post?: never;
@@ -834,7 +840,7 @@ export interface paths {
         get?: never;
         /**
          * Change your password
-         * @description Revokes all your tokens, including the one used for this request, and returns a new token. Common passwords and passwords that contain your email address are refused. If your account has no password yet, use `POST /account/password/forgot`. Returns 429 after too many tries. `Retry-After` is in seconds.
+         * @description Revokes all your tokens, including the token of this request, and returns a new token. Common passwords are refused, and so are passwords that contain your email address. If your account has no password yet, use `POST /account/password/forgot` instead. Too many wrong or refused passwords get a 429.
          */
         put: operations["changeMyPassword"];
         post?: never;
@@ -859,7 +865,7 @@ export interface paths {
         put?: never;
         /**
          * Upload a picture
-         * @description The body is the file itself. The service turns the picture upright, scales it to at most 2000 pixels and removes all metadata, for example the place where a photo was taken. Use the `url` of the response as `imageUrl`, or pass the `id` as `avatar` to `PUT /me/profile`. A picture that nothing uses for a day is deleted.
+         * @description The body is the file itself. The service turns the picture upright, scales it to at most 2000 pixels and removes all metadata, for example the place where a photo was taken. Use the `url` of the response as `imageUrl`, or pass the `id` as `avatar` to `PUT /me/profile`. The service deletes pictures that are unused for a day.
          */
         post: operations["uploadPicture"];
         delete?: never;
@@ -898,7 +904,7 @@ export interface paths {
         get?: never;
         /**
          * Change your name or your picture
-         * @description Missing fields stay unchanged. Upload a picture by `POST /me/pictures` first.
+         * @description Missing fields stay unchanged. To change your picture, upload it with `POST /me/pictures` first.
          */
         put: operations["changeMyProfile"];
         post?: never;
@@ -920,7 +926,7 @@ export interface paths {
         post?: never;
         /**
          * Sign out everywhere
-         * @description Revokes all your tokens on every device, including the one used for this request. Your calendar link keeps working.
+         * @description Revokes all your tokens on every device, including the token of this request. Your calendar link keeps working.
          */
         delete: operations["endMyTokens"];
         options?: never;
@@ -937,7 +943,7 @@ export interface paths {
         };
         /**
          * List mentors
-         * @description Sorted by name. The list is also empty if the service cannot read it.
+         * @description The mentors are sorted by name. If the service cannot read them, it returns an empty list.
          */
         get: operations["listMentors"];
         put?: never;
@@ -963,7 +969,7 @@ export interface paths {
         };
         /**
          * List the mentors you like
-         * @description Sorted by name.
+         * @description The mentors are sorted by name.
          */
         get: operations["listLikedMentors"];
         put?: never;
@@ -992,7 +998,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a mentor
-         * @description Also deletes the likes of the mentor. Returns 500 if the mentor does not exist.
+         * @description This also deletes the likes of the mentor. Returns 500 if the mentor does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -1013,7 +1019,7 @@ export interface paths {
         put?: never;
         /**
          * Like or unlike a mentor
-         * @description Adds your like. If you already like the mentor, it removes your like.
+         * @description Adds your like, or removes it if you already like the mentor. So do not repeat this request after an error.
          */
         post: operations["toggleMentorLike"];
         delete?: never;
@@ -1031,7 +1037,7 @@ export interface paths {
         };
         /**
          * Get a picture
-         * @description Anyone who has the URL can load the picture. Browsers and CDNs keep it for a year, because it never changes.
+         * @description Anyone with the URL can load the picture. Browsers and CDNs keep it for a year, because it never changes.
          */
         get: operations["getPicture"];
         put?: never;
@@ -1049,7 +1055,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Readiness probe */
+        /**
+         * Check readiness
+         * @description Returns 200 if the database answers and its schema is up to date. Use it to decide whether to send requests to this process.
+         */
         get: operations["getReadiness"];
         put?: never;
         post?: never;
@@ -1074,7 +1083,9 @@ export interface paths {
         put?: never;
         /**
          * Create a testimonial
-         * @description Roles: `ADMIN`.
+         * @description The testimonial is public at once.
+         *
+         *     Roles: `ADMIN`.
          */
         post: operations["createTestimonial"];
         delete?: never;
@@ -1101,7 +1112,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a testimonial
-         * @description Returns 500 if the testimonial does not exist.
+         * @description This cannot be undone. Returns 500 if the testimonial does not exist.
          *
          *     Roles: `ADMIN`.
          */
@@ -1142,7 +1153,9 @@ export interface paths {
         };
         /**
          * Get platform statistics
-         * @description Roles: `ADMIN`.
+         * @description Counts users, clubs, events, blog posts and mentors, and lists the latest event registrations.
+         *
+         *     Roles: `ADMIN`.
          */
         get: operations["getAnalytics"];
         put?: never;
@@ -1200,7 +1213,7 @@ export interface paths {
         /**
          * Remove a user from a club (not supported)
          * @deprecated
-         * @description Always returns 400. Use `PUT /users/{id}` with `clubId: null`.
+         * @description This always returns 400. Use `PUT /users/{id}` with `clubId: null` instead.
          *
          *     Roles: `ADMIN`.
          */
@@ -1450,7 +1463,7 @@ export interface components {
             /** @example https://images.example.org/chess.png */
             imageUrl: string | null;
             /**
-             * @description The id of the user who leads the club.
+             * @description The id of the club head.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubHeadId: string | null;
@@ -1500,7 +1513,7 @@ export interface components {
             /** @example https://images.example.org/chess.png */
             imageUrl: string | null;
             /**
-             * @description The id of the user who leads the club.
+             * @description The id of the club head.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubHeadId: string | null;
@@ -1542,7 +1555,7 @@ export interface components {
         EmailChange: {
             /**
              * Format: email
-             * @example ada@example.org
+             * @example ada.lovelace@example.org
              */
             email: string;
             /** @example correct horse */
@@ -1767,7 +1780,7 @@ export interface components {
             liked: boolean;
             /**
              * Format: int64
-             * @description The number of people who like the mentor.
+             * @description The number of likes of the mentor.
              */
             likeCount: number;
         };
@@ -2260,7 +2273,7 @@ export interface components {
             lastName?: string;
             /**
              * @description The id of a picture that you uploaded. `null` removes your picture.
-             * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+             * @example null
              */
             avatar?: string | null;
         };
@@ -2423,7 +2436,7 @@ export interface components {
             lastName?: string;
             /**
              * Format: email
-             * @example ada@example.org
+             * @example ada.byron@example.org
              */
             email?: string;
             /**

@@ -14,7 +14,7 @@ export const TextInput = (options: StringOptions = {}) => Type.String({ format: 
 export const NullableTextInput = (options: SchemaOptions = {}) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'text', ...options })
 
-export const EmailInput = () => Type.String({ format: 'email', examples: ['ada@example.org'] })
+export const EmailInput = (example = 'ada@example.org') => Type.String({ format: 'email', examples: [example] })
 
 /** A URL that `new URL` accepts. */
 export const UrlInput = (options: SchemaOptions = {}) => Type.String({ format: 'url', ...options })

@@ -31,7 +31,7 @@ const GROUPS: Record<string, { name: string, description: string }> = {
   blogs: { name: 'Blog posts', description: 'Members submit posts, admins publish them, anyone can read them.' },
   mentors: { name: 'Mentors', description: 'Mentors of the clubs. Users can like them.' },
   testimonials: { name: 'Testimonials', description: 'Words of former students.' },
-  pictures: { name: 'Pictures', description: 'Uploaded pictures. `POST /me/pictures` adds one.' },
+  pictures: { name: 'Pictures', description: 'Uploaded pictures. To upload a picture, see `POST /me/pictures`.' },
   me: YOUR_ACCOUNT,
   account: YOUR_ACCOUNT,
   feeds: { name: 'Feeds', description: 'Links for calendar apps and feed readers.' },
@@ -41,30 +41,34 @@ const GROUPS: Record<string, { name: string, description: string }> = {
   readyz: OPERATIONS,
 }
 
-const DESCRIPTION = `The service behind a student community: accounts with roles, clubs, events with registrations,
-moderated blog posts, mentors, testimonials and statistics.
+/** The first screen of the documentation, for a service at this URL. */
+const introduction = (url: string) => `The service behind a student community: accounts, clubs, events, blog posts and
+mentors.
 
-**Get a token.** Sign up (or sign in with \`POST /auth/login\`), and keep the \`token\` of the response:
+**Get a token.** Sign up, or sign in with \`POST /auth/login\`. The response contains your \`token\`:
 
-    curl http://localhost:3000/auth/register -H 'Content-Type: application/json' \\
+    curl ${url}/auth/register -H 'Content-Type: application/json' \\
       -d '{"email": "ada@example.org", "password": "correct horse", "firstName": "Ada", "lastName": "Lovelace"}'
 
-**Send the token** with each request that requires one. On this page, click *Authorize* and paste it. The token keeps
-its role until it expires or is revoked, even if an admin changes the role of the account:
+**Send the token** with each request that needs it. On this page, click *Authorize* and paste the token:
 
-    curl http://localhost:3000/auth/me -H 'Authorization: Bearer <token>'
+    curl ${url}/auth/me -H "Authorization: Bearer $TOKEN"
 
-**Errors** are JSON objects with a \`message\` that you can show to people. A validation error also lists each wrong
-field: \`{"message": "Validation error", "errors": [{"path": "email", "message": "…"}]}\`. After a 401 you need a new
-token. A 429 or 503 may be sent again after the seconds in \`Retry-After\`. Some operations return 500 where you might
-expect 404 or 409, for example for an unknown id. Their descriptions say so.
+If an admin changes your role, sign in again, because a token keeps its role.
+
+**Errors** are JSON objects with a \`message\` that you can show to people. A 400 can also list each wrong field, for
+example \`{"message": "Validation error", "errors": [{"path": "email", "message": "must be an email address"}]}\`. After
+a 401, sign in again. After a 429 or 503, wait for the seconds in \`Retry-After\` and send the request again. Some
+operations return 500 where you might expect 404 or 409, for example for an unknown id. Their descriptions say so.
 
 **Pages.** \`GET /events\` and \`GET /testimonials\` take \`page\` and \`limit\`. All other lists are complete.
 
 **Dates** are ISO 8601 in UTC, for example \`2026-01-31T09:30:00.000Z\`. **Ids** are opaque strings.
 
-**Limits.** By default, a blog post may have 1 MB, a club, an event, a mentor or a testimonial 256 KB, and any other
-body 16 KB. A larger body gets a 413.`
+**Limits.** By default, a blog post can have 1 MB, a club, an event, a mentor or a testimonial 256 KB, and any other
+body 16 KB. A larger body gets a 413. After 20 wrong passwords for an account within 15 minutes, you get a 429.
+
+**Examples.** You can send the examples on this page as they are if your service has the data of \`npm run seed\`.`
 
 const serverAt = (url = '/') => ({
   url,
@@ -98,7 +102,7 @@ export default fp(async app => {
       info: {
         title: 'Community Platform',
         version: VERSION,
-        description: DESCRIPTION,
+        description: introduction((app.config.PUBLIC_URL ?? 'http://localhost:3000').replace(/\/$/, '')),
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [serverAt(app.config.PUBLIC_URL)],

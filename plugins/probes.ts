@@ -13,7 +13,8 @@ export default fp(async app => {
   app.get('/livez', {
     schema: {
       operationId: 'getLiveness',
-      summary: 'Liveness probe',
+      summary: 'Check liveness',
+      description: 'Returns 200 while the process runs. Use it to decide whether to restart the process.',
       response: { 200: Message('Alive') },
     },
     logLevel: 'warn',
@@ -33,7 +34,9 @@ export default fp(async app => {
   app.get('/readyz', {
     schema: {
       operationId: 'getReadiness',
-      summary: 'Readiness probe',
+      summary: 'Check readiness',
+      description: 'Returns 200 if the database answers and its schema is up to date. Use it to decide whether to ' +
+        'send requests to this process.',
       response: { 200: Message('Ready'), 503: Message('Not ready', 'Stopping') },
     },
     logLevel: 'warn',

@@ -27,9 +27,9 @@ export const forgotPassword = {
 export const resetPassword = {
   operationId: 'resetPassword',
   summary: 'Reset a password',
-  description: 'Takes the token from a password-reset email. The token works once, for one hour, and only until a ' +
-    'newer one is sent. Revokes all tokens of the account and verifies its email address. Common passwords and ' +
-    'passwords that contain the email address are refused.',
+  description: 'The body contains the token from a password-reset email. The token works once within an hour, until ' +
+    'a newer email is sent. This revokes all tokens of the account and verifies its email address. Common passwords ' +
+    'are refused, and so are passwords that contain the email address.',
   body: Type.Object({ token: LinkToken(), password: NewPassword() }, { title: 'PasswordReset' }),
   response: {
     200: Message('Password set successfully'),
@@ -45,8 +45,8 @@ export const EMAIL_TAKEN = 'This email address already has an account'
 export const verifyEmail = {
   operationId: 'verifyEmail',
   summary: 'Verify an email address',
-  description: 'Takes the token from a verification email. A token from `POST /me/email` also changes the address of ' +
-    'the account. The token works once, for seven days, and only until a newer one is sent.',
+  description: 'The body contains the token from a verification email. A token from `POST /me/email` also changes ' +
+    'the address of the account. The token works once within seven days, until a newer email is sent.',
   body: Type.Object({ token: LinkToken() }, { title: 'EmailVerification' }),
   response: {
     200: Message('Email verified successfully'),
@@ -57,8 +57,8 @@ export const verifyEmail = {
 
 export const unsubscribe = {
   operationId: 'unsubscribe',
-  summary: 'Unsubscribe from one type of email',
-  description: 'Email programs send this request when a person unsubscribes (RFC 8058). The body is ignored. `PUT ' +
+  summary: 'Unsubscribe from a type of email',
+  description: 'Email apps send this request if you click *Unsubscribe* there (RFC 8058). The body is ignored. `PUT ' +
     '/me/notifications` turns these emails on again. The token works for 30 days after the email was sent.',
   docsOnly: {
     params: Type.Object({

@@ -15,9 +15,9 @@ export const TOO_MANY_REGISTRATIONS = 'Too many registrations, please try again 
 
 export const register = {
   operationId: 'register',
-  summary: 'Sign up',
-  description: 'Creates a `STUDENT` account with a password and returns a token. Operators can limit sign-ups per ' +
-    'network. `Retry-After` is in seconds.',
+  summary: 'Sign up with a password',
+  description: 'Creates a `STUDENT` account and returns its token. If email is configured, you also get an email to ' +
+    'verify the address. An operator can limit sign-ups per network. You then get a 429.',
   body: Type.Object({
     email: EmailInput(),
     password: PasswordInput('correct horse'),
@@ -38,7 +38,8 @@ export const register = {
 export const login = {
   operationId: 'login',
   summary: 'Sign in with a password',
-  description: 'Returns 429 after too many failed sign-ins for one account. `Retry-After` is in seconds.',
+  description: 'Returns a token. If a network sends too many wrong passwords for an account, it gets a 429, even for ' +
+    'the right password.',
   body: Type.Object({
     email: EmailInput(),
     password: TextInput({ examples: ['correct horse'] }),
@@ -65,8 +66,8 @@ export const me = {
 export const google = {
   operationId: 'loginWithIdToken',
   summary: 'Sign in with an ID token',
-  description: 'For apps that already have an ID token, for example from a sign-in button of the identity provider. ' +
-    'The first sign-in creates a `STUDENT` account, or links the account that has the same email address.',
+  description: 'You can use this if your app already has an ID token, for example from the button of the identity ' +
+    'provider. The first sign-in creates a `STUDENT` account, or links the account with the same email address.',
   docsOnly: {
     body: Type.Object({
       idToken: Type.String({
@@ -120,7 +121,7 @@ export const googleStart = {
 
 export const googleCallback = {
   operationId: 'finishProviderSignIn',
-  summary: 'Finish the identity-provider sign-in',
+  summary: 'Finish a sign-in with the identity provider',
   description: 'The identity provider redirects the browser here. Apps do not call it. Errors are plain text.',
   docsOnly: {
     querystring: Type.Object({

@@ -119,7 +119,7 @@ const moderate = {
 export const approve = {
   operationId: 'approveBlog',
   summary: 'Publish a blog post',
-  description: 'Works in every status. Returns 500 if the post does not exist.',
+  description: 'You can publish a draft and an archived post. Returns 500 if the post does not exist.',
   ...moderate,
 }
 
@@ -133,7 +133,7 @@ export const archive = {
 export const remove = {
   operationId: 'deleteBlog',
   summary: 'Delete a blog post',
-  description: 'Returns 500 if the post does not exist.',
+  description: 'This cannot be undone. Returns 500 if the post does not exist.',
   params,
   response: { 200: Message('Blog deleted successfully') },
 }

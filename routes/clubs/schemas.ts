@@ -12,7 +12,7 @@ const fields = {
   name: ClubName,
   description: Type.String(DESCRIPTION),
   imageUrl: ClubImage,
-  clubHeadId: NullableString({ description: 'The id of the user who leads the club.', examples: OpaqueId.examples }),
+  clubHeadId: NullableString({ description: 'The id of the club head.', examples: OpaqueId.examples }),
 }
 const member = { id: OpaqueId, firstName: FirstName, lastName: LastName, email: EmailAddress }
 

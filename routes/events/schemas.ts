@@ -36,7 +36,8 @@ const params = Type.Object({ id: IdParam({ description: 'The id of the event.' }
 export const list = {
   operationId: 'listEvents',
   summary: 'List events',
-  description: 'Returns past and future events of all clubs, one page at a time.',
+  description: 'Returns a page of the events of all clubs, also past events. Returns 500 for a negative `page` or ' +
+    '`limit`.',
   querystring: Type.Object({
     ...PageParams('The number of events per page. The default is 12.'),
     sort: Type.Optional(Enum(['asc', 'desc'], {
@@ -70,7 +71,7 @@ export const listMine = {
 export const create = {
   operationId: 'createEvent',
   summary: 'Create an event for your club',
-  description: 'Returns 500 if the date cannot be parsed.',
+  description: 'The event belongs to the club that you lead. Returns 500 if the date cannot be parsed.',
   body: Type.Object({
     title: Title,
     description: Description,
@@ -87,7 +88,7 @@ export const update = {
   operationId: 'updateEvent',
   summary: 'Update an event',
   description: 'Club heads may update events of their own club. Admins may update any event. Missing and empty ' +
-    'fields stay unchanged.',
+    'fields stay unchanged. Returns 500 if the date cannot be parsed or the club does not exist.',
   params,
   body: Type.Object({
     title: Type.Optional(Title),
@@ -108,8 +109,8 @@ export const update = {
 export const remove = {
   operationId: 'deleteEvent',
   summary: 'Delete an event',
-  description: 'Also deletes the registrations for the event. Club heads may delete events of their own club. Admins ' +
-    'may delete any event.',
+  description: 'This also deletes the registrations for the event. Club heads may delete events of their own club. ' +
+    'Admins may delete any event.',
   params,
   response: {
     200: Message('Event deleted successfully'),

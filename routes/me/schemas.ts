@@ -15,9 +15,9 @@ const CurrentPassword = () => TextInput({ examples: ['correct horse'] })
 export const changePassword = {
   operationId: 'changeMyPassword',
   summary: 'Change your password',
-  description: 'Revokes all your tokens, including the one used for this request, and returns a new token. Common ' +
-    'passwords and passwords that contain your email address are refused. If your account has no password yet, use ' +
-    '`POST /account/password/forgot`. Returns 429 after too many tries. `Retry-After` is in seconds.',
+  description: 'Revokes all your tokens, including the token of this request, and returns a new token. Common ' +
+    'passwords are refused, and so are passwords that contain your email address. If your account has no password ' +
+    'yet, use `POST /account/password/forgot` instead. Too many wrong or refused passwords get a 429.',
   body: Type.Object({
     currentPassword: CurrentPassword(),
     newPassword: NewPassword(),
@@ -36,7 +36,7 @@ export const verifyEmail = {
   operationId: 'verifyMyEmail',
   summary: 'Request a verification email',
   description: 'Sends an email with a link to `/verify-email` of the browser app. The fragment of the link contains ' +
-    'a token for `POST /account/email/verify`. Signing up also sends this email.',
+    'a token for `POST /account/email/verify`. A sign-up also sends this email.',
   response: {
     202: Message('An email is on its way'),
     401: Message('Unauthorized'),
@@ -49,12 +49,12 @@ export const verifyEmail = {
 export const changeProfile = {
   operationId: 'changeMyProfile',
   summary: 'Change your name or your picture',
-  description: 'Missing fields stay unchanged. Upload a picture by `POST /me/pictures` first.',
+  description: 'Missing fields stay unchanged. To change your picture, upload it with `POST /me/pictures` first.',
   body: Type.Object({
     firstName: Type.Optional(TextInput({ minLength: 1, examples: FirstName.examples })),
     lastName: Type.Optional(TextInput({ minLength: 1, examples: LastName.examples })),
     avatar: Type.Optional(NullableTextInput({
-      description: 'The id of a picture that you uploaded. `null` removes your picture.', examples: OpaqueId.examples,
+      description: 'The id of a picture that you uploaded. `null` removes your picture.', examples: [null],
     })),
   }, { title: 'ProfileChanges' }),
   response: {
@@ -70,11 +70,13 @@ export const PROVIDER_EMAIL = 'Your email address comes from your identity provi
 export const changeEmail = {
   operationId: 'changeMyEmail',
   summary: 'Change your email address',
-  description: 'Sends a link to the new address, and tells the old one if it is verified. Your address changes when ' +
-    '`POST /account/email/verify` gets the token of that link. A new password cancels the change. The response does ' +
-    'not tell whether the new address has an account. Accounts that sign in with the identity provider keep the ' +
-    'address from the provider.',
-  body: Type.Object({ email: EmailInput(), currentPassword: CurrentPassword() }, { title: 'EmailChange' }),
+  description: 'Sends a link to the new address, and a notice to the old address if it is verified. Your address ' +
+    'changes when `POST /account/email/verify` gets the token of that link. A new password cancels the change. The ' +
+    'response does not tell whether the new address has an account. If you sign in with the identity provider, you ' +
+    'cannot change your address here.',
+  body: Type.Object({
+    email: EmailInput('ada.lovelace@example.org'), currentPassword: CurrentPassword(),
+  }, { title: 'EmailChange' }),
   response: {
     202: Message('An email is on its way'),
     401: Message('Unauthorized', 'Current password is wrong'),
@@ -91,8 +93,8 @@ export const deleteAccount = {
   operationId: 'deleteMyAccount',
   summary: 'Delete your account',
   description: 'Permanently deletes your account, registrations, likes, drafts and pictures, and revokes all ' +
-    'your tokens. Your published posts stay, without your name. An account without a password needs a token from a ' +
-    'sign-in with the identity provider that is at most five minutes old.',
+    'your tokens. Your published posts stay, but without your name. If your account has no password, sign in with ' +
+    'the identity provider first, at most five minutes before.',
   body: Type.Object({
     currentPassword: NullableTextInput({
       description: '`null` if your account has no password.', examples: ['correct horse'],
@@ -110,8 +112,8 @@ export const deleteAccount = {
 export const createCalendar = {
   operationId: 'createMyCalendar',
   summary: 'Create your calendar link',
-  description: 'Returns a link to a calendar of the events you registered for. Anyone who has the link can read the ' +
-    'calendar. The link is shown only once. Calling this again creates a new link and revokes the old one.',
+  description: 'Returns a link to a calendar of the events you registered for. Anyone with the link can read the ' +
+    'calendar. You see the link only once. A second call creates a new link and revokes the old link.',
   response: {
     201: ResponseObject({
       calendar: ResponseObject({
@@ -129,13 +131,14 @@ export const createCalendar = {
 export const deleteCalendar = {
   operationId: 'deleteMyCalendar',
   summary: 'Revoke your calendar link',
+  description: 'The link stops working, so calendar apps get no more updates from it.',
   response: { 200: Message('Calendar deleted successfully'), 404: Message('Calendar not found') },
 }
 
 export const revokeTokens = {
   operationId: 'endMyTokens',
   summary: 'Sign out everywhere',
-  description: 'Revokes all your tokens on every device, including the one used for this request. Your calendar link ' +
+  description: 'Revokes all your tokens on every device, including the token of this request. Your calendar link ' +
     'keeps working.',
   response: { 200: Message('Signed out everywhere'), 401: Message('Unauthorized') },
 }
@@ -176,7 +179,8 @@ export const listNotifications = {
 export const setNotifications = {
   operationId: 'setMyNotifications',
   summary: 'Update your email preferences',
-  description: 'Takes the object that `GET /me/notifications` returns. Missing fields stay unchanged.',
+  description: 'You can change the object from `GET /me/notifications` and send it back. Missing fields stay ' +
+    'unchanged.',
   body: Type.Object({ notifications: Type.Partial(Type.Object(SWITCHES)) }, { title: 'NotificationChanges' }),
   response: { 200: ResponseObject({ notifications: NotificationSwitches }), 401: Message('Unauthorized') },
 }

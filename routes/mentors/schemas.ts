@@ -30,7 +30,7 @@ const params = Type.Object({ id: IdParam({ description: 'The id of the mentor.' 
 export const list = {
   operationId: 'listMentors',
   summary: 'List mentors',
-  description: 'Sorted by name. The list is also empty if the service cannot read it.',
+  description: 'The mentors are sorted by name. If the service cannot read them, it returns an empty list.',
   response: { 200: ResponseObject({ mentors: Type.Array(Profile) }) },
 }
 
@@ -40,13 +40,14 @@ const UNLIKED = 'Mentor unliked successfully'
 export const like = {
   operationId: 'toggleMentorLike',
   summary: 'Like or unlike a mentor',
-  description: 'Adds your like. If you already like the mentor, it removes your like.',
+  description: 'Adds your like, or removes it if you already like the mentor. So do not repeat this request after ' +
+    'an error.',
   docsOnly: { params: Type.Object({ mentorId: IdParam({ description: 'The id of the mentor.' }) }) },
   response: {
     200: ResponseObject({
       message: Enum([LIKED, UNLIKED]),
       liked: Type.Boolean({ description: '`true` if you like the mentor now.' }),
-      likeCount: Type.Integer({ description: 'The number of people who like the mentor.' }),
+      likeCount: Type.Integer({ description: 'The number of likes of the mentor.' }),
     }, {
       title: 'MentorLike',
       examples: [{ message: LIKED, liked: true, likeCount: 12 }, { message: UNLIKED, liked: false, likeCount: 11 }],
@@ -59,7 +60,7 @@ export const like = {
 export const listLiked = {
   operationId: 'listLikedMentors',
   summary: 'List the mentors you like',
-  description: 'Sorted by name.',
+  description: 'The mentors are sorted by name.',
   response: { 200: ResponseObject({ likedMentors: Type.Array(Profile) }), 401: Message('Authentication required') },
 }
 
@@ -95,7 +96,7 @@ export const update = {
 export const remove = {
   operationId: 'deleteMentor',
   summary: 'Delete a mentor',
-  description: 'Also deletes the likes of the mentor. Returns 500 if the mentor does not exist.',
+  description: 'This also deletes the likes of the mentor. Returns 500 if the mentor does not exist.',
   params,
   response: { 200: Message('Mentor deleted successfully') },
 }

@@ -5,7 +5,7 @@ import { IdParam, Media, Message } from '../../lib/schemas.ts'
 export const read = {
   operationId: 'getPicture',
   summary: 'Get a picture',
-  description: 'Anyone who has the URL can load the picture. Browsers and CDNs keep it for a year, because it never ' +
+  description: 'Anyone with the URL can load the picture. Browsers and CDNs keep it for a year, because it never ' +
     'changes.',
   docsOnly: {
     params: Type.Object({ id: IdParam({ description: 'The id of the picture.' }) }),

@@ -42,6 +42,7 @@ export const list = {
 export const create = {
   operationId: 'createTestimonial',
   summary: 'Create a testimonial',
+  description: 'The testimonial is public at once.',
   body: Type.Object({
     name: Name, content: Content, batchYear: BatchYear, imageUrl: Type.Optional(Image),
   }, { title: 'NewTestimonial' }),
@@ -65,7 +66,7 @@ export const update = {
 export const remove = {
   operationId: 'deleteTestimonial',
   summary: 'Delete a testimonial',
-  description: 'Returns 500 if the testimonial does not exist.',
+  description: 'This cannot be undone. Returns 500 if the testimonial does not exist.',
   params,
   response: { 204: Type.Null() },
 }

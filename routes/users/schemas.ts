@@ -53,6 +53,7 @@ export const list = {
 export const analytics = {
   operationId: 'getAnalytics',
   summary: 'Get platform statistics',
+  description: 'Counts users, clubs, events, blog posts and mentors, and lists the latest event registrations.',
   response: {
     200: ResponseObject({
       analytics: ResponseObject({
@@ -88,7 +89,7 @@ export const update = {
   body: Type.Object({
     firstName: Type.Optional(TextInput({ minLength: 1, examples: FirstName.examples })),
     lastName: Type.Optional(TextInput({ minLength: 1, examples: LastName.examples })),
-    email: Type.Optional(EmailInput()),
+    email: Type.Optional(EmailInput('ada.byron@example.org')),
     clubId: Type.Optional(NullableTextInput({
       description: 'The id of the user\'s club. `null` removes the user from their club.', examples: OpaqueId.examples,
     })),
@@ -134,7 +135,7 @@ export const assignClub = {
 export const removeFromClub = {
   operationId: 'removeUserFromClub',
   summary: 'Remove a user from a club (not supported)',
-  description: 'Always returns 400. Use `PUT /users/{id}` with `clubId: null`.',
+  description: 'This always returns 400. Use `PUT /users/{id}` with `clubId: null` instead.',
   deprecated: true,
   params,
   docsOnly: { params: userParams },

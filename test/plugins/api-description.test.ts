@@ -1,8 +1,12 @@
+import type { TSchema } from '@sinclair/typebox'
 import type { FastifySchema, RouteOptions } from 'fastify'
 
 import { buildApp } from '#lib/app.js'
 import { guardOf } from '#plugins/auth.js'
-import { createDatabase, inject, testConfig } from '../helper.ts'
+import seed from '#lib/cli/seed.js'
+import { exampleOf } from '#lib/schemas.js'
+import { bearer, build, createDatabase, inject, MAIL, testConfig } from '../helper.ts'
+import { call } from '../process.ts'
 import t from '../suite.ts'
 
 interface Media {
@@ -155,4 +159,79 @@ t.test('The message of a 400 is open, because unreadable requests also get a 400
 t.test('No schema has a format that only this service knows', async t => {
   const formats = [...body.matchAll(/"format":"([^"]+)"/g)].map(([, format]) => format!)
   t.strictSame([...new Set(formats)].sort(), ['date-time', 'email', 'int64', 'password', 'uri'])
+})
+
+t.test('Each operation has a summary of verb and object, and a description', async t => {
+  for (const route of routes) {
+    const { summary, description } = operationOf(route)
+    t.match(summary, /^[A-Z][a-z]+ (\w+ )*\w/, summary)
+    t.match(description.replace(/\n\nRoles: .*$/, ''), /^[A-Z].*\.$/s, summary)
+  }
+})
+
+t.test('The commands of the introduction contain the URL of the service', async t => {
+  const app = await build(t, { PUBLIC_URL: 'https://api.example.org/' })
+  const { description } = (await inject(app, 'GET', '/openapi.json')).json().info
+  t.match(description, 'curl https://api.example.org/auth/register')
+  t.match(document.info.description, 'curl http://localhost:3000/auth/register')
+})
+
+/** Examples that cannot succeed, with the status that they get. */
+const UNSENDABLE: Record<string, number> = {
+  // They contain the token of an email, a link, an identity provider or a browser.
+  'GET /auth/google/callback': 500,
+  'GET /auth/google/start': 500,
+  'GET /feeds/me/:token.ics': 404,
+  'POST /account/email/verify': 400,
+  'POST /account/password/reset': 400,
+  'POST /account/unsubscribe/:token': 404,
+  'POST /auth/google': 500,
+  // Their body is a file, or an upload has to come first.
+  'DELETE /me/pictures/:id': 404,
+  'GET /pictures/:id': 404,
+  'POST /me/pictures': 400,
+  // The student of the demo data has posts, and the contract refuses the other operation.
+  'DELETE /users/:id': 500,
+  'DELETE /users/:userId/club': 400,
+}
+
+t.test('The examples can be sent as they are to a service with the demo data', async t => {
+  const app = await build(t, { ...MAIL, PUBLIC_URL: 'https://api.example.org' })
+  await call(seed, { DATABASE_URL: app.config.DATABASE_URL, ADMIN_EMAIL: '', NODE_ENV: 'test' }, {})
+  const signIn = async (credentials: object) =>
+    (await inject(app, 'POST', '/auth/login', credentials)).json().token as string
+
+  const [register, login] = ['/auth/register', '/auth/login'].map(path => routes.find(({ url }) => url === path)!)
+
+  /** Sends the examples of an operation with a token of a role that may use it. */
+  async function send (route: typeof routes[number]) {
+    const roles = guardOf(route)?.roles
+    const role = roles?.includes('CLUB_HEAD') ? 'head' : roles?.includes('ADMIN') ? 'admin' : undefined
+    const ada = exampleOf(login!.schema.body as TSchema) as object
+    const token = roles &&
+      await signIn(role ? { email: `${role}@demo.example.org`, password: 'demo-password' } : ada)
+    const { docsOnly, ...schema } = route.schema
+    const exampleFor = (part: 'params' | 'querystring' | 'body') => {
+      const described = (schema[part] ?? docsOnly?.[part]) as TSchema | undefined
+      return described?.properties && exampleOf(described) as Record<string, string>
+    }
+    const path = route.url.replace(/:(\w+)/g, (_, name: string) => exampleFor('params')![name]!)
+    const query = exampleFor('querystring')
+    const url = query ? `${path}?${new URLSearchParams(query)}` : path
+    return inject(app, String(route.method) as 'GET', url, exampleFor('body'), token ? bearer(token) : {})
+  }
+
+  t.equal((await send(register!)).statusCode, 201)
+  const [{ hash }] = await app.sql<[{ hash: string }]>`
+    SELECT password AS hash FROM users WHERE email = 'ada@example.org'
+  `
+  const ordered = ['GET', 'POST', 'PUT', 'DELETE'].flatMap(method => routes.filter(route => route.method === method))
+  const isLast = ({ method, url }: RouteOptions) => Number(method === 'DELETE' && url === '/me')
+  for (const route of ordered.filter(route => route !== register).sort((one, other) => isLast(one) - isLast(other))) {
+    await app.sql`UPDATE users SET password = ${hash} WHERE email = 'ada@example.org'`
+    const { statusCode, body } = await send(route)
+    const name = `${String(route.method)} ${route.url}`
+    const expected = UNSENDABLE[name]
+    t.ok(expected ? statusCode === expected : statusCode < 300, `${name}: ${statusCode} ${body.slice(0, 200)}`)
+  }
 })

@@ -1,6 +1,7 @@
 import type { TransactionSql } from 'postgres'
 
 import type { Role } from '../../roles.ts'
+import { OpaqueId } from '../../schemas.ts'
 import { portrait, scene } from './demo-pictures.ts'
 import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-texts.ts'
 
@@ -8,6 +9,12 @@ import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-text
 export const PASSWORD = 'demo-password'
 
 const DOMAIN = 'demo.example.org'
+
+/** The id in the examples of the API description. A row of each table gets it, so that the examples can be sent. */
+const [EXAMPLE_ID] = OpaqueId.examples as [string]
+
+/** The position of the student who gets this id. */
+const STUDENT = PEOPLE.findIndex(({ name }) => name === 'student')
 
 /** The demo accounts that the command prints. */
 export const SIGN_INS: { role: Role, email: string }[] = [
@@ -19,19 +26,19 @@ export const SIGN_INS: { role: Role, email: string }[] = [
 /** Adds the demo community, with dates relative to today. Takes a password hash. Returns the number of added rows. */
 export async function seedDemo (sql: TransactionSql, password: string) {
   const clubs = await sql`
-    INSERT INTO clubs (name, description, image_url)
-    SELECT name, description, picture
-    FROM jsonb_to_recordset(${sql.json(CLUBS.map(club => ({ ...club, picture: scene(club.name) })))})
-      AS club (name text, description text, picture text)
+    INSERT INTO clubs (id, name, description, image_url)
+    SELECT coalesce(id, new_id()), name, description, picture
+    FROM jsonb_to_recordset(${sql.json(withId(CLUBS.map(club => ({ ...club, picture: scene(club.name) }))))})
+      AS club (id uuid, name text, description text, picture text)
   `
 
   const users = await sql`
-    INSERT INTO users (email, password, first_name, last_name, role, club_id, avatar, created_at)
+    INSERT INTO users (id, email, password, first_name, last_name, role, club_id, avatar, created_at)
     SELECT
-      person.name || '@' || ${DOMAIN}, ${password}, "firstName", "lastName", role, clubs.id, picture,
-      now() - interval '1 year' + random() * interval '200 days'
-    FROM jsonb_to_recordset(${sql.json(withPortraits(PEOPLE))})
-      AS person (name text, "firstName" text, "lastName" text, role text, club text, picture text)
+      coalesce(person.id, new_id()), person.name || '@' || ${DOMAIN}, ${password}, "firstName", "lastName", role,
+      clubs.id, picture, now() - interval '1 year' + random() * interval '200 days'
+    FROM jsonb_to_recordset(${sql.json(withId(withPortraits(PEOPLE), STUDENT))})
+      AS person (id uuid, name text, "firstName" text, "lastName" text, role text, club text, picture text)
       LEFT JOIN clubs ON clubs.name = person.club
   `
   await sql`
@@ -41,19 +48,21 @@ export async function seedDemo (sql: TransactionSql, password: string) {
     WHERE clubs.name = club.name
   `
 
+  const inClubs = BLOGS.map(blog => ({ ...blog, club: clubOf(blog.author) }))
   const blogs = await sql`
-    INSERT INTO blogs (title, content, image_url, status, author_id, created_at)
-    SELECT title, content, picture, status, users.id, now() - "daysAgo" * interval '1 day'
-    FROM jsonb_to_recordset(${sql.json(withScenes(BLOGS.map(blog => ({ ...blog, club: clubOf(blog.author) }))))})
-      AS blog (title text, content text, status text, author text, "daysAgo" int, picture text)
+    INSERT INTO blogs (id, title, content, image_url, status, author_id, created_at)
+    SELECT
+      coalesce(blog.id, new_id()), title, content, picture, status, users.id, now() - "daysAgo" * interval '1 day'
+    FROM jsonb_to_recordset(${sql.json(withId(withScenes(inClubs)))})
+      AS blog (id uuid, title text, content text, status text, author text, "daysAgo" int, picture text)
       JOIN users ON users.email = author || '@' || ${DOMAIN}
   `
 
   const mentors = await sql`
-    INSERT INTO mentors (name, expertise, image_url, network_url, club_id)
-    SELECT mentor.name, expertise, picture, coalesce("networkUrl", ''), clubs.id
-    FROM jsonb_to_recordset(${sql.json(withPortraits(MENTORS))})
-      AS mentor (name text, expertise text, "networkUrl" text, club text, picture text)
+    INSERT INTO mentors (id, name, expertise, image_url, network_url, club_id)
+    SELECT coalesce(mentor.id, new_id()), mentor.name, expertise, picture, coalesce("networkUrl", ''), clubs.id
+    FROM jsonb_to_recordset(${sql.json(withId(withPortraits(MENTORS)))})
+      AS mentor (id uuid, name text, expertise text, "networkUrl" text, club text, picture text)
       JOIN clubs ON clubs.name = club
   `
   const likes = await sql`
@@ -67,20 +76,22 @@ export async function seedDemo (sql: TransactionSql, password: string) {
   `
 
   const testimonials = await sql`
-    INSERT INTO testimonials (name, batch_year, content, image_url, created_at)
-    SELECT name, extract(year FROM now()) - "yearsAgo", content, picture, now() - "yearsAgo" * interval '30 days'
-    FROM jsonb_to_recordset(${sql.json(withPortraits(TESTIMONIALS))})
-      AS testimonial (name text, "yearsAgo" int, content text, picture text)
+    INSERT INTO testimonials (id, name, batch_year, content, image_url, created_at)
+    SELECT
+      coalesce(id, new_id()), name, extract(year FROM now()) - "yearsAgo", content, picture,
+      now() - "yearsAgo" * interval '30 days'
+    FROM jsonb_to_recordset(${sql.json(withId(withPortraits(TESTIMONIALS)))})
+      AS testimonial (id uuid, name text, "yearsAgo" int, content text, picture text)
   `
 
   const events = await sql`
-    INSERT INTO events (title, description, image_url, date, club_id, created_at)
+    INSERT INTO events (id, title, description, image_url, date, club_id, created_at)
     SELECT
-      title, event.description, picture,
+      coalesce(event.id, new_id()), title, event.description, picture,
       date_trunc('day', now(), 'UTC') + "inDays" * interval '1 day' + hour * interval '1 hour',
       clubs.id, now() + least("inDays", 0) * interval '1 day' - interval '30 days'
-    FROM jsonb_to_recordset(${sql.json(withScenes(EVENTS))})
-      AS event (title text, description text, "inDays" int, hour int, club text, picture text)
+    FROM jsonb_to_recordset(${sql.json(withId(withScenes(EVENTS)))})
+      AS event (id uuid, title text, description text, "inDays" int, hour int, club text, picture text)
       JOIN clubs ON clubs.name = club
   `
   // One a day, the last of them the day before the event, or before today.
@@ -105,6 +116,10 @@ export async function seedDemo (sql: TransactionSql, password: string) {
     testimonials: testimonials.count,
   }
 }
+
+/** The same with the id of the examples for one item. */
+const withId = <Item extends object>(items: Item[], index = 0) =>
+  items.map((item, position) => position === index ? { ...item, id: EXAMPLE_ID } : item)
 
 /** The same with a picture of a person for each. */
 const withPortraits = <Item>(items: Item[]) => items.map((item, index) => ({ ...item, picture: portrait(index) }))

@@ -32,7 +32,8 @@ export const upload = {
   summary: 'Upload a picture',
   description: 'The body is the file itself. The service turns the picture upright, scales it to at most 2000 pixels ' +
     'and removes all metadata, for example the place where a photo was taken. Use the `url` of the response as ' +
-    '`imageUrl`, or pass the `id` as `avatar` to `PUT /me/profile`. A picture that nothing uses for a day is deleted.',
+    '`imageUrl`, or pass the `id` as `avatar` to `PUT /me/profile`. The service deletes pictures that are unused for ' +
+    'a day.',
   // OpenAPI 3.1 describes binary bodies by their media type alone.
   docsOnly: { body: { content: Object.fromEntries(PICTURE_TYPES.map(type => [type, { schema: {} }])) } },
   response: {
