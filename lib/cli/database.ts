@@ -13,7 +13,7 @@ const USAGE = `Usage: npm run --silent database -- COMMAND
       pictures that have been unused for a day
 
 --hold      keep the embedded database running until Ctrl-C, if the service is not running
---dry-run   show what would be deleted, without deleting it
+--dry-run   count the rows without deleting them, so that you can check the effect first
 
 The database is DATABASE_URL or, if unset, the embedded database in DATA_DIR.`
 

@@ -9,14 +9,14 @@ import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.
 const USAGE = `Usage: npm run email -- COMMAND
 
   list [--state STATE] [--json]
-      list unsent emails and their errors, or all emails in one state: ${STATES.join(', ')}
+      list unsent emails and their errors, or all emails in this state: ${STATES.join(', ')}
   retry ID
   retry --all
-      send one failed email again, or all failed emails
+      send a failed email again, or all failed emails
   test --email EMAIL
       send a test email to the account with this email address
 
-This command writes to the outbox. The service sends the emails.
+This command writes to the outbox, so you can use it while the service runs. The service sends the emails.
 --json prints JSON for programs.`
 
 /** `npm run email`: lists and retries emails in the outbox. */
@@ -50,7 +50,7 @@ export default async function emailCommand (args: string[]) {
       const [written] = await onTables(sql => enqueueEmails(sql, 'test', sql`
         SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${idOfEmail(sql, email)}
       `))
-      if (!written) throw new StartupError('There is no account with this email address')
+      if (!written) throw new StartupError('Account not found. Check the email address.')
       return console.log(`The service will send email ${written.id}. To check, run list --state sent.`)
     }
   }

@@ -51,7 +51,7 @@ export async function importUsers (sql: Sql, file: string, { dryRun = false } = 
   if (wrong.length > 0) {
     const lines = wrong.sort(([one], [other]) => one - other)
       .map(([line, what]) => `Line ${line}: ${printableLine(what)}`)
-    throw new StartupError([...lines, 'Nothing was imported'].join('\n'))
+    throw new StartupError([...lines, 'No accounts were added'].join('\n'))
   }
   if (dryRun) return users.length
   try {
@@ -60,7 +60,7 @@ export async function importUsers (sql: Sql, file: string, { dryRun = false } = 
       SELECT email, ${PLACEHOLDER}, "firstName", "lastName", role, "clubId" FROM ${toRows(sql, users)}
     `
   } catch (error) {
-    throw new StartupError(`Nothing was imported: ${(error as Error).message}`)
+    throw new StartupError(`No accounts were added: ${(error as Error).message}`)
   }
   return users.length
 }

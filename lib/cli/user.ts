@@ -18,26 +18,31 @@ import { readPassword } from './read-password.ts'
 const USAGE = `Usage: npm run user -- COMMAND
 
   create --email EMAIL --role ROLE --first-name NAME --last-name NAME
+      add an account
   set-role --email EMAIL --role ROLE
+      change the role of an account. Tokens keep the old role until they expire, so you can also use sign-out
   set-password --email EMAIL
+      set a new password, and revoke all tokens of the account
   sign-out --email EMAIL
+      revoke all tokens of the account
   import FILE [--dry-run]
+      add the accounts in a CSV file (UTF-8), for example from GET /exports/users.csv. The first line must name the
+      columns email, firstName and lastName. It can also name role (STUDENT if empty) and club (the name of a club). If
+      any line is wrong, you see all wrong lines, and no accounts are added. Imported users sign in with the identity
+      provider, or request a password reset
   export --email EMAIL
+      print all data about a person, like GET /me/export
   erase --email EMAIL [--with-blogs] [--dry-run]
+      delete an account with its registrations, likes, unpublished posts and unused pictures. Published posts stay
+      without the name of the author; --with-blogs deletes them instead
   list
+      list all accounts
 
-ROLE is STUDENT, CLUB_HEAD or ADMIN. Existing tokens keep their role until they expire.
-create and set-password ask for the password. With --password-stdin, they read it from standard input.
-set-password and sign-out revoke all tokens of the account.
-import adds the accounts in a CSV file (UTF-8). Its first line must name the columns email, firstName and lastName, and
-may name role (default STUDENT) and club (the name of a club). A file from GET /exports/users.csv works. If any line is
-wrong, import reports all wrong lines and adds no accounts. With --dry-run, it only checks the file. Imported users sign
-in with the identity provider, or with a password from set-password.
-export prints all data about a person, like GET /me/export.
-erase deletes an account with its registrations, likes, unpublished posts, and pictures that are not used elsewhere.
-Published posts stay under a neutral author; --with-blogs deletes them instead. With --dry-run, it only shows what would
-be deleted.
---json prints JSON for programs.`
+ROLE is STUDENT, CLUB_HEAD or ADMIN.
+
+--dry-run          check the file, or count the rows, without changing anything
+--json             print JSON for programs
+--password-stdin   read the password from standard input. Otherwise create and set-password ask you for it`
 
 /** `npm run user`: adds, changes, exports and erases accounts. */
 export default async function userCommand (args: string[]) {
@@ -133,7 +138,7 @@ export default async function userCommand (args: string[]) {
 
 const NO_TIMEOUT: Limits = { statementTimeoutSeconds: 0 }
 
-const UNKNOWN = 'There is no account with this email address'
+const UNKNOWN = 'Account not found. Check the email address.'
 
 /** Describes an erasure. The text identifies the account by its id only. */
 function describeErasure (erasure: Erasure, { withBlogs = false, dryRun = false }) {

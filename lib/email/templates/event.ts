@@ -121,7 +121,7 @@ export const eventMessage = notification<{ message: string }>(async ({ userId, d
   return {
     subject,
     paragraphs: [
-      `${name} sent this message to everyone who is registered for “${title}”:`,
+      `${name} sent this message to everyone registered for “${title}”:`,
       ...printable(text).split(/\n\s*\n/).filter(part => part.trim()).map(part => part.trim().split('\n')),
     ],
     ...email !== null && { replyTo: { name, address: email } },

@@ -180,7 +180,7 @@ t.test('export prints the same as GET /me/export', async t => {
 
 t.test('export and erase fail for an unknown email', async t => {
   for (const command of ['export', 'erase']) {
-    const stderr = 'There is no account with this email address\n'
+    const stderr = 'Account not found. Check the email address.\n'
     t.match(await user(command, '--email', 'nobody@example.org'), { code: 1, stderr })
     t.match(await user(command), { code: 1, stderr: `${command} needs --email` })
   }

@@ -34,7 +34,7 @@ t.test('test writes an email to the outbox', async t => {
   const [row] = await sql`SELECT id, user_id AS "userId", template, status, data FROM emails`
   t.match(row, { userId: id, template: 'test', status: 'pending', data: {} })
   t.equal(stdout, `The service will send email ${row!.id}. To check, run list --state sent.\n`)
-  t.strictSame(await run('test', '--email', 'eve@example.org'), failed('There is no account with this email address'))
+  t.strictSame(await run('test', '--email', 'eve@example.org'), failed('Account not found. Check the email address.'))
   const needsEmail = failed('test needs --email with the email address of an account (see --help)')
   t.strictSame(await run('test'), needsEmail)
   t.strictSame(await run('test', '--email', '\0'), needsEmail)

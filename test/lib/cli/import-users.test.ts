@@ -105,7 +105,7 @@ t.test('import reports every invalid line, without creating accounts', async t =
     'Line 9: RIGHT@example.org is also on line 2',
     'Line 10: grace@example.org already has an account: Grace@Example.org',
     'Line 11: is not UTF-8. Save the file as "CSV UTF-8"',
-    'Nothing was imported'))
+    'No accounts were added'))
   t.equal(await count(), before)
 })
 
@@ -145,7 +145,7 @@ t.test('import creates all accounts or none', async t => {
   const rows = Array.from({ length: 25_000 }, (_, n) => `${n}@many.example.org,Ada,Lovelace`)
   await app.sql`ALTER TABLE users ADD CONSTRAINT few CHECK (email <> '24999@many.example.org')`
   const refused = await importFile(t, ['email,firstName,lastName', ...rows])
-  t.match(refused, { code: 1, stderr: /^Nothing was imported: .*few/ })
+  t.match(refused, { code: 1, stderr: /^No accounts were added: .*few/ })
   t.equal(await count(), before)
   await app.sql`ALTER TABLE users DROP CONSTRAINT few`
   const outcome = await importFile(t, ['email,firstName,lastName', ...rows])

@@ -135,7 +135,7 @@ t.test('reports an unknown account in one line', async t => {
     user({ DATABASE_URL }, ['set-role', ...email, '--role', 'ADMIN']),
     user({ DATABASE_URL }, ['set-password', ...email, '--password-stdin'], PASSWORD),
     user({ DATABASE_URL }, ['sign-out', ...email]),
-  ].map(async outcome => t.strictSame(await outcome, failed('There is no account with this email address'))))
+  ].map(async outcome => t.strictSame(await outcome, failed('Account not found. Check the email address.'))))
   t.equal(await stored('nobody@example.org'), undefined)
 })
 

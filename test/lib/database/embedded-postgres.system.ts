@@ -337,7 +337,7 @@ t.test('Data that cannot be created is a StartupError of one line, and leaves no
 })
 
 t.test('An unknown platform has no embedded PostgreSQL', async t => {
-  t.equal(await refusal(findBinaries('plan9-mips')), 'There is no embedded PostgreSQL for plan9-mips. ' +
+  t.equal(await refusal(findBinaries('plan9-mips')), 'The embedded PostgreSQL does not support plan9-mips. ' +
     'Set DATABASE_URL to the URL of a PostgreSQL 14 or newer.')
   t.equal(dirname(initdb), dirname(control))
   t.equal(existsSync(initdb), true)

@@ -1,14 +1,8 @@
-import { execFile } from 'node:child_process'
-import { access, readdir, readFile } from 'node:fs/promises'
-import { promisify } from 'node:util'
+import { readdir } from 'node:fs/promises'
 
-import type { Sql } from 'postgres'
-
-import seed from '#lib/cli/seed.js'
 import { assertMigrated, migrate, migrationStatus } from '#lib/database/migrations.js'
 import { StartupError } from '#lib/errors.js'
 import { build, emptyDatabase, insert, person } from '../../helper.ts'
-import { call } from '../../process.ts'
 import t from '../../suite.ts'
 
 const NAMES = (await readdir('migrations')).sort().map(file => file.replace('.sql', ''))
@@ -125,43 +119,6 @@ t.test('Mentors have a natural order, whatever the locale of the server', async 
   const rows = await app.sql`SELECT name FROM mentors ORDER BY name`
   t.strictSame(rows.map(({ name }) => name), names)
 })
-
-t.test('The data alone can be restored into a migrated database, as docs/run/operate.md says', async t => {
-  const [source, target] = [await emptyDatabase(t), await emptyDatabase(t)]
-  const [{ version }] = await source.sql<[{ version: number }]>`
-    SELECT current_setting('server_version_num')::int / 10000 AS version
-  `
-  const bin = `/usr/lib/postgresql/${version}/bin`
-  const isThere = await access(`${bin}/pg_restore`).then(() => true, () => false)
-  if (!isThere) return t.pass(`skipped: it needs ${bin}/pg_restore`, { skip: true })
-  for (const { url } of [source, target]) await migrate(url)
-  t.equal((await call(seed, { DATABASE_URL: source.url }, {})).code, 0)
-  await source.sql`UPDATE blogs SET status = 'PUBLISHED' WHERE status = 'DRAFT'`
-
-  const page = await readFile('docs/run/operate.md', 'utf8')
-  const [, commands] = /### Restore the data alone[^]*?```sh\n([^]*?)```/.exec(page)!
-  const script = commands!.replaceAll('data.dump', `${t.testdir()}/data.dump`)
-    .replace('"$(npm run --silent database -- url)"', `'${source.url}'`)
-    .replace(/(?<=--dbname=)\S+/, `'${target.url}'`)
-  await promisify(execFile)('sh', ['-ec', script], { env: { PATH: `${bin}:${process.env.PATH}` } })
-  const before = await content(source.sql)
-  t.ok(before.length > 100)
-  t.strictSame(await content(target.sql), before)
-})
-
-/** All rows, and the sums of the counts, as text. */
-async function content (sql: Sql) {
-  const tables = await sql<{ name: string }[]>`
-    SELECT relname AS name FROM pg_stat_user_tables WHERE relname <> 'pgmigrations' AND relname NOT LIKE '%\\_counts'
-  `
-  const rows = await Promise.all([
-    ...tables.map(({ name }) => sql`SELECT ${name} || row::text AS text FROM ${sql(name)} AS row`),
-    sql`SELECT concat_ws(' ', event_id, sum(count)) AS text FROM event_registration_counts GROUP BY event_id`,
-    sql`SELECT concat_ws(' ', mentor_id, sum(count)) AS text FROM mentor_like_counts GROUP BY mentor_id`,
-    sql`SELECT concat_ws(' ', relation, sum(count)) AS text FROM row_counts GROUP BY relation`,
-  ])
-  return rows.flat().map(({ text }) => String(text)).sort()
-}
 
 t.test('A server that cannot be reached fails a migration with the cause', async t => {
   await t.rejects(migrate('postgres://postgres@127.0.0.1:1/postgres'), { message: /ECONNREFUSED/ })

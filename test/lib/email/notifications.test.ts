@@ -525,7 +525,7 @@ t.test('A message goes to all who are registered, and responses to its sender', 
   t.strictSame(emails.map(headOf), people.map(({ email }) => [email, 'Bring a board Bcc: eve@example.org']).sort())
   t.match(emails[0], {
     replyTo: [{ name: 'Grace Lovelace', address: head.email }],
-    text: 'Grace Lovelace sent this message to everyone who is registered for “Chess Night”:\n\nDear all,\n\n' +
+    text: 'Grace Lovelace sent this message to everyone registered for “Chess Night”:\n\nDear all,\n\n' +
       'we have <few> boards:\ntwo.\n',
     html: '<p>Dear all,</p>\n<p>we have &lt;few&gt; boards:<br>\ntwo.</p>',
   })

@@ -171,8 +171,8 @@ export function verifyEmailPage () {
   const token = takeToken()
   if (!token) return noToken('/')
   return [h('div', { class: 'narrow' },
-    heading('Is this your email address?', lead('Someone created an account with it, or wants to use ' +
-      "it. If it wasn't you, close this page. Confirming would give your address to whoever did.")),
+    heading('Is this your email address?', lead("Someone used it for an account. If it wasn't you, " +
+      "close this page. If you confirm, a stranger's account gets your email address.")),
     // The page waits for a click, because programs also open the links in emails.
     h('p', {}, actionButton('Yes, it is mine', async () => {
       await call(client.POST('/account/email/verify', { body: { token } }))
@@ -186,7 +186,7 @@ export function unsubscribePage () {
   const token = takeToken()
   if (!token) return noToken('/me/settings')
   return [h('div', { class: 'narrow' },
-    heading('Unsubscribe from these emails', lead('You can turn them on again in your profile.')),
+    heading('Unsubscribe from these emails', lead('You can turn them on again in your settings.')),
     h('p', {}, actionButton('Turn them off', async () => {
       await call(client.POST('/account/unsubscribe/{token}', { params: { path: { token } } }))
       await go('/', { replace: true })

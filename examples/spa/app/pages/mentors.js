@@ -9,7 +9,7 @@ import { currentUser } from '../session.js'
 export async function mentorsPage () {
   const [{ mentors }, liked] = await Promise.all([call(client.GET('/mentors')), likedMentors()])
   return [
-    heading('Mentors', lead('Experienced people who are happy to help.')),
+    heading('Mentors', lead('Experienced people, happy to help.')),
     mentors.length === 0
       ? nothing('There are no mentors yet.')
       : h('ul', { class: 'people' }, ...mentors.map(mentor => mentorCard(mentor, liked))),
