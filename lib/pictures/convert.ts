@@ -13,7 +13,7 @@ const LARGE = 2000
 /** The width of the small version for lists, in pixels. */
 export const SMALL = 480
 
-/** Maximum number of pixels. Decoding a few rows at a time needs up to 100 MB. */
+/** Maximum number of pixels. Decoding some rows at a time needs up to 160 MB. */
 const MAX_PIXELS = 40_000_000
 
 /** Maximum number of pixels of a progressive JPEG or interlaced PNG. Decoding it as a whole needs up to 210 MB. */
