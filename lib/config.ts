@@ -196,8 +196,11 @@ function validate (given: NodeJS.Dict<string>) {
   throw new StartupError([...names].map(name => `${name} must be ${rules[name]!.description}`).join('; '))
 }
 
-/** Reads the variables in a file such as `.env`, if it exists. Throws a StartupError if the file cannot be read. */
-function readDotenv (path: string) {
+/**
+ * Reads the variables in a file such as `.env`, if it exists. Throws a StartupError if the file cannot be read. The
+ * example app (examples/spa/start.js) also calls it.
+ */
+export function readDotenv (path: string) {
   try {
     return parseEnv(decodeUtf8(readFileSync(path)))
   } catch (error) {

@@ -14,7 +14,7 @@ import t, { type Test } from 'tap'
 
 import { launch } from '../chromium.ts'
 import { createDatabase } from '../helper.ts'
-import { dataDir, freePort, run, start } from '../process.ts'
+import { dataDir, freePort, start } from '../process.ts'
 import { CLIENT, newAccount, startProvider } from '../provider.ts'
 
 const SCREENSHOTS = process.env.SCREENSHOTS ? 'examples/spa/screenshots' : null
@@ -55,11 +55,6 @@ while (!example.output.stdout.includes('Ctrl-C')) await once(example.child.stdou
 
 // Before the first test, because tap ends a file as soon as no test is pending.
 const browser = await launch(t)
-
-t.test('the example reports an invalid port in one line', async t => {
-  const { code, stderr } = await run(t, 'examples/spa/start.js', { APP_PORT: 'here' })
-  t.strictSame({ code, stderr }, { code: 1, stderr: 'APP_PORT must be a port number from 1 to 65535\n' })
-})
 
 interface Options extends BrowserContextOptions {
   /** The error responses that the walk expects: `METHOD /path status`. */
