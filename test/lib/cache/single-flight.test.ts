@@ -227,9 +227,10 @@ t.test('A caller that is refused during the read gets its result', async t => {
   t.strictSame(await Promise.all([begun, late]), ['result', 'result'])
 })
 
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as (options?: { type: 'minor' }) => void
+
 t.test('Results are not retained after the calls have resolved', async t => {
-  setFlagsFromString('--expose-gc')
-  const collectGarbage = runInNewContext('gc') as () => void
   const share = singleFlight<object>()
   /** Weak references to results that only the reads could retain. */
   const responses = await Promise.all([{}, {}, {}].map(async response => {
@@ -239,4 +240,24 @@ t.test('Results are not retained after the calls have resolved', async t => {
   await settle()
   collectGarbage()
   t.strictSame(responses.map(response => response.deref()), [undefined, undefined, undefined])
+})
+
+t.test('A chain of reads is not retained by its first read in the old generation', async t => {
+  const share = singleFlight<ArrayBuffer>()
+  let end!: (result: ArrayBuffer) => void
+  const read = () => share('a', () => new Promise(resolve => { end = resolve }))
+  read()
+  await settle()
+  // Moves the first read to the old generation, from where a minor collection does not remove it.
+  collectGarbage()
+  const before = process.memoryUsage().arrayBuffers
+  for (let reads = 0; reads < 30; reads++) {
+    read()
+    end(new ArrayBuffer(1e6))
+    await settle()
+  }
+  // The second collection ends the release of the first.
+  for (let time = 0; time < 2; time++) collectGarbage({ type: 'minor' })
+  const retained = process.memoryUsage().arrayBuffers - before
+  t.ok(retained < 15e6, `${retained} bytes`)
 })
