@@ -6,25 +6,28 @@ import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 import type { Config } from '../config.ts'
 import { isSecureUrl } from '../formats.ts'
 import { PROVIDER_REQUEST_SECONDS, withTimeout } from '../timeout.ts'
+import type { Endpoints, OAuth2Client } from './oauth2-client.ts'
 
 /** Timeout of one request to the identity provider. */
 const TIMEOUT_MS = 1000 * PROVIDER_REQUEST_SECONDS
 
-/** Time after which the keys are fetched again, so that the provider can withdraw a key. */
-const KEYS_LIFETIME_MS = 24 * 60 * 60 * 1000
+/** Time after which the discovery document and the keys are fetched again. */
+const LIFETIME_MS = 24 * 60 * 60 * 1000
+
+/** Time until the next attempt after a failed fetch. */
+const RETRY_MS = 60_000
 
 /** Tolerated clock difference. */
 const SKEW_SECONDS = 60
 
+const SCOPES = ['openid', 'email', 'profile']
+
 /** Used fields of a discovery document (OpenID Connect Discovery 1.0, § 3). */
-interface Metadata {
+interface Metadata extends Endpoints {
   issuer: string
-  authorization_endpoint: string
-  token_endpoint: string
   userinfo_endpoint: string
   jwks_uri: string
   code_challenge_methods_supported?: string[]
-  token_endpoint_auth_methods_supported?: string[]
 }
 
 /** Google's published endpoints, so that a sign-in starts without a discovery request. */
@@ -46,18 +49,25 @@ export interface Identity {
   avatar: string | null
 }
 
-/** A discovery document with its keys. */
+/** A discovery document with its keys and client. */
 interface Provider {
   metadata: Metadata
   keys: ReturnType<typeof createRemoteJWKSet>
+  client?: Promise<OAuth2Client>
 }
 
-/** An OpenID Connect provider. The first use fetches the discovery document, which is used until the process ends. */
+/**
+ * An OpenID Connect provider. The first use fetches the discovery document and the keys, which are cached for a day. If
+ * the provider is unavailable later, the cached documents stay in use.
+ */
 export class IdentityProvider {
   readonly #config: Config
   readonly #log: Pick<FastifyBaseLogger, 'warn'>
   readonly #verifierKey: Buffer
-  #provider: Promise<Provider> | undefined
+  #known: Provider | undefined
+  /** Time of the next fetch, in milliseconds of `Date.now()`. */
+  #expires = 0
+  #fetching: Promise<Provider> | undefined
 
   /** `verifierKey` derives the PKCE code verifiers. All instances use the same key. */
   constructor (config: Config, log: Pick<FastifyBaseLogger, 'warn'>, verifierKey: Buffer) {
@@ -71,15 +81,11 @@ export class IdentityProvider {
    * and a code, which can be exchanged only with this nonce.
    */
   async authorizationUrl (state: string, nonce: string): Promise<string> {
-    const { metadata } = await this.#discover()
-    const verifier = this.#codeVerifier(metadata, nonce)
-    // The endpoint may have a query (RFC 6749, § 3.1).
-    const url = new URL(metadata.authorization_endpoint)
-    const parameters = {
-      response_type: 'code',
-      client_id: this.#config.IDP_CLIENT_ID!,
-      redirect_uri: this.#config.IDP_REDIRECT_URI!,
-      scope: 'openid email profile',
+    const client = await this.#client()
+    const verifier = await this.#codeVerifier(nonce)
+    return client.authorizeURL({
+      redirect_uri: this.#config.IDP_REDIRECT_URI,
+      scope: SCOPES,
       state,
       nonce,
       ...verifier && {
@@ -89,9 +95,7 @@ export class IdentityProvider {
       access_type: 'offline',
       prompt: 'consent',
       include_granted_scopes: 'true',
-    }
-    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
-    return url.href
+    })
   }
 
   /**
@@ -99,36 +103,22 @@ export class IdentityProvider {
    * them. The ID token is verified. If it contains a nonce, the nonce must be the one from the start of the sign-in.
    */
   async exchangeCode (code: string, nonce: string): Promise<{ accessToken?: string, subject?: string }> {
-    const { metadata } = await this.#discover()
-    const { access_token: accessToken, id_token: idToken } = await this.#fetchTokens(metadata, code, nonce)
+    const client = await this.#client()
+    const verifier = await this.#codeVerifier(nonce)
+    const { token } = await client.getToken({
+      code, redirect_uri: this.#config.IDP_REDIRECT_URI, ...verifier && { code_verifier: verifier },
+    }).catch(error => {
+      // The error contains the request with the code and client secret. If the response is not JSON, the message quotes
+      // part of it.
+      const { message, data } = error as Error & { data?: { isResponseError?: boolean, payload?: Buffer } }
+      const reason = data?.payload && !data.isResponseError ? 'Its response is not JSON' : message
+      throw new Error(`The identity provider did not exchange the code: ${reason}`)
+    })
+    const { access_token: accessToken, id_token: idToken } = token
     if (!accessToken || !idToken) return { accessToken }
     const claims = await this.#verify(idToken)
     if (claims.nonce !== undefined && claims.nonce !== nonce) throw new Error('The ID token contains a different nonce')
     return { accessToken, subject: claims.sub }
-  }
-
-  /**
-   * Requests the tokens for a code. Sends the client secret by Basic authentication, the default of OpenID Connect
-   * Discovery 1.0 (§ 3), or in the body if the provider supports only that.
-   */
-  async #fetchTokens (metadata: Metadata, code: string, nonce: string) {
-    const { IDP_CLIENT_ID: id, IDP_CLIENT_SECRET: secret, IDP_REDIRECT_URI: redirectUri } = this.#config
-    if (!id || !secret || !redirectUri) throw new Error('The identity provider is not configured')
-    const methods = metadata.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
-    const inBody = methods.includes('client_secret_post') && !methods.includes('client_secret_basic')
-    const credentials = [id, secret].map(encodeURIComponent).join(':')
-    const verifier = this.#codeVerifier(metadata, nonce)
-    return fetchJson<{ access_token?: string, id_token?: string }>(metadata.token_endpoint, {
-      method: 'POST',
-      headers: { ...!inBody && { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` } },
-      body: new URLSearchParams({
-        grant_type: 'authorization_code',
-        code,
-        redirect_uri: redirectUri,
-        ...verifier && { code_verifier: verifier },
-        ...inBody && { client_id: id, client_secret: secret },
-      }),
-    })
   }
 
   /**
@@ -138,9 +128,7 @@ export class IdentityProvider {
   async fetchIdentity (accessToken: string, subject?: string): Promise<Identity | undefined> {
     const { metadata } = await this.#discover()
     try {
-      const claims = await fetchJson<JWTPayload>(metadata.userinfo_endpoint, {
-        headers: { authorization: `Bearer ${accessToken}` },
-      })
+      const claims = await fetchJson<JWTPayload>(metadata.userinfo_endpoint, { authorization: `Bearer ${accessToken}` })
       if (subject !== undefined && claims.sub !== subject) throw new Error('The subject differs from the ID token')
       return toIdentity(claims, this.#config)
     } catch (error) {
@@ -180,22 +168,45 @@ export class IdentityProvider {
    * but the only cookie contains the nonce, which the provider also sees. Therefore, the verifier is a keyed hash of
    * the nonce.
    */
-  #codeVerifier ({ code_challenge_methods_supported: methods }: Metadata, nonce: string) {
-    return methods?.includes('S256') && createHmac('sha256', this.#verifierKey).update(nonce).digest('base64url')
+  async #codeVerifier (nonce: string) {
+    const { metadata } = await this.#discover()
+    if (!metadata.code_challenge_methods_supported?.includes('S256')) return undefined
+    return createHmac('sha256', this.#verifierKey).update(nonce).digest('base64url')
   }
 
-  /** Discovers the provider once. After a failure, the next call tries again. */
-  #discover (): Promise<Provider> {
-    this.#provider ??= discover(this.#config.IDP_ISSUER).catch(error => {
-      this.#provider = undefined
-      throw error
-    })
-    return this.#provider
+  async #client () {
+    const provider = await this.#discover()
+    // routes/auth preloads this module if a provider is configured, because loading takes a third of the start time.
+    provider.client ??= import('./oauth2-client.ts')
+      .then(({ createOAuth2Client }) => createOAuth2Client(provider.metadata, this.#config, TIMEOUT_MS))
+      .catch(error => {
+        provider.client = undefined
+        throw error
+      })
+    return provider.client
+  }
+
+  async #discover (): Promise<Provider> {
+    if (this.#known && this.#expires > Date.now()) return this.#known
+    this.#fetching ??= this.#fetch().finally(() => { this.#fetching = undefined })
+    return this.#fetching
+  }
+
+  async #fetch (): Promise<Provider> {
+    try {
+      this.#known = await discover(this.#config.IDP_ISSUER, this.#known)
+      this.#expires = Date.now() + LIFETIME_MS
+    } catch (error) {
+      if (!this.#known) throw error
+      this.#log.warn({ err: error }, 'Cannot fetch the discovery document. The cached document stays in use.')
+      this.#expires = Date.now() + RETRY_MS
+    }
+    return this.#known
   }
 }
 
-/** Fetches the discovery document of an issuer, and checks it. */
-async function discover (issuer: string): Promise<Provider> {
+/** Fetches the discovery document of an issuer. Keeps the known keys if their URL is unchanged. */
+async function discover (issuer: string, known: Provider | undefined): Promise<Provider> {
   const metadata = issuer === GOOGLE.issuer
     ? GOOGLE
     : await fetchJson<Metadata>(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`)
@@ -203,9 +214,12 @@ async function discover (issuer: string): Promise<Provider> {
   for (const name of ['authorization_endpoint', 'token_endpoint', 'userinfo_endpoint', 'jwks_uri'] as const) {
     if (!isSecureUrl(metadata[name])) throw new Error(`The ${name} of ${issuer} is not an https URL`)
   }
-  const keys = createRemoteJWKSet(new URL(metadata.jwks_uri), {
-    timeoutDuration: TIMEOUT_MS, cacheMaxAge: KEYS_LIFETIME_MS,
-  })
+  if (known?.metadata.jwks_uri === metadata.jwks_uri) {
+    await known.keys.reload()
+    return { metadata, keys: known.keys }
+  }
+  // With an infinite age, known keys stay in use while the provider is unavailable.
+  const keys = createRemoteJWKSet(new URL(metadata.jwks_uri), { timeoutDuration: TIMEOUT_MS, cacheMaxAge: Infinity })
   return { metadata, keys }
 }
 
@@ -213,17 +227,14 @@ async function discover (issuer: string): Promise<Provider> {
  * Fetches a JSON object. A separate timer enforces the timeout, because fetch() can lose its signal to garbage
  * collection while it reads a body, and always does so with `redirect: 'error'`. A redirect counts as a failure.
  */
-async function fetchJson<T extends object> (url: string, { headers, ...options }: RequestInit = {}): Promise<T> {
+async function fetchJson<T> (url: string, headers: Record<string, string> = {}) {
   const abort = new AbortController()
   async function read () {
     const response = await fetch(url, {
-      ...options, headers: { accept: 'application/json', ...headers }, redirect: 'manual', signal: abort.signal,
+      headers: { accept: 'application/json', ...headers }, redirect: 'manual', signal: abort.signal,
     })
     if (!response.ok) throw new Error(`${url} responded with status ${response.status}`)
-    // A SyntaxError would quote the response, which may contain tokens.
-    const json = await response.json().catch(() => undefined)
-    if (typeof json !== 'object' || json === null) throw new Error(`${url} did not respond with a JSON object`)
-    return json as T
+    return await response.json() as T
   }
   return await withTimeout(read(), TIMEOUT_MS / 1000).finally(() => abort.abort())
 }

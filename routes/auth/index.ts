@@ -29,6 +29,9 @@ const NONCE = /^[\w-]{22}$/
 const auth: FastifyPluginAsyncTypebox = async app => {
   await app.register(cookie)
   const { SIGN_IN_ATTEMPTS, LIMIT_WINDOW: windowSeconds, REGISTRATIONS_PER_NETWORK, SMTP_URL } = app.config
+  const { IDP_CLIENT_ID, IDP_CLIENT_SECRET, IDP_REDIRECT_URI } = app.config
+  // Preloads the module, because a failed import during an update would persist until the next start.
+  if (IDP_CLIENT_ID && IDP_CLIENT_SECRET && IDP_REDIRECT_URI) await import('../../lib/auth/oauth2-client.ts')
   const idp = new IdentityProvider(app.config, app.log, deriveKey(await jwtSecretOf(app.config), 'code verifiers'))
 
   app.post('/register', {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
@@ -9,8 +10,9 @@ import t, { type Test } from 'tap'
 import { migrate } from '#lib/database/migrations.js'
 import { createDatabase } from '../helper.ts'
 import { ACCOUNT } from '../fixtures.ts'
+import { CLIENT } from '../provider.ts'
 import {
-  dataDir, freePort, postgresOf, remaining, run, type Service, startService, stop,
+  dataDir, freePort, postgresOf, redirectImport, remaining, run, type Service, startService, stop,
 } from '../process.ts'
 
 const MIGRATIONS = (await readdir('migrations')).length
@@ -162,4 +164,14 @@ t.test('a date without a time zone is in UTC, in any time zone', async t => {
   const { body: { token } } = await login(service, { email: ADMIN.ADMIN_EMAIL, password: ADMIN.ADMIN_PASSWORD })
   t.match(await send(service, 'PUT', `/events/${event!.id}`, { data: '2030-05-01T18:00' }, token),
     { status: 200, body: { event: { date: '2030-05-01T18:00:00.000Z' } } })
+})
+
+t.test('What a sign-in with the provider needs is loaded at the start, if one is configured', async t => {
+  const content = "throw new Error('Cannot find package'); export default 0"
+  const missing = join(t.testdir({ 'missing.mjs': content }), 'missing.mjs')
+  const prelude = redirectImport('@fastify/oauth2', missing, 'module')
+  const DATABASE_URL = await createDatabase(t)
+  t.match(await run(t, 'dist/lib/server.js', { DATABASE_URL, ...CLIENT }, { prelude }),
+    { code: 1, stderr: /Cannot find package/ })
+  await startService(t, { DATABASE_URL }, { prelude })
 })
