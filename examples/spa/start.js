@@ -49,7 +49,7 @@ await runMain(async () => {
     await listen(frontend, config.HOST, APP_PORT, 'APP_PORT')
     await welcome(service, origin)
   }
-  await run({ start, stop: close, close }, logger, shutdownTimeouts(config).total)
+  await run({ listen: start, stop: close, close }, {}, logger, shutdownTimeouts(config).total)
 })
 
 /** Serves the files of the app, the typed client, and the configuration of the app. */
