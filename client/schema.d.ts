@@ -859,7 +859,7 @@ export interface paths {
         };
         /**
          * List your pictures
-         * @description The newest picture comes first. `uses` lists where the platform shows it.
+         * @description The newest picture comes first. `uses` lists where the platform shows it, for example in an event.
          */
         get: operations["listMyPictures"];
         put?: never;

@@ -10,7 +10,7 @@ const USAGE = `Usage: npm run migrate [-- COMMAND [--json]]
   status         list applied and pending migrations
   create NAME    create an empty migration in migrations/
 
---json prints JSON for programs (up, down and status).
+You can run it while the service runs. --json prints JSON for programs (up, down and status).
 
 The database is DATABASE_URL or, if unset, the embedded database in DATA_DIR.`
 

@@ -8,8 +8,8 @@ import { parseOptions } from './command-line.ts'
 
 const USAGE = `Usage: npm run openapi [-- [FILE] [--check]]
 
-Writes the API description (OpenAPI 3.1) to FILE. The default is openapi.json in the project's folder. Does not use the
-database.
+Writes the API description (OpenAPI 3.1) to FILE. The default is openapi.json in the project's folder. You can
+run it without a database.
 
   --check   fail if FILE is out of date, instead of writing it`
 

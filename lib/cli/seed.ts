@@ -50,7 +50,9 @@ export default async function seedCommand (args: string[]) {
 /** Throws a StartupError if the demo accounts exist. */
 async function assertNoDemo (sql: TransactionSql) {
   const found = await sql`SELECT FROM users WHERE email IN ${sql(SIGN_INS.map(({ email }) => email))} LIMIT 1`
-  if (found.length > 0) throw new StartupError('Nothing was added: the database already contains the demo accounts')
+  if (found.length > 0) {
+    throw new StartupError('The demo data was not added: the database already contains the demo accounts')
+  }
 }
 
 /** Throws a StartupError if the database contains any row except the configured admin. */
@@ -70,5 +72,5 @@ async function assertEmpty (sql: TransactionSql, { ADMIN_EMAIL = '' }: Config) {
 
 /** Turns a database error into one line. Any other error is a defect. */
 function explain (error: Error & { code?: string }): never {
-  throw error.code ? new StartupError(`Nothing was added: ${error.message}`) : error
+  throw error.code ? new StartupError(`The demo data was not added: ${error.message}`) : error
 }

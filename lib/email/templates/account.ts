@@ -126,7 +126,7 @@ export const test: EmailTemplate = async ({ createdAt }, { config }) => {
   return {
     subject: `Test email of ${name}`,
     paragraphs: [
-      `This email shows that ${name} can send email to you.`,
+      `This email shows that ${name} can send you emails, for example reminders of events.`,
       `An operator requested it on ${formatTime(createdAt, config)}.`,
     ],
   }

@@ -51,7 +51,7 @@ export const upload = {
 export const list = {
   operationId: 'listMyPictures',
   summary: 'List your pictures',
-  description: 'The newest picture comes first. `uses` lists where the platform shows it.',
+  description: 'The newest picture comes first. `uses` lists where the platform shows it, for example in an event.',
   response: {
     200: ResponseObject({
       pictures: Type.Array(ResponseObject({ ...fields, uses: Type.Array(Use) }, { title: 'OwnPicture' })),

@@ -152,7 +152,8 @@ t.test('--force adds to existing rows, but the demo accounts only once', async t
   t.match(await seed(app, '--force'), { code: 0 })
   t.strictSame(await count(app), { ...DEMO, users: DEMO.users + 1 })
   t.same(await app.sql`SELECT role FROM users WHERE id = ${admin.id}`, [{ role: 'ADMIN' }])
-  t.strictSame(await seed(app, '--force'), failed('Nothing was added: the database already contains the demo accounts'))
+  t.strictSame(await seed(app, '--force'),
+    failed('The demo data was not added: the database already contains the demo accounts'))
   t.strictSame(await count(app), { ...DEMO, users: DEMO.users + 1 })
 })
 
@@ -160,7 +161,7 @@ t.test('--force adds no club whose name exists', async t => {
   const app = await build(t)
   await app.sql`INSERT INTO clubs (name, description) VALUES ('Film Society', 'A real one')`
   t.strictSame(await seed(app, '--force'),
-    failed('Nothing was added: conflicting key value violates exclusion constraint "clubs_name_key"'))
+    failed('The demo data was not added: conflicting key value violates exclusion constraint "clubs_name_key"'))
   t.strictSame(await count(app), { ...NOTHING, clubs: 1 })
 })
 
@@ -179,7 +180,7 @@ t.test('reports a failure in one line, and is rolled back', async t => {
   const app = await build(t)
   await app.sql`ALTER TABLE testimonials ADD CONSTRAINT few CHECK (batch_year < 1900)`
   t.strictSame(await seed(app),
-    failed('Nothing was added: new row for relation "testimonials" violates check constraint "few"'))
+    failed('The demo data was not added: new row for relation "testimonials" violates check constraint "few"'))
   t.strictSame(await count(app), NOTHING)
 })
 

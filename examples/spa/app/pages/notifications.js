@@ -36,7 +36,8 @@ export const notificationSwitches = notifications => [
         }
       },
     }), ` ${label}`))),
-  h('p', { class: 'meta' }, 'We always send emails about your account. Other emails require a verified address.'),
+  h('p', { class: 'meta' }, 'We always send emails about your account. You get other emails if you have verified ' +
+    'your address.'),
   h('p', {}, actionButton('Verify my address', async () => {
     const { message } = await call(client.POST('/me/email/verification'))
     notify(`${message}.`)

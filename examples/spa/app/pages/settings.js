@@ -86,7 +86,7 @@ async function deleteAccount () {
   const isDeleted = await openDialog('Delete your account', close => [
     h('p', {}, 'This cannot be undone. Your registrations, likes, drafts and pictures are deleted. Your published ' +
       'posts stay, without your name.'),
-    PROVIDER && h('p', {}, 'No password? Sign in again first, then leave the field empty.'),
+    PROVIDER && h('p', {}, 'If you have no password, sign in again first, and leave the field empty.'),
     form({
       fields: [{
         name: 'currentPassword',

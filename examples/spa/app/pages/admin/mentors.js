@@ -52,7 +52,7 @@ async function editMentor (clubs, mentor) {
   const saved = await openDialog(mentor ? 'Edit mentor' : 'New mentor', close => [form({
     fields: [
       { name: 'name', label: 'Name', value: mentor?.name },
-      { name: 'expertise', label: 'Expertise', value: mentor?.expertise },
+      { name: 'expertise', label: 'Expertise', value: mentor?.expertise, hint: 'For example, career advice.' },
       {
         name: 'clubId',
         label: 'Club',

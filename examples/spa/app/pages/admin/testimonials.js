@@ -52,7 +52,7 @@ async function editTestimonial (testimonial) {
         label: 'Class of',
         type: 'number',
         value: testimonial?.batchYear,
-        hint: 'The year in which they graduated.',
+        hint: 'The year in which they graduated, for example 2021.',
       },
       { name: 'content', label: 'Text', type: 'textarea', value: testimonial?.content },
       {
