@@ -6,6 +6,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 
 import type { Config } from './config.ts'
 import { isEmail, isPassword, isText, isUrl } from './formats.ts'
+import { isWithin } from './http/client-network.ts'
 import { sendClientError } from './http/client-error.ts'
 import { createHttpServer } from './http/server.ts'
 import { logAborted, type Logger, logOptions } from './http/logger.ts'
@@ -38,7 +39,9 @@ export function buildApp (
     ...logger && logOptions(logger),
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
     // Fastify does not support numbers here.
-    trustProxy: typeof TRUST_PROXY === 'number' ? (_address, hop) => hop < TRUST_PROXY : TRUST_PROXY,
+    trustProxy: typeof TRUST_PROXY === 'number'
+      ? (_address, hop) => hop < TRUST_PROXY
+      : TRUST_PROXY && isWithin(TRUST_PROXY),
     serverFactory: handler => createHttpServer(config, handler),
     bodyLimit: Math.min(SMALL_BODY, config.MAX_BODY_BYTES),
     routerOptions: {

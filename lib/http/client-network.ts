@@ -1,7 +1,31 @@
+import { isIPv6 } from 'node:net'
+
 import ipaddr from 'ipaddr.js'
 
 /** An IP address with a port, as some proxies forward it: 192.0.2.1:5678 or [2001:db8::1]:5678. */
 const WITH_PORT = /^(?:([\d.]+)|\[([\da-f:.]+)\]):\d+$/i
+
+/** Parses an IP address with or without a port; `undefined` for anything else. */
+function parseAddress (address: string) {
+  const [, ipv4, ipv6] = WITH_PORT.exec(address) ?? []
+  const bare = ipv4 ?? ipv6 ?? address
+  return ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined
+}
+
+/** Creates a function that tells whether an IP address, with or without a port, belongs to these networks. */
+export function isWithin (networks: string[]) {
+  const ranges = networks.map(network => {
+    const [ip, bits] = ipaddr.parseCIDR(network.includes('/') ? network : `${network}/${isIPv6(network) ? 128 : 32}`)
+    // An IPv4 address in the form of IPv6 is an IPv4 address.
+    return ip instanceof ipaddr.IPv6 && ip.isIPv4MappedAddress() && bits >= 96
+      ? [ip.toIPv4Address(), bits - 96] as const
+      : [ip, bits] as const
+  })
+  return (address: string) => {
+    const ip = parseAddress(address)
+    return ip !== undefined && ranges.some(([network, bits]) => ip.kind() === network.kind() && ip.match(network, bits))
+  }
+}
 
 /**
  * Returns the subscriber that an IP address belongs to: the IPv4 address in its canonical form, or the first 48 bits of
@@ -9,10 +33,8 @@ const WITH_PORT = /^(?:([\d.]+)|\[([\da-f:.]+)\]):\d+$/i
  * IP address becomes `unknown`, so that clients cannot invent networks.
  */
 export function clientNetwork (address: string): string {
-  const [, ipv4, ipv6] = WITH_PORT.exec(address) ?? []
-  const bare = ipv4 ?? ipv6 ?? address
-  if (!ipaddr.isValid(bare)) return 'unknown'
-  const ip = ipaddr.process(bare)
+  const ip = parseAddress(address)
+  if (!ip) return 'unknown'
   if (ip instanceof ipaddr.IPv4) return ip.toString()
   return `${ip.parts.slice(0, 3).map(part => part.toString(16)).join(':')}::/48`
 }
