@@ -21,6 +21,9 @@ const PROGRAMS = ['podman', 'runc', 'podman-compose', 'debootstrap']
 /** Base images and the engine's state. */
 const CACHE = join(tmpdir(), 'community-platform-container')
 
+/** The certificates that npm trusts, in a container. systemd hides /tmp. */
+export const CERTIFICATES = '/etc/npm-certificates'
+
 /** The folder with the sources of the base images. */
 const IMAGES = 'test/container/images'
 
@@ -190,8 +193,8 @@ async function npmOptions (folder: string) {
   const options = ['--volume', `${path}:/root/.npmrc:ro`]
   if (certificates) {
     await copyFile(certificates, join(folder, 'certificates'))
-    contents.push('cafile=/tmp/certificates')
-    options.push('--volume', `${join(folder, 'certificates')}:/tmp/certificates:ro`)
+    contents.push(`cafile=${CERTIFICATES}`)
+    options.push('--volume', `${join(folder, 'certificates')}:${CERTIFICATES}:ro`)
   }
   await writeFile(path, contents.join('\n'), { mode: 0o600 })
   return options
