@@ -91,11 +91,14 @@ const LEVELS_OF_REQUESTS = new Set(['info', 'debug', 'trace'])
 const SECRET_SEGMENT = /[\w%~-]{43,}/g
 
 /**
- * Returns the path of a URL without possible secrets: tokens, and the query, which may contain the code of a sign-in.
+ * Returns the path of a URL without email addresses and possible secrets: tokens, and the query, which may contain the
+ * code of a sign-in.
  */
 export function pathOf (url: string) {
   const query = url.indexOf('?')
-  return (query < 0 ? url : url.slice(0, query)).replace(SECRET_SEGMENT, '[redacted]')
+  const path = (query < 0 ? url : url.slice(0, query)).replace(SECRET_SEGMENT, '[redacted]')
+  if (!/@|%40/.test(path)) return path
+  return path.replace(/[^/]+/g, segment => /@|%40/.test(segment) ? '[redacted]' : segment)
 }
 
 /** Logs each request once: here when it is finished, or else in `logAborted`. */

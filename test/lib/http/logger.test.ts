@@ -4,7 +4,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { buildApp } from '#lib/app.js'
-import { createLogger, logStream } from '#lib/http/logger.js'
+import { createLogger, logStream, pathOf } from '#lib/http/logger.js'
 import { build, inject } from '../../helper.ts'
 import t from '../../suite.ts'
 
@@ -28,6 +28,11 @@ function logged (fields: object) {
   const [line] = output.lines()
   return line
 }
+
+t.test('The path of a request is logged without email addresses', async t => {
+  t.equal(pathOf('/users/ada@example.org/role?x=y'), '/users/[redacted]/role')
+  t.equal(pathOf('/users/ada%40example.org'), '/users/[redacted]')
+})
 
 t.test('On a terminal, lines are coloured and readable', async t => {
   const output = fakeOutput({ isTTY: true })
