@@ -97,7 +97,8 @@ git config --system safe.directory '*'
 cp ${ROOT} /usr/local/share/ca-certificates/caddy.crt
 update-ca-certificates
 `)
-  change('user -- create', /^.*$/m, 'script --quiet --return --command \'$&\' /dev/null < /given/passwords')
+  change('user -- create', /^.*$/m, `script --quiet --return --command '$&' /dev/null < <(
+sleep 4; echo ${PASSWORD}; sleep 2; echo ${PASSWORD}; sleep 3)`)
   change('auth/login', /your password/, PASSWORD)
   change('email -- test', /^/, `systemd-run --working-directory=/opt/community-platform node --eval "${MAIL_SERVER}"
 sleep 2
