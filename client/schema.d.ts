@@ -477,7 +477,7 @@ export interface paths {
         put?: never;
         /**
          * Register for an event
-         * @description A registration cannot be cancelled. Returns 500 if the event does not exist.
+         * @description You can also register for past events. A registration cannot be cancelled. Returns 500 if the event does not exist.
          */
         post: operations["registerForEvent"];
         delete?: never;

@@ -58,15 +58,17 @@ If an admin changes your role, sign in again, because a token keeps its role.
 
 **Errors** are JSON objects with a \`message\` that you can show to people. A 400 can also list each wrong field, for
 example \`{"message": "Validation error", "errors": [{"path": "email", "message": "must be an email address"}]}\`. After
-a 401, sign in again. After a 429 or 503, wait for the seconds in \`Retry-After\` and send the request again. Some
-operations return 500 where you might expect 404 or 409, for example for an unknown id. Their descriptions say so.
+a 401 about the token, sign in again; a wrong password is a 401 too. After a 429 or 503, wait for the seconds in
+\`Retry-After\` and send the request again. Some operations return 500 where you might expect 404 or 409, for example
+for an unknown id. Their descriptions say so.
 
 **Pages.** \`GET /events\` and \`GET /testimonials\` take \`page\` and \`limit\`. All other lists are complete.
 
 **Dates** are ISO 8601 in UTC, for example \`2026-01-31T09:30:00.000Z\`. **Ids** are opaque strings.
 
-**Limits.** By default, a blog post can have 1 MB, a club, an event, a mentor or a testimonial 256 KB, and any other
-body 16 KB. A larger body gets a 413. After 20 wrong passwords for an account within 15 minutes, you get a 429.
+**Limits.** By default, a blog post can have 1 MB, a club, an event, a mentor or a testimonial 256 KB, a picture 10 MB,
+and any other body 16 KB. A larger body gets a 413. After 20 wrong passwords for an account within 15 minutes, you get a
+429.
 
 **Examples.** You can send the examples on this page as they are if your service has the data of \`npm run seed\`.`
 

@@ -122,7 +122,8 @@ export const remove = {
 export const register = {
   operationId: 'registerForEvent',
   summary: 'Register for an event',
-  description: 'A registration cannot be cancelled. Returns 500 if the event does not exist.',
+  description: 'You can also register for past events. A registration cannot be cancelled. Returns 500 if the event ' +
+    'does not exist.',
   docsOnly: { params: Type.Object({ eventId: IdParam({ description: 'The id of the event.' }) }) },
   response: {
     201: ResponseObject({
