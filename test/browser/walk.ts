@@ -837,7 +837,8 @@ walk('A student changes name, picture and email in the settings, and deletes the
   await press('Yes, it is mine')
   await notified(page, 'Thank you. Your email address has been verified.')
 
-  await page.goto(`${origin}/me/settings`)
+  await page.locator('a[href="/me"]').first().click()
+  await follow(page, 'Settings')
   await page.getByText(`Your address is ${other}.`).waitFor()
   const download = page.waitForEvent('download')
   await press('Export my data')

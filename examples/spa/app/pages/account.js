@@ -1,4 +1,4 @@
-import { call, client, signInWith } from '../api.js'
+import { call, client, loadUser, signInWith } from '../api.js'
 import { API, PROVIDER } from '../config.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
@@ -176,6 +176,8 @@ export function verifyEmailPage () {
     // The page waits for a click, because programs also open the links in emails.
     h('p', {}, actionButton('Yes, it is mine', async () => {
       await call(client.POST('/account/email/verify', { body: { token } }))
+      // The address may be new.
+      if (currentUser()) await loadUser()
       await go('/', { replace: true })
       notify('Thank you. Your email address has been verified.')
     }, { class: 'primary' })))]
