@@ -29,7 +29,7 @@ const ENCODE_TIMEOUT_MS = 1000
 const AT_ONCE = Math.max(1, (Number(process.env.UV_THREADPOOL_SIZE) || 4) - availableParallelism())
 
 /** Number of running encodings. */
-let encoding = 0
+let running = 0
 
 /** A supported content coding. */
 export type Encoding = keyof typeof ENCODERS
@@ -102,14 +102,14 @@ export class CachedBody implements Sendable {
    * even if all clients have gone.
    */
   encode (name: Encoding): Promise<Sendable | undefined> {
-    if (!this.#encoded[name] && encoding >= AT_ONCE) return Promise.resolve(undefined)
+    if (!this.#encoded[name] && running >= AT_ONCE) return Promise.resolve(undefined)
     this.#encoded[name] ??= this.#start(name)
     return this.#encoded[name]
   }
 
   #start (name: Encoding) {
-    encoding++
-    const encoded = encode(this.chunks, name).finally(() => encoding--)
+    running++
+    const encoded = encode(this.chunks, name).finally(() => running--)
     const finished = encoded.then(() => {
       this.#encoded[name] = encoded
       return encoded
