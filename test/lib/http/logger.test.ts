@@ -63,6 +63,11 @@ t.test('Only a line feed ends a line, whatever a client has sent', async t => {
   t.match(output.lines(), [{ bound: text, [text]: text, err: { message: text }, msg: text }])
 })
 
+function * failing () {
+  yield 'a part'
+  throw new Error('The next part is missing')
+}
+
 function * endless () {
   for (;;) yield Buffer.alloc(1000)
 }
@@ -203,6 +208,17 @@ t.test('The service logs', async t => {
       req: { method: 'GET', path: '/feeds/me/[redacted].ics' }, res: { status: 200 }, msg: 'both',
     })
     t.notMatch(JSON.stringify(output.lines().slice(before)), /hunter2/)
+  })
+
+  t.test('an error in the middle of a response', async t => {
+    const other = buildApp(app.config, createLogger('info', output.stream))
+    t.teardown(() => other.close())
+    other.get('/failing', async (_request, reply) => reply.send(Readable.from(failing())))
+    const response = await fetch(`${await other.listen({ port: 0 })}/failing`)
+    await t.rejects(response.text())
+    const { reqId } = output.lines().find(line => line.path === '/failing')
+    const lines = output.lines().filter(line => line.reqId === reqId)
+    t.match(lines.find(({ level }) => level === 40), { err: { message: 'The next part is missing' } })
   })
 
   t.test('an unexpected error in full, without secrets', async t => {
