@@ -138,6 +138,12 @@ const MOUNTED = [
   'DATABASE_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET', 'METRICS_TOKEN', 'SMTP_URL',
 ] as const
 
+/** Variables of earlier versions, with advice for the error message. */
+const REMOVED: Record<string, string> = {
+  SIGN_IN_WINDOW: 'set LIMIT_WINDOW, which all limits share',
+  WORKERS: 'start several processes behind a proxy, see docs/run/deploy.md, "Several instances"',
+}
+
 /**
  * Reads the configuration from `environment` and, for unset variables, from `.env` if it exists. An empty value counts
  * as unset. Throws a StartupError of one line that describes each invalid variable.
@@ -147,6 +153,9 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
   for (const name of MOUNTED) readMounted(given, name)
   for (const name of Object.keys(variables.properties)) {
     if (wasNotUtf8(given[name] ?? '')) throw new StartupError(`${name} must be text in UTF-8`)
+  }
+  for (const [name, advice] of Object.entries(REMOVED)) {
+    if (given[name]) throw new StartupError(`${name} no longer exists: remove it, and ${advice}`)
   }
   const config = validate(given)
   if (config.DATABASE_URL) readDatabaseUrl(config.DATABASE_URL)
