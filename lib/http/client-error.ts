@@ -25,12 +25,17 @@ function awaitsResponse (connection: Socket) {
   return !response.headersSent && response.socket !== null
 }
 
+/** An error of Node's HTTP parser, with the bytes that it could not parse. */
+interface ClientError extends NodeJS.ErrnoException {
+  rawPacket?: unknown
+}
+
 /**
  * Responds to a request that Node's parser refuses, for example because of a broken request line: sends 400, 408 or 431
  * `{message}` and closes the connection. If the client could mistake this for part of another response, closes without
  * a response.
  */
-export function sendClientError (error: NodeJS.ErrnoException, socket: Socket) {
+export function sendClientError (error: ClientError, socket: Socket) {
   // The connection already has an error response and is closing. Later data is ignored.
   if (socket.writableEnded) return
   if (!socket.writable || error.code === 'ECONNRESET' || !awaitsResponse(socket)) {
@@ -45,7 +50,8 @@ export function sendClientError (error: NodeJS.ErrnoException, socket: Socket) {
     `Content-Length: ${body.length}`,
     'Connection: close',
     '',
-    body,
+    // Only the raw bytes contain the method of an unparsable request.
+    String(error.rawPacket).startsWith('HEAD ') ? '' : body,
   ].join('\r\n'))
   // Closing at once could lose the response (RFC 9112, § 9.6). Without a timer, a client that keeps sending would keep
   // the connection open.

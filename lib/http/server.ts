@@ -25,6 +25,8 @@ export function createHttpServer ({ REQUEST_TIMEOUT, IDLE_TIMEOUT }: Config, lis
     requestTimeout: REQUEST_TIMEOUT * 1000,
     keepAliveTimeout: IDLE_TIMEOUT * 1000,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    // plugins/host-header.ts checks it instead, because Node's response would have an empty body.
+    requireHostHeader: false,
   }, (request, response) => {
     const { socket } = request
     // Node may already have parsed further requests in the same packet.

@@ -150,3 +150,29 @@ t.test('An error without a code is a 400', async t => {
   sendClientError(new Error('refused'), socket as unknown as Socket)
   t.match(await text(socket), /^HTTP\/1\.1 400 Bad Request\r\n[^]*\r\n\r\n{"message":"Bad Request"}$/)
 })
+
+t.test('A malformed HEAD gets a response without a body', async t => {
+  const response = await send('HEAD /livez?\xe9 HTTP/1.1\r\nHost: a\r\n\r\n')
+  t.equal(response.statusLine, 'HTTP/1.1 400 Bad Request')
+  t.equal(response.headers['content-length'], '{"message":"Bad Request"}'.length.toString())
+  t.equal(response.body, '')
+})
+
+t.test('A request without a Host header is a 400 with {message}, for any path', async t => {
+  const { token } = await person(app, 'ADMIN')
+  for (const request of [
+    'GET /livez', 'GET /events', 'GET /auth/me', 'GET /auth/google/callback', 'GET /docs', 'GET /openapi.json',
+    'GET /nope', 'POST /auth/login', 'OPTIONS /events', `DELETE /users/${'x'.repeat(36)}`,
+  ]) {
+    const response = await send(`${request} HTTP/1.1\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n\r\n`)
+    t.equal(response.statusLine, 'HTTP/1.1 400 Bad Request', request)
+    t.strictSame(JSON.parse(response.body), { message: 'The Host header is required' }, request)
+    t.match(response.headers, {
+      'content-type': 'application/json; charset=utf-8', 'content-length': String(response.body.length),
+    }, request)
+  }
+  // Only HTTP/1.1 requires it (RFC 9112, § 3.2), and it may be empty.
+  t.equal((await send('GET /livez HTTP/1.0\r\n\r\n')).statusLine, 'HTTP/1.1 200 OK')
+  const empty = 'GET /livez HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n'
+  t.equal((await send(empty)).statusLine, 'HTTP/1.1 200 OK')
+})
