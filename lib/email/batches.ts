@@ -1,6 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
+import { retryConflict } from '../database/conflicts.ts'
 import { type TemplateName, templates } from './templates.ts'
 import { dueEmails, enqueueEmails } from './outbox.ts'
 
@@ -52,7 +53,7 @@ const nextUsers = (sql: Sql | TransactionSql) => sql`unnest(user_ids[next:next +
  * composed later and include this news.
  */
 export function writeEmails (sql: Sql) {
-  return sql.begin(async transaction => {
+  return retryConflict(() => sql.begin(async transaction => {
     const [due] = await transaction<{ id: string, next: number }[]>`
       SELECT id, next ${dueBatches(transaction)} ORDER BY due_at LIMIT 1
     `
@@ -94,7 +95,7 @@ export function writeEmails (sql: Sql) {
         WHERE due_at = 'infinity' AND told_at < now() - interval '1 day' LIMIT 100 FOR UPDATE SKIP LOCKED
       )
     `
-  })
+  }))
 }
 
 /** Number of events whose reminders are written at once. */

@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify'
 
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
+import { retryConflict } from '../database/conflicts.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
 import { findWork, writeEmails, writeReminders } from './batches.ts'
 import { buildMessage, type ClaimedEmail } from './message.ts'
@@ -141,13 +142,13 @@ export class Sender {
   async #exchange (batch: Batch) {
     const outcomes = [...this.#outcomes]
     if (outcomes.length + batch.account + batch.bulk === 0) return
-    const { claimed } = await this.#sql.begin(async sql => {
+    const { claimed } = await retryConflict(() => this.#sql.begin(async sql => {
       if (outcomes.length > 0) {
         await recordOutcomes(sql, outcomes)
         await deleteOldEmails(sql)
       }
       return { claimed: batch.account + batch.bulk > 0 ? await claimEmails(sql, batch) : [] }
-    })
+    }))
     this.#outcomes.splice(0, outcomes.length)
     this.#waiting = claimed
     this.#allowance -= claimed.filter(({ template }) => BULK.has(template)).length

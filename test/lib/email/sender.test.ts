@@ -352,6 +352,7 @@ t.test('Networks take turns', async t => {
     SELECT ${id}::uuid AS user_id, '{}'::jsonb AS data, NULL AS key FROM generate_series(1, ${count}::integer)
   `, network)
   await write(eve, '2001:db8:1::/48', 1500)
+  const begin = performance.now()
   startSender(t, server, { turn: 1000 })
   await until(() => server.emails.length > 0)
   await write(ada, '192.0.2.1', 1)
@@ -359,6 +360,11 @@ t.test('Networks take turns', async t => {
   await until(() => server.emails.some(({ to }) => to[0] === ada.email))
   const seconds = (performance.now() - start) / 1000
   t.ok(seconds < 3, `${seconds.toFixed(1)} s behind ${1501 - server.emails.length} others`)
+  const [{ commits }] = await sql<[{ commits: number }]>`
+    SELECT count(DISTINCT settled_at)::integer AS commits FROM emails
+  `
+  const passed = (performance.now() - begin) / 1000
+  t.ok(commits > 0 && commits <= passed + 1, `${commits} commits in ${passed.toFixed(1)} s`)
 })
 
 t.test('An email whose account is erased while it waits in a batch is not sent', async t => {
