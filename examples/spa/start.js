@@ -16,6 +16,9 @@ import { runMain, StartupError } from '#lib/errors.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { run, shutdownTimeouts } from '#lib/shutdown.js'
 
+// As in lib/server.ts.
+process.env.TZ = 'UTC'
+
 const APP = join(import.meta.dirname, 'app')
 const CLIENT = join(import.meta.dirname, '../../client')
 const OPENAPI_FETCH = dirname(fileURLToPath(import.meta.resolve('openapi-fetch')))
