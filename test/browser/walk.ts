@@ -1127,3 +1127,20 @@ t.test('Ctrl-C stops everything', async t => {
   t.equal(code, 0)
   t.equal(stderr, '')
 })
+
+t.test('A browser shows an old list right after a write, unless it is told to revalidate', async t => {
+  // Not by `walk`: with routes, Playwright turns off the browser's cache.
+  const context = await browser.newContext()
+  t.teardown(() => context.close())
+  const page = await context.newPage()
+  await page.goto(origin)
+  const count = (cache: string) => page.evaluate<number>(
+    `fetch('${api}/events?limit=1', { cache: '${cache}' }).then(list => list.json())
+      .then(({ pagination }) => pagination.total)`
+  )
+  const before = await count('default')
+  const event = { title: 'A surprise', description: 'A talk about chess', data: '2031', imageUrl: 'data:image/png,' }
+  await send('POST', '/events', await tokenOf('head@demo.example.org', PASSWORD), event)
+  t.equal(await count('default'), before, 'the contract has stale-while-revalidate')
+  t.equal(await count('no-cache'), before + 1)
+})

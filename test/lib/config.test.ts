@@ -229,6 +229,7 @@ t.test('A .env that cannot be read is a StartupError', async t => {
 })
 
 t.test('NAME_FILE is the path of a file with the value', async t => {
+  t.equal(load({ PORT_FILE: '/nowhere' }).PORT, 3000, 'of a secret only')
   const values = {
     DATABASE_URL: 'postgres://db/x',
     JWT_SECRET: SECRET,

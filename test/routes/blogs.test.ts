@@ -197,6 +197,8 @@ for (const status of STATUSES) {
       ['no scheme', admin.token, open],
       ['a different scheme', `Token ${admin.token}`, open],
       ['a lowercase scheme', `bearer ${admin.token}`, open],
+      ['a longer scheme', `BearerX ${admin.token}`, open],
+      ['two spaces', `Bearer  ${admin.token}`, open],
       ['garbage', 'Bearer garbage', open],
       ['a broken signature', `Bearer ${admin.token.slice(0, -8)}AAAAAAAA`, open],
       ['an expired token', `Bearer ${sign({ sub: admin.id, role: 'ADMIN', iat: 1 })}`, open],

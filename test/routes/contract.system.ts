@@ -26,6 +26,8 @@ const world = await createWorld(app)
 /** Fields that the nth request changes. */
 const FIELDS: Record<string, (n: number) => object | Promise<object>> = {
   'POST /auth/register': n => ({ ...ACCOUNT, email: `${n}@example.org` }),
+  // The people whom the operation before has registered
+  'POST /auth/login': n => ({ email: `${n}@example.org`, password: ACCOUNT.password }),
   'POST /auth/google': async n =>
     ({ idToken: await provider.idToken({ sub: randomUUID(), email: `provider${n}@example.org` }) }),
   'POST /clubs': n => ({ name: `Club ${n}` }),

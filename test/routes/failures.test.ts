@@ -72,6 +72,16 @@ for (const [operation, entry] of ON_THE_DATABASE) {
   })
 }
 
+t.test('POST /auth/register and /auth/login return their 500 when a token cannot be signed', async t => {
+  const app = await build(t)
+  await inject(app, 'POST', '/auth/register', ACCOUNT)
+  Object.assign(app, { issueToken () { throw new Error('no key') } })
+  const register = await inject(app, 'POST', '/auth/register', { ...ACCOUNT, email: 'grace@example.org' })
+  t.strictSame([register.statusCode, register.json()], [500, { message: 'Registration failed' }])
+  const login = await inject(app, 'POST', '/auth/login', { email: ACCOUNT.email, password: ACCOUNT.password })
+  t.strictSame([login.statusCode, login.json()], [500, { message: 'Login failed' }])
+})
+
 t.test('When MAX_REQUESTS wait, every operation returns 503', async t => {
   const DATABASE_URL = await createDatabase(t)
   const app = await build(t, {

@@ -332,6 +332,8 @@ t.test('An ID token', async t => {
     const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
     const tokens: Record<string, string> = {
       'no token': 'text',
+      'no audience': await fake.idToken({ aud: undefined }),
+      'no issuer': await fake.idToken({ iss: undefined }),
       'another audience': await fake.idToken({ aud: 'another' }),
       'other audiences': await fake.idToken({ aud: ['another', CLIENT.IDP_CLIENT_ID.toUpperCase()] }),
       'another issuer': await fake.idToken({ iss: 'https://accounts.google.com' }),
@@ -346,6 +348,8 @@ t.test('An ID token', async t => {
       'the key of another algorithm': await fake.idToken({}, { kid: 'two' }),
       Ed25519: await fake.idToken({}, { alg: 'Ed25519', kid: 'four' }, edwards.key),
       none: new UnsecuredJWT(claims).encode(),
+      'HS256 by the client secret':
+        await fake.idToken({}, { alg: 'HS256' }, new TextEncoder().encode(CLIENT.IDP_CLIENT_SECRET)),
       'HS256 by the public key': await fake.idToken({}, { alg: 'HS256' }, publicKey),
       'other claims under the signature': `${header}.${base64({ ...claims, email: 'eve@example.org' })}.${signature}`,
       'a key in its own header':

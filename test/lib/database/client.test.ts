@@ -40,6 +40,39 @@ t.test('openDatabase connects to DATABASE_URL, and closes its connections', asyn
   t.strictSame([...await others()], [])
 })
 
+t.test('DATABASE_POOL_SIZE limits the connections', async t => {
+  const { sql, close } = await openDatabase(
+    testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '2' }), log)
+  t.teardown(close)
+  const pids = await Promise.all(Array.from({ length: 8 }, () => sql`SELECT pg_backend_pid() AS pid, pg_sleep(0.02)`))
+  t.equal(new Set(pids.map(([row]) => row?.pid)).size, 2)
+})
+
+for (const DATABASE_PREPARE of ['true', 'false']) {
+  t.test(`Ids are opaque, with DATABASE_PREPARE=${DATABASE_PREPARE}`, async t => {
+    const config = testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_PREPARE })
+    const { sql, close } = await openDatabase(config, log)
+    t.teardown(close)
+    const [club] = await sql<{ id: string }[]>`INSERT INTO clubs (name, description) VALUES ('Chess', '') RETURNING id`
+    const id = club!.id
+    const find = (id: unknown) => sql`SELECT name FROM clubs WHERE id = ${id as string}`
+
+    t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/)
+    t.strictSame([...await find(id)], [{ name: 'Chess' }])
+
+    const values = ['', ' ', 'not-a-uuid', '0', '\0', '%00', "'; --", 'x'.repeat(10_000), id.toUpperCase(), `{${id}}`,
+      id.replaceAll('-', ''), ` ${id}`, `${id}\n`, `${id}0`, id.slice(1), 'ü€😀', '\ud800', 42, '[object Object]',
+      '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff']
+    for (const value of values) t.strictSame([...await find(value)], [], JSON.stringify(value).slice(0, 50))
+
+    t.strictSame([...await find(id)], [{ name: 'Chess' }], 'the connection is usable')
+    const user = { email: 'a@example.org', password: '!', first_name: 'A', last_name: 'B', club_id: 'not-a-uuid' }
+    await t.rejects(sql`INSERT INTO users ${sql(user)}`, { code: '23503' }, 'the nil id violates foreign keys')
+    const [row] = await sql`INSERT INTO users ${sql({ ...user, club_id: null })} RETURNING club_id`
+    t.strictSame(row, { club_id: null }, 'null stays null')
+  })
+}
+
 t.test('A lost connection fails only the statement that ran on it', async t => {
   const address = new URL(await createDatabase(t))
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)

@@ -151,6 +151,8 @@ t.test('GET /auth/google/callback verifies an ID token in the response with the 
   const tokens = {
     'another nonce': await fake.idToken({ nonce: 'another' }),
     'a nonce that is null': await fake.idToken({ nonce: null }),
+    'another issuer': await fake.idToken({ iss: 'https://evil.example' }),
+    'another audience': await fake.idToken({ aud: 'another client' }),
     'a past expiry': await fake.idToken({ iat: past, exp: past + 60 }),
     'another key': await fake.idToken({}, {}, other.key),
   }
@@ -255,3 +257,14 @@ t.test('GET /auth/google/callback returns 401 without a verified email', async t
 })
 
 testLog()
+
+t.test('GET /auth/google/callback returns 500 when the database or signing fails', async t => {
+  const app = await service(t, { IDP_ISSUER: fake.issuer })
+  const back = () => callback({ code: 'code', state: encodeState({ n: 'nonce', r: '/' }) }, 'nonce', app)
+  const { issueToken } = app
+  Object.assign(app, { issueToken () { throw new Error('no key') } })
+  plain(t, await back(), 500, 'OAuth callback failed', 'signing')
+  Object.assign(app, { issueToken })
+  await app.sql.end({ timeout: 0 })
+  plain(t, await back(), 500, 'OAuth callback failed', 'database')
+})

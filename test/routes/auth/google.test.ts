@@ -177,7 +177,7 @@ t.test('POST /auth/google returns 401 for a token that does not verify', async t
   t.equal((await postToken(await fake.idToken(), fakeApp)).statusCode, 200, 'a valid token passes')
 })
 
-t.test('POST /auth/google returns 401 when the provider or the database fails', async t => {
+t.test('POST /auth/google returns 401 when the provider, the database or signing fails', async t => {
   const failed = [401, { message: 'IdP login failed' }]
   const down = await startFakeProvider(t)
   const app = await service(t, { IDP_ISSUER: down.issuer })
@@ -190,6 +190,12 @@ t.test('POST /auth/google returns 401 when the provider or the database fails', 
   Object.assign(down.responses, { '/keys': { keys: [down.rsa.jwk] } })
   const nul = await postToken(await down.idToken({ email: 'nul\u0000@example.org' }), app)
   t.strictSame([nul.statusCode, nul.json()], failed, 'text that PostgreSQL cannot store')
+
+  const { issueToken } = app
+  Object.assign(app, { issueToken () { throw new Error('no key') } })
+  const unsigned = await postToken(idToken, app)
+  t.strictSame([unsigned.statusCode, unsigned.json()], failed, 'signing')
+  Object.assign(app, { issueToken })
 
   await app.sql.end({ timeout: 0 })
   const stored = await postToken(idToken, app)
