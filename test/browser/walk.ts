@@ -1121,13 +1121,6 @@ walk('Cards work for all scripts', PHONE, async (t, page) => {
   t.ok(await fits(page))
 })
 
-t.test('Ctrl-C stops everything', async t => {
-  example.child.kill('SIGINT')
-  const { code, stderr } = await example.ended
-  t.equal(code, 0)
-  t.equal(stderr, '')
-})
-
 t.test('A browser shows an old list right after a write, unless it is told to revalidate', async t => {
   // Not by `walk`: with routes, Playwright turns off the browser's cache.
   const context = await browser.newContext()
@@ -1143,4 +1136,11 @@ t.test('A browser shows an old list right after a write, unless it is told to re
   await send('POST', '/events', await tokenOf('head@demo.example.org', PASSWORD), event)
   t.equal(await count('default'), before, 'the contract has stale-while-revalidate')
   t.equal(await count('no-cache'), before + 1)
+})
+
+t.test('Ctrl-C stops everything', async t => {
+  example.child.kill('SIGINT')
+  const { code, stderr } = await example.ended
+  t.equal(code, 0)
+  t.equal(stderr, '')
 })
