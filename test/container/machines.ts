@@ -66,15 +66,21 @@ function replace (text: string, part: RegExp, by: string) {
   return text.replace(part, by)
 }
 
-t.test('The machine starts', async t => {
-  const isUp = async () => {
-    const { stdout } = await podman('exec', 'machine', 'systemctl', 'is-system-running')
-    return /running|degraded/.test(stdout)
-  }
+async function isUp () {
+  const { stdout } = await podman('exec', 'machine', 'systemctl', 'is-system-running')
+  return /running|degraded/.test(stdout)
+}
+
+/** Waits until systemd has started everything. */
+async function waitForSystemd () {
   await until(isUp)
-  t.ok(await isUp())
   // Podman makes mounts private. systemd needs shared mounts to pass the secrets to the service.
   await succeed('exec', 'machine', 'mount', '--make-rshared', '/')
+}
+
+t.test('The machine starts', async t => {
+  await waitForSystemd()
+  t.ok(await isUp())
 })
 
 const page = await commandsOf('docs/start/server.md')
@@ -122,7 +128,7 @@ t.test('docs/run/upgrade.md installs a version, and goes back', async t => {
 t.test('docs/start/server.md updates the service, and a restart of the machine brings it back', async t => {
   t.match(await run(page.slice(at('v1.1.0'))), 'applied  29991231000000000_new')
   await succeed('restart', '--time', '60', 'machine')
-  await succeed('exec', 'machine', 'mount', '--make-rshared', '/')
+  await waitForSystemd()
   await succeed('exec', 'machine', 'systemctl', 'restart', 'community-platform@3000')
   const ready = ['exec', 'machine', 'curl', '--fail', 'https://api.example.org/readyz']
   await until(async () => (await podman(...ready)).code === 0)
