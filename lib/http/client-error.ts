@@ -20,7 +20,8 @@ export function trackResponse ({ socket }: IncomingMessage, response: ServerResp
  */
 function awaitsResponse (connection: Socket) {
   const response = lastResponses.get(connection)
-  if (!response || response.req.complete) return response?.writableFinished ?? true
+  if (!response) return true
+  if (response.req.complete) return response.writableFinished
   // A response without a socket waits for an earlier response.
   return !response.headersSent && response.socket !== null
 }

@@ -2,7 +2,7 @@ import {
   type FastifyBaseLogger, type FastifyInstance, type FastifyReply, type FastifyRequest, type FastifyServerOptions,
   LogController,
 } from 'fastify'
-import { type Bindings, type ChildLoggerOptions, type DestinationStream, type LogFn, pino } from 'pino'
+import { type DestinationStream, type LogFn, pino } from 'pino'
 import pretty from 'pino-pretty'
 
 import { onAborted } from './aborted.ts'
@@ -63,16 +63,18 @@ export function logOptions (logger: Logger) {
     loggerInstance: logger as FastifyBaseLogger,
     logController: new CompletedRequests(logger),
     childLoggerFactory: (_logger, bindings, options, { headers }) =>
-      deferChild(logger, { ...bindings, ...traceOf(headers.traceparent) }, options),
+      deferChild(
+        () => logger.child({ ...bindings, ...traceOf(headers.traceparent) }, options), options.level ?? logger.level
+      ),
   } satisfies FastifyServerOptions
 }
 
 /** Creates a child logger on first use, because few requests log additional lines and a child takes 2 µs. */
-function deferChild (logger: Logger, bindings: Bindings, options: ChildLoggerOptions): FastifyBaseLogger {
+function deferChild (create: () => Logger, level: string): FastifyBaseLogger {
   let child: Logger | undefined
-  const log = () => (child ??= logger.child(bindings, options))
+  const log = () => (child ??= create())
   return {
-    level: options.level ?? logger.level,
+    level,
     fatal: (...line: Parameters<LogFn>) => log().fatal(...line),
     error: (...line: Parameters<LogFn>) => log().error(...line),
     warn: (...line: Parameters<LogFn>) => log().warn(...line),
