@@ -35,7 +35,7 @@ type Call<M extends Method> = <Path extends PathsWith<M>>(
 /**
  * A function for each method of HTTP, for example `client.GET('/events', { params: { query: { limit: '3' } } })`. It
  * resolves to `{ data, error, response }`: `data` is the body of a success, and `error` the body of any other response.
- * It rejects if there is no response, for example without a network.
+ * The promise rejects if the service cannot be reached, for example offline.
  */
 export interface Client {
   GET: Call<'get'>

@@ -150,12 +150,12 @@ const REMOVED: Record<string, string> = {
  */
 export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv = '.env'): Config {
   const given = withoutEmpty({ ...readDotenv(dotenv), ...withoutEmpty(environment) })
+  for (const [name, advice] of Object.entries(REMOVED)) {
+    if (given[name]) throw new StartupError(`${name} no longer exists: remove it, and ${advice}`)
+  }
   for (const name of MOUNTED) readMounted(given, name)
   for (const name of Object.keys(variables.properties)) {
     if (wasNotUtf8(given[name] ?? '')) throw new StartupError(`${name} must be text in UTF-8`)
-  }
-  for (const [name, advice] of Object.entries(REMOVED)) {
-    if (given[name]) throw new StartupError(`${name} no longer exists: remove it, and ${advice}`)
   }
   const config = validate(given)
   if (config.DATABASE_URL) readDatabaseUrl(config.DATABASE_URL)

@@ -126,9 +126,7 @@ export default async function userCommand (args: string[]) {
     case 'erase': {
       const address = known()
       const options = { withBlogs: values['with-blogs'], dryRun: values['dry-run'] }
-      const erasure = await onTables(
-        sql => retryConflict(() => eraseUser(sql, address, options)), NO_TIMEOUT
-      )
+      const erasure = await onTables(sql => retryConflict(() => eraseUser(sql, address, options)), NO_TIMEOUT)
       if (!erasure) throw new StartupError(UNKNOWN)
       return console.log(describeErasure(erasure, options))
     }
