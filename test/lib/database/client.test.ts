@@ -1,6 +1,6 @@
 import dns from 'node:dns'
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
@@ -100,8 +100,8 @@ t.test('A lost connection fails only the statement that ran on it', async t => {
   }
 })
 
-/** A pool with one connection, through sockets of the given class. */
-async function poolOf (t: Test, SocketOf = Socket) {
+/** A pool with one connection. `alter` gets each socket after it is connected, which resets its `write`. */
+async function poolOf (t: Test, options: postgres.Options<{}> = {}, alter = (_socket: Socket) => {}) {
   const url = await createDatabase(t)
   const { hostname, port } = new URL(url)
   const sockets: Socket[] = []
@@ -110,11 +110,13 @@ async function poolOf (t: Test, SocketOf = Socket) {
     fetch_types: false,
     // Typed as a constant, and called for each connection
     socket: (async () => {
-      const socket = new SocketOf().connect(Number(port || 5432), hostname)
+      const socket = connect(Number(port || 5432), hostname)
       sockets.push(socket)
       await once(socket, 'connect')
+      alter(socket)
       return socket
     }) as unknown as undefined,
+    ...options,
   } as postgres.Options<{}>)
   const observer = postgres(url, { max: 1, fetch_types: false })
   await observer`CREATE TABLE notes (text text)`
@@ -126,13 +128,28 @@ async function poolOf (t: Test, SocketOf = Socket) {
   return { sql, sockets, stored }
 }
 
-/** A socket that is always full. */
-class FullSocket extends Socket {
-  override write (...parameters: [any]) {
-    super.write(...parameters)
-    return false
+t.test('A connection that is lost while the driver reads settings fails the statement, not the process', async t => {
+  for (const options of [{ fetch_types: true }, { target_session_attrs: 'primary' as const }]) {
+    let losses = 0
+    const { sql } = await poolOf(t, options, socket => {
+      const { write, emit } = socket
+      // A server that does not report its state is asked for it.
+      socket.emit = (event: string, data: unknown) => emit.call(socket, event, data instanceof Buffer
+        ? Buffer.from(data.toString('latin1').replace('in_hot_standby', 'in_hot_summer_'), 'latin1')
+        : data)
+      socket.write = (chunk: any) => {
+        if (losses > 0 || !/pg_type|transaction_read_only/.test(String(chunk))) return write.call(socket, chunk)
+        losses++
+        socket.destroy()
+        return true
+      }
+    })
+    const [name] = Object.keys(options)
+    await t.rejects(sql`SELECT 1`, { code: 'CONNECTION_CLOSED' }, name)
+    t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }], name)
+    t.equal(losses, 1)
   }
-}
+})
 
 t.test('A transaction has its connection for itself', async t => {
   const write = (sql: postgres.Sql | postgres.TransactionSql, text: string) => sql`INSERT INTO notes VALUES (${text})`
@@ -158,7 +175,13 @@ t.test('A transaction has its connection for itself', async t => {
     t.strictSame(await stored(), ['theirs'], `behind ${ahead} statements`)
   }
 
-  const full = await poolOf(t, FullSocket)
+  const full = await poolOf(t, {}, socket => {
+    const { write } = socket
+    socket.write = (chunk: any) => {
+      write.call(socket, chunk)
+      return false
+    }
+  })
   // Long enough to be written at once
   await rollBack(full.sql, `read write ${' '.repeat(1024)}`)
   t.strictSame(await full.stored(), ['theirs'], 'on a full socket')
