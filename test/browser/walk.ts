@@ -762,6 +762,7 @@ walk('A student changes name, picture and email in the settings, and deletes the
   await notified(page, 'Your name has been saved.')
   await page.getByRole('link', { name: 'Emmy', exact: true }).waitFor()
 
+  await page.getByLabel('New email').fill(other)
   const upload = page.getByLabel('New picture')
   await upload.setInputFiles(file('me.gif', 'image/gif', Buffer.from('GIF89a')))
   await page.getByText('A picture must be a JPEG, PNG or WebP file').waitFor()
@@ -770,6 +771,7 @@ walk('A student changes name, picture and email in the settings, and deletes the
   const inHeader = page.locator('#header .portrait img')
   await inHeader.waitFor()
   t.match(await inHeader.getAttribute('src'), `${api}/pictures/`)
+  t.equal(await page.getByLabel('New email').inputValue(), other, 'other forms keep what was typed')
   t.strictSame(await barriers(page), [])
 
   for (const event of ['drop', 'paste']) {

@@ -4,32 +4,21 @@ import { h } from '../dom.js'
 import { form } from '../form.js'
 import { actionButton, heading, nameOf, notify, openDialog, portrait } from '../parts.js'
 import { pictureUpload } from '../picture.js'
-import { go, refresh } from '../router.js'
+import { go } from '../router.js'
 import { currentUser, signOut } from '../session.js'
+import { showHeader } from '../shell.js'
 import { subscribeToOwnButton } from '../subscribe.js'
 import { passwordForm } from './account.js'
 import { notificationSwitches } from './notifications.js'
 
 /** Everything about the account of the user. */
 export async function settingsPage () {
-  const user = /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())
+  const user = signedIn()
   const { notifications } = await call(client.GET('/me/notifications'))
   return [h('div', { class: 'narrow settings' },
     heading('Settings'),
-    part('Name', form({
-      fields: [
-        { name: 'firstName', label: 'First name', autocomplete: 'given-name', value: user.firstName },
-        { name: 'lastName', label: 'Last name', autocomplete: 'family-name', value: user.lastName },
-      ],
-      verb: 'Save name',
-      isEdit: true,
-      send: body => changeProfile(body, 'Your name has been saved.'),
-    })),
-    part('Picture',
-      portrait(nameOf(user), user.avatar),
-      pictureUpload('New picture', ({ id }) => changeProfile({ avatar: id }, 'Your picture has been saved.')),
-      user.avatar && h('p', {}, actionButton('Remove picture', () =>
-        changeProfile({ avatar: null }, 'Your picture has been removed.')))),
+    namePart(),
+    picturePart(),
     part('Email address',
       h('p', {}, `Your address is ${user.email}. To change it, open the link that we send to the new one.`),
       form({
@@ -62,6 +51,39 @@ export async function settingsPage () {
  */
 const part = (title, ...content) => h('section', {}, h('h2', {}, title), ...content)
 
+function namePart () {
+  const { firstName, lastName } = signedIn()
+  const section = part('Name', form({
+    fields: [
+      { name: 'firstName', label: 'First name', autocomplete: 'given-name', value: firstName },
+      { name: 'lastName', label: 'Last name', autocomplete: 'family-name', value: lastName },
+    ],
+    verb: 'Save name',
+    isEdit: true,
+    async send (body) {
+      await changeProfile(body, 'Your name has been saved.')
+      replace(section, namePart())
+    },
+  }))
+  return section
+}
+
+function picturePart () {
+  const user = signedIn()
+  /** @param {string | null} avatar @param {string} words */
+  const change = async (avatar, words) => {
+    await changeProfile({ avatar }, words)
+    replace(section, picturePart())
+  }
+  const section = part('Picture',
+    portrait(nameOf(user), user.avatar),
+    pictureUpload('New picture', ({ id }) => change(id, 'Your picture has been saved.')),
+    user.avatar && h('p', {}, actionButton('Remove picture', () => change(null, 'Your picture has been removed.'))))
+  return section
+}
+
+const signedIn = () => /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())
+
 /**
  * @param {{ firstName?: string, lastName?: string, avatar?: string | null }} body
  * @param {string} words
@@ -69,8 +91,21 @@ const part = (title, ...content) => h('section', {}, h('h2', {}, title), ...cont
 async function changeProfile (body, words) {
   await call(client.PUT('/me/profile', { body }))
   await loadUser()
-  await refresh()
+  showHeader()
   notify(words)
+}
+
+/**
+ * Replaces one part, so that the forms of the others keep what was typed. The focus goes to the heading.
+ *
+ * @param {HTMLElement} section
+ * @param {HTMLElement} next
+ */
+function replace (section, next) {
+  section.replaceWith(next)
+  const h2 = next.querySelector('h2')
+  h2?.setAttribute('tabindex', '-1')
+  h2?.focus({ preventScroll: true })
 }
 
 /** Ends the tokens of all devices. */
