@@ -233,10 +233,12 @@ async function fetchJson<T> (url: string, headers: Record<string, string> = {}) 
     const response = await fetch(url, {
       headers: { accept: 'application/json', ...headers }, redirect: 'manual', signal: abort.signal,
     })
-    if (!response.ok) throw new Error(`${url} responded with status ${response.status}`)
+    if (!response.ok) throw new Error(`status ${response.status}`)
     return await response.json() as T
   }
-  return await withTimeout(read(), TIMEOUT_MS / 1000).finally(() => abort.abort())
+  return await withTimeout(read(), TIMEOUT_MS / 1000)
+    .catch(cause => { throw new Error(`Cannot read ${url}: ${(cause as Error).message}`, { cause }) })
+    .finally(() => abort.abort())
 }
 
 /**

@@ -13,18 +13,28 @@ interface Address {
   path: string | false
 }
 
+/** The bytes that a connection has read and written, and when it was last heard of. */
+interface State {
+  read: number
+  written: number
+  /** Whether bytes were written since the last ones that were read. */
+  isAsked: boolean
+  /** Time of the last bytes read, or of the first bytes written after them, in milliseconds. */
+  since: number
+}
+
 /**
  * The connections of the service to PostgreSQL. If the network drops packets, the kernel closes a connection only after
- * 15 minutes. Therefore, this class closes silent connections: soon after an operation or readiness check has timed
- * out, or else after a minute. Their statements then fail.
+ * 15 minutes. Therefore, this class closes a connection that does not answer for longer than a statement may take. Its
+ * statements then fail. A statement that was written right after an answer looks like an idle connection: that is
+ * closed after an operation or readiness check has timed out, or else after a minute.
  */
 export class Connections {
   /** Number of connections closed because PostgreSQL was silent. */
   silent = 0
   /** Number of connections closed because a statement ran in the transaction of a different caller. */
   stray = 0
-  /** The number of bytes that each connection has read, and when it last changed, in milliseconds. */
-  readonly #read = new Map<Socket, { bytes: number, since: number }>()
+  readonly #states = new Map<Socket, State>()
   readonly #silenceMs: number
   #suspectUntil = 0
   #timer: NodeJS.Timeout | undefined
@@ -36,19 +46,19 @@ export class Connections {
 
   /** Number of connections that are open or opening. */
   get open () {
-    return [...this.#read.keys()].filter(({ destroyed }) => !destroyed).length
+    return [...this.#states.keys()].filter(({ destroyed }) => !destroyed).length
   }
 
   /** Opens a socket: the option `socket` of postgres.js. */
   readonly connect = ({ host: [host], port: [port], path }: Address) => {
     // The driver reads host and port from the socket when it starts TLS or describes an error.
     const socket = Object.assign(new Socket(), { host, port })
-    this.#read.set(socket, { bytes: 0, since: performance.now() })
+    this.#states.set(socket, { read: 0, written: 0, isAsked: false, since: performance.now() })
     this.#timer ??= setInterval(() => this.#check(), this.#silenceMs / CHECKS).unref()
     return path ? socket.connect(path) : socket.connect(port!, host!)
   }
 
-  /** Call after a timeout. For a while, connections that are silent for longer than a statement may take are closed. */
+  /** Call after a timeout. For a while, idle connections are also closed after the time that a statement may take. */
   suspect () {
     this.#suspectUntil = performance.now() + 2 * this.#silenceMs
   }
@@ -56,16 +66,19 @@ export class Connections {
   // Compares counters, because TLS removes the listeners of the socket.
   #check () {
     const now = performance.now()
-    const limit = this.#silenceMs + (now < this.#suspectUntil ? 0 : IDLE_TIMEOUT_SECONDS * 1000)
-    for (const [socket, { bytes, since }] of this.#read) {
-      if (socket.destroyed) this.#read.delete(socket)
-      else if (socket.bytesRead !== bytes) this.#read.set(socket, { bytes: socket.bytesRead, since: now })
-      else if (now - since > limit) {
+    const idleMs = this.#silenceMs + (now < this.#suspectUntil ? 0 : IDLE_TIMEOUT_SECONDS * 1000)
+    for (const [socket, state] of this.#states) {
+      const { bytesRead: read, bytesWritten: written } = socket
+      const isAnswered = read !== state.read
+      if (socket.destroyed) this.#states.delete(socket)
+      else if (isAnswered || (!state.isAsked && written !== state.written)) {
+        this.#states.set(socket, { read, written, isAsked: !isAnswered, since: now })
+      } else if (now - state.since > (state.isAsked ? this.#silenceMs : idleMs)) {
         this.silent++
         socket.destroy()
       }
     }
-    if (this.#read.size > 0) return
+    if (this.#states.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }
