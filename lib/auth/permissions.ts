@@ -21,10 +21,16 @@ export const isManagedBy = (sql: Sql | TransactionSql, { id, role }: User) => sq
   (${role === 'ADMIN'} OR events.club_id = (SELECT users.club_id FROM users WHERE users.id = ${id})) IS TRUE
 `
 
-/** Finds an event and whether the user may manage it; `undefined` for an unknown id. */
+/**
+ * Finds an event that the user may manage. Throws a 400 for an empty id, a 404 for an unknown id, and a 403 if the user
+ * may not manage the event.
+ */
 export async function findManagedEvent (sql: Sql, user: User, id: string) {
+  if (!id) throw new HttpError(400, 'Event ID is required')
   const [event] = await sql<{ title: string, date: string, allowed: boolean }[]>`
     SELECT title, iso8601(date) AS date, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
   `
+  if (!event) throw new HttpError(404, 'Event not found')
+  if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
   return event
 }

@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
+import { findManagedEvent } from '../../lib/auth/permissions.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import {
-  deleteEvent, eventsOfMemberQuery, eventsQuery, hasEvent, insertEvent, insertRegistration, registrationsOfEventQuery,
+  deleteEvent, eventsOfMemberQuery, eventsQuery, insertEvent, insertRegistration, registrationsOfEventQuery,
   registrationsOfUserQuery, updateEvent,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -100,9 +101,9 @@ const events: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error fetching event registrations', cache: 'private' },
   }, async (request, reply) => {
     const { id } = request.params
-    if (!id) throw new HttpError(400, 'Event ID is required')
     if (await reply.sendCached(registrationsOfEventQuery, request.user, id)) return
-    if (!await hasEvent(app.sql, id)) throw new HttpError(404, 'Event not found')
+    await app.admit(reply, () => findManagedEvent(app.sql, request.user, id))
+    // The user may manage the event only since the list was read.
     throw new HttpError(403, 'Not allowed to view registrations for this event')
   })
 }

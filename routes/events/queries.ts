@@ -210,11 +210,6 @@ export const registrationsOfEventQuery = (
   fields: sql`SELECT ${eventSummary(sql)} AS event FROM events WHERE id = ${id} AND ${isManagedBy(sql, user)}`,
 })
 
-export async function hasEvent (sql: Sql, id: string) {
-  const { count } = await sql`SELECT FROM events WHERE id = ${id}`
-  return count > 0
-}
-
 /** Parses a date like JavaScript. An invalid date becomes null, which the column refuses. */
 function toTimestamp (data?: string) {
   const date = new Date(data ?? NaN)

@@ -181,10 +181,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error sending the message' },
   }, async (request, reply) => {
     const { user, params: { id }, body } = request
-    if (!id) throw new HttpError(400, 'Event ID is required')
-    const event = await findManagedEvent(app.sql, user, id)
-    if (!event) throw new HttpError(404, 'Event not found')
-    if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
+    await findManagedEvent(app.sql, user, id)
     const messages: RateLimit = { name: 'event-messages', key: user.id, max: MESSAGES_PER_USER }
     throwIfReached(schemas.TOO_MANY_MESSAGES, await consume(app.sql, messages, windowSeconds))
     const isWritten = await insertMessage(app.sql, app.outbox, { user, eventId: id, message: body })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import type { LightMyRequestResponse } from 'fastify'
+import type { FastifyReply, LightMyRequestResponse } from 'fastify'
 import type { TransactionSql } from 'postgres'
 
 import { assertInvalid, assertMessage, assertResponse, DATE_TIME, shown, unknownIds } from '../assertions.ts'
@@ -511,6 +511,20 @@ t.test('GET /events/:id/registrations', async t => {
         assertResponse(t, await someone.inject('GET', url), 200, { event, registrations })
       }
     }
+  })
+
+  t.test('finds the reason for a missing list after admission', async t => {
+    const { id } = await makeEvent(club.id)
+    const late = await makeHead(other)
+    const { admit } = app
+    const admitted = t.capture(app, 'admit', async (reply: FastifyReply, read: () => Promise<unknown>) => {
+      await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${late.id}`
+      return admit(reply, read)
+    })
+    const url = `/events/${id}/registrations`
+    assertMessage(t, await late.inject('GET', url), 403, 'Not allowed to view registrations for this event')
+    t.equal(admitted().length, 1)
+    t.equal((await late.inject('GET', url)).statusCode, 200)
   })
 
   t.test('joins and trims the names', async t => {

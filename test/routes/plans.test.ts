@@ -150,7 +150,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   turnOff: () => account.turnOff(sql, { userId: id.user, template: 'event-reminder' }),
   notificationsQuery: () => read(me.notificationsQuery(sql, id.user, 24)),
   setNotifications: () => me.setNotifications(sql, id.user, { registration: false }),
-  findManagedEvent: () => findManagedEvent(sql, head, id.event),
+  findManagedEvent: () => findManagedEvent(sql, { id: id.user, role: 'ADMIN' }, id.event),
   insertMessage: () => me.insertMessage(
     sql, outbox,
     { user: { id: id.user, role: 'ADMIN' }, eventId: id.event, message: { subject: 'A message', text: 'Its text' } }
@@ -226,7 +226,6 @@ const operations: Record<string, () => Promise<unknown>> = {
   picturesOfUserQuery: () => read(ownPictures.picturesOfUserQuery(sql, id.user, 'https://api.example.org/pictures/')),
   deletePicture: () => ownPictures.deletePicture(sql, head, id.user),
   deleteUnusedPictures: () => deleteUnusedPictures(sql, id.user),
-  hasEvent: () => events.hasEvent(sql, id.event),
   deleteEvent: () => events.deleteEvent(sql, outbox, head, id.event),
 }
 
