@@ -132,9 +132,10 @@ t.test('A connection that is lost while the driver reads settings fails the stat
   for (const options of [{ fetch_types: true }, { target_session_attrs: 'primary' as const }]) {
     let losses = 0
     const { sql } = await poolOf(t, options, socket => {
-      const { write, emit } = socket
+      const { write } = socket
+      const emit: (event: string, data: unknown) => boolean = socket.emit.bind(socket)
       // A server that does not report its state is asked for it.
-      socket.emit = (event: string, data: unknown) => emit.call(socket, event, data instanceof Buffer
+      socket.emit = (event: string, data?: unknown) => emit(event, data instanceof Buffer
         ? Buffer.from(data.toString('latin1').replace('in_hot_standby', 'in_hot_summer_'), 'latin1')
         : data)
       socket.write = (chunk: any) => {
@@ -144,7 +145,7 @@ t.test('A connection that is lost while the driver reads settings fails the stat
         return true
       }
     })
-    const [name] = Object.keys(options)
+    const [name = ''] = Object.keys(options)
     await t.rejects(sql`SELECT 1`, { code: 'CONNECTION_CLOSED' }, name)
     t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }], name)
     t.equal(losses, 1)
