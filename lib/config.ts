@@ -138,6 +138,9 @@ const MOUNTED = [
   'DATABASE_URL', 'JWT_SECRET', 'ADMIN_PASSWORD', 'IDP_CLIENT_SECRET', 'METRICS_TOKEN', 'SMTP_URL',
 ] as const
 
+/** URLs that paths are appended to, so a slash at the end is removed. */
+const BASES = ['PUBLIC_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const
+
 /** Variables of earlier versions, with advice for the error message. */
 const REMOVED: Record<string, string> = {
   SIGN_IN_WINDOW: 'set LIMIT_WINDOW, which all limits share',
@@ -170,6 +173,7 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
       throw new StartupError('DATABASE_URL must be set in production (or DATA_DIR, to keep an embedded database there)')
     }
   }
+  for (const name of BASES) config[name] &&= config[name].replace(/\/$/, '')
   return {
     ...config,
     TRUST_PROXY: readProxies(config.TRUST_PROXY),

@@ -69,7 +69,7 @@ export async function startTracing (app: FastifyInstance, endpoint: string) {
 
 /** Creates an exporter that logs when the collector becomes unavailable and available again. */
 function createExporter (endpoint: string, log: Pick<FastifyBaseLogger, 'info' | 'warn'>) {
-  const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` })
+  const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` })
   const send = exporter.export.bind(exporter)
   let isAway = false
   exporter.export = (spans, done) => send(spans, result => {

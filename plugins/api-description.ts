@@ -104,7 +104,7 @@ export default fp(async app => {
       info: {
         title: 'Community Platform',
         version: VERSION,
-        description: introduction((app.config.PUBLIC_URL ?? 'http://localhost:3000').replace(/\/$/, '')),
+        description: introduction(app.config.PUBLIC_URL ?? 'http://localhost:3000'),
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [serverAt(app.config.PUBLIC_URL)],

@@ -54,8 +54,6 @@ function unsubscription (
     footer: frontend
       ? [reason, { text: 'Unsubscribe from these emails', href: `${frontend}/unsubscribe#token=${token}` }]
       : [reason],
-    ...PUBLIC_URL && {
-      list: { name: template, unsubscribe: `${PUBLIC_URL.replace(/\/$/, '')}/account/unsubscribe/${token}` },
-    },
+    ...PUBLIC_URL && { list: { name: template, unsubscribe: `${PUBLIC_URL}/account/unsubscribe/${token}` } },
   }
 }

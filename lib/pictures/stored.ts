@@ -15,7 +15,7 @@ export const PUBLIC_URL_REQUIRED = 'PUBLIC_URL is not configured'
  */
 export function picturesUrl ({ PUBLIC_URL, NODE_ENV }: Config, { protocol, host }: FastifyRequest) {
   if (!PUBLIC_URL && NODE_ENV === 'production') throw new HttpError(501, PUBLIC_URL_REQUIRED)
-  return `${(PUBLIC_URL ?? `${protocol}://${host}`).replace(/\/$/, '')}/pictures/`
+  return `${PUBLIC_URL ?? `${protocol}://${host}`}/pictures/`
 }
 
 /**

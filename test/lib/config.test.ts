@@ -72,7 +72,7 @@ t.test('A valid value is accepted', async t => {
     IDP_EMAIL_VERIFIED: ['claim', 'assume'],
     MAIL_FROM: ['community@example.org', 'Chess & Go <community@example.org>', '"Go, Chess" <community@example.org>'],
     MAIL_TIME_ZONE: ['UTC', 'Europe/Berlin', 'America/Argentina/Ushuaia'],
-    PUBLIC_URL: ['http://localhost:3000', 'https://api.example.org/community/'],
+    PUBLIC_URL: ['http://localhost:3000', 'https://api.example.org/community'],
     COMMUNITY_NAME: ['C', 'Schachklub "Läufer" & Co.', 'x'.repeat(100)],
   }
   for (const [name, values] of Object.entries(good) as [Name, string[]][]) {
@@ -172,6 +172,15 @@ t.test('FRONTEND_URL is a list of origins', async t => {
     ['https://APP.example.org:443', ['https://app.example.org']],
   ]
   for (const [value, origins] of lists) t.strictSame(load({ FRONTEND_URL: value }).FRONTEND_URL, origins, value)
+})
+
+t.test('The slash at the end of a URL that paths are appended to is removed', async t => {
+  for (const name of ['PUBLIC_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const) {
+    for (const url of ['https://example.org', 'https://example.org/a/b']) t.equal(load({ [name]: `${url}/` })[name], url)
+  }
+  for (const name of ['IDP_ISSUER', 'IDP_REDIRECT_URI'] as const) {
+    t.equal(load({ [name]: 'https://example.org/' })[name], 'https://example.org/', `${name} is compared as it is`)
+  }
 })
 
 t.test('TRUST_PROXY is false, a number, or a list', async t => {

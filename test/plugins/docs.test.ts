@@ -36,7 +36,7 @@ t.test('Behind a prefix, the page and the description follow PUBLIC_URL', async 
       const parts = [...body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => new URL(url!, address).pathname)
       for (const url of parts) t.ok(url.startsWith(`${prefix}/docs/static/`), url)
     }
-    t.match((await inject(app, 'GET', '/openapi.json')).json().servers, [{ url: PUBLIC_URL }])
+    t.match((await inject(app, 'GET', '/openapi.json')).json().servers, [{ url: `https://example.org${prefix}` }])
   }
 })
 
