@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import type { Client } from './http/client-network.ts'
+
 /** Work that is waiting. */
 interface Waiting {
   since: number
@@ -21,13 +23,13 @@ interface Options {
 const REFUSAL_DELAY_MS = 100
 
 /**
- * Runs a limited number of tasks in parallel. Waiting tasks run round robin by key. If the queue is full, a task of the
- * key with the most waiting tasks is refused in favour of a key with fewer. A single key can use the whole queue, but
- * competing keys get equal shares.
+ * Runs a limited number of tasks in parallel. Waiting tasks run round robin by network. If the queue is full, a task of
+ * the network with the most waiting tasks is refused in favour of a network with fewer. A single network can use the
+ * whole queue, but competing networks get equal shares.
  */
 export class FairQueue {
   readonly #options: Options
-  /** Waiting tasks by key. The next key comes first. Lists are not empty. */
+  /** Waiting tasks by network. The next network comes first. Lists are not empty. */
   readonly #waiting = new Map<string, Waiting[]>()
   #running = 0
   #length = 0
@@ -41,19 +43,19 @@ export class FairQueue {
 
   get waiting () { return this.#length }
 
-  /** Rejects if the queue is full for this key. */
-  async assertNotFull (key: () => string) {
-    if (!this.#hasRoom(key)) throw await this.#refuse()
+  /** Rejects if the queue is full for the network of this client. */
+  async assertNotFull (client: Client) {
+    if (!this.#hasRoom(client)) throw await this.#refuse()
   }
 
   /**
    * Runs the work, after waiting if necessary. Rejects if the queue is full, if the work waited for too long, or if it
    * is no longer wanted.
    */
-  async run<T> (key: () => string, work: () => Promise<T>, isWanted = () => true): Promise<T> {
-    if (!this.#hasRoom(key)) throw await this.#refuse()
+  async run<T> (client: Client, work: () => Promise<T>, isWanted = () => true): Promise<T> {
+    if (!this.#hasRoom(client)) throw await this.#refuse()
     if (this.#running < this.#options.concurrency) this.#running++
-    else await this.#wait(key(), isWanted)
+    else await this.#wait(client.network, isWanted)
     try {
       return await work()
     } finally {
@@ -64,19 +66,20 @@ export class FairQueue {
 
   /** Refuses waiting work that is no longer wanted. */
   dropUnwanted () {
-    for (const [key, list] of this.#waiting) {
+    for (const [network, list] of this.#waiting) {
       const wanted = list.filter(({ isWanted }) => isWanted())
       if (wanted.length === list.length) continue
       this.#length -= list.length - wanted.length
-      if (wanted.length > 0) this.#waiting.set(key, wanted)
-      else this.#waiting.delete(key)
+      if (wanted.length > 0) this.#waiting.set(network, wanted)
+      else this.#waiting.delete(network)
       for (const waiting of list) if (!wanted.includes(waiting)) waiting.refuse()
     }
   }
 
-  #hasRoom (key: () => string) {
+  /** Reads the network only if the queue is full, because this runs for each operation. */
+  #hasRoom (client: Client) {
     if (this.#length < this.#options.maxLength) return true
-    const held = this.#waiting.get(key())?.length ?? 0
+    const held = this.#waiting.get(client.network)?.length ?? 0
     return this.#longest().length > held + 1
   }
 
@@ -94,13 +97,13 @@ export class FairQueue {
   }
 
   /** Resolves when this work may run. It then counts as running. */
-  #wait (key: string, isWanted: () => boolean) {
+  #wait (network: string, isWanted: () => boolean) {
     return new Promise<void>((resolve, reject) => {
-      // Refuses the newest work of the key with the most waiting work, because it has waited least.
+      // Refuses the newest work of the network with the most waiting work, because it has waited least.
       if (this.#length === this.#options.maxLength) this.#longest().pop()!.refuse()
       else this.#length++
-      const list = this.#waiting.get(key) ?? []
-      this.#waiting.set(key, list)
+      const list = this.#waiting.get(network) ?? []
+      this.#waiting.set(network, list)
       const refuse = () => reject(this.#options.createError())
       list.push({ since: performance.now(), isWanted, begin: resolve, refuse })
     })
@@ -119,17 +122,17 @@ export class FairQueue {
     }
   }
 
-  /** Removes the next work. Its key moves to the end. */
+  /** Removes the next work. Its network moves to the end. */
   #shift () {
-    const [key, list] = this.#waiting.entries().next().value!
+    const [network, list] = this.#waiting.entries().next().value!
     const next = list.shift()!
-    this.#waiting.delete(key)
-    if (list.length > 0) this.#waiting.set(key, list)
+    this.#waiting.delete(network)
+    if (list.length > 0) this.#waiting.set(network, list)
     this.#length--
     return next
   }
 
-  /** Returns the waiting work of the key that has the most. */
+  /** Returns the waiting work of the network that has the most. */
   #longest () {
     return [...this.#waiting.values()].reduce((one, other) => other.length > one.length ? other : one)
   }

@@ -106,7 +106,7 @@ export default fp(async app => {
     if (pending > 0) await new Promise<void>(resolve => { onIdle = resolve })
     clearInterval(timer)
   })
-}, { name: 'admission', dependencies: ['database', 'budget'] })
+}, { name: 'admission', dependencies: ['database', 'network'] })
 
 /** Sends the failure. Fastify logs later results of the handler. */
 function fail (reply: FastifyReply, seconds: number) {
@@ -115,6 +115,6 @@ function fail (reply: FastifyReply, seconds: number) {
 
 /** Runs work in a queue, unless its client has gone by then. */
 function enter<T> (queue: FairQueue, reply: FastifyReply, work: () => Promise<T>) {
-  const { request: { held }, raw } = reply
-  return queue.run(held!.network, work, () => !raw.writableEnded && !raw.destroyed)
+  const { request, raw } = reply
+  return queue.run(request, work, () => !raw.writableEnded && !raw.destroyed)
 }

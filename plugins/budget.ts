@@ -4,7 +4,6 @@ import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { Budget, type Held } from '../lib/http/budget.ts'
-import { clientNetwork } from '../lib/http/client-network.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -34,8 +33,7 @@ export default fp(async app => {
 
   app.addHook('onRequest', (request, { raw }, done) => {
     const { socket } = request
-    let network: string | undefined
-    const held = request.held = budget.begin(socket, () => (network ??= clientNetwork(request.ip)))
+    const held = request.held = budget.begin(socket, request)
     raw.once('close', () => budget.end(socket, held))
     hold(held, announcedLength(request))
     done()
@@ -56,7 +54,7 @@ export default fp(async app => {
     if (typeof payload === 'string' || payload instanceof Buffer) return Buffer.byteLength(payload)
     return payload instanceof Readable ? stream : 0
   }
-}, { name: 'budget' })
+}, { name: 'budget', dependencies: ['network'] })
 
 /** Returns the announced length of a body, at most `bodyLimit`. A chunked body counts as `bodyLimit`. */
 function announcedLength (request: FastifyRequest) {

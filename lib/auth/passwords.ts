@@ -5,6 +5,7 @@ import argon2 from 'argon2'
 
 import { HttpError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
+import type { Client } from '../http/client-network.ts'
 
 /** argon2id parameters from OWASP's Password Storage Cheat Sheet: 19 MiB of memory, two passes, one lane. */
 const ARGON2ID = { type: argon2.argon2id, memoryCost: 19 * 1024, timeCost: 2, parallelism: 1 }
@@ -47,8 +48,8 @@ const queue = new FairQueue({
   },
 })
 
-/** Network of passwords that commands and the start of the service hash. They have no client. */
-const OWN = 'own'
+/** For passwords that commands and the start of the service hash. */
+const OWN: Client = { network: 'own' }
 
 /** Returns the numbers of hashes that are running, waiting, and refused so far. */
 export function hashingStats () {
@@ -56,17 +57,17 @@ export function hashingStats () {
   return { running, waiting: queue.running - running + queue.waiting, refused }
 }
 
-/** Rejects with a 503 if the queue is full for this network. */
-export async function assertNotBusy (network: string) {
-  await queue.assertNotFull(() => network)
+/** Rejects with a 503 if the queue is full for the network of this client. */
+export async function assertNotBusy (client: Client) {
+  await queue.assertNotFull(client)
 }
 
 /**
  * Hashes a password with argon2id on the thread pool. Returns a PHC string, which contains the parameters. The queue is
  * fair by network. Rejects with a 503 if the network has used up its share of the queue, or after waiting too long.
  */
-export function hashPassword (password: string, network = OWN): Promise<string> {
-  return queue.run(() => network, () => argon2.hash(password, ARGON2ID))
+export function hashPassword (password: string, client = OWN): Promise<string> {
+  return queue.run(client, () => argon2.hash(password, ARGON2ID))
 }
 
 /**
@@ -74,8 +75,8 @@ export function hashPassword (password: string, network = OWN): Promise<string> 
  * Waits and rejects like `hashPassword`.
  */
 export async function verifyPassword (
-  hash: string = PLACEHOLDER, password: string, network = OWN
+  hash: string = PLACEHOLDER, password: string, client = OWN
 ): Promise<boolean> {
   const known = hash === PLACEHOLDER ? DECOY : hash
-  return await queue.run(() => network, () => argon2.verify(known, password)) && hash !== PLACEHOLDER
+  return await queue.run(client, () => argon2.verify(known, password)) && hash !== PLACEHOLDER
 }

@@ -1,7 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 
 import { failureOf, HttpError } from '../errors.ts'
-import { clientNetwork } from './client-network.ts'
 
 /** Events that operators must be able to reconstruct (OWASP ASVS 5.0, 16.3). */
 export type AuditEvent =
@@ -40,7 +39,7 @@ export async function auditSignIn<T> (
   signIn: (attempt: SignInAttempt) => Promise<T>
 ): Promise<T> {
   const attempt: SignInAttempt = {}
-  const network = clientNetwork(request.ip)
+  const { network } = request
   try {
     const response = await signIn(attempt)
     audit(request, 'sign-in', { method, network, ...attempt })

@@ -1,9 +1,11 @@
 import type { Socket } from 'node:net'
 
+import type { Client } from './client-network.ts'
+
 /** The memory that a request holds. */
 export interface Held {
-  /** Returns the network of the client. Called only if connections must be closed. */
-  network (): string
+  /** Its network is read only if connections must be closed. */
+  client: Client
   /** The bytes of its body and of a response that is not shared. */
   own: number
   /** A body that several requests share. Its bytes count once. */
@@ -11,7 +13,7 @@ export interface Held {
 }
 
 /** A connection with the bytes that its requests hold. */
-interface Weighed extends Pick<Held, 'network'> {
+interface Weighed extends Pick<Held, 'client'> {
   socket: Socket
   bytes: number
 }
@@ -40,13 +42,13 @@ export class Budget {
   get bytes () { return this.#weigh().reduce((sum, { bytes }) => sum + bytes, 0) }
 
   /** Begins to count the bytes that a request holds, until `end` or until its connection closes. */
-  begin (socket: Socket, network: () => string): Held {
+  begin (socket: Socket, client: Client): Held {
     let requests = this.#connections.get(socket)
     if (!requests) {
       this.#connections.set(socket, requests = [])
       socket.once('close', () => this.#connections.delete(socket))
     }
-    const held = { network, own: 0, shared: undefined }
+    const held = { client, own: 0, shared: undefined }
     requests.push(held)
     return held
   }
@@ -88,7 +90,7 @@ export class Budget {
       let bytes = 0
       for (const { own, shared } of requests) bytes += own + (shared ? shared.length / holders.get(shared)! : 0)
       // Behind a proxy, requests of a connection come from different clients.
-      if (bytes > 0) weighed.push({ socket, bytes, network: requests.at(-1)!.network })
+      if (bytes > 0) weighed.push({ socket, bytes, client: requests.at(-1)!.client })
     }
     return weighed
   }
@@ -97,7 +99,7 @@ export class Budget {
 /** Returns the connections of the network that holds the most, in the order to close them. */
 function heaviestNetwork (weighed: Weighed[]) {
   const sums = new Map<string, number>()
-  for (const { bytes, network } of weighed) sums.set(network(), (sums.get(network()) ?? 0) + bytes)
+  for (const { bytes, client: { network } } of weighed) sums.set(network, (sums.get(network) ?? 0) + bytes)
   const [heaviest] = [...sums].reduce((one, other) => other[1] > one[1] ? other : one)
-  return weighed.filter(({ network }) => network() === heaviest).sort((one, other) => other.bytes - one.bytes)
+  return weighed.filter(({ client }) => client.network === heaviest).sort((one, other) => other.bytes - one.bytes)
 }

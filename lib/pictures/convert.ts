@@ -2,6 +2,7 @@ import sharp, { type Sharp } from 'sharp'
 
 import { HttpError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
+import type { Client } from '../http/client-network.ts'
 import { PICTURE_SECONDS } from '../timeout.ts'
 
 /** The media types of pictures that people can upload. */
@@ -63,9 +64,9 @@ const queue = new FairQueue({
   createError: tooManyUploads,
 })
 
-/** Rejects with a 503 if the queue is full for this network. */
-export async function assertPictureQueue (network: () => string) {
-  await queue.assertNotFull(network)
+/** Rejects with a 503 if the queue is full for the network of this client. */
+export async function assertPictureQueue (client: Client) {
+  await queue.assertNotFull(client)
 }
 
 /** Errors of sharp by words in their messages, because they lack codes. Other errors mean that the file is damaged. */
@@ -80,8 +81,8 @@ const ERRORS: [words: string, toError: (maxBytes: number) => HttpError][] = [
  * fair by network. Rejects with 400 for damaged pictures, 413 for too many pixels, 415 for other formats, and 503 if
  * the queue is full. `maxBytes` is for the message of the 413.
  */
-export function convertPicture (bytes: Buffer, maxBytes: number, network: () => string): Promise<Picture> {
-  return queue.run(network, async () => {
+export function convertPicture (bytes: Buffer, maxBytes: number, client: Client): Promise<Picture> {
+  return queue.run(client, async () => {
     try {
       const { isProgressive, width, height } = await decode(bytes).metadata()
       const maxPixels = isProgressive ? MAX_PROGRESSIVE_PIXELS : MAX_PIXELS

@@ -8,7 +8,6 @@ import { newPasswords, consumeAccountEmail, consume, throwIfReached } from '../.
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
-import { clientNetwork } from '../../lib/http/client-network.ts'
 import { TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
@@ -33,7 +32,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     if (!app.outbox.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const { email } = request.body
-    const network = clientNetwork(request.ip)
+    const { network } = request
     throwIfReached(TOO_MANY_EMAILS, await consumeAccountEmail(app.sql, email, network, windowSeconds))
     // Enqueuing an email takes time, which would disclose whether the address has an account.
     const written = insertResetEmail(app.sql, app.outbox, email, network)
@@ -48,13 +47,13 @@ const account: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error setting the password', extraSeconds: HASHING_SECONDS },
   }, async request => {
     const hash = hashSecretToken(request.body.token)
-    const network = clientNetwork(request.ip)
-    await assertNotBusy(network)
+    const { network } = request
+    await assertNotBusy(request)
     const account = await findAccountOfToken(app.sql, hash)
     if (!account) throw new HttpError(400, INVALID_LINK)
     throwIfReached(TOO_MANY_PASSWORDS, await consume(app.sql, newPasswords(account.id, network), windowSeconds))
     await assertStrongPassword('password', request.body.password, account.email)
-    const password = await hashPassword(request.body.password, network)
+    const password = await hashPassword(request.body.password, request)
     const user = await resetPassword(app.sql, app.outbox, hash, { password, network })
     if (!user) throw new HttpError(400, INVALID_LINK)
     audit(request, 'password-changed', { user, network, by: 'email' })
@@ -68,7 +67,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
     const account = await verifyEmail(app.sql, hashSecretToken(request.body.token))
     if (!account) throw new HttpError(400, INVALID_LINK)
     const event = account.hasChanged ? 'email-changed' : 'email-verified'
-    audit(request, event, { user: account.id, network: clientNetwork(request.ip) })
+    audit(request, event, { user: account.id, network: request.network })
     return { message: 'Email verified successfully' }
   })
 

@@ -7,7 +7,6 @@ import postgres from 'postgres'
 
 import { createAccount, type NewAccount } from '../../lib/auth/accounts.ts'
 import { auditSignIn, type SignInAttempt } from '../../lib/http/audit.ts'
-import { clientNetwork } from '../../lib/http/client-network.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { type Identity, IdentityProvider } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
@@ -38,12 +37,12 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.register,
     config: { failure: 'Registration failed', extraSeconds: HASHING_SECONDS },
   }, async (request, reply) => auditSignIn(request, 'registration', async attempt => {
-    const network = clientNetwork(request.ip)
-    await assertNotBusy(network)
+    const { network } = request
+    await assertNotBusy(request)
     const registrations: RateLimit = { name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK }
     throwIfReached(schemas.TOO_MANY_REGISTRATIONS, await consume(app.sql, registrations, windowSeconds))
     const { email, firstName, lastName } = request.body
-    const password = await hashPassword(request.body.password, network)
+    const password = await hashPassword(request.body.password, request)
     const user = await createWithEmail(request, { email, password, firstName, lastName, role: 'STUDENT' })
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id
@@ -57,13 +56,13 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }, async request => auditSignIn(request, 'password', async attempt => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
-    const network = clientNetwork(request.ip)
-    await assertNotBusy(network)
+    const { network } = request
+    await assertNotBusy(request)
     const user = await findCredentials(app.sql, email)
     attempt.user = user?.userId
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
     throwIfReached(TOO_MANY_FAILURES, await secondsUntilAllowed(app.sql, failures))
-    const verified = await verifyPassword(user?.password, password, network)
+    const verified = await verifyPassword(user?.password, password, request)
     // Parallel attempts may have reached the limit. Then the response must not tell whether the password was correct.
     throwIfReached(TOO_MANY_FAILURES, verified
       ? await secondsUntilAllowed(app.sql, failures)
@@ -158,10 +157,9 @@ const auth: FastifyPluginAsyncTypebox = async app => {
    * Creates an account and enqueues an email to verify the address. If a limit is reached or enqueuing fails, creates
    * only the account: `POST /me/email/verification` can send the email later.
    */
-  async function createWithEmail ({ ip, log }: FastifyRequest, account: NewAccount) {
+  async function createWithEmail ({ network, log }: FastifyRequest, account: NewAccount) {
     if (!app.outbox.canLink) return createAccount(app.sql, account)
     try {
-      const network = clientNetwork(ip)
       const waitSeconds = await consumeAccountEmail(app.sql, account.email, network, windowSeconds)
       const emailed = waitSeconds === 0 ? enqueueVerification(app.sql, network) : undefined
       return await createAccount(app.sql, account, emailed)

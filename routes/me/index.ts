@@ -14,7 +14,6 @@ import { readPersonalData } from '../../lib/auth/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
-import { clientNetwork } from '../../lib/http/client-network.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
 import { TOO_MANY_FAILURES, TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
@@ -44,13 +43,13 @@ const me: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { currentPassword, newPassword } = request.body
     const { id } = request.user
-    const network = clientNetwork(request.ip)
+    const { network } = request
     const account = await findOwnAccount(request)
     throwIfReached(TOO_MANY_PASSWORDS, await consume(app.sql, newPasswords(id, network), windowSeconds))
     await assertStrongPassword('newPassword', newPassword, account.email)
     await assertPassword(request, account, currentPassword)
     const user = await changePassword(
-      app.sql, app.outbox, { id, from: account.password, to: await hashPassword(newPassword, network) }
+      app.sql, app.outbox, { id, from: account.password, to: await hashPassword(newPassword, request) }
     )
     if (!user) refusePassword(request)
     audit(request, 'password-changed', { user: id, by: 'password' })
@@ -83,7 +82,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const account = await findOwnAccount(request)
     if (account.isLinked) throw new HttpError(409, schemas.PROVIDER_EMAIL)
     await assertPassword(request, account, currentPassword)
-    const network = clientNetwork(request.ip)
+    const { network } = request
     throwIfReached(TOO_MANY_EMAILS, await consumeAccountEmail(app.sql, email, network, windowSeconds))
     await insertEmailChange(app.sql, app.outbox, request.user.id, email, network)
     reply.code(202)
@@ -114,7 +113,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const account = await findAccount(app.sql, request.user.id)
     if (!account) throw new HttpError(401, 'Unauthorized')
     if (account.isVerified) throw new HttpError(409, 'Email is already verified')
-    const network = clientNetwork(request.ip)
+    const { network } = request
     throwIfReached(TOO_MANY_EMAILS, await consumeAccountEmail(app.sql, account.email, network, windowSeconds))
     await insertVerificationEmail(app.sql, app.outbox, request.user.id, network)
     reply.code(202)
@@ -207,7 +206,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
 
   /** Returns the account of the request. Throws a 401 if it was deleted, and a 503 if the password queue is full. */
   async function findOwnAccount (request: FastifyRequest) {
-    await assertNotBusy(clientNetwork(request.ip))
+    await assertNotBusy(request)
     const account = await findAccount(app.sql, request.user.id)
     if (!account) throw new HttpError(401, 'Unauthorized')
     return account
@@ -215,10 +214,10 @@ const me: FastifyPluginAsyncTypebox = async app => {
 
   /** Throws a 401 for a wrong password, and a 429 after too many. Failed sign-ins also count. */
   async function assertPassword (request: FastifyRequest, { email, password }: Account, given: string) {
-    const network = clientNetwork(request.ip)
+    const { network } = request
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
     throwIfReached(TOO_MANY_FAILURES, await secondsUntilAllowed(app.sql, failures))
-    const verified = await verifyPassword(password, given, network)
+    const verified = await verifyPassword(password, given, request)
     // Parallel attempts may have reached the limit. Then the response must not tell whether the password was correct.
     throwIfReached(TOO_MANY_FAILURES, verified
       ? await secondsUntilAllowed(app.sql, failures)
@@ -234,7 +233,7 @@ function issuedAt ({ headers, server }: FastifyRequest) {
 }
 
 function refusePassword (request: FastifyRequest): never {
-  audit(request, 'password-refused', { network: clientNetwork(request.ip) })
+  audit(request, 'password-refused', { network: request.network })
   throw new HttpError(401, 'Current password is wrong')
 }
 

@@ -18,7 +18,7 @@ function start () {
       begun.push(name)
       ends.push(resolve)
     })
-    return queue.run(() => key, work, () => !gone.has(name)).then(
+    return queue.run({ network: key }, work, () => !gone.has(name)).then(
       () => { outcomes[name] = 'done' }, error => { outcomes[name] = (error as Error).message })
   }
 
@@ -63,27 +63,27 @@ t.test('A single key can use the whole queue', async t => {
   const { queue, outcomes, add, runAll } = start()
   const all = Array.from({ length: 9 }, (_, n) => add('a', `a${n}`))
   t.equal(queue.waiting, 6)
-  await t.rejects(queue.assertNotFull(() => 'a'), { message: 'refused' })
+  await t.rejects(queue.assertNotFull({ network: 'a' }), { message: 'refused' })
   await runAll()
   await Promise.all(all)
   t.strictSame(Object.values(outcomes).filter(outcome => outcome === 'done').length, 7)
   t.match(outcomes, { a6: 'done', a7: 'refused', a8: 'refused' })
-  t.resolves(queue.assertNotFull(() => 'a'))
+  t.resolves(queue.assertNotFull({ network: 'a' }))
 })
 
 t.test('When the queue is full, the newest task of the key with the most gives way to other keys', async t => {
   const { queue, begun, outcomes, add, runAll } = start()
   const all = Array.from({ length: 7 }, (_, n) => add('a', `a${n}`))
-  await queue.assertNotFull(() => 'b')
+  await queue.assertNotFull({ network: 'b' })
   all.push(...['b1', 'c1', 'b2', 'c2'].map(name => add(name[0]!, name)))
   await setImmediate()
   t.strictSame(outcomes, { a6: 'refused', a5: 'refused', a4: 'refused', a3: 'refused' })
   t.equal(queue.waiting, 6)
-  for (const key of ['a', 'b', 'c']) await t.rejects(queue.assertNotFull(() => key), `${key} has its share`)
+  for (const key of ['a', 'b', 'c']) await t.rejects(queue.assertNotFull({ network: key }), `${key} has its share`)
   all.push(add('d', 'd1'))
   await setImmediate()
   t.match(outcomes, { a2: 'refused' }, 'among equals, the one whose turn is next')
-  await t.rejects(queue.assertNotFull(() => 'd'), 'no key has two more than it')
+  await t.rejects(queue.assertNotFull({ network: 'd' }), 'no key has two more than it')
   await runAll()
   await Promise.all(all)
   t.strictSame(begun, ['a0', 'a1', 'b1', 'c1', 'd1', 'b2', 'c2'])
@@ -115,7 +115,8 @@ t.test('A task that is no longer wanted never runs, and frees its place', async 
 
 t.test('A task that fails frees its place', async t => {
   const { queue } = start()
-  await t.rejects(queue.run(() => 'a', async () => { throw new Error('of the work') }), { message: 'of the work' })
+  const work = async () => { throw new Error('of the work') }
+  await t.rejects(queue.run({ network: 'a' }, work), { message: 'of the work' })
   t.strictSame([queue.running, queue.waiting], [0, 0])
 })
 
@@ -124,7 +125,7 @@ t.test('Rejections are delayed, at most as many at a time as the queue is long',
   const all = Array.from({ length: 7 }, () => add('a', 'a'))
   const begin = performance.now()
   const times = await Promise.all(Array.from({ length: 8 }, async () => {
-    await t.rejects(queue.assertNotFull(() => 'a'))
+    await t.rejects(queue.assertNotFull({ network: 'a' }))
     return performance.now() - begin
   }))
   t.equal(times.filter(time => time < 90).length, 2, `${times.map(Math.round)} ms`)

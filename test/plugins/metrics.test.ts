@@ -106,7 +106,7 @@ t.test('The bytes that requests hold are shown, and the connections that were cl
     const { held_bytes: bytes, held_bytes_connections_closed_total: closed } = await scrape(app)
     return [bytes, closed]
   }
-  const held = app.budget.begin(new Socket(), () => 'a network')
+  const held = app.budget.begin(new Socket(), { network: 'a network' })
   held.own = 1000
   t.strictSame(await show(), ['1000', '0'])
   held.own = app.config.MAX_HELD_BYTES + 1

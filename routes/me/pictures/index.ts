@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyError, FastifyRequest } from 'fastify'
+import type { FastifyError } from 'fastify'
 
 import { HttpError } from '../../../lib/errors.ts'
 import { audit } from '../../../lib/http/audit.ts'
@@ -32,12 +32,12 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
       // Checked before the body arrives, so that refused uploads do not hold memory.
       preParsing: async request => {
         picturesUrl(app.config, request)
-        await assertPictureQueue(networkOf(request))
+        await assertPictureQueue(request)
       },
     }, async (request, reply) => {
       const { body, user } = request
       if (!(body instanceof Buffer)) throw new HttpError(400, NOT_A_PICTURE)
-      const converted = await convertPicture(body, MAX_PICTURE_BYTES, networkOf(request))
+      const converted = await convertPicture(body, MAX_PICTURE_BYTES, request)
       await deleteUnusedPictures(app.sql, user.id)
       const picture = await insertPicture(app.sql, user.id, converted, {
         count: PICTURES_PER_USER, bytes: PICTURE_MB_PER_USER * 1_000_000,
@@ -68,7 +68,5 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
     return { message: 'Picture deleted successfully' }
   })
 }
-
-const networkOf = ({ held }: FastifyRequest) => held!.network
 
 export default pictures

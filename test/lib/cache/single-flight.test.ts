@@ -152,7 +152,7 @@ function startTurns (maxLength: number) {
     read: (network: string, key: string) => share(key, () => new Promise(resolve => {
       begun.push(key)
       finish = () => resolve(key)
-    }), null, { admit: begin => queue.run(() => network, begin) }),
+    }), null, { admit: begin => queue.run({ network }, begin) }),
     async finish () {
       finish()
       await settle()

@@ -9,7 +9,7 @@ const LIMIT = 1000
 function start () {
   const budget = new Budget(LIMIT)
   function begin (network: string, own: number, socket = new Socket()) {
-    const held = budget.begin(socket, () => network)
+    const held = budget.begin(socket, { network })
     held.own = own
     budget.grow(own)
     return { held, socket }
