@@ -532,7 +532,8 @@ t.test('New passwords of a /48 share a turn in the queue', async t => {
   let release!: (hash: string) => void
   const released = new Promise<string>(resolve => { release = resolve })
   const { restore } = t.intercept(argon2, 'hash', { value: () => released })
-  const flood = Array.from({ length: 310 }, () => hashPassword(PASSWORD, { network: '2001:db8:0::/48' }).catch(() => {}))
+  const flood = Array.from({ length: 310 }, () =>
+    hashPassword(PASSWORD, { network: '2001:db8:0::/48' }).catch(() => {}))
   const ada = await newPerson()
   const from = (remoteAddress: string) => [
     reset('x', NEW, { via: app, remoteAddress }),
