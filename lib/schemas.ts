@@ -69,11 +69,6 @@ export const PasswordInput = (example: string) =>
 /** A password that replaces another. The handler refuses passwords that are easy to guess. */
 export const NewPassword = () => PasswordInput('battery staple')
 
-/** Error messages of exceeded limits. */
-export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'
-export const TOO_MANY_PASSWORDS = 'Too many new passwords, please try again later'
-export const TOO_MANY_EMAILS = 'Too many emails, please try again later'
-
 /** Fields of a person in a response. `fullName` in lib/database/columns.ts selects FullName. */
 export const FullName = Type.String({ examples: ['Ada Lovelace'] })
 export const FirstName = Type.String({ examples: ['Ada'] })

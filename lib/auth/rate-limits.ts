@@ -9,15 +9,21 @@ export interface RateLimit {
   key: string
   /** Maximum number of uses; 0 for no limit. */
   max: number
+  /** Error message of the 429. */
+  message: string
 }
 
+export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'
+export const TOO_MANY_PASSWORDS = 'Too many new passwords, please try again later'
+export const TOO_MANY_EMAILS = 'Too many emails, please try again later'
+
 /**
- * Counts one use against a limit. The window begins with the first use. Returns 0, or the seconds to wait if the limit
- * is reached. Then the use is not counted. Concurrent uses never exceed the limit.
+ * Counts one use against a limit. The window begins with the first use. If the limit is reached, throws a 429 with the
+ * seconds to wait, and does not count the use. Concurrent uses never exceed the limit.
  */
-export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number): Promise<number> {
+export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number) {
   const { name, key, max } = limit
-  if (max === 0) return 0
+  if (max === 0) return
   const { count } = await sql`
     WITH past AS (
       -- Each use adds at most one row and deletes up to ten expired rows, so that rows do not accumulate.
@@ -35,15 +41,23 @@ export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number
       ends_at = CASE WHEN used.ends_at > now() THEN used.ends_at ELSE excluded.ends_at END
     WHERE used.uses < ${max} OR used.ends_at <= now()
   `
-  return count > 0 ? 0 : Math.max(1, await secondsUntilAllowed(sql, limit))
+  if (count === 0) throw tooMany(limit, Math.max(1, await secondsUntilAllowed(sql, limit)))
 }
 
-/** Returns the seconds to wait if a limit is reached, else 0. Does not count a use. */
-export async function secondsUntilAllowed (sql: Sql, limit: RateLimit): Promise<number> {
+/** Throws the same 429 if a limit is reached. Does not count a use. */
+export async function assertAllowed (sql: Sql, limit: RateLimit) {
+  const seconds = await secondsUntilAllowed(sql, limit)
+  if (seconds > 0) throw tooMany(limit, seconds)
+}
+
+async function secondsUntilAllowed (sql: Sql, limit: RateLimit) {
   if (limit.max === 0) return 0
   const [row] = await sql<{ seconds: number }[]>`${reached(sql, limit)}`
   return row?.seconds ?? 0
 }
+
+const tooMany = ({ message }: RateLimit, seconds: number) =>
+  new HttpError(429, message, { headers: { 'retry-after': seconds } })
 
 /** Forgets all uses of a limit. */
 export async function forgetUses (sql: Sql, { name, key }: RateLimit) {
@@ -58,16 +72,11 @@ const reached = (sql: Sql, { name, key, max }: RateLimit) => sql`
 
 /** Limits wrong passwords for one account from one network. The account may not exist. */
 export const failedSignIns = (email: string, network: string, max: number): RateLimit =>
-  ({ name: 'failed-sign-ins-for-account', key: `${email} ${network}`, max })
+  ({ name: 'failed-sign-ins-for-account', key: `${email} ${network}`, max, message: TOO_MANY_FAILURES })
 
 /** Limits new passwords for one account from one network, because each hash uses a core for about 25 milliseconds. */
 export const newPasswords = (userId: string, network: string): RateLimit =>
-  ({ name: 'new-passwords', key: `${userId} ${network}`, max: 20 })
-
-/** Throws a 429 with this message if the client has to wait. */
-export function throwIfReached (message: string, waitSeconds: number) {
-  if (waitSeconds > 0) throw new HttpError(429, message, { headers: { 'retry-after': waitSeconds } })
-}
+  ({ name: 'new-passwords', key: `${userId} ${network}`, max: 20, message: TOO_MANY_PASSWORDS })
 
 /** Maximum number of emails with a link that one network can request within the window. */
 const EMAILS_PER_NETWORK = 300
@@ -75,12 +84,11 @@ const EMAILS_PER_NETWORK = 300
 /** Maximum number of emails with a link to one address within the window. */
 const EMAILS_PER_ADDRESS = 5
 
-/** Counts a request for an email with a link, even if the address has no account. Returns the same as `consume`. */
+/** Counts a request for an email with a link, even if the address has no account. Throws like `consume`. */
 export async function consumeAccountEmail (sql: Sql, email: string, network: string, windowSeconds: number) {
-  const [ofNetwork, ofAddress]: RateLimit[] = [
-    { name: 'account-emails', key: network, max: EMAILS_PER_NETWORK },
-    // Addresses that differ in case share a mailbox.
-    { name: 'account-emails-to', key: email.toLowerCase(), max: EMAILS_PER_ADDRESS },
-  ]
-  return await consume(sql, ofNetwork!, windowSeconds) || consume(sql, ofAddress!, windowSeconds)
+  const message = TOO_MANY_EMAILS
+  await consume(sql, { name: 'account-emails', key: network, max: EMAILS_PER_NETWORK, message }, windowSeconds)
+  // Addresses that differ in case share a mailbox.
+  const address = email.toLowerCase()
+  await consume(sql, { name: 'account-emails-to', key: address, max: EMAILS_PER_ADDRESS, message }, windowSeconds)
 }

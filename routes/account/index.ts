@@ -4,11 +4,10 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, hashPassword } from '../../lib/auth/passwords.ts'
-import { newPasswords, consumeAccountEmail, consume, throwIfReached } from '../../lib/auth/rate-limits.ts'
+import { consume, consumeAccountEmail, newPasswords } from '../../lib/auth/rate-limits.ts'
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
-import { TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 import {
@@ -33,7 +32,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
     if (!app.outbox.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const { email } = request.body
     const { network } = request
-    throwIfReached(TOO_MANY_EMAILS, await consumeAccountEmail(app.sql, email, network, windowSeconds))
+    await consumeAccountEmail(app.sql, email, network, windowSeconds)
     // Enqueuing an email takes time, which would disclose whether the address has an account.
     const written = insertResetEmail(app.sql, app.outbox, email, network)
     const [user] = await Promise.all([written, sleep(FORGOTTEN_MS)])
@@ -51,7 +50,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
     await assertNotBusy(request)
     const account = await findAccountOfToken(app.sql, hash)
     if (!account) throw new HttpError(400, INVALID_LINK)
-    throwIfReached(TOO_MANY_PASSWORDS, await consume(app.sql, newPasswords(account.id, network), windowSeconds))
+    await consume(app.sql, newPasswords(account.id, network), windowSeconds)
     await assertStrongPassword('password', request.body.password, account.email)
     const password = await hashPassword(request.body.password, request)
     const user = await resetPassword(app.sql, app.outbox, hash, { password, network })

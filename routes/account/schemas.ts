@@ -1,9 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
 import { BUSY } from '../../lib/auth/passwords.ts'
-import {
-  EmailInput, IdParam, Message, NewPassword, RetryAfter, TextInput, TOO_MANY_EMAILS, TOO_MANY_PASSWORDS,
-} from '../../lib/schemas.ts'
+import { TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/auth/rate-limits.ts'
+import { EmailInput, IdParam, Message, NewPassword, RetryAfter, TextInput } from '../../lib/schemas.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 
 const LinkToken = () => TextInput({

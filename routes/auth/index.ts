@@ -12,10 +12,9 @@ import { type Identity, IdentityProvider } from '../../lib/auth/identity-provide
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
-  failedSignIns, forgetUses, type RateLimit, consumeAccountEmail, consume, throwIfReached, secondsUntilAllowed,
+  assertAllowed, consume, consumeAccountEmail, failedSignIns, forgetUses, type RateLimit,
 } from '../../lib/auth/rate-limits.ts'
 import { enqueueVerification } from '../../lib/email/verification.ts'
-import { TOO_MANY_FAILURES } from '../../lib/schemas.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/timeout.ts'
 import { findCredentials, profileQuery, signInWithIdentity } from './queries.ts'
@@ -39,8 +38,10 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => auditSignIn(request, 'registration', async attempt => {
     const { network } = request
     await assertNotBusy(request)
-    const registrations: RateLimit = { name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK }
-    throwIfReached(schemas.TOO_MANY_REGISTRATIONS, await consume(app.sql, registrations, windowSeconds))
+    const registrations: RateLimit = {
+      name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK, message: schemas.TOO_MANY_REGISTRATIONS,
+    }
+    await consume(app.sql, registrations, windowSeconds)
     const { email, firstName, lastName } = request.body
     const password = await hashPassword(request.body.password, request)
     const user = await createWithEmail(request, { email, password, firstName, lastName, role: 'STUDENT' })
@@ -61,12 +62,10 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const user = await findCredentials(app.sql, email)
     attempt.user = user?.userId
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
-    throwIfReached(TOO_MANY_FAILURES, await secondsUntilAllowed(app.sql, failures))
+    await assertAllowed(app.sql, failures)
     const verified = await verifyPassword(user?.password, password, request)
     // Parallel attempts may have reached the limit. Then the response must not tell whether the password was correct.
-    throwIfReached(TOO_MANY_FAILURES, verified
-      ? await secondsUntilAllowed(app.sql, failures)
-      : await consume(app.sql, failures, windowSeconds))
+    await (verified ? assertAllowed(app.sql, failures) : consume(app.sql, failures, windowSeconds))
     if (!user || !verified) {
       attempt.reason = user ? 'Wrong password' : 'Unknown email'
       throw new HttpError(401, 'Invalid credentials')
@@ -160,13 +159,12 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   async function createWithEmail ({ network, log }: FastifyRequest, account: NewAccount) {
     if (!app.outbox.canLink) return createAccount(app.sql, account)
     try {
-      const waitSeconds = await consumeAccountEmail(app.sql, account.email, network, windowSeconds)
-      const emailed = waitSeconds === 0 ? enqueueVerification(app.sql, network) : undefined
-      return await createAccount(app.sql, account, emailed)
+      await consumeAccountEmail(app.sql, account.email, network, windowSeconds)
+      return await createAccount(app.sql, account, enqueueVerification(app.sql, network))
     } catch (error) {
-      // After any other error, the account may exist.
-      if (!(error instanceof postgres.PostgresError)) throw error
-      log.error({ err: error }, 'Cannot enqueue a verification email')
+      if (error instanceof postgres.PostgresError) log.error({ err: error }, 'Cannot enqueue a verification email')
+      // After any other error than a reached limit, the account may exist.
+      else if (!(error instanceof HttpError)) throw error
       return createAccount(app.sql, account)
     }
   }

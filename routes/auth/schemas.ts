@@ -1,9 +1,10 @@
 import { Type } from '@sinclair/typebox'
 
 import { BUSY } from '../../lib/auth/passwords.ts'
+import { TOO_MANY_FAILURES } from '../../lib/auth/rate-limits.ts'
 import {
   CurrentUser, EmailAddress, EmailInput, Enum, FirstName, LastName, Message, OpaqueId, PlainText,
-  PasswordInput, ResponseObject, RetryAfter, Role, TextInput, Token, TOO_MANY_FAILURES,
+  PasswordInput, ResponseObject, RetryAfter, Role, TextInput, Token,
 } from '../../lib/schemas.ts'
 
 const SignedIn = ResponseObject({

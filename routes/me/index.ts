@@ -7,7 +7,7 @@ import { eraseAccount } from '../../lib/auth/erasure.ts'
 import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, hashPassword, PLACEHOLDER, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
-  failedSignIns, newPasswords, type RateLimit, consumeAccountEmail, consume, throwIfReached, secondsUntilAllowed,
+  assertAllowed, consume, consumeAccountEmail, failedSignIns, newPasswords, type RateLimit,
 } from '../../lib/auth/rate-limits.ts'
 import { findManagedEvent } from '../../lib/auth/permissions.ts'
 import { readPersonalData } from '../../lib/auth/personal-data.ts'
@@ -15,7 +15,6 @@ import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
-import { TOO_MANY_FAILURES, TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 import {
@@ -45,7 +44,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const { id } = request.user
     const { network } = request
     const account = await findOwnAccount(request)
-    throwIfReached(TOO_MANY_PASSWORDS, await consume(app.sql, newPasswords(id, network), windowSeconds))
+    await consume(app.sql, newPasswords(id, network), windowSeconds)
     await assertStrongPassword('newPassword', newPassword, account.email)
     await assertPassword(request, account, currentPassword)
     const user = await changePassword(
@@ -83,7 +82,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (account.isLinked) throw new HttpError(409, schemas.PROVIDER_EMAIL)
     await assertPassword(request, account, currentPassword)
     const { network } = request
-    throwIfReached(TOO_MANY_EMAILS, await consumeAccountEmail(app.sql, email, network, windowSeconds))
+    await consumeAccountEmail(app.sql, email, network, windowSeconds)
     await insertEmailChange(app.sql, app.outbox, request.user.id, email, network)
     reply.code(202)
     return { message: 'An email is on its way' }
@@ -114,7 +113,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (!account) throw new HttpError(401, 'Unauthorized')
     if (account.isVerified) throw new HttpError(409, 'Email is already verified')
     const { network } = request
-    throwIfReached(TOO_MANY_EMAILS, await consumeAccountEmail(app.sql, account.email, network, windowSeconds))
+    await consumeAccountEmail(app.sql, account.email, network, windowSeconds)
     await insertVerificationEmail(app.sql, app.outbox, request.user.id, network)
     reply.code(202)
     return { message: 'An email is on its way' }
@@ -181,8 +180,10 @@ const me: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { user, params: { id }, body } = request
     await findManagedEvent(app.sql, user, id)
-    const messages: RateLimit = { name: 'event-messages', key: user.id, max: MESSAGES_PER_USER }
-    throwIfReached(schemas.TOO_MANY_MESSAGES, await consume(app.sql, messages, windowSeconds))
+    const messages: RateLimit = {
+      name: 'event-messages', key: user.id, max: MESSAGES_PER_USER, message: schemas.TOO_MANY_MESSAGES,
+    }
+    await consume(app.sql, messages, windowSeconds)
     const isWritten = await insertMessage(app.sql, app.outbox, { user, eventId: id, message: body })
     if (!isWritten) throw new HttpError(404, 'Event not found')
     audit(request, 'message-sent', { target: id })
@@ -216,12 +217,10 @@ const me: FastifyPluginAsyncTypebox = async app => {
   async function assertPassword (request: FastifyRequest, { email, password }: Account, given: string) {
     const { network } = request
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
-    throwIfReached(TOO_MANY_FAILURES, await secondsUntilAllowed(app.sql, failures))
+    await assertAllowed(app.sql, failures)
     const verified = await verifyPassword(password, given, request)
     // Parallel attempts may have reached the limit. Then the response must not tell whether the password was correct.
-    throwIfReached(TOO_MANY_FAILURES, verified
-      ? await secondsUntilAllowed(app.sql, failures)
-      : await consume(app.sql, failures, windowSeconds))
+    await (verified ? assertAllowed(app.sql, failures) : consume(app.sql, failures, windowSeconds))
     if (!verified) refusePassword(request)
   }
 }

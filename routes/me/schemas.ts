@@ -2,10 +2,10 @@ import { type Static, Type } from '@sinclair/typebox'
 
 import { LAST_ADMIN } from '../../lib/auth/erasure.ts'
 import { BUSY } from '../../lib/auth/passwords.ts'
+import { TOO_MANY_EMAILS, TOO_MANY_FAILURES, TOO_MANY_PASSWORDS } from '../../lib/auth/rate-limits.ts'
 import {
   Avatar, ClubName, CurrentUser, DateTime, EmailAddress, EmailInput, Enum, FirstName, IdParam, LastName, Message,
   NewPassword, NullableString, NullableTextInput, OpaqueId, ResponseObject, RetryAfter, Role, TextInput, Token,
-  TOO_MANY_FAILURES, TOO_MANY_EMAILS, TOO_MANY_PASSWORDS,
 } from '../../lib/schemas.ts'
 import { PUBLIC_URL_REQUIRED } from '../../lib/pictures/stored.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/email.ts'

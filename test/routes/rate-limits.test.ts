@@ -293,7 +293,7 @@ t.test('Each use deletes ten rows that are past, without waiting for locks', asy
   `
   await sql`INSERT INTO rate_limits VALUES ('registrations', 'present', 1, now() + interval '30 seconds')`
   const left = async () => (await sql`SELECT FROM rate_limits WHERE key LIKE 'past%'`).length
-  const use = (key: string) => consume(sql, { name: 'registrations', key, max: 9 }, 60)
+  const use = (key: string) => consume(sql, { name: 'registrations', key, max: 9, message: '' }, 60)
   await sql.begin(async transaction => {
     await transaction`SELECT FROM rate_limits WHERE key = 'past1' FOR UPDATE`
     await use('one')
@@ -303,7 +303,7 @@ t.test('Each use deletes ten rows that are past, without waiting for locks', asy
     await use('one')
     t.equal(await left(), 1, 'except the locked one')
   })
-  t.equal(await use('past1'), 0)
+  await use('past1')
   t.match(await stored('past1'), [{ uses: 1 }], 'a row that is past begins again')
   t.equal((await stored('present')).length, 1)
 })
