@@ -14,6 +14,8 @@ declare module 'fastify' {
     outbox: Outbox
     /** Responds with 501 if email is not configured. Use it in `onRequest` before the guard. */
     requireEmail: onRequestHookHandler
+    /** Responds with 501 if emails cannot be sent or cannot contain links. Use it like `requireEmail`. */
+    requireEmailLinks: onRequestHookHandler
   }
 }
 
@@ -56,6 +58,9 @@ export default fp(async app => {
   app.decorate('outbox', outbox)
   app.decorate('requireEmail', async () => {
     if (!sender) throw new HttpError(501, EMAIL_REQUIRED)
+  })
+  app.decorate('requireEmailLinks', async () => {
+    if (!outbox.canLink) throw new HttpError(501, sender ? FRONTEND_REQUIRED : EMAIL_REQUIRED)
   })
   if (describeOnly) return
 

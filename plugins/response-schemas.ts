@@ -5,7 +5,7 @@ import { failureOf } from '../lib/errors.ts'
 import { either, Enum, Message, PlainText, ResponseObject, RetryAfter } from '../lib/schemas.ts'
 import { OVERLOADED } from './admission.ts'
 import { guardOf } from './auth.ts'
-import { EMAIL_REQUIRED } from './email.ts'
+import { EMAIL_REQUIRED, FRONTEND_REQUIRED } from './email.ts'
 
 const Issue = ResponseObject({
   path: Type.String({ description: 'The path of the field.', examples: ['email'] }),
@@ -25,20 +25,22 @@ const Overloaded: TObject = { ...Message(OVERLOADED), title: 'Overloaded' }
 
 /**
  * Adds the response schemas that the options of a route imply: 400 for request schemas, 401 and 403 for a guard, 501
- * for `requireEmail`, and 500 and 503 for a failure. Every response then has a schema, without repetition in the
- * routes.
+ * for `requireEmail` and `requireEmailLinks`, and 500 and 503 for a failure. Every response then has a schema, without
+ * repetition in the routes.
  */
 export default fp(async app => {
   app.addHook('onRoute', route => {
     const { body, params, querystring, response } = route.schema ?? {}
     const responses: Record<number, TObject> = { ...response as object }
     const guard = guardOf(route)
+    const hooks = [route.onRequest].flat()
     const add = (status: number, added: TObject) => { responses[status] = either(added, responses[status]) }
 
     if (body || params || querystring) add(400, Invalid)
     if (guard) add(401, TokenRequired)
     if (guard && guard.roles.length > 0) add(403, Message('Forbidden'))
-    if ([route.onRequest].flat().includes(app.requireEmail)) add(501, Message(EMAIL_REQUIRED))
+    if (hooks.includes(app.requireEmail)) add(501, Message(EMAIL_REQUIRED))
+    if (hooks.includes(app.requireEmailLinks)) add(501, Message(EMAIL_REQUIRED, FRONTEND_REQUIRED))
     if (route.config?.failure) {
       const { plainTextErrors } = route.config
       const { status, body } = failureOf(route.config)

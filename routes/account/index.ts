@@ -25,11 +25,10 @@ const account: FastifyPluginAsyncTypebox = async app => {
   const { LIMIT_WINDOW: windowSeconds } = app.config
 
   app.post('/password/forgot', {
-    onRequest: app.requireEmail,
+    onRequest: app.requireEmailLinks,
     schema: schemas.forgotPassword,
     config: { failure: 'Error sending the email', extraSeconds: FORGOTTEN_MS / 1000 },
   }, async (request, reply) => {
-    if (!app.outbox.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const { email } = request.body
     const { network } = request
     await consumeAccountEmail(app.sql, email, network, windowSeconds)

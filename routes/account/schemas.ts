@@ -3,7 +3,6 @@ import { Type } from '@sinclair/typebox'
 import { BUSY } from '../../lib/auth/passwords.ts'
 import { TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/auth/rate-limits.ts'
 import { EmailInput, IdParam, Message, NewPassword, RetryAfter, TextInput } from '../../lib/schemas.ts'
-import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 
 const LinkToken = () => TextInput({
   description: 'The token from the fragment of the link.', examples: ['kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'],
@@ -19,7 +18,6 @@ export const forgotPassword = {
   response: {
     202: Message('If this email has an account, an email is on its way'),
     429: { ...Message(TOO_MANY_EMAILS), headers: RetryAfter },
-    501: Message(FRONTEND_REQUIRED),
   },
 }
 

@@ -16,7 +16,6 @@ import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
-import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 import {
   type Account, changePassword, deleteCalendar, findAccount, hasPicture, insertEmailChange, insertMessage,
   insertVerificationEmail, revokeTokensOf, notificationsQuery, replaceCalendar, setNotifications, setProfile,
@@ -72,11 +71,10 @@ const me: FastifyPluginAsyncTypebox = async app => {
   })
 
   app.post('/email', {
-    onRequest: [app.requireEmail, app.authenticate],
+    onRequest: [app.requireEmailLinks, app.authenticate],
     schema: schemas.changeEmail,
     config: { failure: 'Error sending the email', extraSeconds: HASHING_SECONDS },
   }, async (request, reply) => {
-    if (!app.outbox.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const { email, currentPassword } = request.body
     const account = await findOwnAccount(request)
     if (account.isLinked) throw new HttpError(409, schemas.PROVIDER_EMAIL)
@@ -104,11 +102,10 @@ const me: FastifyPluginAsyncTypebox = async app => {
   })
 
   app.post('/email/verification', {
-    onRequest: [app.requireEmail, app.authenticate],
+    onRequest: [app.requireEmailLinks, app.authenticate],
     schema: schemas.verifyEmail,
     config: { failure: 'Error sending the email' },
   }, async (request, reply) => {
-    if (!app.outbox.canLink) throw new HttpError(501, FRONTEND_REQUIRED)
     const account = await findAccount(app.sql, request.user.id)
     if (!account) throw new HttpError(401, 'Unauthorized')
     if (account.isVerified) throw new HttpError(409, 'Email is already verified')

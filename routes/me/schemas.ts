@@ -8,7 +8,6 @@ import {
   NewPassword, NullableString, NullableTextInput, OpaqueId, ResponseObject, RetryAfter, Role, TextInput, Token,
 } from '../../lib/schemas.ts'
 import { PUBLIC_URL_REQUIRED } from '../../lib/pictures/stored.ts'
-import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 
 const CurrentPassword = () => TextInput({ examples: ['correct horse'] })
 
@@ -42,7 +41,6 @@ export const verifyEmail = {
     401: Message('Unauthorized'),
     409: Message('Email is already verified'),
     429: { ...Message(TOO_MANY_EMAILS), headers: RetryAfter },
-    501: Message(FRONTEND_REQUIRED),
   },
 }
 
@@ -82,7 +80,6 @@ export const changeEmail = {
     401: Message('Unauthorized', 'Current password is wrong'),
     409: Message(PROVIDER_EMAIL),
     429: { ...Message(TOO_MANY_FAILURES, TOO_MANY_EMAILS), headers: RetryAfter },
-    501: Message(FRONTEND_REQUIRED),
     503: Message(BUSY),
   },
 }
