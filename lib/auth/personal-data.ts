@@ -1,6 +1,6 @@
 import type { Sql } from 'postgres'
 
-import { type Batch, keysetBatch, type KeysetPosition, type Read, readInBatches, afterKey } from '../database/keyset.ts'
+import { type Batch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
 import { eventSummary } from '../database/columns.ts'
 
 /** A row as JSON. */
@@ -81,59 +81,60 @@ const blogsOf = (userId: string): Batch<Item> => (sql, last) => sql<(Item & Keys
       'id', id, 'title', title, 'content', content, 'imageUrl', image_url, 'status', status,
       'createdAt', time, 'publishedAt', iso8601(published_at), 'updatedAt', iso8601(updated_at)
     )::text AS item
-  FROM (${keysetBatch(sql, sql`
+  FROM (${nextRows(sql, last, sql`
     SELECT
-      *, iso8601(created_at) AS time,
+      *, created_at AS at,
       octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0) AS size
     FROM blogs
-    WHERE author_id = ${userId} AND ${afterKey(sql, last, { time: 'created_at', id: 'id' })}
+    WHERE author_id = ${userId}
   `)}) AS blogs
+  ORDER BY at DESC, id
 `
 
-const registrationsOf = (userId: string): Batch<Item> => (sql, last) => keysetBatch(sql, sql`
+const registrationsOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
-    registrations.id, iso8601(registered_at) AS time, octet_length(title) AS size,
+    registered_at AS at, registrations.id, octet_length(title) AS size,
     json_build_object(
       'id', registrations.id, 'registeredAt', iso8601(registered_at), 'event', ${eventSummary(sql)}
     )::text AS item
   FROM event_registrations AS registrations JOIN events ON events.id = event_id
-  WHERE user_id = ${userId} AND ${afterKey(sql, last, { time: 'registered_at', id: 'registrations.id' })}
+  WHERE user_id = ${userId}
 `)
 
-const likesOf = (userId: string): Batch<Item> => (sql, last) => keysetBatch(sql, sql`
+const likesOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
-    mentors.id, iso8601(created_at) AS time, octet_length(name) AS size,
+    created_at AS at, mentors.id, octet_length(name) AS size,
     json_build_object(
       'likedAt', iso8601(created_at), 'mentor', json_build_object('id', mentors.id, 'name', name)
     )::text AS item
   FROM mentor_likes JOIN mentors ON mentors.id = mentor_id
-  WHERE user_id = ${userId} AND ${afterKey(sql, last, { time: 'created_at', id: 'mentors.id' })}
+  WHERE user_id = ${userId}
 `)
 
-const emailsOf = (userId: string): Batch<Item> => (sql, last) => keysetBatch(sql, sql`
+const emailsOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
-    id, iso8601(created_at) AS time, octet_length(template) AS size,
+    created_at AS at, id, octet_length(template) AS size,
     json_build_object(
       'template', template, 'createdAt', iso8601(created_at), 'status', status,
       'sentAt', CASE WHEN status = 'sent' THEN iso8601(settled_at) END
     )::text AS item
   FROM emails
-  WHERE user_id = ${userId} AND ${afterKey(sql, last, { time: 'created_at', id: 'id' })}
+  WHERE user_id = ${userId}
 `)
 
-const messagesOf = (userId: string): Batch<Item> => (sql, last) => keysetBatch(sql, sql`
+const messagesOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
-    messages.id, iso8601(messages.created_at) AS time, octet_length(subject) + octet_length(text) AS size,
+    messages.created_at AS at, messages.id, octet_length(subject) + octet_length(text) AS size,
     json_build_object(
       'subject', subject, 'text', text, 'sentAt', iso8601(messages.created_at), 'event', ${eventSummary(sql)}
     )::text AS item
   FROM event_messages AS messages JOIN events ON events.id = event_id
-  WHERE sender_id = ${userId} AND ${afterKey(sql, last, { time: 'messages.created_at', id: 'messages.id' })}
+  WHERE sender_id = ${userId}
 `)
 
-const picturesOf = (userId: string): Batch<Item> => (sql, last) => keysetBatch(sql, sql`
+const picturesOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
-    id, iso8601(created_at) AS time, 100 AS size,
+    created_at AS at, id, 100 AS size,
     json_build_object('id', id, 'width', width, 'height', height, 'createdAt', iso8601(created_at))::text AS item
-  FROM pictures WHERE user_id = ${userId} AND ${afterKey(sql, last, { time: 'created_at', id: 'id' })}
+  FROM pictures WHERE user_id = ${userId}
 `)

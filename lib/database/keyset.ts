@@ -37,17 +37,22 @@ export async function readInBatches<Row> (read: Read, batch: Batch<Row>): Promis
   }
 }
 
-/** SQL condition, order and limit of a batch after a position, by the columns of the rows' time and id. */
-export const afterKey = (sql: Sql, position: KeysetPosition, { time, id }: { time: string, id: string }) => sql`
-  ${sql(time)} <= ${position.time}::text::timestamptz
-    AND (${sql(time)} < ${position.time}::text::timestamptz OR ${sql(id)} > ${position.id})
-  ORDER BY ${sql(time)} DESC, ${sql(id)} LIMIT ${BATCH_ROWS}
-`
-
-/** SQL query: the first rows of `rows` up to BATCH_BYTES, by the column `size`. */
-export const keysetBatch = <Found extends Row>(sql: Sql, rows: PendingQuery<Row[]>) => sql<Found[]>`
-  SELECT * FROM (
-    SELECT *, sum(size) OVER (ROWS UNBOUNDED PRECEDING) - size AS before FROM (${rows}) AS rows
-  ) AS rows
+/**
+ * SQL query: the next batch of `rows` after a position, with the column `time`. Each row has its time `at`
+ * (timestamptz), its `id` and its `size` in bytes.
+ */
+export const nextRows = <Found extends Row>(
+  sql: Sql, { time, id }: KeysetPosition, rows: PendingQuery<Row[]>
+) => sql<Found[]>`
+  SELECT *, iso8601(at) AS time
+  FROM (
+    SELECT *, sum(size) OVER (ORDER BY at DESC, id) - size AS before
+    FROM (
+      SELECT * FROM (${rows}) AS found
+      WHERE at <= ${time}::text::timestamptz AND (at < ${time}::text::timestamptz OR id > ${id})
+      ORDER BY at DESC, id LIMIT ${BATCH_ROWS}
+    ) AS found
+  ) AS found
   WHERE before < ${BATCH_BYTES}::integer
+  ORDER BY at DESC, id
 `
