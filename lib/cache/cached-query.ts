@@ -75,6 +75,8 @@ export async function readBody (
 
   /** Writes the items. Returns the first row, which exists even if the list is empty. */
   async function readList () {
+    // The items arrive in the order of their subquery. An ORDER BY here would sort again, and PostgreSQL would hold the
+    // whole list, for example 30 MB, before it sends the first row.
     const isFirst = sql`row_number() OVER () = 1`
     const statement = sql`
       SELECT CASE WHEN ${isFirst} THEN ${snapshotId} END, CASE WHEN ${isFirst} THEN ${object} END, item
