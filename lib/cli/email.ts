@@ -2,7 +2,7 @@ import { idOfEmail } from '../auth/accounts.ts'
 import { loadConfig } from '../config.ts'
 import { StartupError } from '../errors.ts'
 import { isText } from '../formats.ts'
-import { enqueueEmails, type ListedEmail, listEmails, retryEmails, STATES } from '../email/outbox.ts'
+import { emailTo, enqueueEmails, type ListedEmail, listEmails, retryEmails, STATES } from '../email/outbox.ts'
 import { isEmailConfigured } from '../email/transport.ts'
 import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
 
@@ -47,9 +47,9 @@ export default async function emailCommand (args: string[]) {
       const { email } = values
       if (!email || !isText(email)) throw new UsageError('test needs --email with the email address of an account')
       if (!isEmailConfigured(loadConfig())) throw new StartupError('Email is not configured. Set SMTP_URL.')
-      const [written] = await onTables(sql => enqueueEmails(sql, 'test', sql`
-        SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${idOfEmail(sql, email)}
-      `))
+      const [written] = await onTables(sql => enqueueEmails(
+        sql, 'test', emailTo(sql, sql`SELECT id FROM users WHERE id = ${idOfEmail(sql, email)}`)
+      ))
       if (!written) throw new StartupError('Account not found. Check the email address.')
       return console.log(`The service will send email ${written.id}. To check, run list --state sent.`)
     }

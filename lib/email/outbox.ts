@@ -57,6 +57,11 @@ export const enqueueEmails = (sql: Sql, template: TemplateName, emails: PendingQ
   RETURNING id
 `
 
+/** SQL query for `enqueueEmails`: an email without data to each of these users, a query with the column `id`. */
+export const emailTo = (sql: Sql, users: PendingQuery<Row[]>) => sql`
+  SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM (${users}) AS addressed
+`
+
 /** Emails that are due. Instances of a newer version handle templates that this version does not know. */
 export const dueEmails = (sql: Sql | TransactionSql, bulk: boolean) => sql`
   status = 'pending' AND bulk = ${bulk} AND due_at <= now() AND template IN ${sql(Object.keys(templates))}

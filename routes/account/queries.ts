@@ -5,6 +5,7 @@ import { redeemToken } from '../../lib/auth/secret-tokens.ts'
 import { revokeCalendar, revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { columnOf, type NotificationTemplate } from '../../lib/email/notifications.ts'
+import { emailTo } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/errors.ts'
 import type { Outbox } from '../../plugins/email.ts'
 import { EMAIL_TAKEN } from './schemas.ts'
@@ -16,9 +17,7 @@ import { EMAIL_TAKEN } from './schemas.ts'
 export async function insertResetEmail (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, email: string, network: string) {
   const [account] = await sql<{ id: string }[]>`
     WITH account AS (SELECT id FROM users WHERE id = ${idOfEmail(sql, email)} FOR KEY SHARE), emailed AS (
-      ${outbox.enqueue('password-reset', sql`
-        SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM account
-      `, network)}
+      ${outbox.enqueue('password-reset', emailTo(sql, sql`SELECT id FROM account`), network)}
     )
     SELECT id FROM account
   `
@@ -54,9 +53,9 @@ export function resetPassword (
       ), forgotten AS (
         DELETE FROM rate_limits
         WHERE name = 'failed-sign-ins-for-account' AND key = (SELECT concat(email, ' ', ${network}::text) FROM changed)
-      ), emailed AS (${outbox.enqueue('password-changed', sql`
-        SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM changed
-      `)})
+      ), emailed AS (
+        ${outbox.enqueue('password-changed', emailTo(sql, sql`SELECT id FROM changed`))}
+      )
       SELECT id, email_verified_at IS NOT NULL AS "wasVerified" FROM account JOIN redeemed USING (id)
     `
     if (account && !account.wasVerified) await revokeCalendar(transaction, account.id)

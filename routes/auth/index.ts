@@ -14,7 +14,7 @@ import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/pass
 import {
   assertAllowed, consume, consumeAccountEmail, failedSignIns, forgetUses, type RateLimit,
 } from '../../lib/auth/rate-limits.ts'
-import { enqueueVerification } from '../../lib/email/verification.ts'
+import { emailTo } from '../../lib/email/outbox.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/timeout.ts'
 import { findCredentials, profileQuery, signInWithIdentity } from './queries.ts'
@@ -160,7 +160,9 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!app.outbox.canLink) return createAccount(app.sql, account)
     try {
       await consumeAccountEmail(app.sql, account.email, network, windowSeconds)
-      return await createAccount(app.sql, account, enqueueVerification(app.sql, network))
+      const created = app.sql`SELECT id FROM created`
+      const emailed = app.outbox.enqueue('email-verification', emailTo(app.sql, created), network)
+      return await createAccount(app.sql, account, emailed)
     } catch (error) {
       if (error instanceof postgres.PostgresError) log.error({ err: error }, 'Cannot enqueue a verification email')
       // After any other error than a reached limit, the account may exist.

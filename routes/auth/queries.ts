@@ -5,7 +5,7 @@ import { profileColumns } from '../../lib/database/columns.ts'
 import { revokeCalendar, revokeTokens, epochOf } from '../../lib/auth/revoked-tokens.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
-import { enqueueEmails } from '../../lib/email/outbox.ts'
+import { emailTo, enqueueEmails } from '../../lib/email/outbox.ts'
 import type { Role } from '../../lib/roles.ts'
 import type { me } from './schemas.ts'
 
@@ -76,9 +76,9 @@ export async function signInWithIdentity (
         RETURNING users.id, email, role, reclaimed, ${epochOf(sql)} AS epoch
       ), revoked AS (
         ${revokeTokens(sql, sql`SELECT id FROM linked WHERE reclaimed`)}
-      ), emailed AS (${enqueueEmails(sql, 'account-linked', sql`
-        SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM linked WHERE reclaimed
-      `)}), created AS (
+      ), emailed AS (
+        ${enqueueEmails(sql, 'account-linked', emailTo(sql, sql`SELECT id FROM linked WHERE reclaimed`))}
+      ), created AS (
         INSERT INTO users (email, password, idp_id, avatar, first_name, last_name, email_verified_at)
         SELECT ${email}, ${PLACEHOLDER}, ${id}, ${avatar}, ${firstName}, ${lastName}, now()
         WHERE NOT EXISTS (SELECT FROM known)

@@ -8,6 +8,7 @@ import type { Sql } from '../../lib/database/client.ts'
 import { profileColumns, registeredFor } from '../../lib/database/columns.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { isNotified } from '../../lib/email/notifications.ts'
+import { emailTo } from '../../lib/email/outbox.ts'
 import type { CurrentUser } from '../../lib/schemas.ts'
 import { INVALID } from '../../plugins/auth.ts'
 import type { Outbox } from '../../plugins/email.ts'
@@ -80,9 +81,9 @@ export async function changePassword (
       UPDATE users SET password = ${to} WHERE id = ${id} AND password = ${from} RETURNING id, role, email_verified_at
     ), revoked AS (
       ${revokeTokens(sql, sql`SELECT id FROM changed`)}
-    ), emailed AS (${outbox.enqueue('password-changed', sql`
-      SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM changed WHERE email_verified_at IS NOT NULL
-    `)})
+    ), emailed AS (${outbox.enqueue('password-changed', emailTo(sql, sql`
+      SELECT id FROM changed WHERE email_verified_at IS NOT NULL
+    `))})
     SELECT id, role, epoch FROM changed JOIN revoked ON user_id = id
   `
   return user
@@ -92,9 +93,9 @@ export async function changePassword (
 export async function insertVerificationEmail (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, network: string
 ) {
-  await outbox.enqueue('email-verification', sql`
-    SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${userId} FOR KEY SHARE
-  `, network)
+  await outbox.enqueue('email-verification', emailTo(sql, sql`
+    SELECT id FROM users WHERE id = ${userId} FOR KEY SHARE
+  `), network)
 }
 
 /** Enqueues an email with a link to the new address, and an email to the current address if it is verified. */

@@ -5,6 +5,7 @@ import { FORMER_MEMBER } from '../../lib/auth/erasure.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
+import { emailTo } from '../../lib/email/outbox.ts'
 import type { Outbox } from '../../plugins/email.ts'
 import type { analytics, assignClub, changeRole, list, update } from './schemas.ts'
 
@@ -87,10 +88,9 @@ export async function updateUser (
         club_id = CASE WHEN ${clubId === undefined} THEN users.club_id ELSE ${clubId ?? null} END
       FROM before WHERE users.id = before.id
       RETURNING users.*
-    ), asked AS (${outbox.enqueue('email-verification', sql`
-      SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM changed JOIN before USING (id)
-      WHERE changed.email <> before.email AND ${outbox.canLink}
-    `)}), told AS (${outbox.enqueue('email-changed', sql`
+    ), asked AS (${outbox.enqueue('email-verification', emailTo(sql, sql`
+      SELECT id FROM changed JOIN before USING (id) WHERE changed.email <> before.email AND ${outbox.canLink}
+    `))}), told AS (${outbox.enqueue('email-changed', sql`
       SELECT id AS user_id, jsonb_build_object('to', before.email) AS data, NULL AS key
       FROM changed JOIN before USING (id)
       WHERE changed.email <> before.email AND before.email_verified_at IS NOT NULL
