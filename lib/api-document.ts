@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 
+import { FORMATS } from './formats.ts'
+
 /** Any object within a document. */
 interface Node { [key: string]: any }
-
-/** Formats that are specific to this service, with their standard equivalents, if any. */
-const FORMATS: Record<string, string | undefined> = { url: 'uri', 'url-or-empty': undefined, text: undefined }
 
 /**
  * Finishes a document from @fastify/swagger. Moves each schema with a title, and each error that several operations
@@ -24,7 +23,7 @@ export function finishDocument ({ paths, components, ...document }: Node) {
   }
 
   function finishSchema ({ format, properties, items, anyOf, ...schema }: Node): Node {
-    const known = schema.type === 'integer' ? 'int64' : format in FORMATS ? FORMATS[format] : format
+    const known = schema.type === 'integer' ? 'int64' : format in FORMATS ? FORMATS[format]!.openapi : format
     return {
       ...schema.enum && { type: 'string' },
       ...schema,

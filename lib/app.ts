@@ -5,7 +5,7 @@ import autoload from '@fastify/autoload'
 import Fastify, { type FastifyInstance } from 'fastify'
 
 import type { Config } from './config.ts'
-import { isEmail, isPassword, isText, isUrl } from './formats.ts'
+import { FORMATS } from './formats.ts'
 import { isWithin } from './http/client-network.ts'
 import { sendClientError } from './http/client-error.ts'
 import { createHttpServer } from './http/server.ts'
@@ -53,9 +53,7 @@ export function buildApp (
       // Validation does not change requests, and reports all issues.
       customOptions: { coerceTypes: false, useDefaults: false, allErrors: true },
       onCreate (ajv) {
-        ajv.addFormat('email', isEmail)
-          .addFormat('password', isPassword).addFormat('text', isText).addFormat('url', isUrl)
-          .addFormat('url-or-empty', value => value === '' || isUrl(value))
+        for (const [name, { check }] of Object.entries(FORMATS)) ajv.addFormat(name, check)
         // The contract counts characters as JavaScript's `length` does. As a constructor option, Ajv prints a warning.
         ajv.opts.unicode = false
       },

@@ -63,6 +63,17 @@ export function isUrl (value: string) {
   return isText(value) && URL.canParse(value)
 }
 
+/** The formats of texts in schemas, with the message for a text that fails the check, and the format in OpenAPI. */
+export const FORMATS: Record<string, { check (value: string): boolean, message: string, openapi?: string }> = {
+  email: { check: isEmail, message: 'must be an email address', openapi: 'email' },
+  password: {
+    check: isPassword, message: 'must not contain the character NUL or incomplete characters', openapi: 'password',
+  },
+  text: { check: isText, message: 'must not contain the character NUL' },
+  url: { check: isUrl, message: 'must be a URL', openapi: 'uri' },
+  'url-or-empty': { check: value => value === '' || isUrl(value), message: 'must be a URL or empty' },
+}
+
 /**
  * Prepares text for feeds and lists: converts all line breaks to line feeds, including those of Unicode, and removes
  * other control characters.

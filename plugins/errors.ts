@@ -3,6 +3,7 @@ import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
 import fp from 'fastify-plugin'
 
 import { failureOf, HttpError } from '../lib/errors.ts'
+import { FORMATS } from '../lib/formats.ts'
 import { audit } from '../lib/http/audit.ts'
 
 /** Headers of successes, which are removed from errors. */
@@ -47,20 +48,12 @@ function respond (reply: FastifyReply, status: number, body: { message?: string 
   return reply.code(status).send(plainTextErrors ? body.message : body)
 }
 
-const FORMATS: Record<string, string> = {
-  email: 'must be an email address',
-  password: 'must not contain the character NUL or incomplete characters',
-  text: 'must not contain the character NUL',
-  url: 'must be a URL',
-  'url-or-empty': 'must be a URL or empty',
-}
-
 /** Converts an issue of Ajv to `{path, message}`, with the dotted path of the field and a message for people. */
 function toIssue ({ instancePath, keyword, params, message }: FastifySchemaValidationError) {
   const path = instancePath.split('/').slice(1)
   switch (keyword) {
     case 'required': return { path: [...path, params.missingProperty].join('.'), message: 'is required' }
-    case 'format': return { path: path.join('.'), message: FORMATS[String(params.format)] }
+    case 'format': return { path: path.join('.'), message: FORMATS[String(params.format)]!.message }
     default: return { path: path.join('.'), message }
   }
 }
