@@ -9,7 +9,7 @@ import { FORMATS } from './formats.ts'
 import { isWithin } from './http/client-network.ts'
 import { sendClientError } from './http/client-error.ts'
 import { createHttpServer } from './http/server.ts'
-import { logAborted, type Logger, logOptions } from './http/logger.ts'
+import { type Logger, logOptions, logRequests } from './http/logger.ts'
 import { requestIdOf } from './http/trace-context.ts'
 import { toDecodable } from './http/url.ts'
 
@@ -68,7 +68,7 @@ export function buildApp (
   })
   app.decorate('config', config)
   app.decorate('describeOnly', describeOnly)
-  if (logger) logAborted(app)
+  if (logger) logRequests(app, logger)
   app.register(autoload, { dir: join(import.meta.dirname, '../plugins') })
   app.register(autoload, { dir: join(import.meta.dirname, '../routes') })
   return app

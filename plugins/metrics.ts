@@ -1,10 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { HttpError } from '../lib/errors.ts'
-import { onAborted } from '../lib/http/aborted.ts'
+import { onEnd } from '../lib/http/request-end.ts'
 import { createMetrics } from '../lib/metrics.ts'
 
 declare module 'fastify' {
@@ -27,19 +26,15 @@ export default fp(async app => {
   const metrics = await createMetrics(app)
 
   app.decorateRequest('since', 0)
-  app.addHook('onRequest', (request, reply, done) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     request.since = performance.now()
-    // Don't use an `onResponse` hook here, because Fastify would no longer log errors of responses.
-    reply.raw.once('finish', () => observe(request, reply, reply.statusCode))
     done()
   })
-  onAborted(app, observe)
-
-  function observe ({ method, routeOptions, since }: FastifyRequest, _reply: FastifyReply, status: number) {
+  onEnd(app, ({ method, routeOptions, since }, _reply, status) => {
     // A trailing slash does not make a different route.
     const route = routeOptions.url?.replace(/(?<=.)\/$/, '') ?? 'unknown'
     metrics.observe(method, route, status, (performance.now() - since) / 1000)
-  }
+  })
 
   const expected = digest(METRICS_TOKEN)
   const options = { schema: { hide: true }, logLevel: 'warn' } as const

@@ -5,8 +5,8 @@ import {
 import { type DestinationStream, type LogFn, pino } from 'pino'
 import pretty from 'pino-pretty'
 
-import { onAborted } from './aborted.ts'
 import { standardOutput } from './log-output.ts'
+import { onEnd } from './request-end.ts'
 import { traceOf } from './trace-context.ts'
 
 const SECRETS = ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', '["set-cookie"]']
@@ -57,11 +57,11 @@ export function flushLog (logger: Logger) {
 
 export type Logger = ReturnType<typeof createLogger>
 
-/** Fastify's options for this logger: one line per finished request. */
+/** Fastify's options for this logger. `logRequests` logs the requests. */
 export function logOptions (logger: Logger) {
   return {
     loggerInstance: logger as FastifyBaseLogger,
-    logController: new CompletedRequests(logger),
+    logController: new ErroredRequests(),
     childLoggerFactory: (_logger, bindings, options, { headers }) =>
       deferChild(
         () => logger.child({ ...bindings, ...traceOf(headers.traceparent) }, options), options.level ?? logger.level
@@ -103,22 +103,17 @@ export function pathOf (url: string) {
   return path.replace(/[^/]+/g, segment => /@|%40/.test(segment) ? '[redacted]' : segment)
 }
 
-/** Logs each request once: here when it is finished, or else in `logAborted`. */
-class CompletedRequests extends LogController {
-  readonly #log: Logger
+/** Requests that have a line about the error of their response. */
+const errored = new WeakSet<FastifyRequest>()
 
-  constructor (logger: Logger) {
-    super()
-    // These fields cannot contain secrets, so redaction would only cost time.
-    this.#log = logger.child({}, { redact: [] })
-  }
-
+/** Logs errors of responses. */
+class ErroredRequests extends LogController {
   override incomingRequest () {}
 
   override requestCompleted (error: Error | null | undefined, request: FastifyRequest, reply: FastifyReply) {
-    const line = () => lineOf(request, reply, reply.statusCode)
-    if (error) request.log.error({ err: error, ...line() }, 'request errored')
-    else if (LEVELS_OF_REQUESTS.has(request.log.level)) this.#log.info(line(), 'request completed')
+    if (!error) return
+    errored.add(request)
+    request.log.error({ err: error, ...lineOf(request, reply, reply.statusCode) }, 'request errored')
   }
 
   override streamError (error: NodeJS.ErrnoException, request: FastifyRequest, reply: FastifyReply) {
@@ -126,11 +121,13 @@ class CompletedRequests extends LogController {
   }
 }
 
-/** Logs requests whose clients have gone before the response was sent. */
-export function logAborted (app: FastifyInstance) {
-  onAborted(app, (request, reply, status) => {
-    if (!LEVELS_OF_REQUESTS.has(request.log.level)) return
-    app.log.info(lineOf(request, reply, status), 'request aborted')
+/** Logs each request once when it ends, unless its response had an error. */
+export function logRequests (app: FastifyInstance, logger: Logger) {
+  // These fields cannot contain secrets, so redaction would only cost time.
+  const log = logger.child({}, { redact: [] })
+  onEnd(app, (request, reply, status, isSent) => {
+    if (errored.has(request) || !LEVELS_OF_REQUESTS.has(request.log.level)) return
+    log.info(lineOf(request, reply, status), isSent ? 'request completed' : 'request aborted')
   })
 }
 

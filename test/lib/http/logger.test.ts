@@ -195,8 +195,9 @@ t.test('The service logs', async t => {
         })
       })
       await fetch(`${await other.listen({ port: 0 })}${path}`)
-      const line = output.lines().find(line => line.path === path)
+      const [line, ...others] = output.lines().filter(line => line.path === path)
       t.match(line, { level: 50, err: { message: 'broken off' }, msg: 'request errored' })
+      t.strictSame(others, [], 'no other line')
     })
   }
 
