@@ -74,9 +74,7 @@ export function hashPassword (password: string, client = OWN): Promise<string> {
  * Verifies a password against its hash. Without a hash, and for the placeholder, returns `false` after the same time.
  * Waits and rejects like `hashPassword`.
  */
-export async function verifyPassword (
-  hash: string = PLACEHOLDER, password: string, client = OWN
-): Promise<boolean> {
-  const known = hash === PLACEHOLDER ? DECOY : hash
-  return await queue.run(client, () => argon2.verify(known, password)) && hash !== PLACEHOLDER
+export async function verifyPassword (hash: string | undefined, password: string, client: Client): Promise<boolean> {
+  const isKnown = hash !== undefined && hash !== PLACEHOLDER
+  return await queue.run(client, () => argon2.verify(isKnown ? hash : DECOY, password)) && isKnown
 }

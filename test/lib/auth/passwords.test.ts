@@ -6,6 +6,8 @@ import argon2 from 'argon2'
 import { hashingStats, hashPassword, PLACEHOLDER, verifyPassword } from '#lib/auth/passwords.js'
 import t from '../../suite.ts'
 
+const CLIENT = { network: '192.0.2.1' }
+
 const PARAMETERS = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/
 
 t.test('A password is hashed with argon2id and a random salt', async t => {
@@ -18,9 +20,9 @@ t.test('A password is hashed with argon2id and a random salt', async t => {
 t.test('A hash verifies only its own password', async t => {
   const password = `Correct horse \u{1f40e} ${'x'.repeat(5000)}`
   const hash = await hashPassword(password)
-  t.equal(await verifyPassword(hash, password), true)
+  t.equal(await verifyPassword(hash, password, CLIENT), true)
   for (const wrong of ['', password.toLowerCase(), `${password} `, password.slice(0, -1), PLACEHOLDER, hash]) {
-    t.equal(await verifyPassword(hash, wrong), false, wrong.slice(-20))
+    t.equal(await verifyPassword(hash, wrong, CLIENT), false, wrong.slice(-20))
   }
 })
 
@@ -28,7 +30,7 @@ t.test('No password matches the placeholder or a missing hash, and checking take
   for (const hash of [PLACEHOLDER, undefined]) {
     for (const password of ['', PLACEHOLDER, 'undefined', 'correct horse']) {
       const verifications = t.capture(argon2, 'verify', argon2.verify)
-      t.equal(await verifyPassword(hash, password), false, `${hash} and ${JSON.stringify(password)}`)
+      t.equal(await verifyPassword(hash, password, CLIENT), false, `${hash} and ${JSON.stringify(password)}`)
       verifications.restore()
       const [[against, given] = [], ...others] = verifications.args()
       t.match(against, PARAMETERS)
