@@ -47,8 +47,6 @@ const UNPATCHED = 'Cannot start: postgres.js lacks its patches, without which ac
 export interface Limits {
   /** Seconds that a statement may take; 0 for no limit. */
   statementTimeoutSeconds?: number
-  /** Whether connections set `statement_timeout` and the planner settings when they start. */
-  withSettings?: boolean
 }
 
 /** SQLSTATEs of poolers that refuse settings at the start of a connection: PgBouncer, RDS Proxy. */
@@ -76,7 +74,7 @@ export async function openDatabase (
     } catch (error) {
       if (!REFUSED_SETTINGS.includes((error as postgres.PostgresError).code)) throw error
       await database.close()
-      database = createPools(server.url, config, log, { ...limits, withSettings: false })
+      database = createPools(server.url, config, log, limits, false)
       await database.sql`SELECT 1`
       log.warn(`The pooler refuses settings (${describe(error)}). Set them on the role of the service, ` +
         'see docs/run/deploy.md, "A pooler that takes no settings"')
@@ -88,10 +86,13 @@ export async function openDatabase (
   }
 }
 
-/** Creates the pools of a database. They connect on first use. */
+/**
+ * Creates the pools of a database. They connect on first use. Without settings, connections do not set
+ * `statement_timeout` and the planner settings when they start.
+ */
 export function createPools (
   url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>,
-  { statementTimeoutSeconds = config.DATABASE_TIMEOUT, withSettings = true }: Limits = {}
+  { statementTimeoutSeconds = config.DATABASE_TIMEOUT }: Limits = {}, withSettings = true
 ): Database {
   // PostgreSQL ends a statement after DATABASE_TIMEOUT. A longer silence means that the network is broken.
   const connections = new Connections(config.DATABASE_TIMEOUT + 0.5)
