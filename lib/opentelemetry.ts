@@ -7,8 +7,7 @@ import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
 
 import { VERSION } from './config.ts'
 import { pathOf } from './http/logger.ts'
-import { shutdownTimeouts } from './shutdown.ts'
-import { withTimeout } from './timeout.ts'
+import { SPANS_SECONDS, withTimeout } from './timeout.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -61,8 +60,8 @@ export async function startTracing (app: FastifyInstance, endpoint: string) {
     done()
   })
   app.addHook('onClose', async () => {
-    const { flush } = shutdownTimeouts(app.config)
-    await withTimeout(provider.shutdown(), flush).catch(err => app.log.warn({ err }, 'The last spans were lost'))
+    await withTimeout(provider.shutdown(), SPANS_SECONDS)
+      .catch(err => app.log.warn({ err }, 'The last spans were lost'))
     for (const api of [trace, context, propagation]) api.disable()
   })
 }

@@ -22,7 +22,7 @@ export function shutdownTimeouts (config: Timeouts) {
    * embedded PostgreSQL and flushes the log.
    */
   const total = STOP_DELAY + connections + flush + DATABASE_TIMEOUT + RELEASE_SECONDS + LOG_FLUSH_SECONDS
-  return { operation, connections, flush, total }
+  return { operation, connections, total }
 }
 
 /** Time within which a second SIGINT belongs to the same Ctrl-C: the service gets it from the terminal and from npm. */

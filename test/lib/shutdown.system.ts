@@ -12,11 +12,11 @@ import { start } from '../process.ts'
 const DEFAULTS = shutdownTimeouts(testConfig({}))
 
 t.test('The timeouts of a shutdown add up', async t => {
-  t.strictSame(DEFAULTS, { operation: 20, connections: 25, flush: 0, total: 37 })
+  t.strictSame(DEFAULTS, { operation: 20, connections: 25, total: 37 })
   const slower = shutdownTimeouts(testConfig({ STOP_DELAY: '3', DATABASE_TIMEOUT: '60' }))
-  t.strictSame(slower, { operation: 120, connections: 125, flush: 0, total: 194 })
+  t.strictSame(slower, { operation: 120, connections: 125, total: 194 })
   const traced = shutdownTimeouts(testConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' }))
-  t.strictSame(traced, { operation: 20, connections: 25, flush: 2, total: 39 })
+  t.strictSame(traced, { operation: 20, connections: 25, total: 39 })
 })
 
 t.test('No operation may exceed them', async t => {
