@@ -44,8 +44,22 @@ export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number
   if (count === 0) throw tooMany(limit, Math.max(1, await secondsUntilAllowed(sql, limit)))
 }
 
+/**
+ * Runs an attempt to verify a password and counts its failure against a limit. If the limit is reached, throws the same
+ * 429. Returns whether the attempt succeeded.
+ */
+export async function limitFailures (
+  sql: Sql, limit: RateLimit, windowSeconds: number, attempt: () => Promise<boolean>
+) {
+  await assertAllowed(sql, limit)
+  const verified = await attempt()
+  // Parallel attempts may have reached the limit. Then the response must not tell whether the password was correct.
+  await (verified ? assertAllowed(sql, limit) : consume(sql, limit, windowSeconds))
+  return verified
+}
+
 /** Throws the same 429 if a limit is reached. Does not count a use. */
-export async function assertAllowed (sql: Sql, limit: RateLimit) {
+async function assertAllowed (sql: Sql, limit: RateLimit) {
   const seconds = await secondsUntilAllowed(sql, limit)
   if (seconds > 0) throw tooMany(limit, seconds)
 }

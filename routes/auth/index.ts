@@ -12,7 +12,7 @@ import { type Identity, IdentityProvider } from '../../lib/auth/identity-provide
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
-  assertAllowed, consume, consumeAccountEmail, failedSignIns, forgetUses, type RateLimit,
+  consume, consumeAccountEmail, failedSignIns, forgetUses, limitFailures, type RateLimit,
 } from '../../lib/auth/rate-limits.ts'
 import { emailTo } from '../../lib/email/outbox.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
@@ -62,10 +62,8 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const user = await findCredentials(app.sql, email)
     attempt.user = user?.userId
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
-    await assertAllowed(app.sql, failures)
-    const verified = await verifyPassword(user?.password, password, request)
-    // Parallel attempts may have reached the limit. Then the response must not tell whether the password was correct.
-    await (verified ? assertAllowed(app.sql, failures) : consume(app.sql, failures, windowSeconds))
+    const verified = await limitFailures(app.sql, failures, windowSeconds, () =>
+      verifyPassword(user?.password, password, request))
     if (!user || !verified) {
       attempt.reason = user ? 'Wrong password' : 'Unknown email'
       throw new HttpError(401, 'Invalid credentials')

@@ -7,7 +7,7 @@ import { eraseAccount } from '../../lib/auth/erasure.ts'
 import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, hashPassword, PLACEHOLDER, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
-  assertAllowed, consume, consumeAccountEmail, failedSignIns, newPasswords, type RateLimit,
+  consume, consumeAccountEmail, failedSignIns, limitFailures, newPasswords, type RateLimit,
 } from '../../lib/auth/rate-limits.ts'
 import { findManagedEvent } from '../../lib/auth/permissions.ts'
 import { readPersonalData } from '../../lib/auth/personal-data.ts'
@@ -212,12 +212,9 @@ const me: FastifyPluginAsyncTypebox = async app => {
 
   /** Throws a 401 for a wrong password, and a 429 after too many. Failed sign-ins also count. */
   async function assertPassword (request: FastifyRequest, { email, password }: Account, given: string) {
-    const { network } = request
-    const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
-    await assertAllowed(app.sql, failures)
-    const verified = await verifyPassword(password, given, request)
-    // Parallel attempts may have reached the limit. Then the response must not tell whether the password was correct.
-    await (verified ? assertAllowed(app.sql, failures) : consume(app.sql, failures, windowSeconds))
+    const failures = failedSignIns(email, request.network, SIGN_IN_ATTEMPTS)
+    const verified = await limitFailures(app.sql, failures, windowSeconds, () =>
+      verifyPassword(password, given, request))
     if (!verified) refusePassword(request)
   }
 }
