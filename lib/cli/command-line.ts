@@ -36,12 +36,12 @@ export function parseCommandLine<T extends Options> (
   return { command, operand, values }
 }
 
-/** Parses options and at most `most` operands. Throws a UsageError. */
+/** Parses options and at most `most` operands. Throws a UsageError. With `--help`, any operands may be given. */
 export function parseOptions<T extends Options> (args: string[], options: T, most: number) {
   const broken = args.find(wasNotUtf8)
   if (broken !== undefined) throw new UsageError(`"${broken}" is not UTF-8`)
   const { positionals: operands, values } = parse(args, options)
-  if (operands.length > most) throw new UsageError(`Unexpected argument "${operands[most]}"`)
+  if (operands.length > most && !('help' in values)) throw new UsageError(`Unexpected argument "${operands[most]}"`)
   return { operands, values }
 }
 

@@ -4,7 +4,7 @@ import { type Config, loadConfig } from '../config.ts'
 import { prepareSchema } from '../database/migrations.ts'
 import { hashPassword } from '../auth/passwords.ts'
 import { StartupError } from '../errors.ts'
-import { onDatabase, parseOptions, UsageError } from './command-line.ts'
+import { onDatabase, parseOptions } from './command-line.ts'
 import { PASSWORD, seedDemo, SIGN_INS } from './seed/demo.ts'
 
 const USAGE = `Usage: npm run seed [-- [--force] [--json]]
@@ -19,13 +19,12 @@ The database is DATABASE_URL or, if unset, the embedded database in DATA_DIR.`
 
 /** `npm run seed`: adds a demo community. */
 export default async function seedCommand (args: string[]) {
-  const { operands, values: { help, force, json } } = parseOptions(args, {
+  const { values: { help, force, json } } = parseOptions(args, {
     force: { type: 'boolean' },
     json: { type: 'boolean' },
     help: { type: 'boolean' },
-  }, 1)
+  }, 0)
   if (help) return console.log(USAGE)
-  if (operands.length > 0) throw new UsageError('npm run seed takes only options')
   const config = loadConfig()
   if (config.NODE_ENV === 'production' && !force) {
     throw new StartupError('The password of the demo accounts is public, so anyone could sign in as an admin. ' +
