@@ -1,6 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
+import { StartupError } from '../errors.ts'
 import type { Role } from '../roles.ts'
 import { revokeTokens } from './revoked-tokens.ts'
 import { hashPassword } from './passwords.ts'
@@ -50,33 +51,39 @@ export const idOfEmail = (sql: Sql | TransactionSql, email: string) => sql`(
   WHERE is_exact OR alike = 1
 )`
 
-/** Changes the role of the account with this email address; returns `undefined` without such an account. */
-export async function setRole (sql: Sql, email: string, role: Role): Promise<Account | undefined> {
+/** Returns what a command has found by an email address. Throws a StartupError without it. */
+export function assertFound<T> (found: T | undefined): T {
+  if (found === undefined) throw new StartupError('Account not found. Check the email address.')
+  return found
+}
+
+/** Changes the role of the account with this email address. Throws a StartupError without such an account. */
+export async function setRole (sql: Sql, email: string, role: Role) {
   const [account] = await sql<Account[]>`
     UPDATE users SET role = ${role} WHERE id = ${idOfEmail(sql, email)} RETURNING ${columns(sql)}
   `
-  return account
+  return assertFound(account)
 }
 
-/** Sets the password of the account and revokes its tokens; returns `undefined` without such an account. */
-export async function setPassword (sql: Sql, email: string, password: string): Promise<Account | undefined> {
+/** Sets the password of the account and revokes its tokens. Throws like `setRole`. */
+export async function setPassword (sql: Sql, email: string, password: string) {
   const [account] = await sql<Account[]>`
     WITH changed AS (
       UPDATE users SET password = ${await hashPassword(password)} WHERE id = ${idOfEmail(sql, email)} RETURNING *
     ), revoked AS (${revokeTokens(sql, sql`SELECT id FROM changed`)})
     SELECT ${columns(sql)} FROM changed
   `
-  return account
+  return assertFound(account)
 }
 
-/** Revokes all tokens of the account; returns `undefined` without such an account. */
-export async function signOut (sql: Sql, email: string): Promise<Account | undefined> {
+/** Revokes all tokens of the account. Throws like `setRole`. */
+export async function signOut (sql: Sql, email: string) {
   const [account] = await sql<Account[]>`
     WITH account AS (SELECT * FROM users WHERE id = ${idOfEmail(sql, email)} FOR NO KEY UPDATE),
       revoked AS (${revokeTokens(sql, sql`SELECT id FROM account`)})
     SELECT ${columns(sql)} FROM account
   `
-  return account
+  return assertFound(account)
 }
 
 /** Lists all accounts, newest first. */

@@ -3,7 +3,7 @@ import type { PendingQuery, Row } from 'postgres'
 import type { Sql } from '../database/client.ts'
 import { HttpError, StartupError } from '../errors.ts'
 import { deletePicturesOf } from '../pictures/stored.ts'
-import { idOfEmail } from './accounts.ts'
+import { assertFound, idOfEmail } from './accounts.ts'
 import { PLACEHOLDER } from './passwords.ts'
 import { revokeTokens } from './revoked-tokens.ts'
 
@@ -99,6 +99,9 @@ export function eraseAccount (
   })
 }
 
-/** Erases the account with this email address, ignoring case if necessary. See `eraseAccount`. */
-export const eraseUser = (sql: Sql, email: string, options: Parameters<typeof eraseAccount>[2]) =>
-  eraseAccount(sql, idOfEmail(sql, email), options)
+/**
+ * Erases the account with this email address, ignoring case if necessary, see `eraseAccount`. Throws a StartupError
+ * without such an account.
+ */
+export const eraseUser = async (sql: Sql, email: string, options: Parameters<typeof eraseAccount>[2]) =>
+  assertFound(await eraseAccount(sql, idOfEmail(sql, email), options))

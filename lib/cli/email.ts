@@ -1,4 +1,4 @@
-import { idOfEmail } from '../auth/accounts.ts'
+import { assertFound, idOfEmail } from '../auth/accounts.ts'
 import { loadConfig } from '../config.ts'
 import { StartupError } from '../errors.ts'
 import { isText } from '../formats.ts'
@@ -50,8 +50,7 @@ export default async function emailCommand (args: string[]) {
       const [written] = await onTables(sql => enqueueEmails(
         sql, 'test', emailTo(sql, sql`SELECT id FROM users WHERE id = ${idOfEmail(sql, email)}`)
       ))
-      if (!written) throw new StartupError('Account not found. Check the email address.')
-      return console.log(`The service will send email ${written.id}. To check, run list --state sent.`)
+      return console.log(`The service will send email ${assertFound(written).id}. To check, run list --state sent.`)
     }
   }
 }

@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers'
 
 import {
-  type Account, createAccount, idOfEmail, listAccounts, setPassword, setRole, signOut,
+  type Account, assertFound, createAccount, idOfEmail, listAccounts, setPassword, setRole, signOut,
 } from '../auth/accounts.ts'
 import { type Erasure, eraseUser } from '../auth/erasure.ts'
 import { readPersonalData } from '../auth/personal-data.ts'
@@ -96,15 +96,15 @@ export default async function userCommand (args: string[]) {
     }
     case 'set-role': {
       const change = [known(), role()] as const
-      return show(found(await onTables(sql => setRole(sql, ...change))))
+      return show(await onTables(sql => setRole(sql, ...change)))
     }
     case 'set-password': {
       const change = [known(), await readPassword(values['password-stdin'])] as const
-      return show(found(await onTables(sql => setPassword(sql, ...change))))
+      return show(await onTables(sql => setPassword(sql, ...change)))
     }
     case 'sign-out': {
       const address = known()
-      return show(found(await onTables(sql => signOut(sql, address))))
+      return show(await onTables(sql => signOut(sql, address)))
     }
     case 'import': {
       if (!operand) throw new UsageError('import needs a FILE')
@@ -117,17 +117,14 @@ export default async function userCommand (args: string[]) {
       const address = known()
       const json = await onTables(async sql => {
         const [account] = await sql<{ id: string }[]>`SELECT id FROM users WHERE id = ${idOfEmail(sql, address)}`
-        const data = account && await readPersonalData(work => work(sql), account.id)
-        return data && text(data)
+        return text(assertFound(account && await readPersonalData(work => work(sql), account.id)))
       })
-      if (!json) throw new StartupError(UNKNOWN)
       return console.log(JSON.stringify(JSON.parse(json), null, 2))
     }
     case 'erase': {
       const address = known()
       const options = { withBlogs: values['with-blogs'], dryRun: values['dry-run'] }
       const erasure = await onTables(sql => retryConflict(() => eraseUser(sql, address, options)), NO_TIMEOUT)
-      if (!erasure) throw new StartupError(UNKNOWN)
       return console.log(describeErasure(erasure, options))
     }
     case 'list': return show(...await onTables(listAccounts))
@@ -135,8 +132,6 @@ export default async function userCommand (args: string[]) {
 }
 
 const NO_TIMEOUT: Limits = { statementTimeoutSeconds: 0 }
-
-const UNKNOWN = 'Account not found. Check the email address.'
 
 /** Describes an erasure. The text identifies the account by its id only. */
 function describeErasure (erasure: Erasure, { withBlogs = false, dryRun = false }) {
@@ -154,11 +149,6 @@ function describeErasure (erasure: Erasure, { withBlogs = false, dryRun = false 
       `${mentorsOfThatName} mentors with the same name.`)
   }
   return lines.join('\n')
-}
-
-function found (account: Account | undefined) {
-  if (!account) throw new StartupError(UNKNOWN)
-  return account
 }
 
 function showJson (...accounts: Account[]) {
