@@ -15,8 +15,8 @@ declare module '@fastify/jwt' {
      * of the user have been revoked.
      */
     payload: { sub: string, userId: string, role: Role, epoch?: string }
-    /** `id` is empty if a valid token has no subject. */
-    user: { id: string, role: Role, epoch?: string }
+    /** `id` is empty if a valid token has no subject. `issuedAt` is in seconds since 1970, 0 if unknown. */
+    user: { id: string, role: Role, epoch?: string, issuedAt: number }
   }
 }
 
@@ -52,6 +52,14 @@ declare module 'fastify' {
   }
 }
 
+/** The claims of a verified token, which an operator may have signed. */
+interface Claims {
+  sub?: unknown
+  role: Role
+  epoch?: string
+  iat?: number
+}
+
 /** Error message for invalid and revoked tokens. */
 export const INVALID = 'Invalid or expired token'
 
@@ -76,8 +84,8 @@ export default fp(async app => {
   app.decorate('verifyToken', token => {
     try {
       if (!CANONICAL.test(token)) return undefined
-      const { sub, role, epoch } = app.jwt.verify<{ sub?: unknown, role: Role, epoch?: string }>(token)
-      return { id: typeof sub === 'string' ? sub : '', role, ...epoch && { epoch } }
+      const { sub, role, epoch, iat = 0 } = app.jwt.verify<Claims>(token)
+      return { id: typeof sub === 'string' ? sub : '', role, ...epoch && { epoch }, issuedAt: iat }
     } catch {
       return undefined
     }

@@ -5,7 +5,8 @@ import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
 import type { Role } from '../roles.ts'
 
-interface User {
+/** The claims of a token that decide what its user may do. */
+export interface User {
   id: string
   role: Role
 }

@@ -1,8 +1,7 @@
-import type { FastifyJWT } from '@fastify/jwt'
 import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
-import { isManagedBy } from '../../lib/auth/permissions.ts'
+import { isManagedBy, type User } from '../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import {
@@ -12,7 +11,6 @@ import {
 import type { Outbox } from '../../plugins/email.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
-type User = FastifyJWT['user']
 type Event = Static<typeof create.response[201]>['event']
 type Registration = Static<typeof register.response[201]>['registration']
 

@@ -91,11 +91,11 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.deleteAccount,
     config: { failure: 'Error deleting account', extraSeconds: HASHING_SECONDS },
   }, async request => {
-    const { id } = request.user
+    const { id, issuedAt } = request.user
     const account = await findOwnAccount(request)
     // Tokens of accounts without a password come from the identity provider.
     if (account.password !== PLACEHOLDER) await assertPassword(request, account, request.body.currentPassword ?? '')
-    else if (issuedAt(request) < Date.now() / 1000 - FRESH_SECONDS) throw new HttpError(401, schemas.SIGN_IN_AGAIN)
+    else if (issuedAt < Date.now() / 1000 - FRESH_SECONDS) throw new HttpError(401, schemas.SIGN_IN_AGAIN)
     await eraseAccount(app.sql, app.sql`${id}::uuid`, { isOwn: true })
     audit(request, 'user-deleted', { user: id })
     return { message: 'Account deleted successfully' }
@@ -217,12 +217,6 @@ const me: FastifyPluginAsyncTypebox = async app => {
       verifyPassword(password, given, request))
     if (!verified) refusePassword(request)
   }
-}
-
-/** Returns when the token of a request was issued, in seconds since 1970. */
-function issuedAt ({ headers, server }: FastifyRequest) {
-  const { iat = 0 } = server.jwt.decode<{ iat?: number }>(headers.authorization!.split(' ')[1]!)!
-  return iat
 }
 
 function refusePassword (request: FastifyRequest): never {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
+import type { FastifyJWT } from '@fastify/jwt'
 import type { FastifyReply, LightMyRequestResponse } from 'fastify'
 import type { TransactionSql } from 'postgres'
 
@@ -525,6 +526,17 @@ t.test('GET /events/:id/registrations', async t => {
     assertMessage(t, await late.inject('GET', url), 403, 'Not allowed to view registrations for this event')
     t.equal(admitted().length, 1)
     t.equal((await late.inject('GET', url)).statusCode, 200)
+  })
+
+  t.test('reads the list once for all tokens of a user', async t => {
+    const { id } = await makeEvent(club.id)
+    const read = async (iat: number) => {
+      const token = app.jwt.sign({ sub: head.id, userId: head.id, role: 'CLUB_HEAD', iat } as FastifyJWT['payload'])
+      await inject(app, 'GET', `/events/${id}/registrations`, undefined, { authorization: `Bearer ${token}` })
+      return app.cache.counts.misses
+    }
+    const now = Math.floor(Date.now() / 1000)
+    t.equal(await read(now - 2), await read(now - 1))
   })
 
   t.test('joins and trims the names', async t => {

@@ -1,12 +1,9 @@
-import type { FastifyJWT } from '@fastify/jwt'
-
+import type { User } from '../../../lib/auth/permissions.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
 import type { Picture } from '../../../lib/pictures/convert.ts'
 import { pictureUses } from '../../../lib/pictures/stored.ts'
 import type { list, StoredPicture } from './schemas.ts'
-
-type User = FastifyJWT['user']
 
 /** Maximum number of pictures per account, and their maximum total size in bytes. */
 interface Quota {
