@@ -1,10 +1,15 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 
+import { hashingStats } from '../lib/auth/passwords.ts'
+import { VERSION } from '../lib/config.ts'
 import { HttpError } from '../lib/errors.ts'
+import { standardOutput } from '../lib/http/log-output.ts'
 import { onEnd } from '../lib/http/request-end.ts'
-import { createMetrics } from '../lib/metrics.ts'
+import { countPictures } from '../lib/pictures/stored.ts'
+import { withTimeout } from '../lib/timeout.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -12,6 +17,9 @@ declare module 'fastify' {
     since: number
   }
 }
+
+/** Upper bounds of the histogram's buckets, in seconds. */
+const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 const digest = (text: string) => createHash('sha256').update(text).digest()
 
@@ -23,7 +31,7 @@ export default fp(async app => {
   const { METRICS_TOKEN } = app.config
   if (!METRICS_TOKEN) return
 
-  const metrics = await createMetrics(app)
+  const { registry, times } = await createMetrics(app)
 
   app.decorateRequest('since', 0)
   app.addHook('onRequest', (request, _reply, done) => {
@@ -33,7 +41,7 @@ export default fp(async app => {
   onEnd(app, ({ method, routeOptions, since }, _reply, status) => {
     // A trailing slash does not make a different route.
     const route = routeOptions.url?.replace(/(?<=.)\/$/, '') ?? 'unknown'
-    metrics.observe(method, route, status, (performance.now() - since) / 1000)
+    times.observe({ method, route, status }, (performance.now() - since) / 1000)
   })
 
   const expected = digest(METRICS_TOKEN)
@@ -42,6 +50,106 @@ export default fp(async app => {
     const [, token = ''] = authorization.split(' ')
     // The comparison takes constant time, because digests have equal lengths.
     if (!timingSafeEqual(digest(token), expected)) throw new HttpError(401, 'Metrics token required')
-    return reply.type(metrics.contentType).send(await metrics.read())
+    return reply.type(registry.contentType).send(await registry.metrics())
   })
 }, { name: 'metrics', dependencies: ['database', 'cache', 'budget', 'email'] })
+
+/** Creates the metrics of the process and of other plugins, and the histogram of requests. */
+async function createMetrics (app: FastifyInstance) {
+  const { cache, sql, database: { connections }, outbox, budget, config } = app
+  const poolSize = config.DATABASE_POOL_SIZE
+  // Loaded here because the service starts faster without it.
+  const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+
+  const times = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Duration of requests',
+    labelNames: ['method', 'route', 'status'],
+    buckets: BUCKETS,
+    registers,
+  })
+  gauge('database_connections', 'Open connections to PostgreSQL', () => connections.open)
+  gauge('database_connections_max', 'Maximum number of connections: DATABASE_POOL_SIZE, and two for short statements',
+    () => poolSize + 2)
+  counter('database_connections_silent_total', 'Connections closed because PostgreSQL was silent for too long',
+    () => connections.silent)
+  counter('database_connections_stray_total',
+    'Connections closed because a statement ran in the transaction of a different caller', () => connections.stray)
+
+  gauge('password_hashes_running', 'Passwords being hashed or verified', () => hashingStats().running)
+  gauge('password_hashes_waiting', 'Passwords waiting to be hashed or verified', () => hashingStats().waiting)
+  counter('password_hashes_refused_total', 'Passwords refused because the queue was full', () => hashingStats().refused)
+
+  counter('response_cache_hits_total', 'Cache hits', () => cache.counts.hits)
+  counter('response_cache_misses_total', 'Cache misses: reads from the database, shared by concurrent requests',
+    () => cache.counts.misses)
+  counter('response_cache_validations_total', 'Queries for the current snapshot, shared by concurrent requests',
+    () => cache.counts.validations)
+  gauge('response_cache_bytes', 'Size of cached responses in bytes', cache.bytes)
+
+  if (outbox.isConfigured) {
+    counter('emails_sent_total', 'Emails accepted by the SMTP server', outbox.sent)
+    const emails = storedGauges(() => outbox.count())
+    emails('emails_pending', 'Emails waiting to be sent', ({ pending }) => pending.count)
+    emails('emails_oldest_pending_seconds', 'Age of the oldest waiting email', ({ pending }) => pending.age)
+    emails('email_batches_due', 'Email batches that are due', ({ batches }) => batches.count)
+    emails('email_batches_oldest_due_seconds', 'Time since the oldest batch was due', ({ batches }) => batches.age)
+    emails('emails_failed', 'Emails that failed permanently', ({ failed }) => failed.count)
+  }
+
+  const pictures = storedGauges(() => countPictures(sql))
+  pictures('pictures_stored', 'Uploaded pictures in the database', ({ count }) => count)
+  pictures('pictures_stored_bytes', 'Size of uploaded pictures in the database', ({ bytes }) => bytes)
+
+  gauge('held_bytes', 'Bytes that requests make the service hold', () => budget.bytes)
+  counter('held_bytes_connections_closed_total', 'Connections closed past MAX_HELD_BYTES', () => budget.closed)
+
+  counter('log_lines_dropped_total', 'Log lines dropped because the log could not be written',
+    () => standardOutput.dropped)
+
+  new Gauge({
+    name: 'build_info',
+    help: 'Versions of the service and Node.js',
+    labelNames: ['version', 'node'],
+    registers,
+  }).set({ version: VERSION, node: process.version }, 1)
+
+  return { registry, times }
+
+  function gauge (name: string, help: string, read: () => number) {
+    return new Gauge({ name, help, registers, collect () { this.set(read()) } })
+  }
+
+  /**
+   * Returns a function that creates gauges of rows in the database, which are equal in all processes. `count` runs once
+   * per scrape. The gauges keep their values while the database is unreachable.
+   */
+  function storedGauges<Counts> (count: () => Promise<Counts>) {
+    let counting: Promise<Counts> | undefined
+    return (name: string, help: string, read: (counts: Counts) => number) => new Gauge({
+      name,
+      help,
+      registers,
+      async collect () {
+        counting ??= count().finally(() => { counting = undefined })
+        await withTimeout(counting, config.DATABASE_TIMEOUT).then(counts => this.set(read(counts)), () => {})
+      },
+    })
+  }
+
+  /** Creates a counter for a value that is counted elsewhere. */
+  function counter (name: string, help: string, read: () => number) {
+    return new Counter({
+      name,
+      help,
+      registers,
+      collect () {
+        this.reset()
+        this.inc(read())
+      },
+    })
+  }
+}

@@ -35,7 +35,7 @@ t.test('Modules are loaded when a service starts, not by a request', t => {
     // What `routes/auth/index.ts` has loaded
     'lib/auth/identity-provider.ts',
     'lib/cli/openapi.ts', 'lib/database/embedded-postgres.ts', 'lib/database/migrations.ts', 'lib/email/transport.ts',
-    'lib/metrics.ts', 'lib/server.ts', 'plugins/tracing.ts', 'routes/auth/index.ts',
+    'lib/server.ts', 'plugins/metrics.ts', 'plugins/tracing.ts', 'routes/auth/index.ts',
   ])
   t.end()
 })

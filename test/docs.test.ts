@@ -198,7 +198,7 @@ t.test('docs/run/configuration.md has every variable, with its values and its de
 })
 
 t.test('Every metric and every event of the audit trail is described', t => {
-  const names = matches(code.get('lib/metrics.ts')!, /(?:name: |[gG]auge\(|counter\()'(\w+)'/g)
+  const names = matches(code.get('plugins/metrics.ts')!, /(?:name: |\w+\()'(\w+_\w+)'/g)
   for (const name of names) t.match(documents.get('docs/run/operate.md'), `\`${name}\``)
   const [, events = ''] = /AuditEvent =(.*?)\n\n/s.exec(code.get('lib/http/audit.ts')!)!
   for (const event of matches(events, /'([\w-]+)'/g)) t.match(documents.get('SECURITY.md'), `\`${event}\``)
