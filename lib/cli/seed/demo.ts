@@ -2,8 +2,8 @@ import type { TransactionSql } from 'postgres'
 
 import type { Role } from '../../roles.ts'
 import { OpaqueId } from '../../schemas.ts'
+import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-data.ts'
 import { portrait, scene } from './demo-pictures.ts'
-import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-texts.ts'
 
 /** The public password of all demo accounts. */
 export const PASSWORD = 'demo-password'
