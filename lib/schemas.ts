@@ -19,9 +19,6 @@ export const EmailInput = (example = 'ada@example.org') => Type.String({ format:
 /** A URL that `new URL` accepts. */
 export const UrlInput = (options: SchemaOptions = {}) => Type.String({ format: 'url', ...options })
 
-/** A URL or the empty string. */
-export const UrlOrEmptyInput = (options: SchemaOptions = {}) => Type.String({ format: 'url-or-empty', ...options })
-
 /** A path parameter that must not be empty. Any other text, even with NUL, is a known or unknown id. */
 export const IdParam = (options: StringOptions = {}) => Type.String({ minLength: 1, ...OPAQUE, ...options })
 
@@ -62,12 +59,9 @@ export const Token = Type.String({
   examples: ['eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl'],
 })
 
-/** A password to be stored. */
-export const PasswordInput = (example: string) =>
+/** A password to be stored. If it replaces another, the handler refuses passwords that are easy to guess. */
+export const NewPassword = (example = 'battery staple') =>
   Type.String({ format: 'password', minLength: 8, examples: [example] })
-
-/** A password that replaces another. The handler refuses passwords that are easy to guess. */
-export const NewPassword = () => PasswordInput('battery staple')
 
 /** Fields of a person in a response. `fullName` in lib/database/columns.ts selects FullName. */
 export const FullName = Type.String({ examples: ['Ada Lovelace'] })
@@ -101,9 +95,6 @@ export const CurrentUser = ResponseObject({
     ResponseObject({ id: OpaqueId, name: ClubName, imageUrl: ClubImage }, { title: 'OwnClub' }), Type.Null(),
   ]),
 }, { title: 'CurrentUser' })
-
-/** The `security` of operations that show more to signed-in users. */
-export const OPTIONAL_SIGN_IN: Record<string, string[]>[] = [{}, { bearerAuth: [] }]
 
 /** A plain-text response for a person in a browser: one of these texts. */
 export const PlainText = (...texts: string[]) => Enum(texts)

@@ -3,8 +3,8 @@ import { Type } from '@sinclair/typebox'
 import { BUSY } from '../../lib/auth/passwords.ts'
 import { TOO_MANY_FAILURES } from '../../lib/auth/rate-limits.ts'
 import {
-  CurrentUser, EmailAddress, EmailInput, Enum, FirstName, LastName, Message, OpaqueId, PlainText,
-  PasswordInput, ResponseObject, RetryAfter, Role, TextInput, Token,
+  CurrentUser, EmailAddress, EmailInput, Enum, FirstName, LastName, Message, NewPassword, OpaqueId,
+  PlainText, ResponseObject, RetryAfter, Role, TextInput, Token,
 } from '../../lib/schemas.ts'
 
 const SignedIn = ResponseObject({
@@ -21,7 +21,7 @@ export const register = {
     'verify the address. An operator can limit sign-ups per network. You then get a 429.',
   body: Type.Object({
     email: EmailInput(),
-    password: PasswordInput('correct horse'),
+    password: NewPassword('correct horse'),
     firstName: TextInput({ minLength: 1, examples: ['Ada'] }),
     lastName: TextInput({ minLength: 1, examples: ['Lovelace'] }),
   }, { title: 'NewAccount' }),

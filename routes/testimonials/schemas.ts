@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Count, DateTime, IdParam, NullableString, OpaqueId, PageParams, ResponseObject, TextInput, UrlOrEmptyInput,
+  Count, DateTime, IdParam, NullableString, OpaqueId, PageParams, ResponseObject, TextInput,
 } from '../../lib/schemas.ts'
 
 const NAME = { examples: ['Grace Hopper'] }
@@ -21,7 +21,7 @@ const Testimonial = ResponseObject({
 const Name = TextInput({ minLength: 1, ...NAME })
 const Content = TextInput({ minLength: 1, ...CONTENT })
 const BatchYear = Type.Integer({ minimum: 1900, maximum: 3000, ...YEAR })
-const Image = UrlOrEmptyInput(IMAGE)
+const Image = Type.String({ format: 'url-or-empty', ...IMAGE })
 const params = Type.Object({ id: IdParam({ description: 'The id of the testimonial.' }) })
 
 export const list = {
