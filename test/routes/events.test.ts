@@ -535,8 +535,14 @@ t.test('GET /events/:id/registrations', async t => {
       await inject(app, 'GET', `/events/${id}/registrations`, undefined, { authorization: `Bearer ${token}` })
       return app.cache.counts.misses
     }
-    const now = Math.floor(Date.now() / 1000)
-    t.equal(await read(now - 2), await read(now - 1))
+    let iat = Math.floor(Date.now() / 1000)
+    let isShared = false
+    // Other databases of the server may commit, which adds misses.
+    for (let time = 0; !isShared && time < 100; time++) {
+      const misses = await read(iat--)
+      isShared = await read(iat--) === misses
+    }
+    t.ok(isShared)
   })
 
   t.test('joins and trims the names', async t => {
