@@ -75,12 +75,16 @@ t.test('A transaction on a silent connection fails, and stores nothing', async t
   const { sql, connections, proxy, backend } = await pool(t)
   await sql`CREATE TABLE notes (text text)`
   let end!: () => void
+  let suspecting: NodeJS.Timeout | undefined
+  t.teardown(() => clearInterval(suspecting))
   await t.rejects(sql.begin(async transaction => {
     await transaction`INSERT INTO notes VALUES ('never')`
     end = proxy.swallow()
-    connections.suspect()
+    // Once counts for 600 ms, in which a busy machine may not check.
+    suspecting = setInterval(() => connections.suspect(), 50)
     await transaction`INSERT INTO notes VALUES ('never')`
   }), { code: 'CONNECTION_CLOSED' })
+  clearInterval(suspecting)
   end()
   await backend()
   t.strictSame([...await sql`SELECT * FROM notes`], [])
