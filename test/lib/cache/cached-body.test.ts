@@ -1,4 +1,8 @@
-import { pbkdf2, randomBytes } from 'node:crypto'
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { closeSync, openSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
@@ -58,18 +62,23 @@ t.test('A body is encoded once in each encoding', async t => {
 })
 
 t.test('A body is sent unencoded while encoding it takes too long', async t => {
-  // Each takes a second or more, and together they take all threads of the pool.
-  const busy = Array.from({ length: 4 }, () => promisify(pbkdf2)('password', 'salt', 3_000_000, 64, 'sha512'))
+  // Each waits for a writer of the pipe, and together they take all threads of the pool.
+  const pipe = join(t.testdir(), 'pipe')
+  await promisify(execFile)('mkfifo', [pipe])
+  const threads = Number(process.env.UV_THREADPOOL_SIZE) || 4
+  const busy = Array.from({ length: threads }, () => open(pipe, 'r'))
   const body = new CachedBody([randomBytes(MEGABYTE)], 'a hash', 'text/plain')
   t.equal(await body.encode('br'), undefined)
-  await Promise.all(busy)
+  const writer = openSync(pipe, 'r+')
+  for (const file of await Promise.all(busy)) await file.close()
+  closeSync(writer)
   while (!await body.encode('br')) await sleep(5)
   t.equal(await body.encode('br'), await body.encode('br'))
 })
 
 t.test('Past the limit of encodings at once, a body is sent unencoded', async t => {
   const bodies = Array.from({ length: 5 }, () =>
-    new CachedBody([randomBytes(MEGABYTE)], 'a hash', 'text/plain'))
+    new CachedBody([randomBytes(10_000)], 'a hash', 'text/plain'))
   const encoded = await Promise.all(bodies.map(body => body.encode('gzip')))
   t.ok(encoded[0])
   t.equal(encoded.at(-1), undefined)

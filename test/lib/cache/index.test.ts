@@ -1,4 +1,5 @@
 // The cache as a plugin by itself. Uses its own server: commits of other tests would invalidate entries.
+import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
@@ -115,12 +116,18 @@ t.test('The read of a list waits for its turn, which may be refused, while hits 
 t.test('Requests that wait for the turn of a read share it', async t => {
   let begin = () => {}
   const isTurn = new Promise<void>(resolve => { begin = resolve })
-  const app = await start(t, { admit: (_reply, read) => isTurn.then(read) })
+  const waiting: unknown[] = []
+  const app = await start(t, {
+    admit (reply, read) {
+      waiting.push(reply)
+      return isTurn.then(read)
+    },
+  })
   const early = app.inject('/notes?author=ada')
-  await sleep(50)
+  while (waiting.length < 1) await sleep(5)
   await sql`INSERT INTO notes VALUES ('ada', 'two')`
   const late = app.inject('/notes?author=ada')
-  await sleep(50)
+  while (waiting.length < 2) await sleep(5)
   begin()
   for (const response of [await early, await late]) {
     t.strictSame(response.json(), { notes: [{ text: 'one' }, { text: 'two' }] })
@@ -147,20 +154,33 @@ t.test('A body is accounted for while it is read, and before it is sent', async 
 
 t.test('A read that no client waits for any more is abandoned', async t => {
   const errors: string[] = []
-  let ended = 0
-  const app = await start(t, { admit: (_reply, read) => sleep(300).then(read) })
+  const ended: string[] = []
+  const turn = new EventEmitter()
+  const app = await start(t, {
+    async admit (_reply, read) {
+      turn.emit('wait')
+      await once(turn, 'begin')
+      return read()
+    },
+  })
   app.addHook('onError', async (_request, _reply, { message }) => { errors.push(message) })
-  app.addHook('onSend', async () => { ended++ })
+  app.addHook('onSend', async ({ url }) => { ended.push(url) })
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
+  const accepted = once(app.server, 'connection')
+  const waits = once(turn, 'wait')
   const socket = connect(port, '127.0.0.1')
   socket.write('GET /notes?author=ada HTTP/1.1\r\nHost: a\r\n\r\n')
-  await sleep(100)
+  const [connection] = await accepted
+  await waits
+  const closed = once(connection, 'close')
   socket.destroy()
-  for (let polls = 0; app.cache.counts.misses === 0 && polls < 100; polls++) await sleep(50)
+  await closed
+  turn.emit('begin')
+  while (ended.length === 0) await sleep(5)
   t.strictSame([app.cache.counts.misses, app.cache.bytes(), errors], [1, 0, []])
-  await sleep(100)
-  t.equal(ended, 1, 'its request has ended')
+  t.equal(ended.length, 1, 'its request has ended')
+  turn.on('wait', () => setImmediate().then(() => turn.emit('begin')))
   t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
 })
 
