@@ -12,8 +12,9 @@ import { buildMessage } from '#lib/email/message.js'
 import { claimEmails, enqueueEmails, listEmails, recordOutcomes, retryEmails } from '#lib/email/outbox.js'
 import { backoffSeconds, Sender } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
-import { createTransport } from '#lib/email/transport.js'
+import { createTransport, type Transport } from '#lib/email/transport.js'
 import { build, person, testConfig } from '../../helper.ts'
+import { percentile } from '../../statistics.ts'
 import { type MailServer, messageIdOf, startMailServer } from '../../smtp.ts'
 import t, { type Test } from '../../suite.ts'
 
@@ -33,7 +34,12 @@ const TIMES = { turn: 20, pause: { first: 20, longest: 40 }, stop: 100 }
 
 /** Starts a sender, which stops with the test. */
 function startSender (t: Test, server: { url: string }, options: {
-  variables?: NodeJS.Dict<string>, sql?: typeof sql, shortSql?: typeof sql, turn?: number
+  variables?: NodeJS.Dict<string>
+  sql?: typeof sql
+  shortSql?: typeof sql
+  transport?: Transport
+  turn?: number
+  stop?: number
 } = {}) {
   const lines: [details: any, message: string][] = []
   const log = (...line: any[]) => { lines.push(line.length > 1 ? line as [any, string] : [{}, line[0]]) }
@@ -43,8 +49,8 @@ function startSender (t: Test, server: { url: string }, options: {
     shortSql: options.shortSql ?? app.database.shortSql,
     config,
     log: { info: log, warn: log, error: log },
-    transport: new SmtpTransport(config, { connect: 5000, send: 5000, idle: 5000 }),
-  }, { ...TIMES, turn: options.turn ?? TIMES.turn })
+    transport: options.transport ?? new SmtpTransport(config, { connect: 5000, send: 5000, idle: 5000 }),
+  }, { ...TIMES, turn: options.turn ?? TIMES.turn, stop: options.stop ?? TIMES.stop })
   sender.start()
   t.teardown(() => sender.stop())
   return { sender, lines, messages: () => lines.map(([, message]) => message) }
@@ -59,7 +65,7 @@ async function enqueue (userId: string, template = 'test', data = {}, key: strin
 }
 
 async function until (holds: () => unknown) {
-  const deadline = performance.now() + 30_000
+  const deadline = performance.now() + 120_000
   while (!await holds()) {
     if (performance.now() > deadline) throw new Error(`It does not hold: ${JSON.stringify(await listEmails(sql))}`)
     await sleep(10)
@@ -122,38 +128,63 @@ t.test('Emails about an account overtake bulk emails, which keep to MAIL_RATE', 
   await enqueue(id)
   // Long enough for two emails: the second one would be released, and the next one claimed instead.
   startSender(t, server, { variables: { MAIL_RATE: '120' }, turn: 500 })
-  await until(() => server.emails.length === 2)
-  const subjects = (start: number, end: number) =>
-    server.emails.slice(start, end).map(({ raw }) => /^Subject: (.*)\r$/m.exec(raw)![1]).sort()
-  t.strictSame(subjects(0, 2), ['News 0', 'Test email of Community'])
+  await until(() => server.emails.length >= 2)
   await enqueue(id)
-  await until(() => server.emails.length >= 4)
-  t.strictSame(subjects(2, 4), ['News 1', 'Test email of Community'])
-  const start = performance.now()
-  await until(() => server.emails.length === 5)
-  t.strictSame(subjects(4, 5), ['News 2'])
-  t.ok(performance.now() - start > 400, 'half a second from one to the next')
+  await all(...Array(7).fill('sent'))
+  const news = await sql`SELECT data ->> 'title' AS title, claimed_at FROM emails WHERE bulk ORDER BY claimed_at, id`
+  t.strictSame(news.map(({ title }) => title), [0, 1, 2, 3, 4].map(n => `News ${n}`))
+  // A turn that a busy machine has missed may be made up for.
+  t.ok(news[4]!.claimed_at - news[0]!.claimed_at > 1400, 'half a second from one to the next')
+  const waits = (await sql<{ count: number }[]>`
+    SELECT count(news.id)::integer FROM emails AS account LEFT JOIN emails AS news
+      ON news.bulk AND news.claimed_at > account.created_at AND news.claimed_at < account.claimed_at
+    WHERE NOT account.bulk GROUP BY account.id ORDER BY account.id
+  `).map(({ count }) => count)
+  t.equal(waits[0], 0, 'none is claimed before an email about an account')
+  t.ok(waits[1]! <= 2, 'except in a turn that has begun')
 })
 
 t.test('Bulk emails go out at MAIL_RATE, no slower and no faster', async t => {
+  // Takes no time, which a busy machine would make longer than a turn.
+  let sent = 0
+  const transport: Transport = {
+    async send () {
+      sent++
+      return { status: 'sent' }
+    },
+    async verify () {},
+    close () {},
+  }
   // Three a turn, one and a half, half of one
   for (const [rate, count] of [[1800, 60], [900, 30], [300, 10]] as const) {
     await sql`DELETE FROM emails`
-    const server = await startMailServer(t)
+    sent = 0
     const { id } = await person(app)
     await enqueueEmails(sql, 'news' as 'test', sql`
       SELECT ${id}::uuid AS user_id, '{"title": "News"}'::jsonb AS data, NULL AS key
       FROM generate_series(1, ${count}::integer)
     `)
-    const { sender } = startSender(t, server, {
-      variables: { MAIL_RATE: String(rate) }, turn: 100,
+    // When each turn has begun, with one look at what there is to send.
+    const turns: number[] = []
+    const shortSql = new Proxy(app.database.shortSql, {
+      apply (target, self, [parts, ...rest]) {
+        if (/AS account,/.test(parts.join())) turns.push(performance.now())
+        return Reflect.apply(target, self, [parts, ...rest])
+      },
     })
-    await until(() => server.emails.length > 0)
-    const start = performance.now()
-    await until(() => server.emails.length === count)
-    const seconds = (performance.now() - start) / 1000
+    const { sender } = startSender(t, { url: 'smtp://127.0.0.1:9' }, {
+      variables: { MAIL_RATE: String(rate) }, turn: 100, shortSql, transport,
+    })
+    await until(() => sent > 0)
+    const [start, before] = [performance.now(), turns.length]
+    await until(() => sent === count)
+    const [seconds, passed] = [(performance.now() - start) / 1000, turns.length - before]
     await sender.stop()
-    t.ok(seconds > 1.6 && seconds < 3, `${rate} a minute: ${seconds.toFixed(1)} s`)
+    // A turn of a busy machine may take longer, but not most of them.
+    const lengths = turns.slice(1).map((turn, n) => turn - turns[n]!)
+    const usual = percentile(lengths, 50)
+    const shown = `${rate} a minute: ${seconds.toFixed(1)} s in ${passed} turns of ${usual.toFixed()} ms`
+    t.ok(seconds > 1.6 && passed < 25 && usual < 150, shown)
   }
 })
 
@@ -253,6 +284,8 @@ t.test('The emails of a sender that was killed are sent when their lease has exp
   const server = await startMailServer(t)
   const { id } = await person(app)
   await enqueue(id)
+  // Times have milliseconds: its time may be rounded up.
+  await sleep(2)
   const [email] = await claimEmails(sql, { account: 1, bulk: 1 })
   t.equal((await claimEmails(sql, { account: 1, bulk: 1 })).length, 0)
   const { sender } = startSender(t, server)
@@ -317,7 +350,7 @@ t.test('Emails that are claimed and not begun are released', async t => {
   const { id } = await person(app)
   for (let n = 0; n < 6; n++) await enqueue(id)
   for (let n = 0; n < 4; n++) await enqueue(id, 'news', { title: 'News' })
-  const { sender } = startSender(t, server, { variables: { MAIL_RATE: '6000' } })
+  const { sender } = startSender(t, server, { variables: { MAIL_RATE: '6000' }, stop: 1000 })
   const begun = () => sql`SELECT template FROM emails WHERE attempts = 1 ORDER BY id`
   await until(() => finish)
   await until(async () => (await begun()).length === 4)
@@ -356,10 +389,10 @@ t.test('Networks take turns', async t => {
   startSender(t, server, { turn: 1000 })
   await until(() => server.emails.length > 0)
   await write(ada, '192.0.2.1', 1)
-  const start = performance.now()
-  await until(() => server.emails.some(({ to }) => to[0] === ada.email))
-  const seconds = (performance.now() - start) / 1000
-  t.ok(seconds < 3, `${seconds.toFixed(1)} s behind ${1501 - server.emails.length} others`)
+  const before = server.emails.length
+  const position = () => server.emails.findIndex(({ to }) => to[0] === ada.email)
+  await until(() => position() >= 0)
+  t.ok(position() - before <= 2 * 20, `behind ${position() - before} others: the rest of a turn, and the next one`)
   const [{ commits }] = await sql<[{ commits: number }]>`
     SELECT count(DISTINCT settled_at)::integer AS commits FROM emails
   `
@@ -375,11 +408,13 @@ t.test('An email whose account is erased while it waits in a batch is not sent',
   const [ada, grace] = [await person(app), await person(app)]
   for (let n = 0; n < 4; n++) await enqueue(ada.id)
   await enqueue(grace.id)
-  const { sender, messages } = startSender(t, server, { turn: 1000 })
+  const { sender, messages } = startSender(t, server, { turn: 60_000 })
   await until(() => finish.length === 4)
   await eraseUser(sql, grace.email, {})
   for (const end of finish) end()
-  await all('sent', 'sent', 'sent', 'sent')
+  await until(() => messages().length === 5)
+  await sender.stop()
+  t.strictSame(await states(), ['sent', 'sent', 'sent', 'sent'])
   t.strictSame(messages().sort(), ['Email obsolete', ...Array(4).fill('Email sent')])
   t.equal(finish.length, 4)
   t.equal(sender.sent, 4)
