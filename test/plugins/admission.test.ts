@@ -103,10 +103,16 @@ t.test('An operation whose client has gone while it waits never begins', async t
   await app.listen({ host: '127.0.0.1', port: 0 })
   const running = Array.from({ length: RUNNING }, () => app.inject('/waits'))
   const { port } = app.server.address() as AddressInfo
+  const accepted = once(app.server, 'connection')
+  const received = once(app.server, 'request')
   const gone = connect(port, '127.0.0.1', () => gone.write('GET /waits HTTP/1.1\r\nHost: a\r\n\r\n'))
-  await sleep(200)
+  const [connection] = await accepted
+  await received
+  await sleep(100)
+  const closed = once(connection, 'close')
   gone.destroy()
-  await sleep(300)
+  await closed
+  await sleep(200)
   end.emit('end')
   await Promise.all(running)
   t.equal(begun, RUNNING)
@@ -150,19 +156,19 @@ async function slow (t: Test) {
 t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
   const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_TIMEOUT: '1' }))
   t.teardown(() => app.close())
-  const slow = (sql: Sql) => ({ fields: sql`SELECT 1 AS one FROM pg_sleep(0.7)` })
+  const slow = (sql: Sql) => ({ fields: sql`SELECT 1 AS one FROM pg_sleep(0.6)` })
   const config = { failure: 'It took too long', cache: 'public' } as const
   app.register(async app => {
     app.get('/statements', { config }, async () => {
-      for (let statement = 0; statement < 3; statement++) await app.sql`SELECT pg_sleep(0.7)`
+      for (let statement = 0; statement < 3; statement++) await app.sql`SELECT pg_sleep(0.6)`
       return {}
     })
     app.get('/cached', { config }, async (_request, reply) => {
-      await app.sql`SELECT pg_sleep(0.7)`
+      await app.sql`SELECT pg_sleep(0.6)`
       await reply.sendCached(slow)
     })
-    app.get('/longer', { config: { ...config, extraSeconds: 2 } }, async () => {
-      for (let statement = 0; statement < 2; statement++) await app.sql`SELECT pg_sleep(0.7)`
+    app.get('/longer', { config: { ...config, extraSeconds: 10 } }, async () => {
+      for (let statement = 0; statement < 2; statement++) await app.sql`SELECT pg_sleep(0.6)`
       return {}
     })
   })
@@ -220,10 +226,10 @@ t.test('It also covers the wait for a shared snapshot', async t => {
   for (const path of ['/clubs', '/testimonials?page=2', '/auth/me']) {
     const start = performance.now()
     t.equal((await inject(app, 'GET', path, undefined, { authorization: `Bearer ${token}` })).statusCode, 500, path)
-    t.ok(performance.now() - start < 700, 'at once, since the database is known not to answer')
+    t.ok(performance.now() - start < 900, 'at once, since the database is known not to answer')
   }
   t.equal(app.cache.counts.validations, validations)
   release()
-  await sleep(100)
-  t.equal((await get()).status, 200)
+  // What was held is still on its way, and a connection that was silent is made again.
+  while ((await get()).status !== 200) await sleep(20)
 })

@@ -109,10 +109,12 @@ for (const network of await networks(t)) {
     const received = text(socket)
     socket.write('GET /testimonials?limit=6 HTTP/1.1\r\nHost: a\r\n\r\n')
     await once(socket, 'readable')
-    const before = performance.now()
+    // How long a slow client takes is no matter, only what follows.
+    let last = 0
+    socket.on('data', () => { last = performance.now() })
     await app.stop()
     t.ok((await received).length > 900_000)
-    t.ok(performance.now() - before < 5000)
+    t.ok(performance.now() - last < 5000)
   })
 
   t.test(`A connection that becomes idle while the service stops is closed, ${network.name}`, async t => {
