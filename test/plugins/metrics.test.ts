@@ -93,7 +93,7 @@ t.test('The cache counts its hits, misses and validations', async t => {
   const before = await scrape(app)
   t.match(before, { response_cache_hits_total: '0', response_cache_misses_total: '0', response_cache_bytes: '0' })
   // Other databases of the server may commit, which adds misses.
-  for (let time = 0; !app.cache.counts.hits && time < 100; time++) await inject(app, 'GET', '/clubs')
+  for (let time = 0; !app.cache.counts.hits && time < 10_000; time++) await inject(app, 'GET', '/clubs')
   const after = await scrape(app)
   for (const name of ['hits_total', 'misses_total', 'validations_total', 'bytes']) {
     t.ok(Number(after[`response_cache_${name}`]) > 0, name)
