@@ -1,8 +1,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile, rm } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -192,11 +192,15 @@ async function listProcesses () {
     .map(([pid, parent]) => ({ pid: Number(pid), parent: Number(parent) }))
 }
 
-/** Finds a free port. */
-export async function freePort () {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+/** Finds a free port, below those that the system gives to connections and servers, which could take it meanwhile. */
+export async function freePort (): Promise<number> {
+  const port = randomInt(20_000, 30_000)
+  const server = createServer().listen(port, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+  } catch {
+    return freePort()
+  }
   await promisify(server.close.bind(server))()
   return port
 }
