@@ -1,6 +1,6 @@
 import type { Sql } from 'postgres'
 
-import { type Batch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
+import { type ReadBatch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
 import { eventSummary } from '../database/columns.ts'
 
 /** A row as JSON. */
@@ -74,7 +74,7 @@ async function findUser (sql: Sql, userId: string) {
   return user
 }
 
-const blogsOf = (userId: string): Batch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
+const blogsOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
   SELECT
     time, id,
     json_build_object(
@@ -91,7 +91,7 @@ const blogsOf = (userId: string): Batch<Item> => (sql, last) => sql<(Item & Keys
   ORDER BY at DESC, id
 `
 
-const registrationsOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, last, sql`
+const registrationsOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
     registered_at AS at, registrations.id, octet_length(title) AS size,
     json_build_object(
@@ -101,7 +101,7 @@ const registrationsOf = (userId: string): Batch<Item> => (sql, last) => nextRows
   WHERE user_id = ${userId}
 `)
 
-const likesOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, last, sql`
+const likesOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
     created_at AS at, mentors.id, octet_length(name) AS size,
     json_build_object(
@@ -111,7 +111,7 @@ const likesOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, la
   WHERE user_id = ${userId}
 `)
 
-const emailsOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, last, sql`
+const emailsOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
     created_at AS at, id, octet_length(template) AS size,
     json_build_object(
@@ -122,7 +122,7 @@ const emailsOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, l
   WHERE user_id = ${userId}
 `)
 
-const messagesOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, last, sql`
+const messagesOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
     messages.created_at AS at, messages.id, octet_length(subject) + octet_length(text) AS size,
     json_build_object(
@@ -132,7 +132,7 @@ const messagesOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql,
   WHERE sender_id = ${userId}
 `)
 
-const picturesOf = (userId: string): Batch<Item> => (sql, last) => nextRows(sql, last, sql`
+const picturesOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
     created_at AS at, id, 100 AS size,
     json_build_object('id', id, 'width', width, 'height', height, 'createdAt', iso8601(created_at))::text AS item

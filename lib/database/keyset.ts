@@ -19,12 +19,12 @@ const START: KeysetPosition = { time: 'infinity', id: '00000000-0000-0000-0000-0
 export type Read = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>
 
 /** Reads one batch of rows after a position. */
-export type Batch<Row> = (sql: Sql, after: KeysetPosition) => PromiseLike<readonly (Row & KeysetPosition)[]>
+export type ReadBatch<Row> = (sql: Sql, after: KeysetPosition) => PromiseLike<readonly (Row & KeysetPosition)[]>
 
 /**
  * Reads all rows, newest first. Resolves after the first batch, so that early errors occur before a response starts.
  */
-export async function readInBatches<Row> (read: Read, batch: Batch<Row>): Promise<AsyncIterable<Row>> {
+export async function readInBatches<Row> (read: Read, readBatch: ReadBatch<Row>): Promise<AsyncIterable<Row>> {
   const first = await readAfter(START)
   return rest()
 
@@ -33,7 +33,7 @@ export async function readInBatches<Row> (read: Read, batch: Batch<Row>): Promis
   }
 
   function readAfter (last: KeysetPosition) {
-    return read(async sql => batch(sql, last))
+    return read(async sql => readBatch(sql, last))
   }
 }
 

@@ -18,20 +18,23 @@ export interface KnownEvent {
   club: string
 }
 
-/** Picks the fields of an event that an email tells people. */
-export const toldOf = ({ title, date, clubId, club }: EmailedEvent): KnownEvent => ({ title, date, clubId, club })
+/** Picks the fields of an event that an email announces. */
+export const announcedOf = ({ title, date, clubId, club }: EmailedEvent): KnownEvent =>
+  ({ title, date, clubId, club })
 
-/** Returns the event as the user's previous email told it; `undefined` without one, or if its sender was killed. */
-export async function findTold (
+/**
+ * Returns the event as the user's previous email announced it; `undefined` without one, or if its sender was killed.
+ */
+export async function findAnnounced (
   { sql }: Pick<Context, 'sql'>, { id, userId }: Pick<ClaimedEmail, 'id' | 'userId'>, eventId: string
 ) {
-  const [last] = await sql<{ told: KnownEvent | null }[]>`
-    SELECT data -> 'told' AS told FROM emails
+  const [last] = await sql<{ announced: KnownEvent | null }[]>`
+    SELECT data -> 'announced' AS announced FROM emails
     WHERE user_id = ${userId} AND template IN ('registration', 'event-changed') AND data ->> 'event' = ${eventId}
       AND status IN ('pending', 'sent') AND claimed_at IS NOT NULL AND id <> ${id}
     ORDER BY claimed_at DESC LIMIT 1
   `
-  return last?.told
+  return last?.announced
 }
 
 /** Finds an event; `undefined` if it was deleted or the user is not registered for it. */

@@ -33,8 +33,8 @@ export interface Content {
   replyTo?: { name: string, address: string }
   /** An iCalendar text that adds an event to the reader's calendar, changes it or removes it. */
   calendar?: { method: CalendarMethod, text: string }
-  /** Facts that the email tells. After an attempt, they are stored as `told` in the email's data. */
-  told?: object
+  /** Facts that the email announces. After an attempt, they are stored as `announced` in the email's data. */
+  announced?: object
   /** Name of the mailing list (RFC 2919), and the URL to unsubscribe with one request (RFC 8058). */
   list?: { name: string, unsubscribe: string }
 }

@@ -27,8 +27,8 @@ export interface Outcome {
   /** `obsolete` means that the facts have changed, so the email was not sent. */
   status: EmailState | 'obsolete'
   error?: string
-  /** The facts that the email tells. The email may have arrived, even if the attempt failed. */
-  told?: object
+  /** The facts that the email announces. The email may have arrived, even if the attempt failed. */
+  announced?: object
   /** Attempts so far. */
   attempts: number
   /** Seconds until the next attempt. If missing, the email keeps its place in the queue. */
@@ -36,7 +36,7 @@ export interface Outcome {
 }
 
 /** Maximum numbers of emails to claim. */
-export interface Batch {
+export interface ClaimLimits {
   account: number
   bulk: number
 }
@@ -78,7 +78,7 @@ const CANDIDATES = 10
  * Claims emails. Emails about accounts are claimed round robin by network. Each claim of a notification creates a new
  * unsubscribe token and revokes the previous token.
  */
-export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: Batch): Promise<ClaimedEmail[]> {
+export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
   // PostgreSQL locks the user of an email that this transaction has updated before, also where the user stays the same:
   // an erasure, which locks the user first, would deadlock with that.
   const lock = sql`FOR UPDATE OF emails SKIP LOCKED FOR KEY SHARE OF users SKIP LOCKED`
@@ -87,16 +87,16 @@ export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }:
       SELECT id, row_number() OVER (PARTITION BY network ORDER BY due_at, id) AS turn
       FROM emails WHERE ${dueEmails(sql, false)}
       ORDER BY turn, due_at LIMIT ${CANDIDATES * account}
-    ), personal AS (
+    ), account_emails AS (
       SELECT emails.id FROM emails JOIN candidates USING (id) JOIN users ON users.id = user_id
       WHERE ${dueEmails(sql, false)} ORDER BY turn, due_at LIMIT ${account} ${lock}
-    ), to_many AS (
+    ), bulk_emails AS (
       SELECT emails.id FROM emails JOIN users ON users.id = user_id
       WHERE ${dueEmails(sql, true)} ORDER BY due_at LIMIT ${bulk} ${lock}
     ), next AS (
       -- 244 random bits
       SELECT id, replace(concat(gen_random_uuid(), gen_random_uuid()), '-', '') AS token
-      FROM (SELECT id FROM personal UNION ALL SELECT id FROM to_many) AS chosen
+      FROM (SELECT id FROM account_emails UNION ALL SELECT id FROM bulk_emails) AS chosen
     ), claimed AS (
       UPDATE emails SET
         due_at = now() + make_interval(secs => ${LEASE_SECONDS}),
@@ -117,11 +117,11 @@ export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outco
     WITH outcomes AS (
       SELECT *
       FROM jsonb_to_recordset(${JSON.stringify(outcomes)}::text::jsonb) AS outcome (
-        id uuid, status text, error text, told jsonb, attempts integer, delay integer
+        id uuid, status text, error text, announced jsonb, attempts integer, delay integer
       )
     ), finished AS (
       -- The lock order of an erasure.
-      SELECT emails.id, outcomes.status, outcomes.error, told, outcomes.attempts, delay
+      SELECT emails.id, outcomes.status, outcomes.error, announced, outcomes.attempts, delay
       FROM emails JOIN outcomes ON outcomes.id = emails.id AND emails.status = 'pending'
       ORDER BY emails.id FOR UPDATE OF emails
     ), removed AS (
@@ -130,7 +130,7 @@ export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outco
     UPDATE emails SET
       status = finished.status,
       error = CASE WHEN finished.status <> 'sent' THEN coalesce(finished.error, emails.error) END,
-      data = CASE WHEN told IS NULL THEN data ELSE data || jsonb_build_object('told', told) END,
+      data = CASE WHEN announced IS NULL THEN data ELSE data || jsonb_build_object('announced', announced) END,
       attempts = finished.attempts,
       due_at = coalesce(now() + make_interval(secs => delay), created_at),
       settled_at = CASE WHEN finished.status <> 'pending' THEN now() END

@@ -8,7 +8,9 @@ import { retryConflict } from '../database/conflicts.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
 import { findWork, writeEmails, writeReminders } from './batches.ts'
 import { buildMessage, type ClaimedEmail } from './message.ts'
-import { type Batch, claimEmails, deleteOldEmails, findRecipient, type Outcome, recordOutcomes } from './outbox.ts'
+import {
+  claimEmails, type ClaimLimits, deleteOldEmails, findRecipient, type Outcome, recordOutcomes,
+} from './outbox.ts'
 import type { Delivery, Transport } from './transport.ts'
 
 const TIMES_MS = {
@@ -34,7 +36,7 @@ export function backoffSeconds (attempts: number) {
   return Math.min(60 * 4 ** (attempts - 1), 4 * 60 * 60)
 }
 
-type Attempt = Omit<Delivery, 'status'> & Pick<Outcome, 'status' | 'told'>
+type Attempt = Omit<Delivery, 'status'> & Pick<Outcome, 'status' | 'announced'>
 
 interface Options {
   sql: Sql
@@ -139,15 +141,15 @@ export class Sender {
   }
 
   /** Records outcomes and claims emails in one commit, because every commit invalidates the snapshot cache. */
-  async #exchange (batch: Batch) {
+  async #exchange (limits: ClaimLimits) {
     const outcomes = [...this.#outcomes]
-    if (outcomes.length + batch.account + batch.bulk === 0) return
+    if (outcomes.length + limits.account + limits.bulk === 0) return
     const { claimed } = await retryConflict(() => this.#sql.begin(async sql => {
       if (outcomes.length > 0) {
         await recordOutcomes(sql, outcomes)
         await deleteOldEmails(sql)
       }
-      return { claimed: batch.account + batch.bulk > 0 ? await claimEmails(sql, batch) : [] }
+      return { claimed: limits.account + limits.bulk > 0 ? await claimEmails(sql, limits) : [] }
     }))
     this.#outcomes.splice(0, outcomes.length)
     this.#waiting = claimed
@@ -208,7 +210,7 @@ export class Sender {
   }
 
   async #deliver (email: ClaimedEmail): Promise<Omit<Outcome, 'id'>> {
-    const { status, error, told, isDown } = await this.#attempt(email)
+    const { status, error, announced, isDown } = await this.#attempt(email)
     // Parallel deliveries fail for the same reason, so only the first one pauses.
     if (isDown && this.#checkAt === undefined && !this.#stopping.signal.aborted) this.#fail(error!)
     const { attempts } = email
@@ -216,29 +218,29 @@ export class Sender {
     if (status === 'pending' && attempts < ATTEMPTS) {
       const delay = backoffSeconds(attempts)
       this.#log.warn(details, `Email not sent, next attempt in ${delay} s`)
-      return { status, error, told, attempts, delay }
+      return { status, error, announced, attempts, delay }
     }
     const settled = status === 'pending' ? 'failed' : status
     if (settled === 'sent') this.sent++
     if (settled === 'failed') this.#log.warn(details, 'Email failed')
     else this.#log.info(details, `Email ${settled}`)
-    return { status: settled, error, told, attempts }
+    return { status: settled, error, announced, attempts }
   }
 
   async #attempt (email: ClaimedEmail): Promise<Attempt> {
-    let message, told
+    let message, announced
     try {
       const recipient = await findRecipient(this.#sql, email.id)
       if (!recipient) return { status: 'obsolete' }
       const context = { sql: this.#sql, config: this.#config, recipient }
       const content = await templates[email.template as TemplateName](email, context)
       if (!content) return { status: 'obsolete' }
-      told = content.told
+      announced = content.announced
       message = buildMessage(email.id, recipient, content, this.#config)
     } catch (error) {
       this.#log.error({ err: error, email: email.id, template: email.template }, 'Cannot compose an email')
       return { status: 'pending', error: 'The email could not be composed' }
     }
-    return { ...await this.#transport.send(message), told }
+    return { ...await this.#transport.send(message), announced }
   }
 }

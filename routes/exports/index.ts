@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { audit } from '../../lib/http/audit.ts'
 import { findManagedEvent } from '../../lib/auth/permissions.ts'
-import { type Batch, readInBatches } from '../../lib/database/keyset.ts'
+import { type ReadBatch, readInBatches } from '../../lib/database/keyset.ts'
 import { toCsv, toFileName } from '../../lib/csv.ts'
 import { allUsers, registrationsOf } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -44,7 +44,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
   /** Sends rows as a file. HEAD gets only the headers, without reading rows. */
   async function send<Row extends object> (
     request: FastifyRequest, reply: FastifyReply,
-    { name, rows, columns }: { name: string, rows: Batch<Row>, columns: Record<string, string> }
+    { name, rows, columns }: { name: string, rows: ReadBatch<Row>, columns: Record<string, string> }
   ) {
     reply.headers({
       'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,

@@ -1,8 +1,8 @@
 import { FORMER_MEMBER } from '../../lib/auth/erasure.ts'
-import { type Batch, nextRows } from '../../lib/database/keyset.ts'
+import { type ReadBatch, nextRows } from '../../lib/database/keyset.ts'
 
 /** A batch of registrations for an event. */
-export const registrationsOf = (eventId: string): Batch<{ name: string, email: string }> => (sql, last) =>
+export const registrationsOf = (eventId: string): ReadBatch<{ name: string, email: string }> => (sql, last) =>
   nextRows(sql, last, sql`
     SELECT
       registered_at AS at, registrations.id, concat(first_name, ' ', last_name) AS name, email,
@@ -20,7 +20,7 @@ interface User {
 }
 
 /** A batch of users. */
-export const allUsers: Batch<User> = (sql, last) => nextRows(sql, last, sql`
+export const allUsers: ReadBatch<User> = (sql, last) => nextRows(sql, last, sql`
   SELECT
     created_at AS at, users.id, email, first_name AS "firstName", last_name AS "lastName", role, clubs.name AS club,
     octet_length(email) + octet_length(first_name) + octet_length(last_name) + coalesce(octet_length(clubs.name), 0)

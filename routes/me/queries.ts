@@ -105,7 +105,7 @@ export async function insertEmailChange (
   await sql`
     WITH account AS (
       SELECT id, email, email_verified_at FROM users WHERE id = ${userId} FOR KEY SHARE
-    ), told AS (${outbox.enqueue('email-change-notice', sql`
+    ), notice AS (${outbox.enqueue('email-change-notice', sql`
       SELECT id AS user_id, jsonb_build_object('from', email, 'to', ${email}::text) AS data, NULL AS key
       FROM account WHERE email_verified_at IS NOT NULL
     `, network)}) ${outbox.enqueue('email-change', sql`

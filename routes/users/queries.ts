@@ -90,7 +90,7 @@ export async function updateUser (
       RETURNING users.*
     ), asked AS (${outbox.enqueue('email-verification', emailTo(sql, sql`
       SELECT id FROM changed JOIN before USING (id) WHERE changed.email <> before.email AND ${outbox.canLink}
-    `))}), told AS (${outbox.enqueue('email-changed', sql`
+    `))}), notice AS (${outbox.enqueue('email-changed', sql`
       SELECT id AS user_id, jsonb_build_object('to', before.email) AS data, NULL AS key
       FROM changed JOIN before USING (id)
       WHERE changed.email <> before.email AND before.email_verified_at IS NOT NULL

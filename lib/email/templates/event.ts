@@ -1,6 +1,6 @@
 import { printable } from '../../formats.ts'
 import type { CalendarEvent } from '../../icalendar.ts'
-import { calendarOf, findEventOf, findTold, type KnownEvent, type EmailedEvent, toldOf } from '../events.ts'
+import { calendarOf, findEventOf, findAnnounced, type KnownEvent, type EmailedEvent, announcedOf } from '../events.ts'
 import { type Context, formatTime } from '../message.ts'
 import { notification, wantsEmails } from '../notifications.ts'
 
@@ -18,7 +18,7 @@ export const registration = notification<{ event: string }>(async ({ userId, dat
       'Open the attached file to add the event to your calendar.',
     ],
     calendar: calendarOf(event, 'PUBLISH', context),
-    told: toldOf(event),
+    announced: announcedOf(event),
   }
 })
 
@@ -29,7 +29,7 @@ async function findReminder ({ sql, config: { REMINDER_HOURS } }: Context, userI
   return await wantsEmails(sql, userId, 'event-reminder') ? time : undefined
 }
 
-interface Change { event: string, known: KnownEvent, told?: KnownEvent }
+interface Change { event: string, known: KnownEvent, announced?: KnownEvent }
 
 /**
  * Tells each attendee about a new title, date or club. The email lists the changes since the last email to that person,
@@ -39,9 +39,9 @@ export const eventChanged = notification<Change>(async (email, context) => {
   const { userId, data } = email
   const event = await findEventOf(context, userId, data.event)
   if (!event) return undefined
-  const before = await findTold(context, email, event.id) ?? data.known
+  const before = await findAnnounced(context, email, event.id) ?? data.known
   // An earlier attempt to send this email may have arrived before the event was changed back.
-  const known = data.told && isAs(event, before) ? data.told : before
+  const known = data.announced && isAs(event, before) ? data.announced : before
   if (!(event.isComing || new Date(known.date) > new Date())) return undefined
   const time = (date: string) => formatTime(new Date(date), context.config)
   const changes = [
@@ -59,7 +59,7 @@ export const eventChanged = notification<Change>(async (email, context) => {
       'If the event is in your calendar, open the attached file to update it.',
     ],
     calendar: calendarOf(event, 'PUBLISH', context),
-    told: toldOf(event),
+    announced: announcedOf(event),
   }
 })
 

@@ -61,9 +61,9 @@ t.test('A connection that does not answer is closed', async t => {
 })
 
 t.test('A timeout elsewhere closes no connection that was idle before its statement', async t => {
-  const { sql, connections, backend } = await pool(t, 1)
+  const { sql, connections, backend } = await pool(t, 2)
   const before = await backend()
-  await sleep(900)
+  await sleep(1900)
   const statement = sql`SELECT pg_sleep(0.3)`.execute()
   connections.suspect()
   await statement

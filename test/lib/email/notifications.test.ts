@@ -300,7 +300,7 @@ t.test('A change is sent again if its email may not have arrived', async t => {
   await sql`
     UPDATE emails SET
       attempts = 1, claimed_at = now(),
-      data = data || jsonb_build_object('told', data -> 'known' || '{"title": "Go Night"}')
+      data = data || jsonb_build_object('announced', data -> 'known' || '{"title": "Go Night"}')
     WHERE template = 'event-changed'
   `
   await sql`UPDATE events SET title = 'Chess Night'`
