@@ -95,12 +95,12 @@ export function createPools (
   { statementTimeoutSeconds = config.DATABASE_TIMEOUT }: Limits = {}, withSettings = true
 ): Database {
   // PostgreSQL ends a statement after DATABASE_TIMEOUT. A longer silence means that the network is broken.
-  const connections = new Connections(config.DATABASE_TIMEOUT + 0.5)
-  const { connection, ...server } = driverOptions(url)
+  const { connection, connect_timeout: connectSeconds = config.DATABASE_TIMEOUT, ...server } = driverOptions(url)
+  const connections = new Connections(config.DATABASE_TIMEOUT + 0.5, connectSeconds)
   const createPool = (max: number, timeoutSeconds = config.DATABASE_TIMEOUT): Sql => {
     const options = {
-      connect_timeout: config.DATABASE_TIMEOUT,
       ...server,
+      connect_timeout: connectSeconds,
       max,
       prepare: config.DATABASE_PREPARE,
       // Without prepared statements, a pooler may assign another server connection after each statement.

@@ -13,21 +13,22 @@ interface Address {
   path: string | false
 }
 
-/** The bytes that a connection has read and written, and when it was last heard of. */
+/** The bytes that a connection has read and written, and when it was last heard of. Times are in milliseconds. */
 interface State {
+  opened: number
   read: number
   written: number
   /** Whether bytes were written since the last ones that were read. */
   isAsked: boolean
-  /** Time of the last bytes read, or of the first bytes written after them, in milliseconds. */
+  /** Time of the last bytes read, or of the first bytes written after them. */
   since: number
 }
 
 /**
  * The connections of the service to PostgreSQL. If the network drops packets, the kernel closes a connection only after
  * 15 minutes. Therefore, this class closes a connection that does not answer for longer than a statement may take. Its
- * statements then fail. A statement that was written right after an answer looks like an idle connection: that is
- * closed after an operation or readiness check has timed out, or else after a minute.
+ * statements then fail. With a statement that was written right after an answer, a connection looks idle. An idle
+ * connection is closed after an operation or readiness check has timed out, or else after a minute.
  */
 export class Connections {
   /** Number of connections closed because PostgreSQL was silent. */
@@ -36,12 +37,17 @@ export class Connections {
   stray = 0
   readonly #states = new Map<Socket, State>()
   readonly #silenceMs: number
+  readonly #connectMs: number
   #suspectUntil = 0
   #timer: NodeJS.Timeout | undefined
 
-  /** `silenceSeconds` must be longer than a statement may take. */
-  constructor (silenceSeconds: number) {
+  /**
+   * `silenceSeconds` must be longer than a statement may take. After `connectSeconds`, the driver closes a connection
+   * that does not open.
+   */
+  constructor (silenceSeconds: number, connectSeconds = 0) {
     this.#silenceMs = silenceSeconds * 1000
+    this.#connectMs = connectSeconds * 1000
   }
 
   /** Number of connections that are open or opening. */
@@ -53,8 +59,10 @@ export class Connections {
   readonly connect = ({ host: [host], port: [port], path }: Address) => {
     // The driver reads host and port from the socket when it starts TLS or describes an error.
     const socket = Object.assign(new Socket(), { host, port })
-    this.#states.set(socket, { read: 0, written: 0, isAsked: false, since: performance.now() })
-    this.#timer ??= setInterval(() => this.#check(), this.#silenceMs / CHECKS).unref()
+    const now = performance.now()
+    this.#states.set(socket, { opened: now, read: 0, written: 0, isAsked: false, since: now })
+    // After a pause of the process, timers run before the bytes are read that have arrived.
+    this.#timer ??= setInterval(() => setImmediate(() => this.#check()), this.#silenceMs / CHECKS).unref()
     return path ? socket.connect(path) : socket.connect(port!, host!)
   }
 
@@ -70,10 +78,11 @@ export class Connections {
     for (const [socket, state] of this.#states) {
       const { bytesRead: read, bytesWritten: written } = socket
       const isAnswered = read !== state.read
+      const isOpening = now - state.opened < this.#connectMs
       if (socket.destroyed) this.#states.delete(socket)
       else if (isAnswered || (!state.isAsked && written !== state.written)) {
-        this.#states.set(socket, { read, written, isAsked: !isAnswered, since: now })
-      } else if (now - state.since > (state.isAsked ? this.#silenceMs : idleMs)) {
+        Object.assign(state, { read, written, isAsked: !isAnswered, since: now })
+      } else if (!isOpening && now - state.since > (state.isAsked ? this.#silenceMs : idleMs)) {
         this.silent++
         socket.destroy()
       }

@@ -3,7 +3,7 @@ import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
@@ -13,12 +13,12 @@ import { createDatabase, testConfig } from '../../helper.ts'
 import { makeProxy } from '../../postgres-server.ts'
 import t, { type Test } from '../../suite.ts'
 
-/** A pool with one connection, whose server may be silent for some seconds. */
-async function pool (t: Test, silenceSeconds = 0.3) {
+/** A pool with one connection, whose server may be silent for some seconds, and take some to open a connection. */
+async function pool (t: Test, silenceSeconds = 0.3, connectSeconds = 0) {
   const address = new URL(await createDatabase(t))
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
   const url = Object.assign(address, { host: `127.0.0.1:${proxy.port}` }).href
-  const connections = new Connections(silenceSeconds)
+  const connections = new Connections(silenceSeconds, connectSeconds)
   const options = { max: 1, fetch_types: false, backoff: () => 0, socket: connections.connect }
   const sql = postgres(url, options)
   t.teardown(() => sql.end({ timeout: 0 }))
@@ -69,6 +69,35 @@ t.test('A timeout elsewhere closes no connection that was idle before its statem
   await statement
   t.equal(connections.silent, 0)
   t.equal(await backend(), before)
+})
+
+t.test('A connection may take longer to open than a statement may take', async t => {
+  const { connections, proxy, backend } = await pool(t, 0.3, 60)
+  const { arrived, release } = proxy.hold()
+  const first = backend()
+  await arrived
+  await sleep(900)
+  release()
+  t.ok(await first)
+  t.equal(connections.silent, 0)
+})
+
+t.test('A pause of the process closes no connection whose answer has arrived', async t => {
+  const connections = new Connections(0.3)
+  // Without a proxy, which would pause as well
+  const options = { max: 1, fetch_types: false, socket: connections.connect }
+  const sql = postgres(await createDatabase(t), options)
+  t.teardown(() => sql.end({ timeout: 0 }))
+  await sql`SELECT`
+  // One check sees that the connection is idle, and one that a statement was sent.
+  await sleep(100)
+  const statement = sql`SELECT pg_sleep(0.2)`.execute()
+  await sleep(100)
+  // After this, timers run first.
+  await setImmediate()
+  for (const start = performance.now(); performance.now() - start < 900;);
+  await statement
+  t.equal(connections.silent, 0)
 })
 
 t.test('A transaction on a silent connection fails, and stores nothing', async t => {
