@@ -21,7 +21,17 @@ const HARDENED = ['--read-only', '--read-only-tmpfs=false', '--cap-drop', 'all',
 /** Megabytes that the image may add to its base. docs/run/deploy.md contains the actual number. */
 const MAX_MEGABYTES = 100
 
-const { buildOptions, compose, context, podman, succeed } = await startEngine(t)
+/** `docker compose` for a backup and a restore. podman-compose would print its own lines into the backup. */
+const DOCKER = `docker () {
+  case $2 in
+    exec) podman exec --interactive "community-platform_$4_1" "\${@:5}" ;;
+    stop) podman stop --time 40 "community-platform_$3_1" ;;
+    up) podman start community-platform_service_1 ;;
+  esac
+}
+`
+
+const { buildOptions, compose, context, podman, shell, succeed } = await startEngine(t)
 
 /** A field of an image or a container. */
 const inspect = (name: string, field: string) => succeed('inspect', '--format', `{{${field}}}`, name)
@@ -88,7 +98,7 @@ t.test('compose.yaml starts PostgreSQL, migrates it and serves', async t => {
   await writeFile(file, given.replace(':3000:', `:${port}:`).replace(':5432:', `:${databasePort}:`))
 
   // The document makes the secrets. podman-compose needs more commands than `docker compose up`, see below.
-  const [block = ''] = await commandsOf('docs/run/deploy.md', 'With Docker Compose')
+  const [block = '', ...backupAndRestore] = await commandsOf('docs/run/deploy.md', 'With Docker Compose')
   const commands = block.trimEnd().split('\n')
   t.match(commands.splice(-2), [/^docker compose up/, /^curl .*readyz$/])
   await promisify(execFile)('bash', ['-ec', commands.join('\n')], { cwd: context })
@@ -114,6 +124,15 @@ t.test('compose.yaml starts PostgreSQL, migrates it and serves', async t => {
   t.strictSame(await useService(origin), [201, 501], 'pictures need PUBLIC_URL, which everyone sets for themselves')
   t.match(await podman('exec', name('service'), 'touch', '/app/file'), { code: 1, output: /Read-only/ })
   t.match(await podman('exec', name('postgres'), 'touch', '/usr/file'), { code: 1, output: /Read-only/ })
+
+  t.equal(backupAndRestore.length, 2)
+  for (const commands of backupAndRestore) {
+    const { code, output } = await shell(DOCKER + commands)
+    t.equal(code, 0, commands.split('\n', 1)[0]!, { output })
+  }
+  await until(async () => await statusOf(`${origin}/readyz`) === 200)
+  const users = await succeed('exec', name('service'), 'node', 'dist/lib/cli.js', 'user', 'list')
+  t.match(users, 'ada@example.org', 'the backup contains the account')
 
   await run('stop', 'service')
   t.equal(await inspect(name('service'), '.State.ExitCode'), '0')

@@ -61,6 +61,8 @@ export interface Engine {
   succeed (...args: string[]): Promise<string>
   /** Runs podman-compose in the context. */
   compose (...args: string[]): Promise<Result>
+  /** Runs a script of bash in the context. It stops at the first error. */
+  shell (script: string): Promise<Result>
 }
 
 /** Starts the engine with these images. Everything that is made with it is removed when the test ends. */
@@ -111,7 +113,14 @@ export async function startEngine (t: Test, images: Image[] = ['node', 'postgres
     await writeFile(join(context, file), (await readFile(file, 'utf8')).replaceAll(/@sha256:[0-9a-f]{64}/g, ''))
   }
   const buildOptions = ['--format', 'docker', '--network', 'host', ...await npmOptions(folder)]
-  return { context, buildOptions, podman, succeed, compose: (...args) => run('podman-compose', args, context) }
+  return {
+    context,
+    buildOptions,
+    podman,
+    succeed,
+    compose: (...args) => run('podman-compose', args, context),
+    shell: script => run('bash', ['-ec', script], context),
+  }
 }
 
 async function missingPrograms () {
