@@ -53,7 +53,7 @@ function toIssue ({ instancePath, keyword, params, message }: FastifySchemaValid
   const path = instancePath.split('/').slice(1)
   switch (keyword) {
     case 'required': return { path: [...path, params.missingProperty].join('.'), message: 'is required' }
-    case 'format': return { path: path.join('.'), message: FORMATS[String(params.format)]!.message }
+    case 'format': return { path: path.join('.'), message: FORMATS[String(params.format)]?.message ?? message }
     default: return { path: path.join('.'), message }
   }
 }

@@ -31,6 +31,7 @@ app.register(async app => {
   const body = Type.Object({
     name: Type.String({ minLength: 2 }),
     link: Type.Optional(Type.String({ format: 'url' })),
+    day: Type.Optional(Type.String({ format: 'date' })),
     address: Type.Optional(Type.Object({ lines: Type.Array(Type.Object({ text: Type.String({ format: 'text' }) })) })),
   })
   app.post('/checked', { schema: { body } }, async ({ body }) => body)
@@ -96,6 +97,7 @@ t.test('A validation error has an entry for each issue, with a dotted path and a
     [{ name: 7, link: 'x' }, [
       { path: 'name', message: 'must be string' }, { path: 'link', message: 'must be a URL' },
     ]],
+    [{ name: 'Ada', day: 'today' }, [{ path: 'day', message: 'must match format "date"' }]],
     [{ name: 'Ada', address: {} }, [{ path: 'address.lines', message: 'is required' }]],
     [{ name: 'Ada', address: { lines: [{ text: 'x' }, { text: '\u0000' }, {}] } }, [
       { path: 'address.lines.1.text', message: 'must not contain the character NUL' },
