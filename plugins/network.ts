@@ -4,7 +4,10 @@ import { clientNetwork } from '../lib/http/client-network.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The network of the client, see `clientNetwork`. Read it before you wait: a closed connection is `unknown`. */
+    /**
+     * The network of the client, see `clientNetwork`. Read it before you wait: after the connection has closed, it is
+     * `unknown`.
+     */
     readonly network: string
   }
 }

@@ -51,7 +51,7 @@ export const idOfEmail = (sql: Sql | TransactionSql, email: string) => sql`(
   WHERE is_exact OR alike = 1
 )`
 
-/** Returns what a command has found by an email address. Throws a StartupError without it. */
+/** Returns what a command has found by an email address. Throws a StartupError if it is undefined. */
 export function assertFound<T> (found: T | undefined): T {
   if (found === undefined) throw new StartupError('Account not found. Check the email address.')
   return found

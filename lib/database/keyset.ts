@@ -38,8 +38,8 @@ export async function readInBatches<Row> (read: Read, readBatch: ReadBatch<Row>)
 }
 
 /**
- * SQL query: the next batch of `rows` after a position, with the column `time`. Each row has its time `at`
- * (timestamptz), its `id` and its `size` in bytes.
+ * SQL query: the next batch of `rows` after a position. `rows` must have the columns `at` (timestamptz), `id` and
+ * `size` (bytes). The result also has `time`, the text of `at`.
  */
 export const nextRows = <Found extends Row>(
   sql: Sql, { time, id }: KeysetPosition, rows: PendingQuery<Row[]>

@@ -121,7 +121,10 @@ class ErroredRequests extends LogController {
   }
 }
 
-/** Logs each request once when it ends, unless its response had an error. */
+/**
+ * Logs each request once when it ends, unless `requestCompleted` has logged its error. A response that breaks off also
+ * has Fastify's warning.
+ */
 export function logRequests (app: FastifyInstance, logger: Logger) {
   // These fields cannot contain secrets, so redaction would only cost time.
   const log = logger.child({}, { redact: [] })

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 const CLIENT_CLOSED_REQUEST = 499
 
 /**
- * Calls `listener` once when a request ends: when its response is sent, or when its connection closes before. Fastify's
+ * Calls `listener` once when a request ends: when its response is sent, or when its connection closes first. Fastify's
  * `onResponse` runs for sent responses only, and with such a hook Fastify would no longer log errors of responses. A
  * pipelined response that waits for an earlier response is not reported.
  */

@@ -62,10 +62,11 @@ const account: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.verifyEmail,
     config: { failure: 'Error verifying the email' },
   }, async request => {
+    const { network } = request
     const account = await verifyEmail(app.sql, hashSecretToken(request.body.token))
     if (!account) throw new HttpError(400, INVALID_LINK)
     const event = account.hasChanged ? 'email-changed' : 'email-verified'
-    audit(request, event, { user: account.id, network: request.network })
+    audit(request, event, { user: account.id, network })
     return { message: 'Email verified successfully' }
   })
 

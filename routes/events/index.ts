@@ -105,7 +105,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     const user = { id, role }
     if (await reply.sendCached(registrationsOfEventQuery, user, params.id)) return
     await app.admit(reply, () => findManagedEvent(app.sql, user, params.id))
-    // The user may manage the event only since the list was read.
+    // The user got the right to manage the event after the list was read.
     throw new HttpError(403, 'Not allowed to view registrations for this event')
   })
 }

@@ -75,11 +75,10 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.changeEmail,
     config: { failure: 'Error sending the email', extraSeconds: HASHING_SECONDS },
   }, async (request, reply) => {
-    const { email, currentPassword } = request.body
+    const { body: { email, currentPassword }, network } = request
     const account = await findOwnAccount(request)
     if (account.isLinked) throw new HttpError(409, schemas.PROVIDER_EMAIL)
     await assertPassword(request, account, currentPassword)
-    const { network } = request
     await consumeAccountEmail(app.sql, email, network, windowSeconds)
     await insertEmailChange(app.sql, app.outbox, request.user.id, email, network)
     reply.code(202)
@@ -106,10 +105,10 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.verifyEmail,
     config: { failure: 'Error sending the email' },
   }, async (request, reply) => {
+    const { network } = request
     const account = await findAccount(app.sql, request.user.id)
     if (!account) throw new HttpError(401, 'Unauthorized')
     if (account.isVerified) throw new HttpError(409, 'Email is already verified')
-    const { network } = request
     await consumeAccountEmail(app.sql, account.email, network, windowSeconds)
     await insertVerificationEmail(app.sql, app.outbox, request.user.id, network)
     reply.code(202)
@@ -204,8 +203,9 @@ const me: FastifyPluginAsyncTypebox = async app => {
 
   /** Returns the account of the request. Throws a 401 if it was deleted, and a 503 if the password queue is full. */
   async function findOwnAccount (request: FastifyRequest) {
-    await assertNotBusy(request)
-    const account = await findAccount(app.sql, request.user.id)
+    const { network, user } = request
+    await assertNotBusy({ network })
+    const account = await findAccount(app.sql, user.id)
     if (!account) throw new HttpError(401, 'Unauthorized')
     return account
   }

@@ -743,6 +743,9 @@ t.test('Without email or FRONTEND_URL, operations with a link respond with 501, 
     assertMessage(t, await inject(via, 'POST', '/me/email/verification', undefined, bearer(ada.token)), 501, message)
     const another = { email: newEmail(), currentPassword: PASSWORD }
     assertMessage(t, await inject(via, 'POST', '/me/email', another, bearer(ada.token)), 501, message)
+    for (const path of ['/account/password/forgot', '/me/email/verification', '/me/email']) {
+      assertMessage(t, await inject(via, 'POST', path, {}), 501, message)
+    }
 
     await signInByToken({ sub: randomUUID(), email: ada.email }, via)
     t.strictSame([await signIn(), await isSignedIn()], [200, 200], 'the password stays')
