@@ -12,7 +12,7 @@ export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema[
 export interface CachedQuery<Body extends object> {
   /** A list field, and the query for its items. Each row becomes an object. */
   list?: { field: keyof Body & string, rows: PendingQuery<Row[]> }
-  /** The query for the other fields. Its only row has a column for each field. Without that row, there is no body. */
+  /** Returns one row with the other fields as its columns. If this query returns no row, `sendCached` returns false. */
   fields?: PendingQuery<Row[]>
   /** The format of the list and the other fields, if not JSON. */
   format?: BodyFormat

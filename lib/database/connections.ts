@@ -27,7 +27,7 @@ interface State {
 /**
  * The connections of the service to PostgreSQL. If the network drops packets, the kernel closes a connection only after
  * 15 minutes. Therefore, this class closes a connection that does not answer for longer than a statement may take. Its
- * statements then fail. With a statement that was written right after an answer, a connection looks idle. An idle
+ * statements then fail. A connection looks idle if its statement was written right after an answer. Therefore, an idle
  * connection is closed after an operation or readiness check has timed out, or else after a minute.
  */
 export class Connections {
@@ -66,7 +66,7 @@ export class Connections {
     return path ? socket.connect(path) : socket.connect(port!, host!)
   }
 
-  /** Call after a timeout. For a while, idle connections are also closed after the time that a statement may take. */
+  /** Call after a timeout. For a while, connections that look idle are closed as early as all others. */
   suspect () {
     this.#suspectUntil = performance.now() + 2 * this.#silenceMs
   }
