@@ -1,7 +1,7 @@
 import fp from 'fastify-plugin'
 
 import { createPools, type Database, openDatabase, type Sql } from '../lib/database/client.ts'
-import { ensureFirstAdmin } from '../lib/auth/first-admin.ts'
+import { ensureFirstAdmin } from '../lib/accounts/first-admin.ts'
 import { prepareSchema } from '../lib/database/migrations.ts'
 import { TimeoutError } from '../lib/timeout.ts'
 

@@ -7,19 +7,31 @@ import { createDatabase } from './helper.ts'
 import t from './suite.ts'
 
 /** The folders of lib, each of which may import from those after it. `cache` imports only from itself. */
-const ORDER = ['cli', 'email', 'auth', 'pictures', 'database', 'http']
+const ORDER = ['cli', 'accounts', 'email', 'auth', 'pictures', 'database', 'http']
 
 const files = (await Promise.all(['lib', 'plugins', 'routes'].map(async folder =>
   (await readdir(folder, { recursive: true })).filter(file => file.endsWith('.ts')).map(file => join(folder, file))
 ))).flat()
 const sources = await Promise.all(files.map(async file => ({ file, text: await readFile(file, 'utf8') })))
 
+/** The relative imports of a file, as paths. */
+const importsOf = ({ file, text }: typeof sources[number]) =>
+  [...text.matchAll(/(?:from |import\()'(\.[^']+)'/g)].map(([, path = '']) => join(dirname(file), path))
+
+t.test('Imports form no circle', t => {
+  const left = new Map(sources.map(source => [source.file, importsOf(source)]))
+  const free = () => [...left].filter(([, imports]) => !imports.some(file => left.has(file)))
+  for (let files = free(); files.length > 0; files = free()) for (const [file] of files) left.delete(file)
+  t.strictSame([...left.keys()], [])
+  t.end()
+})
+
 t.test('Folders of lib import only from folders below them, and not from plugins or routes', async t => {
   const folderOf = (path: string) => /^lib\/(\w+)\//.exec(path)?.[1]
-  for (const { file, text } of sources) {
+  for (const source of sources) {
+    const { file } = source
     const [from, below] = [folderOf(file), ORDER.slice(ORDER.indexOf(folderOf(file) ?? '') + 1)]
-    for (const [, path = ''] of text.matchAll(/(?:from |import\()'(\.[^']+)'/g)) {
-      const target = join(dirname(file), path)
+    for (const target of importsOf(source)) {
       const to = folderOf(target)
       if (file.startsWith('lib/')) t.match(target, /^lib\//, `${file} imports ${target}`)
       if (from === 'cache') t.equal(to, 'cache', `${file} imports ${target}`)

@@ -9,7 +9,7 @@ import postgres from 'postgres'
 import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
-import { signOut } from '#lib/auth/accounts.js'
+import { signOut } from '#lib/accounts/accounts.js'
 import { openDatabase, type Sql } from '#lib/database/client.js'
 import { migrate } from '#lib/database/migrations.js'
 import { StartupError } from '#lib/errors.js'

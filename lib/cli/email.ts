@@ -1,4 +1,4 @@
-import { assertFound, idOfEmail } from '../auth/accounts.ts'
+import { assertFound, idOfEmail } from '../accounts/accounts.ts'
 import { loadConfig } from '../config.ts'
 import { StartupError } from '../errors.ts'
 import { isText } from '../formats.ts'

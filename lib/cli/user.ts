@@ -2,9 +2,9 @@ import { text } from 'node:stream/consumers'
 
 import {
   type Account, assertFound, createAccount, idOfEmail, listAccounts, setPassword, setRole, signOut,
-} from '../auth/accounts.ts'
-import { type Erasure, eraseUser } from '../auth/erasure.ts'
-import { readPersonalData } from '../auth/personal-data.ts'
+} from '../accounts/accounts.ts'
+import { type Erasure, eraseUser } from '../accounts/erasure.ts'
+import { readPersonalData } from '../accounts/personal-data.ts'
 import type { Limits } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { hashPassword } from '../auth/passwords.ts'

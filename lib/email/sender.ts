@@ -6,12 +6,12 @@ import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
+import type { Delivery, Transport } from './delivery.ts'
 import { findWork, writeEmails, writeReminders } from './batches.ts'
 import { buildMessage, type ClaimedEmail } from './message.ts'
 import {
   claimEmails, type ClaimLimits, deleteOldEmails, findRecipient, type Outcome, recordOutcomes,
 } from './outbox.ts'
-import type { Delivery, Transport } from './transport.ts'
 
 const TIMES_MS = {
   /** Interval between polls. A sender commits at most once per interval. */

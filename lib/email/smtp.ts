@@ -2,9 +2,9 @@ import { createTransport, type SendMailOptions } from 'nodemailer'
 
 import type { Config } from '../config.ts'
 import { isLoopback } from '../formats.ts'
+import type { Delivery, Transport } from './delivery.ts'
 import { senderOf } from './message.ts'
 import { LEASE_SECONDS } from './outbox.ts'
-import type { Delivery, Transport } from './transport.ts'
 
 const TIMES_MS = {
   /**

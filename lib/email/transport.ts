@@ -6,25 +6,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { SendMailOptions } from 'nodemailer'
 
 import type { Config } from '../config.ts'
-
-/** The outcome of a delivery. `pending` means that it should be retried. */
-export interface Delivery {
-  status: 'sent' | 'pending' | 'failed'
-  /** The cause, without the server's text, because it may contain the address. */
-  error?: string
-  /** Whether the server is unavailable, so that other emails would also fail. */
-  isDown?: boolean
-}
-
-/** A way to send emails. */
-export interface Transport {
-  /** Checks whether the server is available. Rejects with the cause. */
-  verify (): Promise<void>
-  /** Sends an email. Never rejects. */
-  send (message: SendMailOptions): Promise<Delivery>
-  /** Closes all connections, even during a delivery. */
-  close (): void
-}
+import type { Delivery, Transport } from './delivery.ts'
 
 /** Tells whether emails are sent: with SMTP_URL, or as files in development. */
 export function isEmailConfigured ({ NODE_ENV, SMTP_URL }: Config) {

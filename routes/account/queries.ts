@@ -1,6 +1,6 @@
 import type { PostgresError } from 'postgres'
 
-import { idOfEmail } from '../../lib/auth/accounts.ts'
+import { idOfEmail } from '../../lib/accounts/accounts.ts'
 import { redeemToken } from '../../lib/auth/secret-tokens.ts'
 import { revokeCalendar, revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import type { Sql } from '../../lib/database/client.ts'

@@ -5,7 +5,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import postgres from 'postgres'
 
-import { createAccount, type NewAccount } from '../../lib/auth/accounts.ts'
+import { createAccount, type NewAccount } from '../../lib/accounts/accounts.ts'
 import { auditSignIn, type SignInAttempt } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { type Identity, IdentityProvider } from '../../lib/auth/identity-provider.ts'

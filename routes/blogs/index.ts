@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
-import { userIdOf } from '../../lib/auth/permissions.ts'
+import { userIdOf } from '../../lib/accounts/permissions.ts'
 import {
   allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlog, insertBlog, publishedBlogQuery, publishedBlogsQuery,
   setBlogStatus, updateBlog,

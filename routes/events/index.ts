@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { findManagedEvent } from '../../lib/auth/permissions.ts'
+import { findManagedEvent } from '../../lib/accounts/permissions.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
 import {

@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
-import { isManagedBy, type User } from '../../lib/auth/permissions.ts'
+import { isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import {

@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { audit } from '../../lib/http/audit.ts'
-import { findManagedEvent } from '../../lib/auth/permissions.ts'
+import { findManagedEvent } from '../../lib/accounts/permissions.ts'
 import { type ReadBatch, readInBatches } from '../../lib/database/keyset.ts'
 import { toCsv, toFileName } from '../../lib/csv.ts'
 import { allUsers, registrationsOf } from './queries.ts'

@@ -1,4 +1,4 @@
-import { FORMER_MEMBER } from '../../lib/auth/erasure.ts'
+import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
 import { type ReadBatch, nextRows } from '../../lib/database/keyset.ts'
 
 /** A batch of registrations for an event. */

@@ -3,14 +3,14 @@ import { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-import { eraseAccount } from '../../lib/auth/erasure.ts'
+import { eraseAccount } from '../../lib/accounts/erasure.ts'
 import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, hashPassword, PLACEHOLDER, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
   consume, consumeAccountEmail, failedSignIns, limitFailures, newPasswords, type RateLimit,
 } from '../../lib/auth/rate-limits.ts'
-import { findManagedEvent } from '../../lib/auth/permissions.ts'
-import { readPersonalData } from '../../lib/auth/personal-data.ts'
+import { findManagedEvent } from '../../lib/accounts/permissions.ts'
+import { readPersonalData } from '../../lib/accounts/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'

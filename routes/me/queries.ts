@@ -2,7 +2,7 @@ import type { Static } from '@sinclair/typebox'
 
 import { revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import type { Role } from '../../lib/roles.ts'
-import { isManagedBy } from '../../lib/auth/permissions.ts'
+import { isManagedBy } from '../../lib/accounts/permissions.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { profileColumns, registeredFor } from '../../lib/database/columns.ts'

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 
-import { LAST_ADMIN } from '../../lib/auth/erasure.ts'
+import { LAST_ADMIN } from '../../lib/accounts/erasure.ts'
 import { BUSY } from '../../lib/auth/passwords.ts'
 import { TOO_MANY_EMAILS, TOO_MANY_FAILURES, TOO_MANY_PASSWORDS } from '../../lib/auth/rate-limits.ts'
 import {

@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Role } from '../../lib/roles.ts'
-import { FORMER_MEMBER } from '../../lib/auth/erasure.ts'
+import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { registrationColumns, registrationDetails } from '../../lib/database/columns.ts'

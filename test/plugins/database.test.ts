@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import { setPassword } from '#lib/auth/accounts.js'
+import { setPassword } from '#lib/accounts/accounts.js'
 import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { StartupError } from '#lib/errors.js'

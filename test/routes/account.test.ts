@@ -5,7 +5,7 @@ import argon2 from 'argon2'
 import PostalMime from 'postal-mime'
 
 import { ROLES } from '#lib/roles.js'
-import { eraseUser } from '#lib/auth/erasure.js'
+import { eraseUser } from '#lib/accounts/erasure.js'
 import { hashPassword, PLACEHOLDER } from '#lib/auth/passwords.js'
 import { createLogger } from '#lib/http/logger.js'
 import { Sender } from '#lib/email/sender.js'

@@ -1,4 +1,4 @@
-import type { User } from '../../../lib/auth/permissions.ts'
+import type { User } from '../../../lib/accounts/permissions.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
 import type { Picture } from '../../../lib/pictures/convert.ts'

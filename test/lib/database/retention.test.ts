@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 
-import { eraseUser } from '#lib/auth/erasure.js'
+import { eraseUser } from '#lib/accounts/erasure.js'
 import databaseCommand from '#lib/cli/database.js'
 import { removePastRegistrations } from '#lib/database/retention.js'
 import { PNG } from '../../fixtures.ts'

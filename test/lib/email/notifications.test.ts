@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import nodeIcal from 'node-ical'
 import type { Email } from 'postal-mime'
 
-import { eraseUser } from '#lib/auth/erasure.js'
+import { eraseUser } from '#lib/accounts/erasure.js'
 import type { Sql } from '#lib/database/client.js'
 import { formatTime } from '#lib/email/message.js'
 import { enqueueBatch, findWork, writeEmails, writeReminders } from '#lib/email/batches.js'

@@ -1,10 +1,10 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
+import { hashPassword } from '../auth/passwords.ts'
+import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
 import { StartupError } from '../errors.ts'
 import type { Role } from '../roles.ts'
-import { revokeTokens } from './revoked-tokens.ts'
-import { hashPassword } from './passwords.ts'
 
 export interface Account {
   id: string

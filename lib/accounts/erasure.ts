@@ -1,11 +1,11 @@
 import type { PendingQuery, Row } from 'postgres'
 
+import { PLACEHOLDER } from '../auth/passwords.ts'
+import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
 import { HttpError, StartupError } from '../errors.ts'
 import { deletePicturesOf } from '../pictures/stored.ts'
 import { assertFound, idOfEmail } from './accounts.ts'
-import { PLACEHOLDER } from './passwords.ts'
-import { revokeTokens } from './revoked-tokens.ts'
 
 /** Numbers of rows that an erasure deletes, or would delete. */
 export interface Erasure {

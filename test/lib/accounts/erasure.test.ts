@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { ROLES } from '#lib/roles.js'
 import { createLogger } from '#lib/http/logger.js'
-import { eraseUser } from '#lib/auth/erasure.js'
+import { eraseUser } from '#lib/accounts/erasure.js'
 import userCommand from '#lib/cli/user.js'
 import { enqueueEmails } from '#lib/email/outbox.js'
 import { allRows, build, inject, insert, MAIL, person, untilBlocked } from '../../helper.ts'

@@ -1,5 +1,5 @@
-import { idOfEmail } from '#lib/auth/accounts.js'
-import { ensureFirstAdmin } from '#lib/auth/first-admin.js'
+import { idOfEmail } from '#lib/accounts/accounts.js'
+import { ensureFirstAdmin } from '#lib/accounts/first-admin.js'
 import emailCommand from '#lib/cli/email.js'
 import userCommand from '#lib/cli/user.js'
 import { build, person, untilBlocked } from '../../helper.ts'

@@ -1,10 +1,10 @@
 import type { FastifyBaseLogger } from 'fastify'
 
+import { hashPassword } from '../auth/passwords.ts'
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import type { AuditEvent } from '../http/audit.ts'
 import { createAccount } from './accounts.ts'
-import { hashPassword } from './passwords.ts'
 
 /**
  * Creates the admin from ADMIN_EMAIL and ADMIN_PASSWORD, or promotes the existing account, which keeps its password. If
