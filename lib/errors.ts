@@ -44,6 +44,14 @@ export class HttpError extends Error {
 }
 
 /**
+ * A request that cannot succeed, but for which the contract has no other error than the failure of the operation. For
+ * example, the post to approve does not exist. It is a mistake of a client, so the log gets a warning.
+ */
+export class RefusedError extends Error {
+  override name = 'RefusedError'
+}
+
+/**
  * Prevents the service or a command from starting, for example an invalid variable, an unreachable database or a used
  * port. A person can fix the cause, so the message is printed without a stack trace.
  */

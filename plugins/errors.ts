@@ -1,15 +1,20 @@
 import type { FastifyError, FastifyReply } from 'fastify'
 import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
 import fp from 'fastify-plugin'
+import postgres from 'postgres'
 
-import { failureOf, HttpError } from '../lib/errors.ts'
+import { isRefusal } from '../lib/database/conflicts.ts'
+import { failureOf, HttpError, RefusedError } from '../lib/errors.ts'
 import { FORMATS } from '../lib/formats.ts'
 import { audit } from '../lib/http/audit.ts'
 
 /** Headers of successes, which are removed from errors. */
 const OF_SUCCESS = ['etag', 'content-disposition', 'content-encoding', 'content-length', 'content-type']
 
-/** Renders all errors as JSON `{message}`. Details that clients must not see go to the log. */
+/**
+ * Renders all errors as JSON `{message}`. Details that clients must not see go to the log: a mistake of a client as a
+ * warning, and everything else as an error with its stack, for the operator.
+ */
 export default fp(async app => {
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     for (const name of OF_SUCCESS) reply.removeHeader(name)
@@ -28,10 +33,15 @@ export default fp(async app => {
     if (String(error.code).startsWith('FST_') && error.statusCode && error.statusCode < 500) {
       return reply.code(error.statusCode).send({ message: error.message })
     }
+    const actor = request.user?.id
+    if (error instanceof RefusedError || (error instanceof postgres.PostgresError && isRefusal(error))) {
+      request.log.warn({ cause: error.message, code: error.code, actor }, 'Request refused')
+      return respond(reply, status, body)
+    }
     // The operation may or may not have taken effect, so the line names the user. If the client disconnected while it
     // sent its body, a separate line is logged instead.
     if (error !== request.raw.errored) {
-      request.log.error({ err: error, actor: request.user?.id }, 'Unexpected error')
+      request.log.error({ err: error, actor }, 'Unexpected error')
     }
     return respond(reply, status, body)
   })

@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 
 import type { Config } from '../config.ts'
+import { RefusedError } from '../errors.ts'
 import { isSecureUrl } from '../formats.ts'
 import { PROVIDER_REQUEST_SECONDS, withTimeout } from '../timeout.ts'
 import type { Endpoints, OAuth2Client } from './oauth2-client.ts'
@@ -21,6 +22,9 @@ const RETRY_MS = 60_000
 const SKEW_SECONDS = 60
 
 const SCOPES = ['openid', 'email', 'profile']
+
+/** Codes of jose for an invalid token. Other codes mean that the keys could not be fetched. */
+const INVALID_TOKENS = /^ERR_(JWT|JWS|JWKS_NO_MATCHING|JWKS_MULTIPLE|JOSE_ALG|JOSE_NOT_SUPPORTED)/
 
 /** Used fields of a discovery document (OpenID Connect Discovery 1.0, § 3). */
 interface Metadata extends Endpoints {
@@ -110,13 +114,16 @@ export class IdentityProvider {
     }).catch(error => {
       // The error contains the request with the code and client secret. If the response is not JSON, the message quotes
       // part of it.
-      const { message, data } = error as Error & { data?: { isResponseError?: boolean, payload?: Buffer } }
+      const { message, data } = error as Error & { data?: { isResponseError?: boolean, payload?: { error?: string } } }
       const reason = data?.payload && !data.isResponseError ? 'Its response is not JSON' : message
-      throw new Error(`The identity provider did not exchange the code: ${reason}`)
+      // The code is invalid, expired or used (RFC 6749, § 5.2): a client has made it up, or sent it twice.
+      const Failure = data?.payload?.error === 'invalid_grant' ? RefusedError : Error
+      throw new Failure(`The identity provider did not exchange the code: ${reason}`)
     })
     const { access_token: accessToken, id_token: idToken } = token
     if (!accessToken || !idToken) return { accessToken }
-    const claims = await this.#verify(idToken)
+    // This token comes from the provider, not from the client.
+    const claims = await this.#verify(idToken).catch(({ message }) => { throw new Error(message) })
     if (claims.nonce !== undefined && claims.nonce !== nonce) throw new Error('The ID token contains a different nonce')
     return { accessToken, subject: claims.sub }
   }
@@ -159,7 +166,9 @@ export class IdentityProvider {
       return payload
     } catch (error) {
       // The original error contains the claims.
-      throw new Error(`The ID token is invalid: ${(error as Error).message}`)
+      const { code, message } = error as NodeJS.ErrnoException
+      const Failure = INVALID_TOKENS.test(String(code)) ? RefusedError : Error
+      throw new Failure(`The ID token is invalid: ${message}`)
     }
   }
 

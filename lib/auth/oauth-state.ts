@@ -1,3 +1,5 @@
+import { RefusedError } from '../errors.ts'
+
 /** The `state` parameter, which the identity provider returns unchanged. */
 interface OAuthState {
   /** The nonce, which must equal the nonce in the cookie. */
@@ -13,9 +15,13 @@ export function encodeState (state: OAuthState) {
   return Buffer.from(JSON.stringify(state)).toString('base64url')
 }
 
-/** Reads a state from `encodeState`. Throws a SyntaxError if the text is not JSON. */
+/** Reads a state from `encodeState`. Throws a RefusedError if the text is not JSON. */
 export function decodeState (text: string): Partial<OAuthState> {
-  return Object(JSON.parse(Buffer.from(text, 'base64url').toString()))
+  try {
+    return Object(JSON.parse(Buffer.from(text, 'base64url').toString()))
+  } catch {
+    throw new RefusedError('The state is not JSON')
+  }
 }
 
 /**

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts'
 import { readDatabaseUrl } from '../database-url.ts'
 import { Connections, IDLE_TIMEOUT_SECONDS } from './connections.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
-import { StartupError } from '../errors.ts'
+import { RefusedError, StartupError } from '../errors.ts'
 import { isUuid } from '../formats.ts'
 
 /** A pool of connections, and the tag that runs a statement on it. */
@@ -175,8 +175,8 @@ export function address (url: string) {
   return `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`
 }
 
-/** Returns the first row. Throws without a row, so that the operation fails. */
+/** Returns the first row. Throws a RefusedError without a row. */
 export function expectOne<T> ([row]: readonly T[]): T {
-  if (row === undefined) throw new Error('The row does not exist')
+  if (row === undefined) throw new RefusedError('The row does not exist')
   return row
 }

@@ -6,6 +6,12 @@ const PAUSE_MS = 50
 /** SQLSTATEs of conflicts with other transactions: deadlock and serialization failure. */
 const CONFLICTS = ['40P01', '40001']
 
+/** SQLSTATE classes of refused values: data exception, such as a negative limit, and constraint violation. */
+const REFUSALS = /^2[23]/
+
+/** Tells whether PostgreSQL refused the values of a statement. They come from a client. */
+export const isRefusal = ({ code }: { code?: unknown }) => REFUSALS.test(String(code))
+
 /**
  * Runs the handler of an operation or a transaction, and runs it again if PostgreSQL rolled it back because of a
  * conflict.

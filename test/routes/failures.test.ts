@@ -2,12 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import { ROLES } from '#lib/roles.js'
+import { type Role, ROLES } from '#lib/roles.js'
 import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { recordResponses } from '../responses.ts'
-import { bearer, build, createDatabase, inject, MAIL, person, testConfig, untilBlocked } from '../helper.ts'
-import { ACCOUNT } from '../fixtures.ts'
+import {
+  bearer, build, createDatabase, inject, insert, MAIL, type Person, person, testConfig, untilBlocked,
+} from '../helper.ts'
+import { ACCOUNT, BLOG, EVENT, MENTOR } from '../fixtures.ts'
+import { EXPECTED_500S } from '../fuzz/failures.ts'
 import { type Operation, OPERATIONS, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
@@ -71,6 +74,70 @@ for (const [operation, entry] of ON_THE_DATABASE) {
     }
   })
 }
+
+t.test('A mistake of a person that gets a 500 by the contract is one line at warn, with its cause', async t => {
+  const lines: object[] = []
+  const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
+  const app = await build(t, { FRONTEND_URL: MAIL.FRONTEND_URL }, createLogger('warn', stream))
+  const club = await insert(app, 'clubs', { name: 'Taken' })
+  const { ADMIN, CLUB_HEAD, STUDENT } = await addPeople(app) as Record<Role, Person>
+  await app.sql`UPDATE users SET club_id = ${club} WHERE id = ${CLUB_HEAD.id}`
+  await app.sql`UPDATE clubs SET club_head_id = ${CLUB_HEAD.id}`
+  await insert(app, 'blogs', { author_id: STUDENT.id })
+  const event = await insert(app, 'events', { club_id: club })
+  const mentor = await insert(app, 'mentors', { club_id: club })
+  const gone = await person(app, 'ADMIN')
+  await app.sql`DELETE FROM users WHERE id = ${gone.id}`
+  const newClub = { name: 'New', description: 'About it', clubHeadEmail: STUDENT.email }
+  /** For each operation: who makes the mistake, in the body or the path. */
+  const MISTAKES: Record<string, [who: Person, path: string, body?: object][]> = {
+    'POST /blogs/submit': [[gone, '', BLOG]],
+    'POST /blogs': [[gone, '', BLOG]],
+    'PUT /blogs/:id': [[ADMIN, UNKNOWN, {}], [ADMIN, 'no-id', {}]],
+    'POST /blogs/:id/approve': [[ADMIN, UNKNOWN]],
+    'POST /blogs/:id/archive': [[ADMIN, UNKNOWN]],
+    'DELETE /blogs/:id': [[ADMIN, UNKNOWN]],
+    'GET /auth/google/callback': [[STUDENT, '?code=x&state=wrong']],
+    'PUT /users/:id': [
+      { email: ADMIN.email }, { clubId: '' }, { clubId: UNKNOWN },
+    ].map(body => [ADMIN, STUDENT.id, body]),
+    'PUT /users/:userId/role': [[ADMIN, UNKNOWN, { newRole: 'ADMIN' }]],
+    'PUT /users/:userId/club': [[ADMIN, UNKNOWN, { clubId: club }], [ADMIN, STUDENT.id, { clubId: UNKNOWN }]],
+    'DELETE /users/:id': [[ADMIN, STUDENT.id]],
+    'POST /mentors/:mentorId/like': [[gone, mentor]],
+    'POST /mentors': [[ADMIN, '', { ...MENTOR, clubId: UNKNOWN }]],
+    'PUT /mentors/:id': [
+      [ADMIN, UNKNOWN, {}], [ADMIN, mentor, { clubId: UNKNOWN }], [ADMIN, mentor, { networkUrl: null }],
+    ],
+    'DELETE /mentors/:id': [[ADMIN, UNKNOWN]],
+    'GET /testimonials': ['page=x', 'limit=x', 'page=9223372036854775807'].map(query => [STUDENT, `?${query}`]),
+    'PUT /testimonials/:id': [[ADMIN, UNKNOWN, {}]],
+    'DELETE /testimonials/:id': [[ADMIN, UNKNOWN]],
+    'POST /clubs': [
+      { name: 'Taken' }, { clubHeadEmail: CLUB_HEAD.email }, { name: 7 }, { imageUrl: 7 }, { description: '\0' },
+    ].map(fields => [ADMIN, '', { ...newClub, ...fields }]),
+    'GET /events': [
+      'limit=-1', 'page=-1', 'limit=99999999999999999999', 'page=9223372036854775807',
+    ].map(query => [STUDENT, `?${query}`]),
+    'POST /events': ['never', '-000001-01-01', '+275760-09-13'].map(data => [CLUB_HEAD, '', { ...EVENT, data }]),
+    'PUT /events/:id': [[ADMIN, event, { data: 'never' }], [ADMIN, event, { clubId: UNKNOWN }]],
+    'POST /events/:eventId/register': [[STUDENT, UNKNOWN], [gone, event]],
+  }
+  t.strictSame(Object.keys(MISTAKES).sort(), Object.keys(EXPECTED_500S).sort(), 'as in test/fuzz/failures.ts')
+  for (const [operation, mistakes] of Object.entries(MISTAKES)) {
+    const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
+    for (const [{ token, id }, path, body] of mistakes) {
+      lines.length = 0
+      const url = /:\w+/.test(pattern) ? pattern.replace(/:\w+/, path) : pattern + path
+      const response = await inject(app, method, url, body, bearer(token))
+      t.equal(response.statusCode, 500, url)
+      t.match(response.body, String(OPERATIONS[operation]!.failure), url)
+      const who = method === 'GET' ? {} : { actor: id }
+      t.match(lines, [{ level: 40, msg: 'Request refused', cause: /^\w[^\n]+$/, ...who }], url)
+      t.equal(lines.length, 1)
+    }
+  }
+})
 
 t.test('POST /auth/register and /auth/login return their 500 when a token cannot be signed', async t => {
   const app = await build(t)
