@@ -5,9 +5,7 @@ import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
-
-/** Error message if the service does not know its own URL. */
-export const PUBLIC_URL_REQUIRED = 'PUBLIC_URL is not configured'
+import { PUBLIC_URL_REQUIRED } from './refusals.ts'
 
 /**
  * Returns the base URL of the pictures of this service: below PUBLIC_URL or, in development, below the host of the

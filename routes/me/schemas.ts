@@ -7,7 +7,7 @@ import {
   Avatar, ClubName, CurrentUser, DateTime, EmailAddress, EmailInput, Enum, FirstName, IdParam, LastName, Message,
   NewPassword, NullableString, NullableTextInput, OpaqueId, ResponseObject, RetryAfter, Role, TextInput, Token,
 } from '../../lib/schemas.ts'
-import { PUBLIC_URL_REQUIRED } from '../../lib/pictures/stored.ts'
+import { PUBLIC_URL_REQUIRED } from '../../lib/pictures/refusals.ts'
 
 const CurrentPassword = () => TextInput({ examples: ['correct horse'] })
 

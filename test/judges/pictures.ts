@@ -107,7 +107,7 @@ async function convert (file: Buffer) {
   const start = performance.now()
   const seconds = () => (performance.now() - start) / 1000
   try {
-    const picture = await convertPicture(file, 1, { network: '' })
+    const picture = await convertPicture(file, 1)
     return { status: 201, seconds: seconds(), picture }
   } catch (error) {
     const { statusCode } = error as { statusCode?: number }

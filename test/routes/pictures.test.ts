@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 
 import sharp from 'sharp'
 
-import { QUEUE_LENGTH } from '#lib/pictures/convert.js'
+import { QUEUE_LENGTH } from '#lib/pictures/store.js'
 import { assertResponse } from '../assertions.ts'
 import { bearer, build, inject, insert, person, type Person } from '../helper.ts'
 import t from '../suite.ts'

@@ -14,6 +14,7 @@ import { findManagedEvent } from '#lib/accounts/permissions.js'
 import { failedSignIns, forgetUses, consume, limitFailures } from '#lib/auth/rate-limits.js'
 import * as batches from '#lib/email/batches.js'
 import * as emails from '#lib/email/outbox.js'
+import { insertPicture } from '#lib/pictures/store.js'
 import { deleteUnusedPictures } from '#lib/pictures/stored.js'
 import type { Outbox } from '#plugins/email.js'
 import * as account from '#routes/account/queries.js'
@@ -220,7 +221,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   'signInWithIdentity, reclaiming': () =>
     auth.signInWithIdentity(sql, { ...name, id: 'a person', avatar: null, email }, true),
   findPicture: () => pictures.findPicture(sql, id.user, true),
-  insertPicture: () => ownPictures.insertPicture(
+  insertPicture: () => insertPicture(
     sql, id.user, { large: Buffer.from('x'), small: Buffer.from('x'), width: 1, height: 1 }, { count: 9, bytes: 1e9 }
   ),
   picturesOfUserQuery: () => read(ownPictures.picturesOfUserQuery(sql, id.user, 'https://api.example.org/pictures/')),

@@ -3,17 +3,16 @@ import type { FastifyError } from 'fastify'
 
 import { HttpError } from '../../../lib/errors.ts'
 import { audit } from '../../../lib/http/audit.ts'
-import {
-  assertPictureQueue, convertPicture, NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge,
-} from '../../../lib/pictures/convert.ts'
-import { deleteUnusedPictures, picturesUrl } from '../../../lib/pictures/stored.ts'
+import { NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge } from '../../../lib/pictures/refusals.ts'
+import { assertRoomForUpload, storePicture } from '../../../lib/pictures/store.ts'
+import { picturesUrl } from '../../../lib/pictures/stored.ts'
 import { PICTURE_SECONDS } from '../../../lib/timeout.ts'
-import { deletePicture, insertPicture, picturesOfUserQuery } from './queries.ts'
+import { deletePicture, picturesOfUserQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** The pictures that the signed-in user has uploaded. */
 const pictures: FastifyPluginAsyncTypebox = async app => {
-  const { MAX_PICTURE_BYTES, PICTURES_PER_USER, PICTURE_MB_PER_USER } = app.config
+  const { MAX_PICTURE_BYTES } = app.config
 
   app.register(async app => {
     app.removeAllContentTypeParsers()
@@ -29,23 +28,14 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
       bodyLimit: MAX_PICTURE_BYTES,
       schema: schemas.upload,
       config: { failure: 'Error uploading picture', extraSeconds: PICTURE_SECONDS },
-      // Checked before the body arrives, so that refused uploads do not hold memory.
-      preParsing: async request => {
-        picturesUrl(app.config, request)
-        await assertPictureQueue(request)
-      },
+      preParsing: request => assertRoomForUpload(request),
     }, async (request, reply) => {
       const { body, user } = request
+      const baseUrl = picturesUrl(app.config, request)
       if (!(body instanceof Buffer)) throw new HttpError(400, NOT_A_PICTURE)
-      const converted = await convertPicture(body, MAX_PICTURE_BYTES, request)
-      await deleteUnusedPictures(app.sql, user.id)
-      const picture = await insertPicture(app.sql, user.id, converted, {
-        count: PICTURES_PER_USER, bytes: PICTURE_MB_PER_USER * 1_000_000,
-      })
-      if (!picture) throw new HttpError(401, 'Unauthorized')
-      if (picture === 'quota') throw new HttpError(409, schemas.tooMany(PICTURES_PER_USER, PICTURE_MB_PER_USER))
+      const picture = await storePicture(app.sql, app.config, { bytes: body, userId: user.id, client: request })
       reply.code(201)
-      return { picture: { ...picture, url: picturesUrl(app.config, request) + picture.id } }
+      return { picture: { ...picture, url: baseUrl + picture.id } }
     })
   })
 

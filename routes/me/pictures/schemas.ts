@@ -1,12 +1,9 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 
-import { NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge, TOO_MANY_UPLOADS } from '../../../lib/pictures/convert.ts'
-import { PUBLIC_URL_REQUIRED } from '../../../lib/pictures/stored.ts'
+import {
+  NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, PUBLIC_URL_REQUIRED, TOO_MANY_UPLOADS, tooLarge, tooManyPictures,
+} from '../../../lib/pictures/refusals.ts'
 import { DateTime, Enum, IdParam, Message, OpaqueId, ResponseObject, RetryAfter } from '../../../lib/schemas.ts'
-
-/** Error message of an upload beyond the quota. */
-export const tooMany = (count: number, megabytes: number) =>
-  `You may have at most ${count} pictures and ${megabytes} MB of them. Please delete some first`
 
 /** A response `{message}` with a configured limit in the message. */
 const MessageSuchAs = (example: string) => ResponseObject({ message: Type.String({ examples: [example] }) })
@@ -19,7 +16,6 @@ const fields = {
   createdAt: DateTime,
 }
 const Picture = ResponseObject(fields, { title: 'Picture' })
-export type StoredPicture = Static<typeof Picture>
 
 const Use = ResponseObject({
   kind: Enum(['avatar', 'blog', 'club', 'event', 'mentor', 'testimonial']),
@@ -40,7 +36,7 @@ export const upload = {
     201: ResponseObject({ picture: Picture }),
     400: Message(NOT_A_PICTURE),
     401: Message('Unauthorized'),
-    409: MessageSuchAs(tooMany(100, 100)),
+    409: MessageSuchAs(tooManyPictures(100, 100)),
     413: MessageSuchAs(tooLarge(10_000_000)),
     415: Message(OTHER_TYPE),
     501: Message(PUBLIC_URL_REQUIRED),
