@@ -7,7 +7,7 @@ import postgres from 'postgres'
 
 import { createAccount, type NewAccount } from '../../lib/accounts/accounts.ts'
 import { auditSignIn, type SignInAttempt } from '../../lib/http/audit.ts'
-import { HttpError } from '../../lib/errors.ts'
+import { HttpError, RefusedError } from '../../lib/errors.ts'
 import { type Identity, IdentityProvider } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
@@ -97,7 +97,8 @@ const auth: FastifyPluginAsyncTypebox = async app => {
         },
       })
     }
-    const { email, ...identity } = await idp.verifyIdToken(String(idToken))
+    if (typeof idToken !== 'string') throw new RefusedError('The ID token is not a string')
+    const { email, ...identity } = await idp.verifyIdToken(idToken)
     if (!email) throw new HttpError(401, 'Invalid IdP token')
     return signIn(attempt, { ...identity, email })
   }))
