@@ -735,7 +735,7 @@ export interface paths {
         put?: never;
         /**
          * Change your email address
-         * @description Sends a link to the new address, and a notice to the old address if it is verified. Your address changes when `POST /account/email/verify` gets the token of that link. A new password cancels the change. The response does not tell whether the new address has an account. If you sign in with the identity provider, you cannot change your address here.
+         * @description Sends a link to the new address, and a notice to the old address if it is verified. Your address changes when `POST /account/email/verify` gets the token of that link. A new password or signing out everywhere cancels the change. The response does not tell whether the new address has an account. If you sign in with the identity provider, you cannot change your address here.
          */
         post: operations["changeMyEmail"];
         delete?: never;
@@ -2195,6 +2195,7 @@ export interface components {
                  * @example 2026-01-31T09:30:00.000Z
                  */
                 sentAt: string;
+                /** @description `null` if the event was deleted. */
                 event: {
                     /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
                     id: string;
@@ -2205,7 +2206,7 @@ export interface components {
                      * @example 2026-01-31T09:30:00.000Z
                      */
                     date: string;
-                };
+                } | null;
             }[];
             pictures: {
                 /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
@@ -4697,7 +4698,7 @@ export interface operations {
             };
             400: components["responses"]["ValidationError"];
             401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorizedOrCurrentPasswordIsWrong"];
-            /** @description `Your email address comes from your identity provider` */
+            /** @description `Your email address comes from your identity provider` or `This is your email address already` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4705,7 +4706,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "Your email address comes from your identity provider";
+                        message: "Your email address comes from your identity provider" | "This is your email address already";
                     };
                 };
             };

@@ -51,6 +51,18 @@ export const idOfEmail = (sql: Sql | TransactionSql, email: string) => sql`(
   WHERE is_exact OR alike = 1
 )`
 
+/**
+ * Tells whether an account has this email address, ignoring case. For everything outside the contract, so that no two
+ * accounts share a mailbox.
+ */
+export async function isTaken (sql: Sql | TransactionSql, email: string, exceptId: string | null = null) {
+  const { count } = await sql`
+    SELECT FROM users
+    WHERE lower(email COLLATE "C") = lower(${email}::text COLLATE "C") AND id IS DISTINCT FROM ${exceptId}::uuid
+  `
+  return count > 0
+}
+
 /** Returns what a command has found by an email address. Throws a StartupError if it is undefined. */
 export function assertFound<T> (found: T | undefined): T {
   if (found === undefined) throw new StartupError('Account not found. Check the email address.')

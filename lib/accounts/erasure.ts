@@ -4,6 +4,7 @@ import { PLACEHOLDER } from '../auth/passwords.ts'
 import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
 import { HttpError, StartupError } from '../errors.ts'
+import { releaseMessages } from '../email/messages.ts'
 import { deletePicturesOf } from '../pictures/stored.ts'
 import { assertFound, idOfEmail } from './accounts.ts'
 
@@ -92,8 +93,10 @@ export function eraseAccount (
       DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email}, ${email.toLowerCase()})
     `
     await deletePicturesOf(sql, id)
+    await releaseMessages(sql, id)
     if (isOwn) await revokeTokens(sql, sql`SELECT ${id}::uuid AS id`)
-    // Also deletes likes, emails and the calendar. The row in revoked_tokens stays, so that old tokens remain revoked.
+    // Also deletes likes, emails, sent messages and the calendar. The row in revoked_tokens stays, so that old tokens
+    // remain revoked.
     await sql`DELETE FROM users WHERE id = ${id}`
     return erasure
   })

@@ -126,9 +126,10 @@ const messagesOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(
   SELECT
     messages.created_at AS at, messages.id, octet_length(subject) + octet_length(text) AS size,
     json_build_object(
-      'subject', subject, 'text', text, 'sentAt', iso8601(messages.created_at), 'event', ${eventSummary(sql)}
+      'subject', subject, 'text', text, 'sentAt', iso8601(messages.created_at),
+      'event', CASE WHEN events.id IS NOT NULL THEN ${eventSummary(sql)} END
     )::text AS item
-  FROM event_messages AS messages JOIN events ON events.id = event_id
+  FROM event_messages AS messages LEFT JOIN events ON events.id = event_id
   WHERE sender_id = ${userId}
 `)
 

@@ -1,11 +1,12 @@
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
+import { hashSecretToken } from './secret-tokens.ts'
 
 /** A limit on uses within a window. All instances on one database share the count. */
 export interface RateLimit {
   name: 'failed-sign-ins-for-account' | 'new-passwords' | 'registrations' | 'event-messages' | 'account-emails' |
     'account-emails-to'
-  /** A network, an email address or a user id. The latter two may be followed by a space and a network. */
+  /** A network, an email address or its hash, or a user id. Addresses and ids may be followed by a network. */
   key: string
   /** Maximum number of uses; 0 for no limit. */
   max: number
@@ -102,7 +103,10 @@ const EMAILS_PER_ADDRESS = 5
 export async function consumeAccountEmail (sql: Sql, email: string, network: string, windowSeconds: number) {
   const message = TOO_MANY_EMAILS
   await consume(sql, { name: 'account-emails', key: network, max: EMAILS_PER_NETWORK, message }, windowSeconds)
-  // Addresses that differ in case share a mailbox.
-  const address = email.toLowerCase()
-  await consume(sql, { name: 'account-emails-to', key: address, max: EMAILS_PER_ADDRESS, message }, windowSeconds)
+  // A hash, because an erasure keeps it: signing up and erasing the account in a loop must not flood a mailbox.
+  const key = hashSecretToken(mailboxOf(email))
+  await consume(sql, { name: 'account-emails-to', key, max: EMAILS_PER_ADDRESS, message }, windowSeconds)
 }
+
+/** Returns the mailbox of an address, without case and tag: `Ada+chess@Example.org` is `ada@example.org`. */
+const mailboxOf = (email: string) => email.toLowerCase().replace(/(?<=^[^+@]+)\+[^@]*/, '')

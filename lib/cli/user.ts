@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers'
 
 import {
-  type Account, assertFound, createAccount, idOfEmail, listAccounts, setPassword, setRole, signOut,
+  type Account, assertFound, createAccount, idOfEmail, isTaken, listAccounts, setPassword, setRole, signOut,
 } from '../accounts/accounts.ts'
 import { type Erasure, eraseUser } from '../accounts/erasure.ts'
 import { readPersonalData } from '../accounts/personal-data.ts'
@@ -88,8 +88,7 @@ export default async function userCommand (args: string[]) {
       }
       const password = await hashPassword(await readPassword(values['password-stdin']))
       const created = await onTables(async sql => {
-        const [known] = await sql`SELECT FROM users WHERE id = ${idOfEmail(sql, account.email)}`
-        return known ? undefined : createAccount(sql, { ...account, password })
+        return await isTaken(sql, account.email) ? undefined : createAccount(sql, { ...account, password })
       })
       if (!created) throw new StartupError(`${account.email} already has an account`)
       return show(created)

@@ -23,20 +23,23 @@ export async function createAccountLink (
   if (!frontend) throw new Error('FRONTEND_URL is not set')
   const { page, lifetime } = LINKS[purpose]
   const token = createSecretToken()
-  const { count } = await sql`
-    WITH past AS (
-      DELETE FROM account_tokens WHERE user_id <> ${userId} AND (user_id, purpose) IN (
-        SELECT user_id, purpose FROM account_tokens
-        WHERE expires_at <= now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED
+  return sql.begin(async transaction => {
+    // Waits for a running change of the address or a revocation, so that the next statement sees it. A later change
+    // waits for this transaction, and deletes the link.
+    await transaction`SELECT FROM users WHERE id = ${userId} FOR SHARE`
+    const { count } = await transaction`
+      WITH past AS (
+        DELETE FROM account_tokens WHERE user_id <> ${userId} AND (user_id, purpose) IN (
+          SELECT user_id, purpose FROM account_tokens
+          WHERE expires_at <= now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED
+        )
       )
-    )
-    INSERT INTO account_tokens (user_id, purpose, hash, expires_at, new_email)
-    SELECT id, ${purpose}, ${hashSecretToken(token)}, now() + ${lifetime}::interval, ${newEmail}
-    FROM users WHERE id = ${userId} AND email = ${recipient.email} AND ${condition}
-    -- A parallel change of the address either comes first, or deletes this link.
-    FOR KEY SHARE
-    ON CONFLICT (user_id, purpose) DO UPDATE SET
-      hash = excluded.hash, expires_at = excluded.expires_at, new_email = excluded.new_email
-  `
-  return count > 0 ? `${frontend}/${page}#token=${token}` : undefined
+      INSERT INTO account_tokens (user_id, purpose, hash, expires_at, new_email)
+      SELECT id, ${purpose}, ${hashSecretToken(token)}, now() + ${lifetime}::interval, ${newEmail}
+      FROM users WHERE id = ${userId} AND email = ${recipient.email} AND ${condition}
+      ON CONFLICT (user_id, purpose) DO UPDATE SET
+        hash = excluded.hash, expires_at = excluded.expires_at, new_email = excluded.new_email
+    `
+    return count > 0 ? `${frontend}/${page}#token=${token}` : undefined
+  })
 }

@@ -55,7 +55,7 @@ export interface Context {
 /** The recipient of an email. */
 export interface Recipient {
   email: string
-  /** Whether the user has verified the address. If not, an attacker may have chosen the name to deceive its owner. */
+  /** Whether the user has verified the address. An email to any other address has no name, which a stranger chose. */
   isVerified: boolean
   firstName: string
   lastName: string
@@ -74,11 +74,12 @@ export function senderOf ({ MAIL_FROM = DEVELOPMENT_FROM, COMMUNITY_NAME }: Conf
 export function buildMessage (id: string, recipient: Recipient, content: Content, config: Config): SendMailOptions {
   const { subject, replyTo, calendar, list } = content
   const { domain, ...from } = senderOf(config)
-  const name = recipient.isVerified ? headerText(`${recipient.firstName} ${recipient.lastName}`) : ''
+  const { to = recipient.email } = content
+  const isKnown = recipient.isVerified && to === recipient.email
   return {
     messageId: `<${id}@${domain}>`,
     from,
-    to: { name, address: content.to ?? recipient.email },
+    to: { name: isKnown ? headerText(`${recipient.firstName} ${recipient.lastName}`) : '', address: to },
     ...replyTo && { replyTo: { ...replyTo, name: headerText(replyTo.name) } },
     subject: headerText(subject),
     text: toText(content),

@@ -1,6 +1,6 @@
 import type { PostgresError } from 'postgres'
 
-import { idOfEmail } from '../../lib/accounts/accounts.ts'
+import { idOfEmail, isTaken } from '../../lib/accounts/accounts.ts'
 import { redeemToken } from '../../lib/auth/secret-tokens.ts'
 import { revokeCalendar, revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import type { Sql } from '../../lib/database/client.ts'
@@ -66,7 +66,7 @@ export function resetPassword (
 /**
  * Verifies the email address by this token, or changes it to the new address of the token. Returns the id of the
  * account and whether its address has changed; `undefined` for an invalid token. Throws a 409 if another account has
- * taken the new address.
+ * taken the new address, ignoring case.
  */
 export async function verifyEmail (sql: Sql, hash: string) {
   return sql.begin(async transaction => {
@@ -76,7 +76,12 @@ export async function verifyEmail (sql: Sql, hash: string) {
     `
     if (!account) return undefined
     const { id, newEmail } = account
-    if (newEmail !== null) await transaction`UPDATE users SET email = ${newEmail} WHERE id = ${id}`
+    if (newEmail !== null) {
+      // Of two accounts that change to one mailbox at once, the second sees the first.
+      await transaction`SELECT pg_advisory_xact_lock(hashtextextended(lower(${newEmail}), 0))`
+      if (await isTaken(transaction, newEmail, id)) throw new HttpError(409, EMAIL_TAKEN)
+      await transaction`UPDATE users SET email = ${newEmail} WHERE id = ${id}`
+    }
     // A separate statement, because a trigger marks a changed address as not verified.
     await transaction`UPDATE users SET email_verified_at = coalesce(email_verified_at, now()) WHERE id = ${id}`
     return { id, hasChanged: newEmail !== null }

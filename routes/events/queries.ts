@@ -125,6 +125,11 @@ export function updateEvent (
 export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, id: string) {
   return sql.begin(async sql => {
     await lockEvent(sql, id)
+    // Messages about the event are sent even if it is deleted.
+    await sql`
+      UPDATE event_messages SET event_id = NULL, event_title = title
+      FROM events WHERE events.id = ${id} AND event_id = events.id AND ${isManagedBy(sql, user)}
+    `
     const [outcome] = await sql<{ allowed: boolean }[]>`
       WITH target AS (
         SELECT events.*, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}

@@ -78,6 +78,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const { body: { email, currentPassword }, network } = request
     const account = await findOwnAccount(request)
     if (account.isLinked) throw new HttpError(409, schemas.PROVIDER_EMAIL)
+    if (email === account.email) throw new HttpError(409, schemas.OWN_EMAIL)
     await assertPassword(request, account, currentPassword)
     await consumeAccountEmail(app.sql, email, network, windowSeconds)
     await insertEmailChange(app.sql, app.outbox, request.user.id, email, network)

@@ -210,7 +210,7 @@ export async function insertMessage (
       RETURNING id, event_id
     ), emailed AS (${outbox.enqueueBatch('event-message', sql`
       SELECT
-        NULL AS key, jsonb_build_object('message', id) AS data, event_id,
+        NULL AS key, jsonb_build_object('message', id) AS data, NULL::uuid AS event_id,
         ${registeredFor(sql, sql`message.event_id`)} AS user_ids
       FROM message
     `)})

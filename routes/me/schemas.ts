@@ -63,22 +63,23 @@ export const changeProfile = {
   },
 }
 
+export const OWN_EMAIL = 'This is your email address already'
 export const PROVIDER_EMAIL = 'Your email address comes from your identity provider'
 
 export const changeEmail = {
   operationId: 'changeMyEmail',
   summary: 'Change your email address',
   description: 'Sends a link to the new address, and a notice to the old address if it is verified. Your address ' +
-    'changes when `POST /account/email/verify` gets the token of that link. A new password cancels the change. The ' +
-    'response does not tell whether the new address has an account. If you sign in with the identity provider, you ' +
-    'cannot change your address here.',
+    'changes when `POST /account/email/verify` gets the token of that link. A new password or signing out everywhere ' +
+    'cancels the change. The response does not tell whether the new address has an account. If you sign in with the ' +
+    'identity provider, you cannot change your address here.',
   body: Type.Object({
     email: EmailInput('ada.lovelace@example.org'), currentPassword: CurrentPassword(),
   }, { title: 'EmailChange' }),
   response: {
     202: Message('An email is on its way'),
     401: Message('Unauthorized', 'Current password is wrong'),
-    409: Message(PROVIDER_EMAIL),
+    409: Message(PROVIDER_EMAIL, OWN_EMAIL),
     429: { ...Message(TOO_MANY_FAILURES, TOO_MANY_EMAILS), headers: RetryAfter },
     503: Message(BUSY),
   },
@@ -255,7 +256,7 @@ const SentMessage = ResponseObject({
   subject: Type.String({ examples: ['Chess Night: bring a board'] }),
   text: Type.String({ examples: ['We have fewer boards than guests this time.'] }),
   sentAt: DateTime,
-  event: EventSummary,
+  event: Type.Union([EventSummary, Type.Null()], { description: '`null` if the event was deleted.' }),
 })
 
 const OwnPicture = ResponseObject({

@@ -5,6 +5,7 @@ import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
+import { releaseMessages } from '../../lib/email/messages.ts'
 import { emailTo } from '../../lib/email/outbox.ts'
 import type { Outbox } from '../../plugins/email.ts'
 import type { analytics, assignClub, changeRole, list, update } from './schemas.ts'
@@ -129,6 +130,7 @@ export function deleteUser (sql: Sql, id: string) {
     `
     // The lock order of a sender.
     await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
+    await releaseMessages(sql, id)
     const { count } = await sql`DELETE FROM users WHERE id = ${id}`
     return count > 0
   })

@@ -5,8 +5,10 @@ import argon2 from 'argon2'
 import PostalMime from 'postal-mime'
 
 import { ROLES } from '#lib/roles.js'
+import { signOut } from '#lib/accounts/accounts.js'
 import { eraseUser } from '#lib/accounts/erasure.js'
 import { hashPassword, PLACEHOLDER } from '#lib/auth/passwords.js'
+import { revokeTokens } from '#lib/auth/revoked-tokens.js'
 import { createLogger } from '#lib/http/logger.js'
 import { Sender } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
@@ -55,6 +57,8 @@ const { sql } = app
 const newPerson = (fields: Record<string, unknown> = {}, of = app) =>
   person(of, 'STUDENT', { password: HASH, ...fields })
 const newEmail = () => `${randomUUID()}@example.org`
+/** The same mailbox in other letters. nodemailer writes domains in small letters. */
+const inCapitals = (email: string) => email.replace(/^[^@]+/, name => name.toUpperCase())
 
 const emailsTo = (email: string) => server.emails.filter(({ to }) => to.includes(email))
 
@@ -393,6 +397,7 @@ t.test('POST /me/email changes the email by a link to the new address, and tells
     assertMessage(t, await changeEmail(ada, email), 202, 'An email is on its way')
     const token = await tokenTo(t, email, 'verify-email')
     const { text, subject } = await mailTo(ada.email)
+    t.strictSame((await mailTo(email)).to, [{ name: '', address: email }], 'a stranger gets no name of our choice')
     t.equal(subject, 'Your email address at Community is about to change')
     t.match(text, email)
     t.equal((await ada.inject('GET', '/auth/me')).json().user.email, ada.email, 'not before the link is opened')
@@ -411,6 +416,8 @@ t.test('POST /me/email does not disclose accounts, and does not reserve the addr
   const [ada, bob] = [await newPerson(), await newPerson()]
   assertMessage(t, await changeEmail(ada, bob.email), 202, 'An email is on its way')
   assertMessage(t, await verify(await tokenTo(t, bob.email, 'verify-email')), 409, TAKEN)
+  await changeEmail(ada, inCapitals(bob.email))
+  assertMessage(t, await verify(await tokenTo(t, inCapitals(bob.email), 'verify-email')), 409, TAKEN)
 
   const email = newEmail()
   assertMessage(t, await changeEmail(ada, email), 202, 'An email is on its way')
@@ -422,11 +429,23 @@ t.test('POST /me/email does not disclose accounts, and does not reserve the addr
   t.equal(emailsTo(ada.email).length, 0, 'an address that is not verified is not told')
 })
 
-t.test('Of two accounts that change to one address at once, one gets it', async t => {
+t.test('POST /me/email refuses the own address without an email, and takes it in other letters', async t => {
+  const ada = await newPerson()
+  const message = 'This is your email address already'
+  assertMessage(t, await changeEmail(ada, ada.email), 409, message)
+  t.equal(await count(sql`SELECT FROM emails WHERE user_id = ${ada.id}`), 0)
+  const email = inCapitals(ada.email)
+  t.equal((await changeEmail(ada, email)).statusCode, 202)
+  t.equal((await verify(await tokenTo(t, email, 'verify-email'))).statusCode, 200)
+  assertMessage(t, await changeEmail(ada, email), 409, message)
+})
+
+t.test('Of two accounts that change to one mailbox at once, one gets it', async t => {
   const people = [await newPerson(), await newPerson()]
-  const email = newEmail()
-  for (const each of people) await changeEmail(each, email)
-  const tokens = [await tokenTo(t, email, 'verify-email'), await tokenTo(t, email, 'verify-email', 2)]
+  const emails = [newEmail()]
+  emails.push(inCapitals(emails[0]!))
+  for (const [n, each] of people.entries()) await changeEmail(each, emails[n]!)
+  const tokens = await Promise.all(emails.map(email => tokenTo(t, email, 'verify-email')))
   const responses = await Promise.all(tokens.map(token => verify(token)))
   t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [200, 409])
 })
@@ -462,23 +481,62 @@ t.test('One link of a change that is used twice at once changes the email once',
 })
 
 t.test('A new password and a sign-out cancel a change of the email', async t => {
-  const ada = await newPerson()
-  const email = newEmail()
-  await changeEmail(ada, email)
-  const token = await tokenTo(t, email, 'verify-email')
-  t.equal((await change(ada, PASSWORD)).statusCode, 200)
-  assertMessage(t, await verify(token), 400, INVALID)
+  const ways: ((ada: Person) => unknown)[] = [
+    ada => change(ada, PASSWORD), ada => ada.inject('DELETE', '/me/tokens'), ({ email }) => signOut(sql, email),
+  ]
+  for (const cancel of ways) {
+    const ada = await newPerson()
+    const email = newEmail()
+    await changeEmail(ada, email)
+    const token = await tokenTo(t, email, 'verify-email')
+    await cancel(ada)
+    assertMessage(t, await verify(token), 400, INVALID)
 
+    const claimed = {
+      id: randomUUID(),
+      template: 'email-change',
+      userId: ada.id,
+      data: { to: email },
+      attempts: 0,
+      createdAt: new Date(0),
+    }
+    const context = { sql, config: app.config, recipient: { email: ada.email, isVerified: false, ...NAMES } }
+    t.equal(await templates['email-change'](claimed, context), undefined, 'also one that is still to be sent')
+  }
+})
+
+t.test('A link that is created during a sign-out does not work', async t => {
+  const ada = await newPerson()
   const claimed = {
     id: randomUUID(),
     template: 'email-change',
     userId: ada.id,
-    data: { to: email },
+    data: { to: newEmail() },
     attempts: 0,
-    createdAt: new Date(0),
+    createdAt: new Date(),
   }
-  const context = { sql, config: app.config, recipient: { email: ada.email, isVerified: false, ...NAMES } }
-  t.equal(await templates['email-change'](claimed, context), undefined, 'also one that is still to be sent')
+  const recipient = { email: ada.email, isVerified: false, ...NAMES }
+  const { composed } = await sql.begin(async tx => {
+    await revokeTokens(tx, tx`SELECT id FROM users WHERE id = ${ada.id} FOR NO KEY UPDATE`)
+    const composed = templates['email-change'](claimed, { sql, config: app.config, recipient })
+    await untilBlocked(sql)
+    return { composed }
+  })
+  t.equal(await composed, undefined)
+})
+
+t.test('A mailbox gets five emails with a link, with any tag and case, and if accounts are erased', async t => {
+  const name = randomUUID()
+  const addresses = ['+a', '+b', '', '+B', '+a+b', '+c'].map(tag => `${name}${tag}@example.org`)
+  for (const [n, email] of addresses.entries()) {
+    const { statusCode } = await post('/auth/register', { email, password: PASSWORD, ...NAMES })
+    t.equal(statusCode, 201)
+    if (n < 5) await mailTo(email)
+    else t.equal(await count(sql`SELECT FROM emails JOIN users ON users.id = user_id WHERE email = ${email}`), 0)
+    await eraseUser(sql, email, {})
+  }
+  t.equal((await forget(`${name.toUpperCase()}+z@Example.org`)).statusCode, 429)
+  t.equal((await forget(`+${name}@example.org`)).statusCode, 202, 'a tag alone is a mailbox')
 })
 
 t.test('POST /me/email needs the password, and is limited', async t => {

@@ -99,31 +99,35 @@ interface EventMessage {
   subject: string
   text: string
   title: string
-  name: string
-  /** Is `null` until the address is verified. */
+  /** Is `null` if the account of the sender was deleted. */
+  name: string | null
+  /** Is `null` also until the address is verified. */
   email: string | null
 }
 
-/** Sends a message from the organizer of an event to all attendees. */
-export const eventMessage = notification<{ message: string }>(async ({ userId, data }, { sql }) => {
+/**
+ * Sends a message from the organizer of an event to all attendees. An accepted message outlives its event and its
+ * sender.
+ */
+export const eventMessage = notification<{ message: string }>(async ({ data }, { sql }) => {
   const [message] = await sql<EventMessage[]>`
     SELECT
-      subject, text, title, concat_ws(' ', first_name, last_name) AS name,
+      subject, text, coalesce(title, event_title) AS title,
+      CASE WHEN users.id IS NOT NULL THEN concat_ws(' ', first_name, last_name) END AS name,
       CASE WHEN email_verified_at IS NOT NULL THEN email END AS email
     FROM event_messages
-      JOIN events ON events.id = event_messages.event_id
-      JOIN event_registrations ON event_registrations.event_id = events.id
-      JOIN users ON users.id = sender_id
-    WHERE event_messages.id = ${data.message} AND user_id = ${userId}
+      LEFT JOIN events ON events.id = event_id
+      LEFT JOIN users ON users.id = sender_id
+    WHERE event_messages.id = ${data.message}
   `
   if (!message) return undefined
   const { subject, text, title, name, email } = message
   return {
     subject,
     paragraphs: [
-      `${name} sent this message to everyone registered for “${title}”:`,
+      `${name ?? 'An organizer'} sent this message to everyone registered for “${title}”:`,
       ...printable(text).split(/\n\s*\n/).filter(part => part.trim()).map(part => part.trim().split('\n')),
     ],
-    ...email !== null && { replyTo: { name, address: email } },
+    ...name !== null && email !== null && { replyTo: { name, address: email } },
   }
 })

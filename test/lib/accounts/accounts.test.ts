@@ -48,8 +48,11 @@ t.test('Commands find an account whose email differs in case, and do not create 
   const { id } = await person(app, 'STUDENT', { email: 'Ada@example.org' })
   await app.sql`INSERT INTO rate_limits VALUES ('test', 'Ada@example.org', 1, now())`
   const create = 'create --role ADMIN --first-name Ada --last-name L --password-stdin'
-  t.match(await run(userCommand, create, 'correct horse'),
-    { code: 1, stderr: 'ADA@example.org already has an account\n' })
+  const taken = { code: 1, stderr: 'ADA@example.org already has an account\n' }
+  t.match(await run(userCommand, create, 'correct horse'), taken)
+  const twin = await person(app, 'STUDENT', { email: 'aDa@example.org' })
+  t.match(await run(userCommand, create, 'correct horse'), taken, 'even if it has two')
+  await app.sql`DELETE FROM users WHERE id = ${twin.id}`
   for (const args of ['set-role --role ADMIN', 'set-password --password-stdin', 'sign-out', 'export']) {
     t.match(await run(userCommand, args, 'correct horse'), { code: 0, stdout: id }, args)
   }

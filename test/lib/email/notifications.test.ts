@@ -373,7 +373,7 @@ t.test('A cancellation goes to all who were registered', async t => {
   t.strictSame(await deliver(t), [], 'unless it would be over')
 })
 
-t.test('Users of a deleted event get the cancellation only', async t => {
+t.test('Users of a deleted event get the cancellation, and messages that were accepted', async t => {
   const event = await makeEvent({ date: inDays(0.5) })
   const ada = await member()
   await ada.inject('POST', `/events/${event}/register`)
@@ -385,7 +385,7 @@ t.test('Users of a deleted event get the cancellation only', async t => {
   await writeAllEmails()
   t.equal((await listEmails(sql)).length, 4)
   await remove(event)
-  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'Cancelled: Go Night']])
+  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'Boards'], [ada.email, 'Cancelled: Go Night']])
 })
 
 t.test('In a calendar, the emails create an event, move it and remove it', async t => {
@@ -536,17 +536,47 @@ t.test('A message goes to all who are registered, and responses to its sender', 
   t.equal(unverified!.replyTo, undefined, 'if their email is verified')
 })
 
-t.test('An erased member gets no email, and messages of an erased sender are not sent', async t => {
-  const [ada, grace, head] = [await member(), await member(), await person(app, 'ADMIN')]
+t.test('An erased member gets no email', async t => {
+  const [ada, grace] = [await member(), await member()]
   const event = await makeEvent()
   await register(event, [ada, grace])
   await change(event, { title: 'Go Night' })
-  await head.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
   await skipWaiting()
   await writeEmails(sql)
   await eraseUser(sql, ada.email, {})
-  await eraseUser(sql, head.email, {})
   t.strictSame((await deliver(t)).map(headOf), [[grace.email, 'Changed: Go Night']])
+})
+
+t.test('An accepted message outlives its sender and its event', async t => {
+  const admin = await person(app, 'ADMIN')
+  const TEXT = /^An organizer sent this message to everyone registered for “Chess Night”:/
+  const losses: Record<string, (head: Person, event: string) => Promise<unknown>> = {
+    erasure: head => eraseUser(sql, head.email, {}),
+    'deletion by an admin': ({ id }) => admin.inject('DELETE', `/users/${id}`),
+    'deletion of the event': (_head, event) => admin.inject('DELETE', `/events/${event}`),
+  }
+  for (const [loss, lose] of Object.entries(losses)) {
+    for (const isWritten of [false, true]) {
+      const head = await person(app, 'CLUB_HEAD', {
+        club_id: chess, first_name: 'Grace', email_verified_at: new Date(),
+      })
+      const [event, ada] = [await makeEvent(), await member()]
+      await register(event, [ada])
+      await head.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
+      if (isWritten) await writeEmails(sql)
+      await lose(head, event)
+      const emails = await deliver(t)
+      const message = emails.find(({ subject }) => subject === 'Boards')
+      t.match(message, { text: loss.endsWith('event') ? /^Grace Lovelace sent/ : TEXT }, `${loss} ${isWritten}`)
+      t.match(message, { text: /for “Chess Night”:\n\nBring a board, please/ })
+      if (loss.endsWith('event')) {
+        t.match((await head.inject('GET', '/me/export')).json().messages, [{ subject: 'Boards', event: null }])
+        await eraseUser(sql, head.email, {})
+        t.equal((await sql`SELECT FROM event_messages WHERE sender_id IS NULL AND event_id IS NULL`).length, 0,
+          'a message that was sent is erased')
+      } else t.equal(message!.replyTo, undefined)
+    }
+  }
 })
 
 /** A database without a sender, which would write the batch as well: these members, and a batch to all of them. */
