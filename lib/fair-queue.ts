@@ -2,11 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Client } from './http/client-network.ts'
 
+type Work<T = unknown> = () => Promise<T>
+
 /** Work that is waiting. */
 interface Waiting {
+  work: Work
   since: number
   isWanted (): boolean
-  begin (): void
+  /** Begins the work, which counts for this network. */
+  begin (network: string): void
   refuse (): void
 }
 
@@ -23,20 +27,29 @@ interface Options {
 const REFUSAL_DELAY_MS = 100
 
 /**
- * Runs a limited number of tasks in parallel. Waiting tasks run round robin by network. If the queue is full, a task of
- * the network with the most waiting tasks is refused in favour of a network with fewer. A single network can use the
- * whole queue, but competing networks get equal shares.
+ * Runs a limited number of tasks in parallel, fair by network:
+ *
+ * - Waiting tasks run round robin by network. While others wait, a network with half of the running tasks gets no more.
+ * - If the queue is full, a task of the network with the most waiting tasks is refused in favour of a network with
+ *   fewer.
+ *
+ * A single network can use the whole queue, but competing networks get equal shares.
  */
 export class FairQueue {
   readonly #options: Options
+  /** Maximum number of running tasks of a network while others wait. */
+  readonly #share: number
   /** Waiting tasks by network. The next network comes first. Lists are not empty. */
   readonly #waiting = new Map<string, Waiting[]>()
+  /** Numbers of running tasks by network. */
+  readonly #runningOf = new Map<string, number>()
   #running = 0
   #length = 0
   #delayed = 0
 
   constructor (options: Options) {
     this.#options = options
+    this.#share = Math.ceil(options.concurrency / 2)
   }
 
   get running () { return this.#running }
@@ -44,23 +57,42 @@ export class FairQueue {
   get waiting () { return this.#length }
 
   /** Rejects if the queue is full for the network of this client. */
-  async assertNotFull (client: Client) {
-    if (!this.#hasRoom(client)) throw await this.#refuse()
+  async assertNotFull ({ network }: Client) {
+    if (!this.#hasRoom(network)) throw await this.#refuse()
   }
 
   /**
    * Runs the work, after waiting if necessary. Rejects if the queue is full, if the work waited for too long, or if it
    * is no longer wanted.
    */
-  async run<T> (client: Client, work: () => Promise<T>, isWanted = () => true): Promise<T> {
-    if (!this.#hasRoom(client)) throw await this.#refuse()
-    if (this.#running < this.#options.concurrency) this.#running++
-    else await this.#wait(client.network, isWanted)
+  async run<T> ({ network }: Client, work: Work<T>, isWanted = () => true): Promise<T> {
+    if (!this.#hasRoom(network)) throw await this.#refuse()
+    if (this.#running < this.#options.concurrency) this.#count(network, 1)
+    // A client that joins can move the work to a different network.
+    else network = await this.#wait(network, work, isWanted)
     try {
       return await work()
     } finally {
-      this.#running--
+      this.#count(network, -1)
       this.#beginNext()
+    }
+  }
+
+  /**
+   * Tells that this client also waits for the work. If its network would run the work sooner, the work moves to that
+   * network. It stays one entry, also if clients leave.
+   */
+  join ({ network }: Client, work: Work) {
+    for (const [holder, list] of this.#waiting) {
+      const index = list.findIndex(waiting => waiting.work === work)
+      if (index < 0) continue
+      const own = this.#waiting.get(network)?.length ?? 0
+      if (this.#turns(network, own) < this.#turns(holder, index)) {
+        const [waiting] = list.splice(index, 1)
+        if (list.length === 0) this.#waiting.delete(holder)
+        this.#append(network, waiting!)
+      }
+      return
     }
   }
 
@@ -76,10 +108,9 @@ export class FairQueue {
     }
   }
 
-  /** Reads the network only if the queue is full, because this runs for each operation. */
-  #hasRoom (client: Client) {
+  #hasRoom (network: string) {
     if (this.#length < this.#options.maxLength) return true
-    const held = this.#waiting.get(client.network)?.length ?? 0
+    const held = this.#waiting.get(network)?.length ?? 0
     return this.#longest().length > held + 1
   }
 
@@ -96,40 +127,67 @@ export class FairQueue {
     return this.#options.createError()
   }
 
-  /** Resolves when this work may run. It then counts as running. */
-  #wait (network: string, isWanted: () => boolean) {
-    return new Promise<void>((resolve, reject) => {
+  /** Resolves to the network for which this work may run. It then counts as running. */
+  #wait (network: string, work: Work, isWanted: () => boolean) {
+    return new Promise<string>((resolve, reject) => {
       // Refuses the newest work of the network with the most waiting work, because it has waited least.
       if (this.#length === this.#options.maxLength) this.#longest().pop()!.refuse()
       else this.#length++
-      const list = this.#waiting.get(network) ?? []
-      this.#waiting.set(network, list)
       const refuse = () => reject(this.#options.createError())
-      list.push({ since: performance.now(), isWanted, begin: resolve, refuse })
+      this.#append(network, { work, since: performance.now(), isWanted, begin: resolve, refuse })
     })
+  }
+
+  #append (network: string, waiting: Waiting) {
+    const list = this.#waiting.get(network)
+    if (list) list.push(waiting)
+    else this.#waiting.set(network, [waiting])
   }
 
   #beginNext () {
     const { concurrency, maxWaitMs = Infinity } = this.#options
     while (this.#length > 0 && this.#running < concurrency) {
-      const { since, isWanted, begin, refuse } = this.#shift()
+      const [network, { since, isWanted, begin, refuse }] = this.#shift()
       if (!isWanted() || performance.now() - since > maxWaitMs) {
         refuse()
       } else {
-        this.#running++
-        begin()
+        this.#count(network, 1)
+        begin(network)
       }
     }
   }
 
-  /** Removes the next work. Its network moves to the end. */
-  #shift () {
-    const [network, list] = this.#waiting.entries().next().value!
+  /** Removes the next work: of the first network below its share, else of the first. Its network moves to the end. */
+  #shift (): [network: string, Waiting] {
+    const network = this.#nextNetwork()
+    const list = this.#waiting.get(network)!
     const next = list.shift()!
     this.#waiting.delete(network)
     if (list.length > 0) this.#waiting.set(network, list)
     this.#length--
-    return next
+    return [network, next]
+  }
+
+  #nextNetwork () {
+    for (const network of this.#waiting.keys()) if (!this.#hasShare(network)) return network
+    return this.#waiting.keys().next().value!
+  }
+
+  #hasShare (network: string) {
+    return (this.#runningOf.get(network) ?? 0) >= this.#share
+  }
+
+  /** Returns after how many rounds the work at this index of a network's list begins. */
+  #turns (network: string, index: number) {
+    return this.#hasShare(network) ? Infinity : index
+  }
+
+  /** Counts running work. */
+  #count (network: string, change: 1 | -1) {
+    this.#running += change
+    const running = (this.#runningOf.get(network) ?? 0) + change
+    if (running > 0) this.#runningOf.set(network, running)
+    else this.#runningOf.delete(network)
   }
 
   /** Returns the waiting work of the network that has the most. */

@@ -1,4 +1,7 @@
+import { deepStrictEqual } from 'node:assert'
 import { setImmediate } from 'node:timers/promises'
+
+import fc from 'fast-check'
 
 import { FairQueue } from '#lib/fair-queue.js'
 import t, { type Test } from '../suite.ts'
@@ -133,4 +136,189 @@ t.test('Rejections are delayed, at most as many at a time as the queue is long',
   t.ok(times.slice(0, 6).every(time => time >= 90), `${times.map(Math.round)} ms`)
   await runAll()
   await Promise.all(all)
+})
+
+t.test('A key keeps all places alone, and half of them while others wait', async t => {
+  const queue = new FairQueue({ concurrency: 4, maxLength: 9, createError: () => new Error('refused') })
+  const ends: (() => void)[] = []
+  const begun: string[] = []
+  const add = (network: string) => queue.run({ network }, () => new Promise<void>(resolve => {
+    begun.push(network)
+    ends.push(resolve)
+  }))
+  const finish = async () => {
+    ends.shift()!()
+    await setImmediate()
+  }
+  for (const network of 'aaaaaab') add(network)
+  t.equal(begun.join(''), 'aaaa')
+  await finish()
+  for (const network of 'bb') add(network)
+  await finish()
+  t.equal(begun.join(''), 'aaaabb', 'a has its half')
+  await finish()
+  t.equal(begun.join(''), 'aaaabba', 'both have their half')
+  while (ends.length > 0) await finish()
+  t.strictSame([queue.running, queue.waiting], [0, 0])
+})
+
+t.test('Clients that join waiting work share one entry, which waits where its turn comes soonest', async t => {
+  const { queue, begun, outcomes, add, runAll, gone } = start(t)
+  const list = (network: string) => queue.run({ network }, read, () => !gone.has('list'))
+  const read = async () => { begun.push('list') }
+  for (const name of ['a1', 'a2', 'a3', 'b1', 'c1']) add(name[0]!, name)
+  const reading = list('a')
+  queue.join({ network: 'b' }, read)
+  t.equal(queue.waiting, 5, 'one entry')
+  queue.join({ network: 'd' }, read)
+  queue.join({ network: 'c' }, read)
+  queue.join({ network: 'a' }, async () => {})
+  await runAll()
+  await reading
+  t.strictSame(begun, ['a1', 'a2', 'b1', 'c1', 'list', 'a3'])
+
+  add('a', 'a4')
+  const alone = list('e')
+  queue.join({ network: 'f' }, read)
+  gone.add('list')
+  queue.dropUnwanted()
+  await t.rejects(alone, { message: 'refused' })
+  await runAll()
+  t.equal(outcomes.a4, 'done')
+})
+
+/** The queue as a list of what waits: slow, and too simple to be wrong. */
+class Model {
+  readonly running: { name: number, network: string }[] = []
+  readonly begun: number[] = []
+  readonly refused: number[] = []
+  waiting: { name: number, network: string }[] = []
+  /** When each network had its last turn, or began to wait. */
+  readonly #turns = new Map<string, number>()
+  #time = 0
+  readonly #concurrency: number
+  readonly #maxLength: number
+
+  constructor (concurrency: number, maxLength: number) {
+    this.#concurrency = concurrency
+    this.#maxLength = maxLength
+  }
+
+  add (name: number, network: string) {
+    if (this.running.length < this.#concurrency) return this.#begin({ name, network })
+    if (this.waiting.length === this.#maxLength) {
+      const [longest] = this.#networks().sort((one, other) => this.#of(other).length - this.#of(one).length)
+      if (this.#of(longest!).length <= this.#of(network).length + 1) return this.refused.push(name)
+      this.drop(this.#of(longest!).at(-1)!.name)
+    }
+    this.#append(name, network)
+  }
+
+  join (name: number, network: string) {
+    const work = this.waiting.find(waiting => waiting.name === name)
+    if (!work) return
+    const ahead = this.#of(work.network).indexOf(work)
+    if (this.#isFull(network) || (!this.#isFull(work.network) && this.#of(network).length >= ahead)) return
+    this.waiting.splice(this.waiting.indexOf(work), 1)
+    this.#append(name, network)
+  }
+
+  finish (name: number) {
+    this.running.splice(this.running.findIndex(running => running.name === name), 1)
+    const networks = this.#networks()
+    const network = networks.find(network => !this.#isFull(network)) ?? networks[0]
+    if (!network) return
+    const [next] = this.#of(network)
+    this.waiting.splice(this.waiting.indexOf(next!), 1)
+    this.#begin(next!)
+    this.#turns.set(network, ++this.#time)
+  }
+
+  drop (name: number) {
+    const index = this.waiting.findIndex(waiting => waiting.name === name)
+    if (index < 0) return
+    this.waiting.splice(index, 1)
+    this.refused.push(name)
+  }
+
+  #begin (work: { name: number, network: string }) {
+    this.running.push(work)
+    this.begun.push(work.name)
+  }
+
+  #append (name: number, network: string) {
+    if (this.#of(network).length === 0) this.#turns.set(network, ++this.#time)
+    this.waiting.push({ name, network })
+  }
+
+  #of (network: string) { return this.waiting.filter(waiting => waiting.network === network) }
+
+  /** The networks that wait, in the order of their turns. */
+  #networks () {
+    const networks = [...new Set(this.waiting.map(({ network }) => network))]
+    return networks.sort((one, other) => this.#turns.get(one)! - this.#turns.get(other)!)
+  }
+
+  /** Whether a network has half of the places. */
+  #isFull (network: string) {
+    return this.running.filter(running => running.network === network).length >= this.#concurrency / 2
+  }
+}
+
+t.test('Whatever networks do, the queue is as fair as its model', async () => {
+  const network = fc.constantFrom('a', 'b', 'c', 'd')
+  const step = fc.oneof(
+    { weight: 4, arbitrary: fc.record({ does: fc.constant('add' as const), network }) },
+    { weight: 3, arbitrary: fc.record({ does: fc.constant('finish' as const), pick: fc.nat() }) },
+    fc.record({ does: fc.constant('join' as const), pick: fc.nat(), network }),
+    fc.record({ does: fc.constant('drop' as const), pick: fc.nat() })
+  )
+  await fc.assert(fc.asyncProperty(
+    fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 8 }), fc.array(step, { minLength: 20, maxLength: 60 }),
+    async (concurrency, maxLength, steps) => {
+      const queue = new FairQueue({ concurrency, maxLength, createError: () => new Error('refused') })
+      const model = new Model(concurrency, maxLength)
+      const begun: number[] = []
+      const refused: number[] = []
+      const works: (() => Promise<void>)[] = []
+      const ends: (() => void)[] = []
+      const gone = new Set<number>()
+      const all: Promise<void>[] = []
+      for (const { does, ...rest } of steps) {
+        const { network = '', pick = 0 } = rest as { network?: string, pick?: number }
+        const name = works.length
+        if (does === 'add') {
+          works.push(() => new Promise<void>(resolve => {
+            begun.push(name)
+            ends[name] = resolve
+          }))
+          all.push(queue.run({ network }, works[name]!, () => !gone.has(name)).catch(() => { refused.push(name) }))
+          model.add(name, network)
+        } else if (does === 'finish' && model.running.length > 0) {
+          const { name } = model.running[pick % model.running.length]!
+          ends[name]!()
+          model.finish(name)
+        } else if (does === 'join' && name > 0) {
+          queue.join({ network }, works[pick % name]!)
+          model.join(pick % name, network)
+        } else if (does === 'drop' && name > 0) {
+          gone.add(pick % name)
+          queue.dropUnwanted()
+          model.drop(pick % name)
+        }
+        await setImmediate()
+        deepStrictEqual([begun, queue.running, queue.waiting], [
+          model.begun, model.running.length, model.waiting.length,
+        ])
+      }
+      while (model.running.length > 0) {
+        const { name } = model.running[0]!
+        ends[name]!()
+        model.finish(name)
+        await setImmediate()
+      }
+      await Promise.all(all)
+      deepStrictEqual([begun, refused.sort()], [model.begun, model.refused.sort()])
+    }
+  ), { numRuns: 200 })
 })
