@@ -692,7 +692,7 @@ export interface paths {
         post?: never;
         /**
          * Delete your account
-         * @description Permanently deletes your account, registrations, likes, drafts and pictures, and revokes all your tokens. Your published posts stay, but without your name. If your account has no password, sign in with the identity provider first, at most five minutes before.
+         * @description Permanently deletes your account, registrations, likes, drafts and pictures, and revokes all your tokens. Your published posts stay, but without your name. Pictures that a published post or a page shows also stay, see `uses` in `GET /me/pictures`: delete them first if they should not. If your account has no password, sign in with the identity provider first, at most five minutes before.
          */
         delete: operations["deleteMyAccount"];
         options?: never;
@@ -859,7 +859,7 @@ export interface paths {
         };
         /**
          * List your pictures
-         * @description The newest picture comes first. `uses` lists where the platform shows it, for example in an event.
+         * @description The newest picture comes first. `uses` lists at most 20 places where the platform shows it, for example in an event, with at most 200 characters of their names. Drafts of other users are not listed.
          */
         get: operations["listMyPictures"];
         put?: never;
@@ -886,7 +886,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a picture
-         * @description Admins may delete any picture. Browsers and CDNs may show a deleted picture for up to a year.
+         * @description A picture in use gets a 409 with its `uses`, see `GET /me/pictures`. `force=true` deletes it anyway. Then the avatar of its owner becomes `null`, and so does the `imageUrl` of the posts of its owner. Everything else keeps the URL, which gets a 404 from then on: texts of posts, posts of other users, events, clubs, mentors and testimonials. Admins may delete any picture. Browsers and CDNs may show a deleted picture for up to a year.
          */
         delete: operations["deleteMyPicture"];
         options?: never;
@@ -1249,6 +1249,24 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AccountDeleted: {
+            /** @enum {string} */
+            message: "Account deleted successfully";
+            kept: {
+                /**
+                 * Format: int64
+                 * @description Posts that stay without your name.
+                 * @example 2
+                 */
+                publishedBlogs: number;
+                /**
+                 * Format: int64
+                 * @description Pictures that stay, because they are shown.
+                 * @example 1
+                 */
+                pictures: number;
+            };
+        };
         AccountDeletion: {
             /**
              * @description `null` if your account has no password.
@@ -2259,6 +2277,11 @@ export interface components {
              */
             createdAt: string;
         };
+        PictureInUse: {
+            /** @enum {string} */
+            message: "This picture is in use";
+            uses: components["schemas"]["PictureUse"][];
+        };
         PictureUse: {
             /** @enum {string} */
             kind: "avatar" | "blog" | "club" | "event" | "mentor" | "testimonial";
@@ -2273,7 +2296,7 @@ export interface components {
             /** @example Lovelace */
             lastName?: string;
             /**
-             * @description The id of a picture that you uploaded. `null` removes your picture.
+             * @description The id of a picture that you uploaded, not its URL. `null` removes your picture.
              * @example null
              */
             avatar?: string | null;
@@ -4547,10 +4570,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Account deleted successfully";
-                    };
+                    "application/json": components["schemas"]["AccountDeleted"];
                 };
             };
             400: components["responses"]["ValidationError"];
@@ -5177,7 +5197,13 @@ export interface operations {
     };
     deleteMyPicture: {
         parameters: {
-            query?: never;
+            query?: {
+                /**
+                 * @description `true` also deletes a picture in use.
+                 * @example true
+                 */
+                force?: string;
+            };
             header?: never;
             path: {
                 /**
@@ -5204,6 +5230,15 @@ export interface operations {
             };
             401: components["responses"]["TokenRequired"];
             404: components["responses"]["PictureNotFound"];
+            /** @description `This picture is in use` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PictureInUse"];
+                };
+            };
             /** @description `Error deleting picture` */
             500: {
                 headers: {

@@ -5,7 +5,7 @@ import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
 import { HttpError, StartupError } from '../errors.ts'
 import { releaseMessages } from '../email/messages.ts'
-import { deletePicturesOf } from '../pictures/stored.ts'
+import { isKept } from '../pictures/stored.ts'
 import { assertFound, idOfEmail } from './accounts.ts'
 
 /** Numbers of rows that an erasure deletes, or would delete. */
@@ -16,6 +16,9 @@ export interface Erasure {
   /** Drafts and archived posts. */
   unpublishedBlogs: number
   publishedBlogs: number
+  pictures: number
+  /** Pictures that stay, because a page or a remaining post shows them. */
+  keptPictures: number
   /** Testimonials and mentors do not belong to accounts, so only a human can tell whether they describe this person. */
   testimonialsOfThatName: number
   mentorsOfThatName: number
@@ -58,6 +61,8 @@ export function eraseAccount (
         (SELECT count(*)::int FROM mentor_likes WHERE user_id = users.id) AS likes,
         (SELECT count(*)::int FROM blogs WHERE author_id = users.id AND status <> 'PUBLISHED') AS "unpublishedBlogs",
         (SELECT count(*)::int FROM blogs WHERE author_id = users.id AND status = 'PUBLISHED') AS "publishedBlogs",
+        (SELECT count(*)::int FROM pictures WHERE user_id = users.id AND NOT ${isKept(sql, withBlogs)}) AS pictures,
+        (SELECT count(*)::int FROM pictures WHERE user_id = users.id AND ${isKept(sql, withBlogs)}) AS "keptPictures",
         (SELECT count(*)::int FROM testimonials WHERE name = full_name) AS "testimonialsOfThatName",
         (SELECT count(*)::int FROM mentors WHERE name = full_name) AS "mentorsOfThatName"
       FROM users, concat(first_name, ' ', last_name) AS full_name WHERE id = ${id}
@@ -92,7 +97,7 @@ export function eraseAccount (
     await sql`
       DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email}, ${email.toLowerCase()})
     `
-    await deletePicturesOf(sql, id)
+    await sql`DELETE FROM pictures WHERE user_id = ${id} AND NOT ${isKept(sql, withBlogs)}`
     await releaseMessages(sql, id)
     if (isOwn) await revokeTokens(sql, sql`SELECT ${id}::uuid AS id`)
     // Also deletes likes, emails, sent messages and the calendar. The row in revoked_tokens stays, so that old tokens

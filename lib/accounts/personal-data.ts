@@ -1,7 +1,7 @@
 import type { Sql } from 'postgres'
 
 import { type ReadBatch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
-import { eventSummary } from '../database/columns.ts'
+import { avatarOf, eventSummary } from '../database/columns.ts'
 
 /** A row as JSON. */
 interface Item {
@@ -12,10 +12,12 @@ interface Item {
  * Reads all stored data about a user as JSON in pieces; `undefined` for an unknown user. Hashes of passwords and
  * networks, ids in emails, and failed sign-ins are omitted: a failed sign-in is forgotten soon and may be someone
  * else's. The first batch of each list is read before the promise resolves, so that most errors occur before the
- * response starts.
+ * response starts. `picturesUrl` is the base URL of all pictures.
  */
-export async function readPersonalData (read: Read, userId: string): Promise<AsyncIterable<string> | undefined> {
-  const user = await read(sql => findUser(sql, userId))
+export async function readPersonalData (
+  read: Read, userId: string, picturesUrl: string | null
+): Promise<AsyncIterable<string> | undefined> {
+  const user = await read(sql => findUser(sql, userId, picturesUrl))
   if (!user) return undefined
   const { account, others } = user
   const lists: [name: string, items: AsyncIterable<Item>][] = [
@@ -44,12 +46,12 @@ export async function readPersonalData (read: Read, userId: string): Promise<Asy
 }
 
 /** Returns the account and the short parts as two JSON objects. */
-async function findUser (sql: Sql, userId: string) {
+async function findUser (sql: Sql, userId: string, picturesUrl: string | null) {
   const [user] = await sql<{ account: string, others: string }[]>`
     SELECT
       json_build_object(
-        'id', users.id, 'email', email, 'firstName', first_name, 'lastName', last_name, 'avatar', avatar,
-        'providerId', idp_id, 'role', role,
+        'id', users.id, 'email', email, 'firstName', first_name, 'lastName', last_name,
+        'avatar', ${avatarOf(sql, picturesUrl)}, 'providerId', idp_id, 'role', role,
         'club', CASE WHEN clubs.id IS NOT NULL THEN json_build_object('id', clubs.id, 'name', clubs.name) END,
         'emailVerifiedAt', iso8601(email_verified_at),
         'createdAt', iso8601(users.created_at), 'updatedAt', iso8601(users.updated_at)

@@ -7,6 +7,7 @@ import { type Erasure, eraseUser } from '../accounts/erasure.ts'
 import { readPersonalData } from '../accounts/personal-data.ts'
 import type { Limits } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
+import { loadConfig } from '../config.ts'
 import { hashPassword } from '../auth/passwords.ts'
 import { isEmail, isText, printableLine } from '../formats.ts'
 import { type Role, ROLES } from '../roles.ts'
@@ -114,9 +115,11 @@ export default async function userCommand (args: string[]) {
     }
     case 'export': {
       const address = known()
+      const { PUBLIC_URL = '' } = loadConfig()
       const json = await onTables(async sql => {
         const [account] = await sql<{ id: string }[]>`SELECT id FROM users WHERE id = ${idOfEmail(sql, address)}`
-        return text(assertFound(account && await readPersonalData(work => work(sql), account.id)))
+        const data = account && await readPersonalData(work => work(sql), account.id, `${PUBLIC_URL}/pictures/`)
+        return text(assertFound(data))
       })
       return console.log(JSON.stringify(JSON.parse(json), null, 2))
     }
@@ -135,14 +138,18 @@ const NO_TIMEOUT: Limits = { statementTimeoutSeconds: 0 }
 /** Describes an erasure. The text identifies the account by its id only. */
 function describeErasure (erasure: Erasure, { withBlogs = false, dryRun = false }) {
   const { id, registrations, likes, unpublishedBlogs, publishedBlogs, ...others } = erasure
-  const { testimonialsOfThatName, mentorsOfThatName } = others
+  const { testimonialsOfThatName, mentorsOfThatName, pictures, keptPictures } = others
   const lines = [
     `${dryRun ? 'Would erase' : 'Erased'} account ${id}`,
     `  registrations      ${registrations}`,
     `  likes              ${likes}`,
     `  unpublished posts  ${unpublishedBlogs}`,
     `  published posts    ${publishedBlogs}${withBlogs ? '' : ', kept under a neutral author'}`,
+    `  pictures           ${pictures}`,
   ]
+  if (keptPictures > 0) {
+    lines.push(`Not deleted, because pages or published posts show them: ${keptPictures} pictures.`)
+  }
   if (testimonialsOfThatName + mentorsOfThatName > 0) {
     lines.push(`Not deleted, because they do not belong to an account: ${testimonialsOfThatName} testimonials and ` +
       `${mentorsOfThatName} mentors with the same name.`)

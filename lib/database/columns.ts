@@ -22,9 +22,17 @@ export const calendarColumns = (sql: Sql) => sql`
   iso8601(events.created_at) AS "createdAt", iso8601(events.updated_at) AS "updatedAt", clubs.name AS club, sequence
 `
 
+/**
+ * The URL of a user's picture: below `picturesUrl` if the user has uploaded it, otherwise from the identity provider.
+ * Null for an uploaded picture if the service does not know its own URL.
+ */
+export const avatarOf = (sql: Sql, picturesUrl: string | null) => sql`
+  coalesce(${picturesUrl}::text || avatar_picture_id, avatar)
+`
+
 /** A user as they see themselves, with their club. */
-export const profileColumns = (sql: Sql) => sql`
-  users.id, first_name AS "firstName", last_name AS "lastName", email, avatar, role,
+export const profileColumns = (sql: Sql, picturesUrl: string | null) => sql`
+  users.id, first_name AS "firstName", last_name AS "lastName", email, ${avatarOf(sql, picturesUrl)} AS avatar, role,
   CASE WHEN clubs.id IS NOT NULL
     THEN json_build_object('id', clubs.id, 'name', clubs.name, 'imageUrl', clubs.image_url)
   END AS club

@@ -9,34 +9,69 @@ import { PUBLIC_URL_REQUIRED } from './refusals.ts'
 
 /**
  * Returns the base URL of the pictures of this service: below PUBLIC_URL or, in development, below the host of the
- * request. Throws a 501 in production without PUBLIC_URL, because clients can send any host.
+ * request. Null in production without PUBLIC_URL, because clients can send any host.
  */
 export function picturesUrl ({ PUBLIC_URL, NODE_ENV }: Config, { protocol, host }: FastifyRequest) {
-  if (!PUBLIC_URL && NODE_ENV === 'production') throw new HttpError(501, PUBLIC_URL_REQUIRED)
+  if (!PUBLIC_URL && NODE_ENV === 'production') return null
   return `${PUBLIC_URL ?? `${protocol}://${host}`}/pictures/`
 }
 
+/** Returns the same URL. Throws a 501 if it is unknown. */
+export function knownPicturesUrl (config: Config, request: FastifyRequest) {
+  const url = picturesUrl(config, request)
+  if (!url) throw new HttpError(501, PUBLIC_URL_REQUIRED)
+  return url
+}
+
+/** Limits of a list of uses, because many posts with titles of 1 MB can show a picture. */
+const MAX_USES = 20
+const NAME_LENGTH = 200
+
+/** SQL expression: the pictures that a post uses. See migrations/20261126002000000_pictures-of-posts.sql. */
+const keysOfPost = (sql: Sql | TransactionSql) => sql`
+  picture_keys(
+    picture_ids(coalesce(image_url, '') || ' ' || content), CASE WHEN status <> 'PUBLISHED' THEN author_id END
+  )
+`
+
+/** SQL expression: the keys by which posts use `pictures.id`: published posts, and drafts of its owner. */
+const keysOfPicture = (sql: Sql | TransactionSql) => sql`
+  ARRAY[pictures.id::text, pictures.id || ' ' || pictures.user_id]
+`
+
 /**
- * SQL query: the rows that use `pictures.id`, with kind, id and name, and whether the owner of the picture may see this
- * use. Drafts and avatars of other users are hidden.
+ * SQL query: the rows that use `pictures.id`, with kind, id and name, whether they belong to its owner, and whether
+ * they are published posts. Drafts of other users do not count.
  */
-export const pictureUses = (sql: Sql | TransactionSql) => sql`
+const pictureUses = (sql: Sql | TransactionSql) => sql`
   SELECT
     'avatar' AS kind, users.id, concat_ws(' ', first_name, last_name) AS name,
-    users.id = pictures.user_id AS is_visible
-  FROM users WHERE picture_ids(avatar) @> ARRAY[pictures.id]
+    users.id = pictures.user_id AS is_own, false AS is_published
+  FROM users WHERE avatar_picture_id = pictures.id
   UNION ALL
-  SELECT 'blog', blogs.id, title, status = 'PUBLISHED' OR author_id = pictures.user_id
-  FROM blogs WHERE picture_ids(image_url) @> ARRAY[pictures.id] OR picture_ids(content) @> ARRAY[pictures.id]
+  SELECT 'blog', blogs.id, title, author_id = pictures.user_id, status = 'PUBLISHED'
+  FROM blogs WHERE ${keysOfPost(sql)} && ${keysOfPicture(sql)}
   UNION ALL
-  SELECT 'club', clubs.id, clubs.name, true FROM clubs WHERE picture_ids(image_url) @> ARRAY[pictures.id]
+  SELECT 'club', clubs.id, clubs.name, false, false FROM clubs WHERE picture_ids(image_url) @> ARRAY[pictures.id]
   UNION ALL
-  SELECT 'event', events.id, title, true FROM events WHERE picture_ids(image_url) @> ARRAY[pictures.id]
+  SELECT 'event', events.id, title, false, false FROM events WHERE picture_ids(image_url) @> ARRAY[pictures.id]
   UNION ALL
-  SELECT 'mentor', mentors.id, mentors.name, true FROM mentors WHERE picture_ids(image_url) @> ARRAY[pictures.id]
+  SELECT 'mentor', mentors.id, mentors.name, false, false FROM mentors
+  WHERE picture_ids(image_url) @> ARRAY[pictures.id]
   UNION ALL
-  SELECT 'testimonial', testimonials.id, testimonials.name, true
+  SELECT 'testimonial', testimonials.id, testimonials.name, false, false
   FROM testimonials WHERE picture_ids(image_url) @> ARRAY[pictures.id]
+`
+
+/** SQL expression: at most MAX_USES uses of `pictures.id` as a JSON array. */
+export const usesOfPicture = (sql: Sql | TransactionSql) => sql`
+  (
+    SELECT coalesce(json_agg(json_build_object('kind', kind, 'id', id, 'name', name) ORDER BY kind, id), '[]')
+    FROM (
+      SELECT kind, id, left(name, ${NAME_LENGTH}::integer) AS name
+      FROM (${pictureUses(sql)}) AS uses LIMIT ${MAX_USES}::integer
+    ) AS uses
+  )
 `
 
 /** Counts the stored pictures and their bytes. Reads only their lengths. */
@@ -72,11 +107,23 @@ export async function deleteUnusedPictures (sql: Sql, userId?: string) {
   return count
 }
 
-/** Deletes the pictures of a user, except pictures that are used elsewhere than as the user's avatar. */
-export async function deletePicturesOf (sql: TransactionSql, userId: string) {
+/**
+ * SQL condition: `pictures.id` outlives the account of its owner, because a page or a published post shows it. With
+ * `withBlogs`, the posts of the owner are deleted.
+ */
+export const isKept = (sql: TransactionSql, withBlogs: boolean) => sql`
+  EXISTS (
+    SELECT FROM (${pictureUses(sql)}) AS uses WHERE NOT is_own OR (is_published AND NOT ${withBlogs}::boolean)
+  )
+`
+
+/** Removes a picture from the profile of its owner, and from their posts except from their texts. */
+export async function removeFromOwner (sql: TransactionSql, id: string) {
+  // `avatar` may contain the URL that version 1.0.0 has written.
+  await sql`UPDATE users SET avatar = NULL, avatar_picture_id = NULL WHERE avatar_picture_id = ${id}`
   await sql`
-    DELETE FROM pictures WHERE user_id = ${userId} AND NOT EXISTS (
-      SELECT FROM (${pictureUses(sql)}) AS uses WHERE kind <> 'avatar' OR uses.id <> pictures.user_id
-    )
+    UPDATE blogs SET image_url = NULL FROM pictures
+    WHERE pictures.id = ${id} AND author_id = user_id AND ${keysOfPost(sql)} && ${keysOfPicture(sql)}
+      AND picture_ids(image_url) @> ARRAY[pictures.id]
   `
 }

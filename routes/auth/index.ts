@@ -15,6 +15,7 @@ import {
   consume, consumeAccountEmail, failedSignIns, forgetUses, limitFailures, type RateLimit,
 } from '../../lib/auth/rate-limits.ts'
 import { emailTo } from '../../lib/email/outbox.ts'
+import { picturesUrl } from '../../lib/pictures/stored.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/timeout.ts'
 import { findCredentials, profileQuery, signInWithIdentity } from './queries.ts'
@@ -80,7 +81,8 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     },
   }, async (request, reply) => {
     reply.header('vary', [reply.getHeader('vary'), 'Authorization, Cookie'].filter(Boolean).join(', '))
-    if (!await reply.sendCached(profileQuery, request.user.id)) throw new HttpError(401, 'Unauthorized')
+    const isUser = await reply.sendCached(profileQuery, request.user.id, picturesUrl(app.config, request))
+    if (!isUser) throw new HttpError(401, 'Unauthorized')
   })
 
   app.post('/google', {
@@ -141,7 +143,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!code || typeof code !== 'string' || !state || typeof state !== 'string') {
       throw new HttpError(400, 'Missing code/state')
     }
-    const { n, r = '/', o } = decodeState(state)
+    const { n, r, o } = decodeState(state)
     if (!n || n !== cookies.oauth_state_nonce) throw new HttpError(400, 'Invalid state')
     const frontend = app.config.FRONTEND_URL.find(origin => origin === o) ?? app.config.FRONTEND_URL[0]
     if (!frontend) throw new HttpError(500, 'Frontend URL not configured')

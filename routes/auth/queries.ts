@@ -27,11 +27,11 @@ export async function findCredentials (sql: Sql, email: string) {
 }
 
 /** The profile of a user, with their club. Without a row for an unknown user. */
-export const profileQuery = (sql: Sql, id: string): CachedQuery<Body<typeof me>> => ({
+export const profileQuery = (sql: Sql, id: string, picturesUrl: string | null): CachedQuery<Body<typeof me>> => ({
   fields: sql`
     SELECT profile AS user
     FROM (
-      SELECT ${profileColumns(sql)} FROM users LEFT JOIN clubs ON clubs.id = users.club_id
+      SELECT ${profileColumns(sql, picturesUrl)} FROM users LEFT JOIN clubs ON clubs.id = users.club_id
       WHERE users.id = ${id}
     ) AS profile
   `,
@@ -69,7 +69,7 @@ export async function signInWithIdentity (
       ), linked AS (
         UPDATE users SET
           idp_id = ${id},
-          avatar = coalesce(avatar, ${avatar}),
+          avatar = CASE WHEN avatar_picture_id IS NULL THEN coalesce(avatar, ${avatar}) ELSE avatar END,
           password = CASE WHEN reclaimed THEN ${PLACEHOLDER} ELSE password END,
           email_verified_at = coalesce(email_verified_at, now())
         FROM unlinked WHERE users.id = unlinked.id

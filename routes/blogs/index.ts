@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { userIdOf } from '../../lib/accounts/permissions.ts'
+import { picturesUrl } from '../../lib/pictures/stored.ts'
 import {
   allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlog, insertBlog, publishedBlogQuery, publishedBlogsQuery,
   setBlogStatus, updateBlog,
@@ -21,8 +22,8 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
       cache: 'public',
       cacheControl: 'public, s-maxage=120, stale-while-revalidate=300',
     },
-  }, async (_request, reply) => {
-    await reply.sendCached(publishedBlogsQuery)
+  }, async (request, reply) => {
+    await reply.sendCached(publishedBlogsQuery, picturesUrl(app.config, request))
   })
 
   app.get<{ Params: { id: string } }>('/:id', {
@@ -30,8 +31,9 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Failed to fetch blog', cache: 'public', cacheControl: 'no-cache' },
   }, async (request, reply) => {
     const { id } = request.params
-    if (await reply.sendCached(publishedBlogQuery, id)) return
-    const blog = await app.admitReads(reply)(sql => findBlog(sql, id))
+    const baseUrl = picturesUrl(app.config, request)
+    if (await reply.sendCached(publishedBlogQuery, baseUrl, id)) return
+    const blog = await app.admitReads(reply)(sql => findBlog(sql, baseUrl, id))
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
       const user = await readerOf(request)
@@ -50,7 +52,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { title, content, imageUrl } = request.body
     const authorId = userIdOf(request, 'Unauthorized')
-    const blog = await insertBlog(app.sql, { title, content, imageUrl, authorId })
+    const blog = await insertBlog(app.sql, picturesUrl(app.config, request), { title, content, imageUrl, authorId })
     reply.code(201)
     return { blog }
   })
@@ -77,7 +79,8 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.create,
     config: { failure: 'Failed to create blog' },
   }, async (request, reply) => {
-    const blog = await insertBlog(app.sql, { ...request.body, authorId: request.user.id })
+    const { body, user: { id: authorId } } = request
+    const blog = await insertBlog(app.sql, picturesUrl(app.config, request), { ...body, authorId })
     reply.code(201)
     return { blog }
   })
@@ -90,7 +93,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { title, content, imageUrl, status } = request.body
     const changes = { title, content, imageUrl, status }
-    const blog = await updateBlog(app.sql, app.outbox, request.params.id, changes)
+    const blog = await updateBlog(app.sql, app.outbox, picturesUrl(app.config, request), request.params.id, changes)
     audit(request, 'blog-moderated', { target: blog.id, status: blog.status, fields: changedFields(changes) })
     return { blog }
   })

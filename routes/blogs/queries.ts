@@ -2,6 +2,7 @@ import type { Static } from '@sinclair/typebox'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
+import { avatarOf } from '../../lib/database/columns.ts'
 import type { Outbox } from '../../plugins/email.ts'
 import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
 
@@ -14,19 +15,19 @@ const columns = (sql: Sql) => sql`
   iso8601(blogs.created_at) AS "createdAt", iso8601(blogs.updated_at) AS "updatedAt"
 `
 
-const authorColumn = (sql: Sql) => sql`
-  json_build_object('firstName', first_name, 'lastName', last_name, 'avatar', avatar) AS author
+const authorColumn = (sql: Sql, picturesUrl: string | null) => sql`
+  json_build_object('firstName', first_name, 'lastName', last_name, 'avatar', ${avatarOf(sql, picturesUrl)}) AS author
 `
 
 const authorNameColumn = (sql: Sql) => sql`
   json_build_object('firstName', first_name, 'lastName', last_name) AS author
 `
 
-export const publishedBlogsQuery = (sql: Sql): CachedQuery<Body<typeof listPublished>> => ({
+export const publishedBlogsQuery = (sql: Sql, picturesUrl: string | null): CachedQuery<Body<typeof listPublished>> => ({
   list: {
     field: 'blogs',
     rows: sql`
-      SELECT ${columns(sql)}, ${authorColumn(sql)}
+      SELECT ${columns(sql)}, ${authorColumn(sql, picturesUrl)}
       FROM blogs JOIN users ON users.id = author_id
       WHERE status = 'PUBLISHED'
       ORDER BY blogs.created_at DESC, blogs.id
@@ -35,20 +36,22 @@ export const publishedBlogsQuery = (sql: Sql): CachedQuery<Body<typeof listPubli
 })
 
 /** A published post. Without a row if the post is not published. */
-export const publishedBlogQuery = (sql: Sql, id: string): CachedQuery<Body<typeof read>> => ({
+export const publishedBlogQuery = (
+  sql: Sql, picturesUrl: string | null, id: string
+): CachedQuery<Body<typeof read>> => ({
   fields: sql`
     SELECT blog
     FROM (
-      SELECT ${columns(sql)}, ${authorColumn(sql)}
+      SELECT ${columns(sql)}, ${authorColumn(sql, picturesUrl)}
       FROM blogs JOIN users ON users.id = author_id
       WHERE blogs.id = ${id} AND status = 'PUBLISHED'
     ) AS blog
   `,
 })
 
-export async function findBlog (sql: Sql, id: string) {
+export async function findBlog (sql: Sql, picturesUrl: string | null, id: string) {
   const [blog] = await sql<BlogWithAuthor[]>`
-    SELECT ${columns(sql)}, ${authorColumn(sql)}
+    SELECT ${columns(sql)}, ${authorColumn(sql, picturesUrl)}
     FROM blogs JOIN users ON users.id = author_id
     WHERE blogs.id = ${id}
   `
@@ -75,20 +78,22 @@ export const allBlogsQuery = (sql: Sql): CachedQuery<Body<typeof listAll>> => ({
   },
 })
 
-export async function insertBlog (sql: Sql, { title, content, imageUrl, status, authorId }: NewBlog) {
+export async function insertBlog (
+  sql: Sql, picturesUrl: string | null, { title, content, imageUrl, status, authorId }: NewBlog
+) {
   return expectOne(await sql<BlogWithAuthor[]>`
     WITH created AS (
       INSERT INTO blogs (title, content, image_url, status, author_id)
       VALUES (${title}, ${content}, ${imageUrl ?? null}, ${status ?? 'DRAFT'}, ${authorId})
       RETURNING *
     )
-    SELECT ${columns(sql)}, ${authorColumn(sql)} FROM created AS blogs JOIN users ON users.id = author_id
+    SELECT ${columns(sql)}, ${authorColumn(sql, picturesUrl)} FROM created AS blogs JOIN users ON users.id = author_id
   `)
 }
 
 /** Changes the given fields. Enqueues an email to the author about a new status. */
 export async function updateBlog (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, id: string,
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, picturesUrl: string | null, id: string,
   { title, content, imageUrl, status }: Static<typeof update.body>
 ) {
   return expectOne(await sql<BlogWithAuthor[]>`
@@ -101,7 +106,7 @@ export async function updateBlog (
       FROM before WHERE blogs.id = before.id
       RETURNING blogs.*
     ), emailed AS (${enqueueDecision(sql, outbox)})
-    SELECT ${columns(sql)}, ${authorColumn(sql)} FROM changed AS blogs JOIN users ON users.id = author_id
+    SELECT ${columns(sql)}, ${authorColumn(sql, picturesUrl)} FROM changed AS blogs JOIN users ON users.id = author_id
   `)
 }
 

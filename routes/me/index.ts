@@ -14,10 +14,10 @@ import { readPersonalData } from '../../lib/accounts/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
-import { picturesUrl } from '../../lib/pictures/stored.ts'
+import { knownPicturesUrl, picturesUrl } from '../../lib/pictures/stored.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import {
-  type Account, changePassword, deleteCalendar, findAccount, hasPicture, insertEmailChange, insertMessage,
+  type Account, changePassword, deleteCalendar, findAccount, insertEmailChange, insertMessage,
   insertVerificationEmail, revokeTokensOf, notificationsQuery, replaceCalendar, setNotifications, setProfile,
 } from './queries.ts'
 import type { EventMessage } from './schemas.ts'
@@ -61,10 +61,9 @@ const me: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { firstName, lastName, avatar } = request.body
     const { id } = request.user
-    if (avatar && !await hasPicture(app.sql, id, avatar)) throw new HttpError(404, 'Picture not found')
-    const user = await setProfile(app.sql, id, {
-      firstName, lastName, avatar: avatar ? picturesUrl(app.config, request) + avatar : avatar,
-    })
+    // An uploaded picture needs a URL.
+    const baseUrl = (typeof avatar === 'string' ? knownPicturesUrl : picturesUrl)(app.config, request)
+    const user = await setProfile(app.sql, baseUrl, id, { firstName, lastName, avatar })
     if (!user) throw new HttpError(401, 'Unauthorized')
     audit(request, 'profile-changed', { fields: changedFields({ firstName, lastName, avatar }) })
     return { user }
@@ -96,9 +95,12 @@ const me: FastifyPluginAsyncTypebox = async app => {
     // Tokens of accounts without a password come from the identity provider.
     if (account.password !== PLACEHOLDER) await assertPassword(request, account, request.body.currentPassword ?? '')
     else if (issuedAt < Date.now() / 1000 - FRESH_SECONDS) throw new HttpError(401, schemas.SIGN_IN_AGAIN)
-    await eraseAccount(app.sql, app.sql`${id}::uuid`, { isOwn: true })
+    const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, { isOwn: true })
+    // Another request may have deleted the account since.
+    if (!erasure) throw new HttpError(401, 'Unauthorized')
     audit(request, 'user-deleted', { user: id })
-    return { message: 'Account deleted successfully' }
+    const { publishedBlogs, keptPictures } = erasure
+    return { message: 'Account deleted successfully', kept: { publishedBlogs, pictures: keptPictures } }
   })
 
   app.post('/email/verification', {
@@ -193,7 +195,9 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.exportData,
     config: { failure: 'Error exporting data' },
   }, async (request, reply: FastifyReply) => {
-    const data = await readPersonalData(app.admitReads(reply), request.user.id)
+    const data = await readPersonalData(
+      app.admitReads(reply), request.user.id, picturesUrl(app.config, request)
+    )
     if (!data) throw new HttpError(401, 'Unauthorized')
     reply.headers({
       'content-type': 'application/json; charset=utf-8',

@@ -114,28 +114,35 @@ export async function insertEmailChange (
   `
 }
 
-/** Tells whether the user has uploaded this picture. */
-export async function hasPicture (sql: Sql, userId: string, id: string) {
-  const { count } = await sql`SELECT FROM pictures WHERE id = ${id} AND user_id = ${userId}`
-  return count > 0
-}
-
-/** Changes the given fields of a user. `avatar` is a URL. Returns the user; `undefined` for an unknown user. */
-export async function setProfile (
-  sql: Sql, id: string,
+/**
+ * Changes the given fields of a user. Returns the user; `undefined` for an unknown user. `avatar` is the id of a
+ * picture that the user has uploaded; throws a 404 for any other id. `null` removes any picture.
+ */
+export function setProfile (
+  sql: Sql, picturesUrl: string | null, id: string,
   { firstName, lastName, avatar }: { firstName?: string, lastName?: string, avatar?: string | null }
 ) {
-  const [user] = await sql<Static<typeof CurrentUser>[]>`
-    WITH changed AS (
-      UPDATE users SET
-        first_name = coalesce(${firstName ?? null}, first_name),
-        last_name = coalesce(${lastName ?? null}, last_name),
-        avatar = CASE WHEN ${avatar === undefined} THEN avatar ELSE ${avatar ?? null}::text END
-      WHERE id = ${id} RETURNING *
-    )
-    SELECT ${profileColumns(sql)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
-  `
-  return user
+  return sql.begin(async transaction => {
+    if (typeof avatar === 'string') {
+      const { count } = await transaction`
+        SELECT FROM pictures WHERE id = ${avatar} AND user_id = ${id} FOR KEY SHARE
+      `
+      if (count === 0) throw new HttpError(404, 'Picture not found')
+    }
+    const isKept = avatar === undefined
+    const [user] = await transaction<Static<typeof CurrentUser>[]>`
+      WITH changed AS (
+        UPDATE users SET
+          first_name = coalesce(${firstName ?? null}, first_name),
+          last_name = coalesce(${lastName ?? null}, last_name),
+          avatar_picture_id = CASE WHEN ${isKept} THEN avatar_picture_id ELSE ${avatar ?? null} END,
+          avatar = CASE WHEN ${isKept} THEN avatar END
+        WHERE id = ${id} RETURNING *
+      )
+      SELECT ${profileColumns(sql, picturesUrl)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
+    `
+    return user
+  })
 }
 
 /**

@@ -52,7 +52,7 @@ export const changeProfile = {
     firstName: Type.Optional(TextInput({ minLength: 1, examples: FirstName.examples })),
     lastName: Type.Optional(TextInput({ minLength: 1, examples: LastName.examples })),
     avatar: Type.Optional(NullableTextInput({
-      description: 'The id of a picture that you uploaded. `null` removes your picture.', examples: [null],
+      description: 'The id of a picture that you uploaded, not its URL. `null` removes your picture.', examples: [null],
     })),
   }, { title: 'ProfileChanges' }),
   response: {
@@ -91,15 +91,22 @@ export const deleteAccount = {
   operationId: 'deleteMyAccount',
   summary: 'Delete your account',
   description: 'Permanently deletes your account, registrations, likes, drafts and pictures, and revokes all ' +
-    'your tokens. Your published posts stay, but without your name. If your account has no password, sign in with ' +
-    'the identity provider first, at most five minutes before.',
+    'your tokens. Your published posts stay, but without your name. Pictures that a published post or a page shows ' +
+    'also stay, see `uses` in `GET /me/pictures`: delete them first if they should not. If your account has no ' +
+    'password, sign in with the identity provider first, at most five minutes before.',
   body: Type.Object({
     currentPassword: NullableTextInput({
       description: '`null` if your account has no password.', examples: ['correct horse'],
     }),
   }, { title: 'AccountDeletion' }),
   response: {
-    200: Message('Account deleted successfully'),
+    200: ResponseObject({
+      message: Enum(['Account deleted successfully']),
+      kept: ResponseObject({
+        publishedBlogs: Type.Integer({ description: 'Posts that stay without your name.', examples: [2] }),
+        pictures: Type.Integer({ description: 'Pictures that stay, because they are shown.', examples: [1] }),
+      }),
+    }, { title: 'AccountDeleted' }),
     401: Message('Unauthorized', 'Current password is wrong', SIGN_IN_AGAIN),
     409: Message(LAST_ADMIN),
     429: { ...Message(TOO_MANY_FAILURES), headers: RetryAfter },

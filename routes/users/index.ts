@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
+import { picturesUrl } from '../../lib/pictures/stored.ts'
 import { analyticsQuery, deleteUser, setUserClub, setUserRole, updateUser, usersQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -30,7 +31,7 @@ const users: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { firstName, lastName, email, clubId } = request.body
     const changes = { firstName, lastName, email, clubId }
-    const user = await updateUser(app.sql, app.outbox, request.params.id, changes)
+    const user = await updateUser(app.sql, app.outbox, picturesUrl(app.config, request), request.params.id, changes)
     if (!user) throw new HttpError(404, 'User not found')
     audit(request, 'user-changed', { user: user.id, fields: changedFields(changes) })
     if (clubId !== undefined) audit(request, 'membership-changed', { user: user.id, club: clubId })
@@ -54,7 +55,8 @@ const users: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.assignClub,
     config: { failure: 'Error assigning user to club' },
   }, async request => {
-    const user = await setUserClub(app.sql, request.params.userId, request.body.clubId)
+    const { params: { userId }, body: { clubId } } = request
+    const user = await setUserClub(app.sql, picturesUrl(app.config, request), userId, clubId)
     audit(request, 'membership-changed', { user: user.id, club: user.clubId })
     return { user, message: 'User assigned to club successfully' as const }
   })

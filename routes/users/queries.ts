@@ -4,7 +4,7 @@ import type { Role } from '../../lib/roles.ts'
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
-import { registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
+import { avatarOf, registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
 import { releaseMessages } from '../../lib/email/messages.ts'
 import { emailTo } from '../../lib/email/outbox.ts'
 import type { Outbox } from '../../plugins/email.ts'
@@ -17,9 +17,10 @@ const clubColumn = (sql: Sql) => sql`
   CASE WHEN clubs.id IS NOT NULL THEN json_build_object('name', clubs.name) END AS club
 `
 
-const allColumns = (sql: Sql) => sql`
-  users.id, email, password, idp_id AS "idpId", avatar, first_name AS "firstName", last_name AS "lastName", role,
-  club_id AS "clubId", iso8601(created_at) AS "createdAt", iso8601(updated_at) AS "updatedAt", ${clubColumn(sql)}
+const allColumns = (sql: Sql, picturesUrl: string | null) => sql`
+  users.id, email, password, idp_id AS "idpId", ${avatarOf(sql, picturesUrl)} AS avatar, first_name AS "firstName",
+  last_name AS "lastName", role, club_id AS "clubId", iso8601(created_at) AS "createdAt",
+  iso8601(updated_at) AS "updatedAt", ${clubColumn(sql)}
 `
 
 export const usersQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
@@ -75,7 +76,7 @@ export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> =>
  * verify the new address and, if the old address was verified, an email to the old address.
  */
 export async function updateUser (
-  sql: Sql, outbox: Pick<Outbox, 'canLink' | 'enqueue'>, id: string,
+  sql: Sql, outbox: Pick<Outbox, 'canLink' | 'enqueue'>, picturesUrl: string | null, id: string,
   { firstName, lastName, email, clubId }: Static<typeof update.body>
 ) {
   const [user] = await sql<FullUser[]>`
@@ -96,7 +97,7 @@ export async function updateUser (
       FROM changed JOIN before USING (id)
       WHERE changed.email <> before.email AND before.email_verified_at IS NOT NULL
     `)})
-    SELECT ${allColumns(sql)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
+    SELECT ${allColumns(sql, picturesUrl)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
   `
   return user
 }
@@ -109,10 +110,10 @@ export async function setUserRole (sql: Sql, id: string, role: Role) {
   `)
 }
 
-export async function setUserClub (sql: Sql, id: string, clubId: string) {
+export async function setUserClub (sql: Sql, picturesUrl: string | null, id: string, clubId: string) {
   return expectOne(await sql<FullUser[]>`
     WITH changed AS (UPDATE users SET club_id = ${clubId} WHERE id = ${id} RETURNING *)
-    SELECT ${allColumns(sql)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
+    SELECT ${allColumns(sql, picturesUrl)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
   `)
 }
 

@@ -143,7 +143,7 @@ t.test('PUT /me/profile changes the given fields, and returns what GET /auth/me 
       assertResponse(t, await ada.inject('PUT', '/me/profile', body), 200, { user: expected })
       assertResponse(t, await ada.inject('GET', '/auth/me'), 200, { user: expected })
     }
-    for (const avatar of [other, 'unknown', url]) {
+    for (const avatar of [other, '', 'unknown', url]) {
       const gone = { message: 'Picture not found' }
       assertResponse(t, await ada.inject('PUT', '/me/profile', { avatar, firstName: 'No' }), 404, gone, avatar)
     }
@@ -156,19 +156,35 @@ t.test('PUT /me/profile changes the given fields, and returns what GET /auth/me 
   }
 })
 
-t.test('An avatar needs PUBLIC_URL in production, as its URL begins with it', async t => {
-  const production = await build(t, { NODE_ENV: 'production' })
-  const ada = await person(production)
-  const fields = { user_id: ada.id, large: PNG, small: PNG, width: 1, height: 1 }
-  const avatar = await insert(production, 'pictures', fields)
+t.test('The URL of an avatar begins with the current PUBLIC_URL, or in development with the host', async t => {
+  const ada = await person(app)
+  const avatar = await insert(app, 'pictures', { user_id: ada.id, large: PNG, small: PNG, width: 1, height: 1 })
+  const blog = await insert(app, 'blogs', { author_id: ada.id, status: 'PUBLISHED' })
+  await ada.inject('PUT', '/me/profile', { avatar })
+  const { DATABASE_URL } = app.config
+  const moved = await build(t, { PUBLIC_URL: 'https://new.example.org', DATABASE_URL })
+  const production = await build(t, { NODE_ENV: 'production', DATABASE_URL })
+  for (const [service, host, base] of [
+    [app, 'a.example', 'http://a.example'], [app, 'b.example', 'http://b.example'],
+    [moved, 'a.example', 'https://new.example.org'], [production, 'a.example', null],
+  ] as const) {
+    const url = base && `${base}/pictures/${avatar}`
+    const headers = { ...bearer(ada.token), host }
+    const get = async (path: string) => (await inject(service, 'GET', path, undefined, headers)).json()
+    t.equal((await get('/auth/me')).user.avatar, url)
+    t.equal((await get(`/blogs/${blog}`)).blog.author.avatar, url)
+    t.equal((await get('/blogs')).blogs.find(({ id }: { id: string }) => id === blog).author.avatar, url)
+    t.equal((await get('/me/export')).account.avatar, url)
+  }
   const refusal = { message: 'PUBLIC_URL is not configured' }
-  assertResponse(t, await ada.inject('PUT', '/me/profile', { avatar }), 501, refusal)
-  t.equal((await ada.inject('PUT', '/me/profile', { avatar: null, firstName: 'Bea' })).statusCode, 200)
+  const change = (body: object) => inject(production, 'PUT', '/me/profile', body, bearer(ada.token))
+  assertResponse(t, await change({ avatar }), 501, refusal)
+  t.equal((await change({ avatar: null, firstName: 'Bea' })).statusCode, 200)
 })
 
 /** Bodies of accounts without a password. */
 const NONE = { currentPassword: null }
-const DELETED = { message: 'Account deleted successfully' }
+const DELETED = { message: 'Account deleted successfully', kept: { publishedBlogs: 0, pictures: 0 } }
 const WRONG = { message: 'Current password is wrong' }
 const AGAIN = { message: 'Please sign in with your identity provider again, and retry within five minutes' }
 const LAST = { message: 'You are the last admin. Please make another user an admin first' }
@@ -188,7 +204,8 @@ t.test('DELETE /me erases the account by its password, and revokes all tokens', 
     ]
     const calendar = await createCalendar(t, ada)
     lines.length = 0
-    assertResponse(t, await ada.inject('DELETE', '/me', { currentPassword: PASSWORD }), 200, DELETED, role)
+    const deleted = { ...DELETED, kept: { publishedBlogs: 1, pictures: 0 } }
+    assertResponse(t, await ada.inject('DELETE', '/me', { currentPassword: PASSWORD }), 200, deleted, role)
     t.match(lines.map(line => JSON.parse(line)).filter(({ msg }) => msg === 'audit'), [
       { event: 'user-deleted', actor: ada.id, user: ada.id },
     ])
@@ -229,19 +246,23 @@ t.test('Of two admins who delete their accounts at once, one stays', async t => 
   t.strictSame(responses.find(({ statusCode }) => statusCode === 409)!.json(), LAST)
 })
 
-t.test('The pictures of a deleted account go, unless something else shows them', async t => {
+t.test('The pictures of a deleted account go, unless something public shows them', async t => {
   const [ada, bob] = [await person(app), await person(app)]
   const add = () => insert(app, 'pictures', { user_id: ada.id, large: PNG, small: PNG, width: 1, height: 1 })
-  const [unused, ofDraft, ofPost, avatar, ofBob] = [await add(), await add(), await add(), await add(), await add()]
+  const [unused, ofDraft, ofPost, avatar, ofBob, ofBobsDraft] =
+    [await add(), await add(), await add(), await add(), await add(), await add()]
   const url = (id: string) => `https://api.example.org/pictures/${id}`
   await insert(app, 'blogs', { author_id: ada.id, image_url: url(ofDraft) })
   await insert(app, 'blogs', { author_id: ada.id, status: 'PUBLISHED', content: `Look: ${url(ofPost)}` })
-  await app.sql`UPDATE users SET avatar = ${url(avatar)} WHERE id = ${ada.id}`
-  await app.sql`UPDATE users SET avatar = ${url(ofBob)} WHERE id = ${bob.id}`
-  assertResponse(t, await ada.inject('DELETE', '/me', NONE), 200, DELETED)
-  const statuses = await Promise.all([unused, ofDraft, avatar, ofPost, ofBob].map(async id =>
+  await insert(app, 'blogs', { author_id: bob.id, status: 'PUBLISHED', image_url: url(ofBob) })
+  await insert(app, 'blogs', { author_id: bob.id, status: 'ARCHIVED', image_url: url(ofBob) })
+  await insert(app, 'blogs', { author_id: bob.id, image_url: url(ofBobsDraft) })
+  await ada.inject('PUT', '/me/profile', { avatar })
+  const kept = { publishedBlogs: 1, pictures: 2 }
+  assertResponse(t, await ada.inject('DELETE', '/me', NONE), 200, { ...DELETED, kept })
+  const statuses = await Promise.all([unused, ofDraft, avatar, ofBobsDraft, ofPost, ofBob].map(async id =>
     (await inject(app, 'GET', `/pictures/${id}`)).statusCode))
-  t.strictSame(statuses, [404, 404, 404, 200, 200])
+  t.strictSame(statuses, [404, 404, 404, 404, 200, 200])
 })
 
 t.test('GET /me/export has all data of the user, and no data of other users', async t => {

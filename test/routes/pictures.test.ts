@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 
 import sharp from 'sharp'
@@ -163,7 +164,7 @@ t.test('Uploads of a deleted account are a 401', async t => {
   assertResponse(t, await upload(ada.token, await halves().jpeg().toBuffer()), 401, { message: 'Unauthorized' })
 })
 
-t.test('GET /me/pictures lists the newest picture first, with its uses', async t => {
+t.test('GET /me/pictures lists the newest picture first, with its uses, and DELETE needs force for it', async t => {
   const [ada, bob] = [await person(app), await person(app)]
   const [first, second] = [await stored(ada), await stored(ada)]
   await stored(bob)
@@ -173,29 +174,50 @@ t.test('GET /me/pictures lists the newest picture first, with its uses', async t
   const mentor = await insert(app, 'mentors', { ...fields, name: 'Grace' })
   const testimonial = await insert(app, 'testimonials', { image_url: first.url, name: 'Grace' })
   await insert(app, 'blogs', { author_id: bob.id, title: 'A draft', image_url: first.url })
+  const draft = await insert(app, 'blogs', { author_id: ada.id, title: 'x'.repeat(300), image_url: first.url })
   const blog = await insert(app, 'blogs', {
     author_id: bob.id,
     status: 'PUBLISHED',
     title: 'My post',
     content: `![](${first.url}) and again ![](${first.url}?width=480)`,
   })
-  await app.sql`UPDATE users SET avatar = ${first.url} WHERE id IN (${ada.id}, ${bob.id})`
+  t.equal((await ada.inject('PUT', '/me/profile', { avatar: first.id })).json().user.avatar, first.url)
+  const uses = [
+    { kind: 'avatar', id: ada.id, name: 'Ada Lovelace' },
+    { kind: 'blog', id: draft, name: 'x'.repeat(200) },
+    { kind: 'blog', id: blog, name: 'My post' },
+    { kind: 'club', id: club, name: 'Chess' },
+    { kind: 'event', id: event, name: 'Chess Night' },
+    { kind: 'mentor', id: mentor, name: 'Grace' },
+    { kind: 'testimonial', id: testimonial, name: 'Grace' },
+  ]
   assertResponse(t, await ada.inject('GET', '/me/pictures'), 200, {
-    pictures: [
-      { ...second, uses: [] },
-      {
-        ...first,
-        uses: [
-          { kind: 'avatar', id: ada.id, name: 'Ada Lovelace' },
-          { kind: 'blog', id: blog, name: 'My post' },
-          { kind: 'club', id: club, name: 'Chess' },
-          { kind: 'event', id: event, name: 'Chess Night' },
-          { kind: 'mentor', id: mentor, name: 'Grace' },
-          { kind: 'testimonial', id: testimonial, name: 'Grace' },
-        ],
-      },
-    ],
+    pictures: [{ ...second, uses: [] }, { ...first, uses }],
   })
+
+  const remove = (query: string) => ada.inject('DELETE', `/me/pictures/${first.id}${query}`)
+  for (const query of ['', '?force=', '?force=false', '?force=true&force=true']) {
+    assertResponse(t, await remove(query), 409, { message: 'This picture is in use', uses }, query)
+  }
+  t.equal((await load(first.url)).statusCode, 200)
+  assertResponse(t, await remove('?force=true'), 200, { message: 'Picture deleted successfully' })
+  assertResponse(t, await load(first.url), 404, GONE)
+  t.equal((await ada.inject('GET', '/auth/me')).json().user.avatar, null)
+  t.equal((await ada.inject('GET', `/blogs/${draft}`)).json().blog.imageUrl, null)
+  t.match((await inject(app, 'GET', '/events')).json().events, [{ id: event, imageUrl: first.url }])
+  t.match((await inject(app, 'GET', `/blogs/${blog}`)).json().blog.content, /pictures/, 'a text stays as it was sent')
+})
+
+t.test('Uses are few and short, and a text refers to its first 100 pictures', async t => {
+  const ada = await person(app)
+  const [picture, other] = [await stored(ada), await stored(ada)]
+  const links = Array.from({ length: 100 }, () => `/pictures/${randomUUID()}`).join(' ')
+  for (const content of [...Array(25).fill(picture.url), `${picture.url} ${links} ${other.url}`]) {
+    await ada.inject('POST', '/blogs/submit', { title: 'A very '.repeat(100), content })
+  }
+  const { pictures } = (await ada.inject('GET', '/me/pictures')).json()
+  t.strictSame(pictures.map(({ uses }: { uses: unknown[] }) => uses.length), [0, 20])
+  t.equal(pictures[1].uses[0].name.length, 200)
 })
 
 t.test('DELETE /me/pictures/:id deletes an own picture, and for admins any', async t => {

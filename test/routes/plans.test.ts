@@ -102,15 +102,17 @@ const [row] = await sql`
     (SELECT id FROM blogs ORDER BY id LIMIT 1) AS blog,
     (SELECT id FROM mentors ORDER BY id LIMIT 1) AS mentor,
     (SELECT id FROM testimonials ORDER BY id LIMIT 1) AS testimonial,
-    (SELECT id FROM events ORDER BY id LIMIT 1) AS event
+    (SELECT id FROM events ORDER BY id LIMIT 1) AS event,
+    (SELECT id FROM pictures WHERE user_id = (SELECT id FROM users ORDER BY id LIMIT 1)) AS picture
 `
-const id = row as Record<'user' | 'club' | 'blog' | 'mentor' | 'testimonial' | 'event', string>
+const id = row as Record<'user' | 'club' | 'blog' | 'mentor' | 'testimonial' | 'event' | 'picture', string>
 const head = { id: id.user, role: 'CLUB_HEAD' } as const
 const email = 'user1@example.org'
 const failures = failedSignIns(email, '192.0.2.1', 20)
 const name = { firstName: 'Grace', lastName: 'Hopper' }
 const event = { title: 'An event', description: 'Its description', data: '2026-01-31', imageUrl: 'https://example.org' }
 
+const PICTURES = 'https://api.example.org/pictures/'
 const NONE = '00000000-0000-4000-8000-000000000000'
 
 const EMAIL = { id: NONE, template: 'test', data: {}, attempts: 0, createdAt: new Date() }
@@ -130,7 +132,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   consume: () => consume(sql, failures, 900),
   limitFailures: () => limitFailures(sql, failures, 900, async () => true),
   forgetUses: () => forgetUses(sql, failures),
-  profileQuery: () => read(auth.profileQuery(sql, id.user)),
+  profileQuery: () => read(auth.profileQuery(sql, id.user, PICTURES)),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
   createAccountLink: () => createAccountLink(
     { ...EMAIL, userId: id.user },
@@ -157,21 +159,20 @@ const operations: Record<string, () => Promise<unknown>> = {
     { user: { id: id.user, role: 'ADMIN' }, eventId: id.event, message: { subject: 'A message', text: 'Its text' } }
   ),
   insertEmailChange: () => me.insertEmailChange(sql, outbox, id.user, 'new@example.org', '192.0.2.1'),
-  hasPicture: () => me.hasPicture(sql, id.user, id.user),
-  setProfile: () => me.setProfile(sql, id.user, name),
+  setProfile: () => me.setProfile(sql, PICTURES, id.user, { ...name, avatar: id.picture }),
   insertVerificationEmail: () => me.insertVerificationEmail(sql, outbox, id.user, '192.0.2.1'),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
   setPassword: () => accounts.setPassword(sql, email, 'correct horse'),
-  publishedBlogQuery: () => read(blogs.publishedBlogQuery(sql, id.blog)),
-  findBlog: () => blogs.findBlog(sql, id.blog),
+  publishedBlogQuery: () => read(blogs.publishedBlogQuery(sql, PICTURES, id.blog)),
+  findBlog: () => blogs.findBlog(sql, PICTURES, id.blog),
   blogsOfAuthorQuery: () => read(blogs.blogsOfAuthorQuery(sql, id.user)),
-  insertBlog: () => blogs.insertBlog(sql, { title: 'A blog', content: 'Its content', authorId: id.user }),
-  updateBlog: () => blogs.updateBlog(sql, outbox, id.blog, { title: 'Another' }),
+  insertBlog: () => blogs.insertBlog(sql, PICTURES, { title: 'A blog', content: 'Its content', authorId: id.user }),
+  updateBlog: () => blogs.updateBlog(sql, outbox, PICTURES, id.blog, { title: 'Another' }),
   setBlogStatus: () => blogs.setBlogStatus(sql, outbox, id.blog, 'ARCHIVED'),
   deleteBlog: () => blogs.deleteBlog(sql, id.blog),
-  updateUser: () => users.updateUser(sql, outbox, id.user, { ...name, email: 'other@example.org' }),
+  updateUser: () => users.updateUser(sql, outbox, PICTURES, id.user, { ...name, email: 'other@example.org' }),
   setUserRole: () => users.setUserRole(sql, id.user, 'ADMIN'),
-  setUserClub: () => users.setUserClub(sql, id.user, id.club),
+  setUserClub: () => users.setUserClub(sql, PICTURES, id.user, id.club),
   deleteUser: () => users.deleteUser(sql, '00000000-0000-0000-0000-000000000000'),
   toggleLike: () => mentors.toggleLike(sql, id.user, id.mentor),
   countLikes: () => mentors.countLikes(sql, id.mentor),
@@ -201,7 +202,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   ownCalendarQuery: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),
   // The tokens of all users were revoked.
   replaceCalendar: () => me.replaceCalendar(sql, { id: id.user }, 'x').catch(() => {}),
-  readPersonalData: async () => text((await readPersonalData(work => work(sql), id.user))!),
+  readPersonalData: async () => text((await readPersonalData(work => work(sql), id.user, PICTURES))!),
   revokeTokensOf: () => me.revokeTokensOf(sql, id.user),
   signOut: () => accounts.signOut(sql, email),
   epochsOf: async () => sql`SELECT ${revokedTokens.epochsOf(sql, [id.user, id.club])}`,
@@ -224,8 +225,8 @@ const operations: Record<string, () => Promise<unknown>> = {
   insertPicture: () => insertPicture(
     sql, id.user, { large: Buffer.from('x'), small: Buffer.from('x'), width: 1, height: 1 }, { count: 9, bytes: 1e9 }
   ),
-  picturesOfUserQuery: () => read(ownPictures.picturesOfUserQuery(sql, id.user, 'https://api.example.org/pictures/')),
-  deletePicture: () => ownPictures.deletePicture(sql, head, id.user),
+  picturesOfUserQuery: () => read(ownPictures.picturesOfUserQuery(sql, id.user, PICTURES)),
+  deletePicture: () => ownPictures.deletePicture(sql, head, id.picture, true),
   deleteUnusedPictures: () => deleteUnusedPictures(sql, id.user),
   deleteEvent: () => events.deleteEvent(sql, outbox, head, id.event),
 }

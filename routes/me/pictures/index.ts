@@ -5,7 +5,7 @@ import { HttpError } from '../../../lib/errors.ts'
 import { audit } from '../../../lib/http/audit.ts'
 import { NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge } from '../../../lib/pictures/refusals.ts'
 import { assertRoomForUpload, storePicture } from '../../../lib/pictures/store.ts'
-import { picturesUrl } from '../../../lib/pictures/stored.ts'
+import { knownPicturesUrl } from '../../../lib/pictures/stored.ts'
 import { PICTURE_SECONDS } from '../../../lib/timeout.ts'
 import { deletePicture, picturesOfUserQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -31,7 +31,7 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
       preParsing: request => assertRoomForUpload(request),
     }, async (request, reply) => {
       const { body, user } = request
-      const baseUrl = picturesUrl(app.config, request)
+      const baseUrl = knownPicturesUrl(app.config, request)
       if (!(body instanceof Buffer)) throw new HttpError(400, NOT_A_PICTURE)
       const picture = await storePicture(app.sql, app.config, { bytes: body, userId: user.id, client: request })
       reply.code(201)
@@ -44,16 +44,19 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.list,
     config: { failure: 'Error fetching pictures', cache: 'private' },
   }, async (request, reply) => {
-    await reply.sendCached(picturesOfUserQuery, request.user.id, picturesUrl(app.config, request))
+    await reply.sendCached(picturesOfUserQuery, request.user.id, knownPicturesUrl(app.config, request))
   })
 
-  app.delete<{ Params: { id: string } }>('/:id', {
+  app.delete<{ Params: { id: string }, Querystring: { force?: unknown } }>('/:id', {
     onRequest: app.authenticate,
     schema: schemas.remove,
     config: { failure: 'Error deleting picture' },
   }, async request => {
-    const { id } = request.params
-    if (!await deletePicture(app.sql, request.user, id)) throw new HttpError(404, 'Picture not found')
+    const { user, params: { id }, query } = request
+    const force = query.force === 'true'
+    const uses = await deletePicture(app.sql, user, id, force)
+    if (!uses) throw new HttpError(404, 'Picture not found')
+    if (uses.length > 0 && !force) throw new HttpError(409, schemas.IN_USE, { fields: { uses } })
     audit(request, 'picture-deleted', { target: id })
     return { message: 'Picture deleted successfully' }
   })

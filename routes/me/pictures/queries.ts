@@ -1,8 +1,8 @@
 import type { User } from '../../../lib/accounts/permissions.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
-import { pictureUses } from '../../../lib/pictures/stored.ts'
-import type { list } from './schemas.ts'
+import { removeFromOwner, usesOfPicture } from '../../../lib/pictures/stored.ts'
+import type { list, PictureUse } from './schemas.ts'
 
 /** The pictures of a user with their uses. `baseUrl` is the base URL of all pictures. */
 export const picturesOfUserQuery = (sql: Sql, userId: string, baseUrl: string): CachedQuery<Body<typeof list>> => ({
@@ -11,10 +11,7 @@ export const picturesOfUserQuery = (sql: Sql, userId: string, baseUrl: string): 
     rows: sql`
       SELECT
         id, ${baseUrl}::text || id AS url, width, height, iso8601(created_at) AS "createdAt",
-        (
-          SELECT coalesce(json_agg(json_build_object('kind', kind, 'id', id, 'name', name) ORDER BY kind, id), '[]')
-          FROM (${pictureUses(sql)}) AS uses WHERE is_visible
-        ) AS uses
+        ${usesOfPicture(sql)} AS uses
       FROM pictures WHERE user_id = ${userId}
       ORDER BY created_at DESC, id
     `,
@@ -22,10 +19,20 @@ export const picturesOfUserQuery = (sql: Sql, userId: string, baseUrl: string): 
   fields: sql`SELECT`,
 })
 
-/** Deletes a picture of this user, or any picture if the user is an admin. Returns whether it existed. */
-export async function deletePicture (sql: Sql, user: User, id: string) {
-  const { count } = await sql`
-    DELETE FROM pictures WHERE id = ${id} AND (user_id = ${user.id} OR ${user.role === 'ADMIN'})
-  `
-  return count > 0
+/**
+ * Deletes a picture of this user, or any picture if the user is an admin. Returns its uses; `undefined` for an unknown
+ * picture. A picture with uses stays, unless `force` is set. Then it disappears from the avatar and posts of its owner.
+ */
+export function deletePicture (sql: Sql, user: User, id: string, force: boolean): Promise<PictureUse[] | undefined> {
+  return sql.begin(async transaction => {
+    const [picture] = await transaction<{ uses: PictureUse[] }[]>`
+      SELECT ${usesOfPicture(transaction)} AS uses
+      FROM pictures WHERE id = ${id} AND (user_id = ${user.id} OR ${user.role === 'ADMIN'}) FOR UPDATE
+    `
+    if (picture && (force || picture.uses.length === 0)) {
+      if (force) await removeFromOwner(transaction, id)
+      await transaction`DELETE FROM pictures WHERE id = ${id}`
+    }
+    return picture?.uses
+  })
 }

@@ -1,4 +1,4 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 
 import {
   NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, PUBLIC_URL_REQUIRED, TOO_MANY_UPLOADS, tooLarge, tooManyPictures,
@@ -22,6 +22,10 @@ const Use = ResponseObject({
   id: OpaqueId,
   name: Type.String({ examples: ['Chess Night'] }),
 }, { title: 'PictureUse' })
+export type PictureUse = Static<typeof Use>
+
+/** Error message of a deletion without `force`. */
+export const IN_USE = 'This picture is in use'
 
 export const upload = {
   operationId: 'uploadPicture',
@@ -47,7 +51,8 @@ export const upload = {
 export const list = {
   operationId: 'listMyPictures',
   summary: 'List your pictures',
-  description: 'The newest picture comes first. `uses` lists where the platform shows it, for example in an event.',
+  description: 'The newest picture comes first. `uses` lists at most 20 places where the platform shows it, for ' +
+    'example in an event, with at most 200 characters of their names. Drafts of other users are not listed.',
   response: {
     200: ResponseObject({
       pictures: Type.Array(ResponseObject({ ...fields, uses: Type.Array(Use) }, { title: 'OwnPicture' })),
@@ -59,7 +64,19 @@ export const list = {
 export const remove = {
   operationId: 'deleteMyPicture',
   summary: 'Delete a picture',
-  description: 'Admins may delete any picture. Browsers and CDNs may show a deleted picture for up to a year.',
-  docsOnly: { params: Type.Object({ id: IdParam({ description: 'The id of the picture.' }) }) },
-  response: { 200: Message('Picture deleted successfully'), 404: Message('Picture not found') },
+  description: 'A picture in use gets a 409 with its `uses`, see `GET /me/pictures`. `force=true` deletes it anyway. ' +
+    'Then the avatar of its owner becomes `null`, and so does the `imageUrl` of the posts of its owner. Everything ' +
+    'else keeps the URL, which gets a 404 from then on: texts of posts, posts of other users, events, clubs, mentors ' +
+    'and testimonials. Admins may delete any picture. Browsers and CDNs may show a deleted picture for up to a year.',
+  docsOnly: {
+    params: Type.Object({ id: IdParam({ description: 'The id of the picture.' }) }),
+    querystring: Type.Object({
+      force: Type.Optional(Type.String({ description: '`true` also deletes a picture in use.', examples: ['true'] })),
+    }),
+  },
+  response: {
+    200: Message('Picture deleted successfully'),
+    404: Message('Picture not found'),
+    409: ResponseObject({ message: Enum([IN_USE]), uses: Type.Array(Use) }, { title: 'PictureInUse' }),
+  },
 }

@@ -5,6 +5,7 @@ import { createLogger } from '#lib/http/logger.js'
 import { eraseUser } from '#lib/accounts/erasure.js'
 import userCommand from '#lib/cli/user.js'
 import { enqueueEmails } from '#lib/email/outbox.js'
+import { PNG } from '../../fixtures.ts'
 import { allRows, build, inject, insert, MAIL, person, untilBlocked } from '../../helper.ts'
 import { call } from '../../process.ts'
 import t, { type Test } from '../../suite.ts'
@@ -39,7 +40,8 @@ async function addActivePerson (role: typeof ROLES[number] = 'STUDENT') {
   })
   await sql`UPDATE clubs SET club_head_id = ${ada.id}`
   for (const status of ['DRAFT', 'PUBLISHED', 'ARCHIVED']) {
-    await insert(app, 'blogs', { status, author_id: ada.id })
+    const picture = await insert(app, 'pictures', { user_id: ada.id, large: PNG, small: PNG, width: 1, height: 1 })
+    await insert(app, 'blogs', { status, author_id: ada.id, image_url: `https://api.example.org/pictures/${picture}` })
   }
   for (let n = 0; n < 3; n++) {
     const event = await insert(app, 'events', { club_id: club })
@@ -63,11 +65,13 @@ const blogsOf = async (id: string) =>
 const containsAny = (texts: string[], words: string[]) =>
   texts.filter(text => words.some(word => text.toLowerCase().includes(word.toLowerCase())))
 
-const result = (verb: string, id: string, published: string) => ({
+const KEPT = 'Not deleted, because pages or published posts show them: 1 pictures.\n'
+
+const result = (verb: string, id: string, published: string, pictures: string) => ({
   code: 0,
   signal: null,
   stdout: `${verb} account ${id}\n  registrations      3\n  likes              3\n  unpublished posts  2\n` +
-    `  published posts    ${published}\n`,
+    `  published posts    ${published}\n  pictures           ${pictures}`,
   stderr: '',
 })
 
@@ -81,7 +85,8 @@ t.test('erase deletes the data of a user, and keeps published blogs under a neut
   const bystander = await addActivePerson()
   for (const role of ROLES) {
     const ada = await addActivePerson(role)
-    t.strictSame(await user('erase', '--email', ada.email), result('Erased', ada.id, '1, kept under a neutral author'))
+    t.strictSame(await user('erase', '--email', ada.email),
+      result('Erased', ada.id, '1, kept under a neutral author', `2\n${KEPT}`))
     await isErased(t, ada)
   }
   const { blogs } = (await inject(app, 'GET', '/blogs')).json()
@@ -95,7 +100,7 @@ t.test('erase deletes the data of a user, and keeps published blogs under a neut
 t.test('erase --with-blogs deletes published blogs as well', async t => {
   const ada = await addActivePerson()
   const [{ before } = {}] = await sql`SELECT count(*)::int AS before FROM blogs`
-  t.strictSame(await user('erase', '--email', ada.email, '--with-blogs'), result('Erased', ada.id, '1'))
+  t.strictSame(await user('erase', '--email', ada.email, '--with-blogs'), result('Erased', ada.id, '1', '3\n'))
   await isErased(t, ada)
   const [{ after } = {}] = await sql`SELECT count(*)::int AS after FROM blogs`
   t.equal(after, before - 3)
@@ -105,9 +110,9 @@ t.test('erase --dry-run prints the data that would be deleted, and keeps it', as
   const ada = await addActivePerson()
   const before = await allRows(app)
   t.strictSame(await user('erase', '--email', ada.email, '--dry-run'),
-    result('Would erase', ada.id, '1, kept under a neutral author'))
+    result('Would erase', ada.id, '1, kept under a neutral author', `2\n${KEPT}`))
   t.strictSame(await user('erase', '--email', ada.email, '--dry-run', '--with-blogs'),
-    result('Would erase', ada.id, '1'))
+    result('Would erase', ada.id, '1', '3\n'))
   t.strictSame(await allRows(app), before)
 })
 

@@ -7,7 +7,6 @@ import t from 'tap'
 import type { Role } from '#lib/roles.js'
 import { createPools } from '#lib/database/client.js'
 import { migrate } from '#lib/database/migrations.js'
-import { insertBlog } from '#routes/blogs/queries.js'
 import { deleteEvent, insertEvent, insertRegistration, updateEvent } from '#routes/events/queries.js'
 import { toggleLike } from '#routes/mentors/queries.js'
 import { emptyDatabase, testConfig } from '../../helper.ts'
@@ -63,6 +62,30 @@ t.test('the down part of each migration reverts its up part', async t => {
   }
 })
 
+t.test('uploaded pictures of users become ids, and URLs of other pictures stay', async t => {
+  const { url, sql } = await emptyDatabase(t)
+  await migrate(url, 'up', NAMES.findIndex(name => name.endsWith('_avatars')))
+  const [ada] = await sql<{ id: string, avatar: string | null }[]>`
+    INSERT INTO users (email, password, first_name, last_name) VALUES ('ada@example.org', '!', 'Ada', 'Lovelace')
+    RETURNING id
+  `
+  const [picture] = await sql<{ id: string }[]>`
+    INSERT INTO pictures (user_id, large, small, width, height) VALUES (${ada!.id}, '', '', 1, 1) RETURNING id
+  `
+  for (const [avatar, id] of [
+    [`https://old.example.org/v1/pictures/${picture!.id}`, picture!.id],
+    [`https://idp.example.org/pictures/${ada!.id}`, null],
+    [`https://idp.example.org/pictures/${picture!.id}/large`, null],
+    [null, null],
+  ] as const) {
+    await sql`UPDATE users SET avatar = ${avatar}`
+    await migrate(url, 'up')
+    t.match(await sql`SELECT * FROM users`, [{ avatar, avatar_picture_id: id }], 'the old version can still show it')
+    await migrate(url, 'down', 2)
+    t.match(await sql`SELECT * FROM users`, [{ avatar }])
+  }
+})
+
 // Statements that do not need the last migration run while it is reverted and applied again. It locks only `users`.
 t.test('operations continue while a migration waits for a long read', async t => {
   const { url } = await emptyDatabase(t)
@@ -97,7 +120,7 @@ t.test('operations continue while a migration waits for a long read', async t =>
       await timed(insertRegistration(sql, email, user.id, event!.id))
       await timed(toggleLike(sql, user.id, mentor!.id))
       await timed(updateEvent(sql, email, { user, id: event!.id, changes: { title: 'Closed day' } }))
-      await timed(insertBlog(sql, { title: 'Title', content: 'Content', authorId: user.id }))
+      await timed(sql`INSERT INTO blogs (title, content, author_id) VALUES ('Title', 'Content', ${user.id})`)
       await timed(sql`SELECT iso8601(blogs.created_at) FROM blogs JOIN users ON users.id = author_id LIMIT 10`)
       await timed(deleteEvent(sql, email, user, event!.id))
     }

@@ -50,8 +50,10 @@ t.test('GET /auth/google/callback passes the destination on unchanged, which can
     t.equal(location!.searchParams.get('to'), r)
     t.equal(response.headers['set-cookie'], undefined)
   }
-  const { location } = await forged({ n: 'nonce' })
-  t.equal(location!.searchParams.get('to'), '/', 'the default')
+  for (const r of [undefined, null, 7, false, ['/a'], { toString: 'x' }]) {
+    const { location } = await forged({ n: 'nonce', r })
+    t.equal(location!.searchParams.get('to'), '/', `${JSON.stringify(r)} is not a destination`)
+  }
 })
 
 t.test('GET /auth/google/callback returns 400 without code or state', async t => {

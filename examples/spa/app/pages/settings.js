@@ -120,7 +120,7 @@ async function signOutEverywhere () {
 async function deleteAccount () {
   const isDeleted = await openDialog('Delete your account', close => [
     h('p', {}, 'This cannot be undone. Your registrations, likes, drafts and pictures are deleted. Your published ' +
-      'posts stay, without your name.'),
+      'posts stay, without your name. Pictures that they or other pages show stay as well.'),
     PROVIDER && h('p', {}, 'If you have no password, sign in again first, and leave the field empty.'),
     form({
       fields: [{
