@@ -244,7 +244,7 @@ t.test('All functions in queries.ts are tested here, or read whole tables', asyn
   // Some statements are in lib/.
   const others = [
     'consume', 'limitFailures', 'forgetUses', 'findManagedEvent', 'readPersonalData', 'createAccountLink',
-    'deleteUnusedPictures',
+    'deleteUnusedPictures', 'insertPicture',
     ...[accounts, revokedTokens, batches, emails].flatMap(Object.keys),
   ]
   const tested = Object.keys(operations).map(name => name.split(',')[0]!).filter(name => !others.includes(name))
