@@ -2291,9 +2291,15 @@ export interface components {
             name: string;
         };
         ProfileChanges: {
-            /** @example Ada */
+            /**
+             * @description It must contain a visible character, at most 200 characters, and no line breaks or direction overrides.
+             * @example Ada
+             */
             firstName?: string;
-            /** @example Lovelace */
+            /**
+             * @description It must contain a visible character, at most 200 characters, and no line breaks or direction overrides.
+             * @example Lovelace
+             */
             lastName?: string;
             /**
              * @description The id of a picture that you uploaded, not its URL. `null` removes your picture.

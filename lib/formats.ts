@@ -25,6 +25,24 @@ export function isText (value: string) {
   return !value.includes('\0')
 }
 
+/** Maximum length of a name, as JavaScript counts characters. */
+const NAME_LENGTH = 200
+
+/** A character that people can see, unlike the fillers of Hangul, the blank of Braille, and a mark without a letter. */
+const VISIBLE = /(?!\p{Default_Ignorable_Code_Point}|\u2800)[\p{L}\p{N}\p{P}\p{S}]/u
+
+/** Line breaks and other control characters except tab, direction overrides, and halves of characters. */
+const NOT_IN_NAMES = /(?!\t)[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}\u202A-\u202E\u2066-\u2069]/u
+
+/** Tells whether people can read this as a name of a person. Outside the contract, which takes any text. */
+export function isName (value: string) {
+  return value.length <= NAME_LENGTH && VISIBLE.test(value) && !NOT_IN_NAMES.test(value)
+}
+
+/** Tells what is wrong with a name. */
+export const NOT_A_NAME =
+  `must contain a visible character, at most ${NAME_LENGTH} characters, and no line breaks or direction overrides`
+
 /** Tells whether this can be a password. Refuses lone surrogates, because all of them are encoded as the same bytes. */
 export function isPassword (value: string) {
   return isText(value) && !/\p{Surrogate}/u.test(value)
@@ -69,6 +87,7 @@ export const FORMATS: Record<string, { check (value: string): boolean, message: 
   password: {
     check: isPassword, message: 'must not contain the character NUL or incomplete characters', openapi: 'password',
   },
+  name: { check: isName, message: NOT_A_NAME },
   text: { check: isText, message: 'must not contain the character NUL' },
   url: { check: isUrl, message: 'must be a URL', openapi: 'uri' },
   'url-or-empty': { check: value => value === '' || isUrl(value), message: 'must be a URL or empty' },

@@ -2,6 +2,7 @@ import {
   type ObjectOptions, type SchemaOptions, type StringOptions, type TObject, type TProperties, type TSchema, Type,
 } from '@sinclair/typebox'
 
+import { NOT_A_NAME } from './formats.ts'
 import { ROLES } from './roles.ts'
 
 // Schemas that routes share. They validate requests, serialize responses and describe the API. A schema with a `title`
@@ -13,6 +14,10 @@ export const TextInput = (options: StringOptions = {}) => Type.String({ format: 
 /** A string or null in one schema, because a union would report an invalid value once per member. */
 export const NullableTextInput = (options: SchemaOptions = {}) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'text', ...options })
+
+/** The name of a person, outside the contract. */
+export const NameInput = (options: StringOptions = {}) =>
+  Type.String({ format: 'name', description: `It ${NOT_A_NAME}.`, ...options })
 
 export const EmailInput = (example = 'ada@example.org') => Type.String({ format: 'email', examples: [example] })
 

@@ -8,7 +8,7 @@ import { PLACEHOLDER } from '../auth/passwords.ts'
 import { fromCell, toLine } from '../csv.ts'
 import type { Sql } from '../database/client.ts'
 import { StartupError } from '../errors.ts'
-import { isText, printableLine, wasNotUtf8 } from '../formats.ts'
+import { isName, NOT_A_NAME, printableLine, wasNotUtf8 } from '../formats.ts'
 
 const COLUMNS = ['email', 'firstName', 'lastName', 'role', 'club'] as const
 const REQUIRED = COLUMNS.slice(0, 3)
@@ -141,7 +141,9 @@ function issuesOf (cells: Cells, clubs: Map<string, string>) {
   if (Object.values(cells).some(wasNotUtf8)) issues.push(NOT_UTF8)
   if (email.length > 254 || !ADDRESS.test(email)) issues.push(`"${email}" is not an email address`)
   if (!firstName) issues.push('firstName is empty')
-  if (!isText(firstName + lastName)) issues.push('a name contains the character NUL')
+  else if (!isName(firstName)) issues.push(`firstName ${NOT_A_NAME}`)
+  // Some people have one name.
+  if (lastName && !isName(lastName)) issues.push(`lastName ${NOT_A_NAME}`)
   if (!ROLES.includes(role as Role)) issues.push(`"${role}" is not one of ${ROLES.join(', ')}`)
   if (club && !clubs.has(toLine(club))) issues.push(`club "${club}" does not exist`)
   return issues

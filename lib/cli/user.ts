@@ -9,7 +9,7 @@ import type { Limits } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { loadConfig } from '../config.ts'
 import { hashPassword } from '../auth/passwords.ts'
-import { isEmail, isText, printableLine } from '../formats.ts'
+import { isEmail, isName, isText, NOT_A_NAME, printableLine } from '../formats.ts'
 import { type Role, ROLES } from '../roles.ts'
 import { StartupError } from '../errors.ts'
 import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
@@ -77,6 +77,11 @@ export default async function userCommand (args: string[]) {
     if (!isRight(value)) throw new UsageError(`--${option} "${value}" is not valid`)
     return value
   }
+  function name (option: 'first-name' | 'last-name') {
+    const value = take(option, isText)
+    if (!isName(value)) throw new UsageError(`--${option} ${NOT_A_NAME}`)
+    return value
+  }
   const email = () => take('email', isEmail)
   // An account from the identity provider may have an unusual address.
   const known = () => take('email', isText)
@@ -85,7 +90,7 @@ export default async function userCommand (args: string[]) {
   switch (command) {
     case 'create': {
       const account = {
-        email: email(), role: role(), firstName: take('first-name', isText), lastName: take('last-name', isText),
+        email: email(), role: role(), firstName: name('first-name'), lastName: name('last-name'),
       }
       const password = await hashPassword(await readPassword(values['password-stdin']))
       const created = await onTables(async sql => {

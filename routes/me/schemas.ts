@@ -5,7 +5,8 @@ import { BUSY } from '../../lib/auth/passwords.ts'
 import { TOO_MANY_EMAILS, TOO_MANY_FAILURES, TOO_MANY_PASSWORDS } from '../../lib/auth/rate-limits.ts'
 import {
   Avatar, ClubName, CurrentUser, DateTime, EmailAddress, EmailInput, Enum, FirstName, IdParam, LastName, Message,
-  NewPassword, NullableString, NullableTextInput, OpaqueId, ResponseObject, RetryAfter, Role, TextInput, Token,
+  NameInput, NewPassword, NullableString, NullableTextInput, OpaqueId, ResponseObject, RetryAfter, Role, TextInput,
+  Token,
 } from '../../lib/schemas.ts'
 import { PUBLIC_URL_REQUIRED } from '../../lib/pictures/refusals.ts'
 
@@ -49,8 +50,8 @@ export const changeProfile = {
   summary: 'Change your name or your picture',
   description: 'Missing fields stay unchanged. To change your picture, upload it with `POST /me/pictures` first.',
   body: Type.Object({
-    firstName: Type.Optional(TextInput({ minLength: 1, examples: FirstName.examples })),
-    lastName: Type.Optional(TextInput({ minLength: 1, examples: LastName.examples })),
+    firstName: Type.Optional(NameInput({ examples: FirstName.examples })),
+    lastName: Type.Optional(NameInput({ examples: LastName.examples })),
     avatar: Type.Optional(NullableTextInput({
       description: 'The id of a picture that you uploaded, not its URL. `null` removes your picture.', examples: [null],
     })),

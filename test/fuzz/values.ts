@@ -1,7 +1,7 @@
 // Values for requests: valid for a schema, or hostile.
 import fc, { type Arbitrary } from 'fast-check'
 
-import { isEmail, isPassword, isText, isUrl } from '#lib/formats.js'
+import { isEmail, isName, isPassword, isText, isUrl } from '#lib/formats.js'
 import type { Schema } from './operations.ts'
 
 /** Texts that often reveal bugs. */
@@ -72,6 +72,7 @@ const ordinaryText = fc.oneof(
 /** Generators for the formats of this service, each with the check that its values must pass. */
 const FORMATS: Record<string, [arbitrary: Arbitrary<string>, check: (text: string) => boolean]> = {
   text: [ordinaryText.map(text => text.replaceAll('\0', '')), isText],
+  name: [ordinaryText.map(text => `A${text}`).filter(isName), isName],
   password: [ordinaryText.map(text => text.replace(/[\0\p{Surrogate}]/gu, '')), isPassword],
   email: [fc.oneof(fc.uuid().map(id => `${id}@example.org`), fc.emailAddress().filter(isEmail)), isEmail],
   url: [

@@ -1,4 +1,4 @@
-import { isEmail, isPassword, isText, isUrl, printable, printableLine } from '#lib/formats.js'
+import { isEmail, isName, isPassword, isText, isUrl, printable, printableLine } from '#lib/formats.js'
 import t from '../suite.ts'
 
 const LABEL = 'a'.repeat(63)
@@ -21,6 +21,20 @@ t.test('An email is a plain local@domain.tld', async t => {
     `${'l'.repeat(64)}@${LABEL}.${LABEL}.${'a'.repeat(62)}`,
   ]
   for (const email of bad) t.equal(isEmail(email), false, JSON.stringify(email))
+})
+
+t.test('A name has a visible character, one line and at most 200 characters', async t => {
+  const names = [
+    'José', 'Nguyễn', '李', "O'Brien", 'محمد', 'Ada', 'x'.repeat(200), 'می\u200cخواهم', 'ක්\u200dෂ', ' Ada ', 'Ada 2',
+    'שרה\u200e', '+1', '\t=1',
+  ]
+  t.strictSame(names.filter(name => !isName(name)), [])
+  const others = [
+    '', ' ', '\u00a0', '\u200b', '\u200d', '\ufeff', '\u2060', '\u3164', '\uffa0', '\u115f', '\u1160', '\u2800',
+    '\u00ad', '\u3000', '\u0301', '\u{e0041}', '\t', 'x'.repeat(201), 'Ada\nBcc', 'Ada\r', 'Ada\v', 'Ada\u2028',
+    'Ada\u2029', 'Ada\x85', 'Ada\0', 'Ada\u202e', '\u202dAda', '\u2066Ada\u2069', 'Ada\ud83d', 'Ada\x1b[31m',
+  ]
+  t.strictSame(others.filter(isName), [])
 })
 
 t.test('A text has no NUL', async t => {

@@ -3,8 +3,9 @@ import ICAL from 'ical.js'
 
 import { ROLES } from '#lib/roles.js'
 import { hashPassword } from '#lib/auth/passwords.js'
+import { NOT_A_NAME } from '#lib/formats.js'
 import { createLogger } from '#lib/http/logger.js'
-import { assertResponse } from '../assertions.ts'
+import { assertInvalid, assertResponse } from '../assertions.ts'
 import { PASSWORD, PNG } from '../fixtures.ts'
 import { bearer, build, inject, insert, person, type Person } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
@@ -149,6 +150,11 @@ t.test('PUT /me/profile changes the given fields, and returns what GET /auth/me 
     }
     for (const body of [{ firstName: '' }, { lastName: 7 }, { avatar: 7 }, { firstName: null }]) {
       t.equal((await ada.inject('PUT', '/me/profile', body)).statusCode, 400, JSON.stringify(body))
+    }
+    for (const name of ['\u3164', 'Ada\n', 'Ada\u202e', 'x'.repeat(201)]) {
+      const response = await ada.inject('PUT', '/me/profile', { firstName: name, lastName: name })
+      assertInvalid(t, response, ['firstName', 'lastName'], JSON.stringify(name))
+      t.match(response.json().errors, [{ message: NOT_A_NAME }, { message: NOT_A_NAME }])
     }
     assertResponse(t, await ada.inject('GET', '/auth/me'), 200, { user: expected }, 'nothing else has changed')
     await app.sql`DELETE FROM users WHERE id = ${bob.id}`

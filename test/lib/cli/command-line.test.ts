@@ -4,6 +4,7 @@ import migrateCommand from '#lib/cli/migrate.js'
 import openapiCommand from '#lib/cli/openapi.js'
 import seedCommand from '#lib/cli/seed.js'
 import userCommand from '#lib/cli/user.js'
+import { NOT_A_NAME } from '#lib/formats.js'
 import { call, run } from '../../process.ts'
 import t from '../../suite.ts'
 
@@ -35,6 +36,7 @@ t.test('A command refuses unknown arguments', async t => {
     [userCommand, `erase ${ADA} --json`, 'erase does not take --json'],
     [userCommand, 'list --role ADMIN', 'list does not take --role'],
     // Node decodes invalid UTF-8 like this.
+    [userCommand, `create ${ADA} --role ADMIN --last-name L --first-name \u3164`, `--first-name ${NOT_A_NAME}`],
     [userCommand, 'create --first-name Zo\ufffd', '"Zo\ufffd" is not UTF-8'],
   ]
   for (const [command, args, message] of refusals) {

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import userCommand from '#lib/cli/user.js'
+import { NOT_A_NAME } from '#lib/formats.js'
 import { build, inject, person } from '../../helper.ts'
 import { call } from '../../process.ts'
 import t, { type Test } from '../../suite.ts'
@@ -26,7 +27,7 @@ t.test('import creates the accounts in a file', async t => {
   const outcome = await importFile(t, [
     '\ufefflastName,email,firstName,club,role,createdAt',
     'Lovelace,ada@example.org,Ada,,,x',
-    '"O""Hara\nJr.",bob@example.org,"Bob, the",,CLUB_HEAD,',
+    '"O""Hara, Jr.",bob@example.org,"Bob, the",,CLUB_HEAD,',
     '',
     'Hopper,grace@example.org,Grace,"Chess, ""the"" Club",ADMIN,',
   ])
@@ -37,7 +38,7 @@ t.test('import creates the accounts in a file', async t => {
   `
   t.strictSame(users.map(user => Object.values(user)), [
     ['ada@example.org', 'Ada', 'Lovelace', 'STUDENT', null, '!', null],
-    ['bob@example.org', 'Bob, the', 'O"Hara\nJr.', 'CLUB_HEAD', null, '!', null],
+    ['bob@example.org', 'Bob, the', 'O"Hara, Jr.', 'CLUB_HEAD', null, '!', null],
     ['grace@example.org', 'Grace', 'Hopper', 'ADMIN', 'Chess, "the" Club', '!', null],
   ])
   const login = await inject(app, 'POST', '/auth/login', { email: 'ada@example.org', password: '!' })
@@ -89,10 +90,11 @@ t.test('import reports every invalid line, without creating accounts', async t =
     'right@example.org,Ada,Lovelace,,',
     'few@example.org,Ada',
     'many@example.org,Ada,Lovelace,,,,',
-    'nul@example.org,A\0da,Lovelace,,',
+    'nul@example.org,A\0da,\u3164,,',
     'RIGHT@example.org,Ada,Lovelace,,',
     'grace@example.org,Grace,Hopper,,',
     'zoe@example.org,Zo\ufffd,Lovelace,,',
+    '"line@example.org","Ada\nB",Lovelace,,',
   ])
   t.strictSame(outcome, failed(
     'Line 3: "nobody" is not an email address, firstName is empty, ' +
@@ -101,10 +103,11 @@ t.test('import reports every invalid line, without creating accounts', async t =
     'Line 5: right@example.org is also on line 2',
     'Line 6: 2 cells instead of 5',
     'Line 7: 7 cells instead of 5',
-    'Line 8: a name contains the character NUL',
+    `Line 8: firstName ${NOT_A_NAME}, lastName ${NOT_A_NAME}`,
     'Line 9: RIGHT@example.org is also on line 2',
     'Line 10: grace@example.org already has an account: Grace@Example.org',
     'Line 11: is not UTF-8. Save the file as "CSV UTF-8"',
+    `Line 13: firstName ${NOT_A_NAME}`,
     'No accounts were added'))
   t.equal(await count(), before)
 })
