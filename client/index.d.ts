@@ -32,6 +32,9 @@ type Call<M extends Method> = <Path extends PathsWith<M>>(
   path: Path, ...init: undefined extends Init<Path, M> ? [init?: Init<Path, M>] : [init: Init<Path, M>]
 ) => Promise<FetchResponse<paths[Path][M] & object, Init<Path, M>, `${string}/${string}`>>
 
+/** A public list with its query, as in `client.live`. */
+export type PublicList = `/${'agenda' | 'blogs' | 'clubs' | 'events' | 'mentors' | 'testimonials'}${'' | `?${string}`}`
+
 /**
  * A function for each method of HTTP, for example `client.GET('/events', { params: { query: { limit: '3' } } })`. It
  * resolves to `{ data, error, response }`: `data` is the body of a success, and `error` the body of any other response.
@@ -42,6 +45,14 @@ export interface Client {
   PUT: Call<'put'>
   POST: Call<'post'>
   DELETE: Call<'delete'>
+  /**
+   * Watches public lists, at most eight. Calls `onChange` for each list when the stream opens and when the list
+   * changes; then get the list. Connects again by itself. Needs a browser, or a global `EventSource`. Returns a
+   * function that stops it.
+   */
+  live<List extends PublicList> (
+    lists: readonly List[], onChange: (change: { list: List, etag: string }) => void
+  ): () => void
   /** Adds middleware of openapi-fetch. */
   use (...middleware: Middleware[]): void
   /** Removes middleware. */

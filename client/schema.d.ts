@@ -660,6 +660,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Watch public lists
+         * @description Returns a stream of server-sent events, which browsers read with `EventSource`. The service sends an event for each list when the stream opens, and when the list changes. Then get the list. The id of an event contains the entity tags that you know, so after a gap you hear of the lists that have changed in between.
+         */
+        get: operations["watchLists"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/livez": {
         parameters: {
             query?: never;
@@ -4530,6 +4550,57 @@ export interface operations {
             404: components["responses"]["CalendarNotFound"];
             500: components["responses"]["ErrorFetchingCalendar"];
             503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    watchLists: {
+        parameters: {
+            query: {
+                list: string[];
+            };
+            header?: {
+                /** @description The id of the last event. `EventSource` sends it. */
+                "last-event-id"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The data of an event is a JSON object: `list`, as you gave it, and `etag`, its entity tag. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description `The lists must be one to eight public lists, such as /events?limit=12` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        message: string;
+                    };
+                };
+            };
+            /** @description `Too many clients listen. Please try again later` */
+            503: {
+                headers: {
+                    /** @description The number of seconds to wait before you try again. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Too many clients listen. Please try again later";
+                    };
+                };
+            };
             "4XX": components["responses"]["Error"];
         };
     };

@@ -63,6 +63,7 @@ export const variables = Type.Object({
   API_DOCS: Type.Boolean({ default: true, description: 'true or false' }),
 
   MAX_REQUESTS: integer('a number of requests', { default: 1000, minimum: 1, maximum: 1_000_000 }),
+  LIVE_CLIENTS: integer('a number of clients', { default: 2000, minimum: 0, maximum: 1_000_000 }),
   // A body becomes a string. JavaScript limits strings to 512 MB, and a longer one would crash the process.
   MAX_BODY_BYTES: integer('a number of bytes', { default: 1_048_576, minimum: 1024, maximum: 268_435_456 }),
   MAX_TEXT_BYTES: integer('a number of bytes', { default: 262_144, minimum: 1024, maximum: 268_435_456 }),

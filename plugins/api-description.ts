@@ -13,7 +13,7 @@ import { guardOf } from './auth.ts'
 declare module 'fastify' {
   interface FastifySchema {
     /** Input that only the API description needs: the handler checks it itself, as the contract requires. */
-    docsOnly?: { body?: TObject | { content: object }, querystring?: TObject, params?: TObject }
+    docsOnly?: { body?: TObject | { content: object }, querystring?: TObject, params?: TObject, headers?: TObject }
   }
 }
 
@@ -31,6 +31,7 @@ const GROUPS: Record<string, { name: string, description: string }> = {
   blogs: { name: 'Blog posts', description: 'Members submit posts, admins publish them, anyone can read them.' },
   mentors: { name: 'Mentors', description: 'Mentors of the clubs. Users can like them.' },
   testimonials: { name: 'Testimonials', description: 'Words of former students.' },
+  live: { name: 'Live lists', description: 'Changes of public lists while a person looks at them.' },
   pictures: { name: 'Pictures', description: 'Uploaded pictures. To upload a picture, see `POST /me/pictures`.' },
   me: YOUR_ACCOUNT,
   account: YOUR_ACCOUNT,

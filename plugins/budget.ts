@@ -10,6 +10,11 @@ declare module 'fastify' {
     budget: Budget
   }
 
+  interface FastifyContextConfig {
+    /** Bytes that a response of this route holds, if it is a stream that stays open. */
+    openStreamBytes?: number
+  }
+
   interface FastifyRequest {
     /** The bytes that this request holds. */
     held: Held | null
@@ -39,9 +44,9 @@ export default fp(async app => {
     done()
   })
 
-  app.addHook('onSend', ({ held }, _reply, payload, done) => {
+  app.addHook('onSend', ({ held, routeOptions }, _reply, payload, done) => {
     // Bodies from the cache are shared. If the query had no row, the handler sends a separate body.
-    if (!held!.shared?.length) hold(held!, lengthOf(payload))
+    if (!held!.shared?.length) hold(held!, lengthOf(payload, routeOptions.config.openStreamBytes))
     done()
   })
 
@@ -50,9 +55,9 @@ export default fp(async app => {
     budget.grow(bytes)
   }
 
-  function lengthOf (payload: unknown) {
+  function lengthOf (payload: unknown, streamBytes = stream) {
     if (typeof payload === 'string' || payload instanceof Buffer) return Buffer.byteLength(payload)
-    return payload instanceof Readable ? stream : 0
+    return payload instanceof Readable ? streamBytes : 0
   }
 }, { name: 'budget', dependencies: ['network'] })
 

@@ -39,6 +39,8 @@ export default fp(async app => {
     done()
   })
   onEnd(app, ({ method, routeOptions, since }, _reply, status) => {
+    // A stream lasts as long as its client looks at a page.
+    if (routeOptions.config.openStreamBytes) return
     // A trailing slash does not make a different route.
     const route = routeOptions.url?.replace(/(?<=.)\/$/, '') ?? 'unknown'
     times.observe({ method, route, status }, (performance.now() - since) / 1000)
@@ -52,11 +54,11 @@ export default fp(async app => {
     if (!timingSafeEqual(digest(token), expected)) throw new HttpError(401, 'Metrics token required')
     return reply.type(registry.contentType).send(await registry.metrics())
   })
-}, { name: 'metrics', dependencies: ['database', 'cache', 'budget', 'email'] })
+}, { name: 'metrics', dependencies: ['database', 'cache', 'budget', 'email', 'live'] })
 
 /** Creates the metrics of the process and of other plugins, and the histogram of requests. */
 async function createMetrics (app: FastifyInstance) {
-  const { cache, sql, database: { connections }, outbox, budget, config } = app
+  const { cache, sql, database: { connections }, outbox, budget, live, config } = app
   const poolSize = config.DATABASE_POOL_SIZE
   // Loaded here because the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
@@ -106,6 +108,10 @@ async function createMetrics (app: FastifyInstance) {
 
   gauge('held_bytes', 'Bytes that requests make the service hold', () => budget.bytes)
   counter('held_bytes_connections_closed_total', 'Connections closed past MAX_HELD_BYTES', () => budget.closed)
+
+  gauge('live_clients', 'Clients that watch lists', () => live.clients)
+  counter('live_messages_total', 'Changes of lists sent to clients', () => live.counts.messages)
+  counter('live_ticks_total', 'Looks at the snapshot while clients watch lists', () => live.counts.ticks)
 
   counter('log_lines_dropped_total', 'Log lines dropped because the log could not be written',
     () => standardOutput.dropped)

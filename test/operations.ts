@@ -374,6 +374,8 @@ export const OPERATIONS: Record<string, Operation> = {
     access: 'anyone', failure: 'Error fetching feed', cache: 'public', cacheControl: 'public, no-cache',
   },
 
+  'GET /live': { access: 'anyone' },
+
   'GET /exports/events/:id/registrations.csv': {
     access: ORGANIZERS,
     failure: 'Error fetching event registrations',

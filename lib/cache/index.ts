@@ -27,6 +27,15 @@ declare module 'fastify' {
        * `reply.sendCached` reuses this state, so the request must not write in between.
        */
       ask (request: FastifyRequest, key: string): Promise<PrimaryState>
+      /** Reads the state of the primary after the call. */
+      readState (): Promise<PrimaryState>
+      /**
+       * Returns the entity tag of a public response, as of this state or later, without quotes; `undefined` if the
+       * query has no row.
+       */
+      etagOf<Args extends unknown[]> (
+        url: string, query: (sql: Sql, ...args: Args) => CachedQuery<any>, args: Args, state: PrimaryState
+      ): Promise<string | undefined>
     }
   }
 
@@ -80,6 +89,11 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
       request.primaryState = await currentState(key)
       return request.primaryState
     },
+    readState: () => currentState(),
+    async etagOf (url, query, args, state) {
+      const body = await get(keyOf('GET', url, query, null, args), sql => query(sql, ...args), state)
+      return body?.hash
+    },
   })
   app.decorateRequest('primaryState', null)
 
@@ -87,11 +101,7 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
     const { request } = this
     const { method, url, config: { cache: scope, cacheControl = 'no-store' } } = request.routeOptions
     if (!scope) throw new Error('A route that sends cached responses needs config.cache')
-    if (!query.name) throw new Error('A cached query needs a name, which is part of its key')
-    const key = JSON.stringify([
-      // HEAD and GET share an entry.
-      method === 'HEAD' ? 'GET' : method, url, query.name, scope === 'private' ? owner(request) : null, ...args,
-    ])
+    const key = keyOf(method, url!, query, scope === 'private' ? owner(request) : null, args)
     const body = await get(key, sql => query(sql, ...args), request.primaryState, this).catch(error => {
       if (isWaiting(this)) throw error
     })
@@ -143,6 +153,14 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
   }
 }, { name: 'snapshot-cache' })
 
+/** Returns the key of an entry. HEAD and GET share an entry. */
+function keyOf (
+  method: string | string[], url: string, { name }: { name: string }, owner: string | null, args: unknown[]
+) {
+  if (!name) throw new Error('A cached query needs a name, which is part of its key')
+  return JSON.stringify([method === 'HEAD' ? 'GET' : method, url, name, owner, ...args])
+}
+
 /** Tells whether `If-None-Match` contains this entity tag (weak comparison, RFC 9110, § 13.1.2). */
 function isStored (given = '', etag: string) {
   return given === '*' || given.split(',').some(tag => tag.trim().replace(/^W\//, '') === etag)
@@ -157,4 +175,4 @@ async function * inTurns (chunks: Chunks) {
 }
 
 /** Tells whether a response can still be sent: it has not timed out and its connection is open. */
-const isWaiting = ({ sent, request }: FastifyReply) => !sent && !request.socket.destroyed
+const isWaiting = (reply: FastifyReply) => !reply.sent && !reply.request.socket.destroyed

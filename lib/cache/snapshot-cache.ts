@@ -159,7 +159,7 @@ export function createSnapshotCache<Caller = undefined> ({
     }
     // The caller may join a running read that was started for the same snapshot.
     const { body } = await shareRead(key, shared => read(key, make(), shared), state.snapshot, {
-      caller: caller!, admit: admit && (begin => admit(caller!, begin, make())),
+      caller: caller!, admit: admit && caller && (begin => admit(caller, begin, make())),
     })
     return body
   }
@@ -168,8 +168,8 @@ export function createSnapshotCache<Caller = undefined> ({
     counts.misses++
     const { chunks, snapshot } = await readBody(sql, query, currentId, bytes => {
       shared.length += bytes
-      hold?.(shared.callers, shared, bytes)
-      shared.abandoned = !shared.callers.some(isWaiting)
+      hold?.(shared.callers.filter(caller => caller !== undefined), shared, bytes)
+      shared.abandoned = !shared.callers.some(caller => caller === undefined || isWaiting(caller))
       return !shared.abandoned
     })
     const { contentType } = query.format ?? { contentType: JSON_TYPE }

@@ -21,6 +21,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
       failure: 'Failed to fetch blogs',
       cache: 'public',
       cacheControl: 'public, s-maxage=120, stale-while-revalidate=300',
+      list: () => [publishedBlogsQuery],
     },
   }, async (request, reply) => {
     await reply.sendCached(publishedBlogsQuery, picturesUrl(app.config, request))

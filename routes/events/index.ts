@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from '@sinclair/typebox'
 
 import { findManagedEvent } from '../../lib/accounts/permissions.ts'
 import { HttpError } from '../../lib/errors.ts'
@@ -17,13 +18,10 @@ const events: FastifyPluginAsyncTypebox = async app => {
       failure: 'Error fetching events',
       cache: 'public',
       cacheControl: 'public, s-maxage=60, stale-while-revalidate=120',
+      list,
     },
   }, async (request, reply) => {
-    const { sort = 'desc' } = request.query
-    // Without a radix, `0x10` is 16. PostgreSQL refuses a negative limit, which becomes the 500 of the contract.
-    const page = parseInt(request.query.page ?? '') || 1
-    const limit = parseInt(request.query.limit ?? '') || 12
-    await reply.sendCached(eventsQuery, page, limit, sort)
+    await reply.sendCached(...list(request.query))
   })
 
   app.get('/mine', {
@@ -108,6 +106,12 @@ const events: FastifyPluginAsyncTypebox = async app => {
     // The user got the right to manage the event after the list was read.
     throw new HttpError(403, 'Not allowed to view registrations for this event')
   })
+}
+
+/** The list for a query string. */
+function list ({ page, limit, sort = 'desc' }: Static<typeof schemas.list.querystring>) {
+  // Without a radix, `0x10` is 16. PostgreSQL refuses a negative limit, which becomes the 500 of the contract.
+  return [eventsQuery, parseInt(page ?? '') || 1, parseInt(limit ?? '') || 12, sort] as const
 }
 
 export default events

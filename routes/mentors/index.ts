@@ -16,6 +16,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
       failure: { status: 200, body: { mentors: [] } },
       cache: 'public',
       cacheControl: 'public, s-maxage=300, stale-while-revalidate=600',
+      list: () => [mentorsQuery],
     },
   }, async (_request, reply) => {
     await reply.sendCached(mentorsQuery)

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from '@sinclair/typebox'
 
 import { audit } from '../../lib/http/audit.ts'
 import { deleteTestimonial, insertTestimonial, testimonialsQuery, updateTestimonial } from './queries.ts'
@@ -8,12 +9,9 @@ import * as schemas from './schemas.ts'
 const testimonials: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
-    config: { failure: 'Failed to fetch testimonials', cache: 'public', cacheControl: 'no-cache' },
+    config: { failure: 'Failed to fetch testimonials', cache: 'public', cacheControl: 'no-cache', list },
   }, async (request, reply) => {
-    // PostgreSQL refuses NaN, which becomes the 500 of the contract.
-    const page = Math.max(1, parseInt(request.query.page || '1', 10))
-    const limit = Math.min(100, Math.max(1, parseInt(request.query.limit || '12', 10)))
-    await reply.sendCached(testimonialsQuery, page, limit)
+    await reply.sendCached(...list(request.query))
   })
 
   app.post('/', {
@@ -45,6 +43,16 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
     audit(request, 'testimonial-deleted', { target: request.params.id })
     return reply.code(204).send(null)
   })
+}
+
+/** The list for a query string. */
+function list ({ page, limit }: Static<typeof schemas.list.querystring>) {
+  // PostgreSQL refuses NaN, which becomes the 500 of the contract.
+  return [
+    testimonialsQuery,
+    Math.max(1, parseInt(page || '1', 10)),
+    Math.min(100, Math.max(1, parseInt(limit || '12', 10))),
+  ] as const
 }
 
 export default testimonials

@@ -1,0 +1,72 @@
+import { Readable } from 'node:stream'
+
+/** A list that a client watches. */
+export interface WatchedList {
+  /** The path and the query, as the client gave them. */
+  readonly url: string
+  /** Entity tag of the newest body that was read, without quotes. */
+  etag: string | undefined
+}
+
+/** Separates the entity tags in the id of an event. Entity tags are base64url. */
+const SEPARATOR = ','
+
+/** A comment of the event stream. Browsers ignore it. */
+const COMMENT = ':\n\n'
+
+/**
+ * The event stream of a client that watches lists (HTML, § 9.2 Server-sent events). The id of an event is the vector of
+ * the entity tags that the client knows. After a gap, the client sends this id, and the service compares.
+ */
+export class Listener<List extends WatchedList = WatchedList> extends Readable {
+  readonly network: string
+  readonly lists: readonly List[]
+  /** The entity tags that the client knows, in the order of `lists`. */
+  readonly #known: (string | undefined)[]
+  /** Bytes of earlier messages that the kernel has not accepted. */
+  readonly #unsent: () => number
+
+  /** `lastEventId` is the vector that the client knows. `unsent` returns the bytes that wait for the client. */
+  constructor (network: string, lists: readonly List[], lastEventId: string, unsent: () => number) {
+    super({ read () {} })
+    this.network = network
+    this.lists = lists
+    const known = lastEventId.split(SEPARATOR)
+    this.#known = lists.map((_list, index) => known.length === lists.length ? known[index] : undefined)
+    this.#unsent = unsent
+    // The headers leave with the first bytes.
+    this.push(COMMENT)
+  }
+
+  /**
+   * Sends the entity tags that the client does not know. Does nothing while an earlier message waits, so that a client
+   * that does not read holds a single message. The next call compares again and sends the newest entity tags. Returns
+   * the number of messages.
+   */
+  tell () {
+    if (!this.#isReading) return 0
+    let messages = ''
+    let count = 0
+    for (const [index, { url, etag }] of this.lists.entries()) {
+      if (etag === undefined || etag === this.#known[index]) continue
+      this.#known[index] = etag
+      messages += `id: ${this.#known.join(SEPARATOR)}\ndata: ${JSON.stringify({ list: url, etag: `"${etag}"` })}\n\n`
+      count++
+    }
+    if (count > 0) this.push(messages)
+    return count
+  }
+
+  /** Sends a comment, so that proxies do not close the connection as idle. */
+  keepAlive () {
+    if (this.#isReading) this.push(COMMENT)
+  }
+
+  /** Ends the stream. The client connects again after this time. */
+  end (retryMs: number) {
+    this.push(`retry: ${retryMs}\n\n`)
+    this.push(null)
+  }
+
+  get #isReading () { return this.readableLength === 0 && this.#unsent() === 0 }
+}

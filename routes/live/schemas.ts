@@ -1,0 +1,37 @@
+import { Type } from '@sinclair/typebox'
+
+import { Media, Message, RetryAfter } from '../../lib/schemas.ts'
+
+/** Maximum number of lists per stream. */
+export const MAX_LISTS = 8
+
+export const NOT_A_LIST = 'The lists must be one to eight public lists, such as /events?limit=12'
+export const TOO_MANY = 'Too many clients listen. Please try again later'
+
+const List = Type.String({
+  description: 'The path of a public list with its query, URL-encoded: `/blogs`, `/clubs`, `/events`, `/mentors` or ' +
+    '`/testimonials`. Repeat the parameter for further lists.',
+  examples: ['/events?limit=12'],
+})
+
+export const watch = {
+  operationId: 'watchLists',
+  summary: 'Watch public lists',
+  description: 'Returns a stream of server-sent events, which browsers read with `EventSource`. The service sends an ' +
+    'event for each list when the stream opens, and when the list changes. Then get the list. The id of an event ' +
+    'contains the entity tags that you know, so after a gap you hear of the lists that have changed in between.',
+  docsOnly: {
+    querystring: Type.Object({ list: Type.Array(List, { minItems: 1, maxItems: MAX_LISTS }) }),
+    headers: Type.Object({
+      'last-event-id': Type.Optional(Type.String({ description: 'The id of the last event. `EventSource` sends it.' })),
+    }),
+  },
+  response: {
+    200: Media('text/event-stream', {
+      description: 'The data of an event is a JSON object: `list`, as you gave it, and `etag`, its entity tag.',
+      examples: ['id: 3q2-7w\ndata: {"list":"/events?limit=12","etag":"\\"3q2-7w\\""}\n\n'],
+    }),
+    400: Message(NOT_A_LIST),
+    503: { ...Message(TOO_MANY), headers: RetryAfter },
+  },
+}

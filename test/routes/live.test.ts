@@ -1,0 +1,181 @@
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { FastifyInstance } from 'fastify'
+import postgres from 'postgres'
+
+import { driverOptions } from '#lib/database/client.js'
+import { build, insert } from '../helper.ts'
+import { currentRun } from '../run.ts'
+import t, { type Test } from '../suite.ts'
+
+interface Message {
+  id: string
+  list: string
+  etag: string
+}
+
+const EVENTS = '/events?limit=12'
+
+/** Opens a stream over HTTP. `next` resolves to the next message, or to `undefined` if the stream ends. */
+async function watch (t: Test, app: FastifyInstance, lists: string[], headers: Record<string, string> = {}) {
+  if (!app.server.listening) await app.listen({ port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const query = new URLSearchParams(lists.map(list => ['list', list] as [string, string]))
+  const controller = new AbortController()
+  t.teardown(() => controller.abort())
+  const response = await fetch(`http://127.0.0.1:${port}/live?${query}`, { headers, signal: controller.signal })
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  async function next (): Promise<Message | undefined> {
+    for (;;) {
+      const found = /^id: (.*)\ndata: (.*)\n\n/m.exec(text)
+      if (found) {
+        text = text.slice(found.index + found[0].length)
+        return { id: found[1]!, ...JSON.parse(found[2]!) }
+      }
+      const { value, done } = await reader.read()
+      if (done) return undefined
+      text += value
+    }
+  }
+  return { response, next, rest: () => text, close: () => controller.abort() }
+}
+
+const etagOf = async (app: FastifyInstance, url: string) => (await app.inject(url)).headers.etag
+
+t.test('GET /live tells the entity tag of each list, then each change of a list', async t => {
+  const app = await build(t)
+  const { response, next } = await watch(t, app, [EVENTS, '/mentors'])
+  t.equal(response.status, 200)
+  t.match(Object.fromEntries(response.headers), {
+    'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no',
+  })
+  const first = [await next(), await next()]
+  t.strictSame(first.map(message => message?.list), [EVENTS, '/mentors'])
+  t.strictSame(first.map(message => message?.etag), [await etagOf(app, EVENTS), await etagOf(app, '/mentors')])
+
+  const club = await insert(app, 'clubs')
+  const start = performance.now()
+  await insert(app, 'events', { club_id: club })
+  const { id, ...message } = (await next())!
+  t.ok(performance.now() - start < 1500, 'within 1.5 seconds of the commit')
+  t.strictSame(message, { list: EVENTS, etag: await etagOf(app, EVENTS) })
+  t.equal(id, [message.etag, first[1]!.etag].map(etag => etag.slice(1, -1)).join(), 'the id has all entity tags')
+
+  await insert(app, 'mentors', { club_id: club })
+  t.equal((await next())?.list, '/mentors')
+})
+
+t.test('GET /live watches every public list', async t => {
+  const app = await build(t)
+  const lists = ['/blogs', '/clubs', '/events', '/mentors', '/testimonials?page=2&limit=3']
+  const { next } = await watch(t, app, lists)
+  const messages = [await next(), await next(), await next(), await next(), await next()]
+  t.strictSame(messages.map(message => message?.list), lists)
+  t.strictSame(messages.map(message => message?.etag), await Promise.all(lists.map(list => etagOf(app, list))))
+})
+
+t.test('GET /live compares after a gap', async t => {
+  const app = await build(t)
+  const lists = [EVENTS, '/mentors']
+  const before = await watch(t, app, lists)
+  await before.next()
+  const id = (await before.next())!.id
+  before.close()
+
+  await insert(app, 'mentors', { club_id: await insert(app, 'clubs') })
+  const after = await watch(t, app, lists, { 'last-event-id': id })
+  t.equal((await after.next())?.list, '/mentors', 'only the list that has changed')
+  t.equal(after.rest().includes('id:'), false)
+
+  for (const lastEventId of ['', 'nonsense', ',', id.split(',')[0]!]) {
+    const unknown = await watch(t, app, lists, { 'last-event-id': lastEventId })
+    t.strictSame([(await unknown.next())?.list, (await unknown.next())?.list], lists, JSON.stringify(lastEventId))
+  }
+})
+
+t.test('GET /live refuses all but one to eight public lists', async t => {
+  const app = await build(t)
+  for (const query of [
+    '', 'list=', 'list=/', 'list=/users', 'list=/auth/me', 'list=/events/mine', 'list=/live', 'list=events',
+    'list=/events%3Fsort%3Dup', 'list=/events%3Fpage%3D1%26page%3D2', 'list=/events&list=/users',
+    'lists=/events', Array(9).fill('list=/events').join('&'),
+  ]) {
+    const response = await app.inject(`/live?${query}`)
+    t.equal(response.statusCode, 400, query)
+    t.match(response.json().message, /^The lists must be one to eight public lists/)
+  }
+  t.equal((await app.inject({ method: 'HEAD', url: '/live?list=/events' })).statusCode, 404)
+})
+
+t.test('GET /live gives a network half of the streams', async t => {
+  const app = await build(t, { LIVE_CLIENTS: '4', TRUST_PROXY: '1' })
+  const from = (address: string) => watch(t, app, ['/mentors'], { 'x-forwarded-for': address })
+  const streams = [await from('192.0.2.1'), await from('192.0.2.1'), await from('192.0.2.1')]
+  t.strictSame(streams.map(({ response }) => response.status), [200, 200, 503])
+  t.ok(Number(streams[2]!.response.headers.get('retry-after')) > 0)
+  const others = [await from('192.0.2.2'), await from('192.0.2.3'), await from('192.0.2.4')]
+  t.strictSame(others.map(({ response }) => response.status), [200, 200, 503], 'four in sum')
+
+  streams[0]!.close()
+  while (app.live.clients === 4) await sleep(5)
+  t.equal((await from('192.0.2.4')).response.status, 200, 'a closed stream makes room')
+})
+
+t.test('GET /live lets a network add half of the lists', async t => {
+  const app = await build(t, { TRUST_PROXY: '1' })
+  const open = (address: string, from: number, count: number) => watch(
+    t, app, Array.from({ length: count }, (_, n) => `/events?page=${from + n}`), { 'x-forwarded-for': address })
+  for (let n = 0; n < 12; n++) t.equal((await open('192.0.2.1', 8 * n, 8)).response.status, 200)
+  t.equal((await open('192.0.2.1', 96, 8)).response.status, 503)
+  t.equal((await open('192.0.2.1', 96, 4)).response.status, 200)
+  t.equal((await open('192.0.2.2', 96, 8)).response.status, 200, 'others can watch further lists')
+  t.equal((await open('192.0.2.1', 0, 8)).response.status, 200, 'lists that are watched already')
+})
+
+t.test('GET /live stays open while the database is away', async t => {
+  const app = await build(t, { DATABASE_TIMEOUT: '1' })
+  const { next } = await watch(t, app, ['/mentors'])
+  await next()
+  const [{ name }] = await app.sql<[{ name: string }]>`SELECT current_database() AS name`
+  const club = await insert(app, 'clubs')
+  await app.sql`UPDATE pg_database SET datallowconn = false WHERE datname = ${name}`
+  await app.sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${name}`.catch(() => {})
+  const later = await watch(t, app, ['/mentors'])
+  t.equal(later.response.status, 200)
+  await sleep(1200)
+
+  const sql = postgres({ ...driverOptions(currentRun().url), max: 1 })
+  await sql`UPDATE pg_database SET datallowconn = true WHERE datname = ${name}`
+  await sql.end()
+  t.equal((await later.next())?.list, '/mentors')
+  await insert(app, 'mentors', { club_id: club })
+  t.equal((await next())?.list, '/mentors', 'a change after the outage')
+})
+
+t.test('A stop ends streams with a short time to retry', async t => {
+  const app = await build(t, { STOP_DELAY: '1' })
+  const stream = await watch(t, app, ['/mentors'])
+  await stream.next()
+  const start = performance.now()
+  const stopped = app.stop()
+  t.equal(await stream.next(), undefined)
+  t.ok(performance.now() - start < 900)
+  t.match(stream.rest(), /^retry: \d+\n\n$/m)
+  t.equal((await watch(t, app, ['/mentors'])).response.status, 503)
+  await stopped
+})
+
+t.test('Clients share the question for the snapshot and the reads', async t => {
+  const app = await build(t)
+  const streams = [await watch(t, app, [EVENTS])]
+  for (let n = 1; n < 50; n++) streams.push(await watch(t, app, [EVENTS]))
+  for (const { next } of streams) await next()
+  await sleep(600)
+  const before = { ...app.cache.counts }
+  await insert(app, 'events', { club_id: await insert(app, 'clubs') })
+  await Promise.all(streams.map(({ next }) => next()))
+  t.ok(app.cache.counts.misses - before.misses <= 2)
+  t.ok(app.cache.counts.validations - before.validations <= 3)
+})
