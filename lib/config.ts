@@ -259,7 +259,7 @@ function isWeb (value: string) {
 }
 
 /** Tells whether paths can be appended to this URL. */
-function isBase (value: string) {
+export function isBase (value: string) {
   return isWeb(value) && !/[?#\s]/.test(value)
 }
 

@@ -12,7 +12,7 @@ AS $$
     FROM (
       SELECT link
       FROM unnest((string_to_array($1, '/pictures/'))[2:1001]) WITH ORDINALITY AS links (link, number)
-      WHERE link ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
+      WHERE link ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}'
       ORDER BY number LIMIT 100
     ) AS links
   )

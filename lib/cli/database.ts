@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 
+import { isBase } from '../config.ts'
 import { countPastRegistrations, removePastRegistrations } from '../database/retention.ts'
+import { movePictures } from '../pictures/move.ts'
 import { countUnusedPictures, deleteUnusedPictures } from '../pictures/stored.ts'
 import { onDatabase, onTables, parseCommandLine, UsageError } from './command-line.ts'
 
@@ -11,21 +13,28 @@ const USAGE = `Usage: npm run --silent database -- COMMAND
   retention --registrations-older-than AGE [--dry-run]
       delete registrations for past events that are older than AGE (a number and d, w or y, for example 2y), and
       pictures that have been unused for a day
+  move-pictures --from URL --to URL [--dry-run]
+      replace the URL of the service in the links to its pictures, after PUBLIC_URL has changed
 
 --hold      keep the embedded database running until Ctrl-C, if the service is not running
---dry-run   count the rows without deleting them, so that you can check the effect first
+--dry-run   count the rows without changing them, so that you can check the effect first
 
 The database is DATABASE_URL or, if unset, the embedded database in DATA_DIR.`
 
-/** `npm run database`: prints the URL of the database, or deletes old registrations. */
+/** `npm run database`: prints the URL of the database, deletes old registrations, or moves pictures. */
 export default async function databaseCommand (args: string[]) {
   const { command, values } = parseCommandLine(args, {
     hold: { type: 'boolean' },
     'registrations-older-than': { type: 'string' },
+    from: { type: 'string' },
+    to: { type: 'string' },
     'dry-run': { type: 'boolean' },
     help: { type: 'boolean' },
-  }, { url: ['hold'], retention: ['registrations-older-than', 'dry-run'] })
+  }, {
+    url: ['hold'], retention: ['registrations-older-than', 'dry-run'], 'move-pictures': ['from', 'to', 'dry-run'],
+  })
   if (values.help) return console.log(USAGE)
+  if (command === 'move-pictures') return move(values, values['dry-run'])
   if (command === 'retention') return retain(values['registrations-older-than'], values['dry-run'])
 
   await onDatabase(async ({ url }) => {
@@ -54,4 +63,16 @@ async function retain (age = '', dryRun = false) {
     const pictures = await deleteUnusedPictures(sql)
     if (pictures > 0) console.log(`Deleted ${pictures} unused pictures`)
   }, { statementTimeoutSeconds: 0 })
+}
+
+/** Replaces the URL of the service in the links to its pictures. */
+async function move ({ from = '', to = '' }: { from?: string, to?: string }, dryRun = false) {
+  for (const [option, value] of Object.entries({ from, to })) {
+    if (!isBase(value)) throw new UsageError(`move-pictures needs --${option} with an http or https URL`)
+  }
+  const [before, after] = [from, to].map(url => url.replace(/\/$/, ''))
+  const count = await onTables(
+    sql => movePictures(sql, { from: before!, to: after!, dryRun }), { statementTimeoutSeconds: 0 }
+  )
+  console.log(`${dryRun ? 'Would change' : 'Changed'} the pictures of ${count} rows`)
 }

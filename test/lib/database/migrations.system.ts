@@ -79,7 +79,7 @@ t.test('uploaded pictures of users become ids, and URLs of other pictures stay',
     [null, null],
   ] as const) {
     await sql`UPDATE users SET avatar = ${avatar}`
-    await migrate(url, 'up')
+    await migrate(url, 'up', 2)
     t.match(await sql`SELECT * FROM users`, [{ avatar, avatar_picture_id: id }], 'the old version can still show it')
     await migrate(url, 'down', 2)
     t.match(await sql`SELECT * FROM users`, [{ avatar }])
