@@ -6,7 +6,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 
 import type { Config } from './config.ts'
 import { FORMATS } from './formats.ts'
-import { isWithin } from './http/client-network.ts'
+import { isProxyOf } from './http/client-network.ts'
 import { sendClientError } from './http/client-error.ts'
 import { createHttpServer } from './http/server.ts'
 import { type Logger, logOptions, logRequests } from './http/logger.ts'
@@ -34,14 +34,10 @@ export function buildApp (
   logger?: Logger,
   { describeOnly = false }: { describeOnly?: boolean } = {}
 ): FastifyInstance {
-  const { TRUST_PROXY } = config
   const app: FastifyInstance = Fastify({
     ...logger && logOptions(logger),
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
-    // Fastify does not support numbers here.
-    trustProxy: typeof TRUST_PROXY === 'number'
-      ? (_address, hop) => hop < TRUST_PROXY
-      : TRUST_PROXY && isWithin(TRUST_PROXY),
+    trustProxy: config.TRUST_PROXY !== false && isProxyOf(config),
     serverFactory: handler => createHttpServer(config, handler),
     bodyLimit: Math.min(SMALL_BODY, config.MAX_BODY_BYTES),
     routerOptions: {

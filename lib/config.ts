@@ -70,6 +70,7 @@ export const variables = Type.Object({
   MAX_PICTURE_BYTES: integer('a number of bytes', { default: 10_000_000, minimum: 1024, maximum: 100_000_000 }),
   // Long enough for a large picture from a phone with a slow connection.
   REQUEST_TIMEOUT: integer('a number of seconds', { default: 120, minimum: 1, maximum: 3600 }),
+  HEADERS_TIMEOUT: integer('a number of seconds', { default: 15, minimum: 1, maximum: 3600 }),
   // Longer than the idle timeouts of proxies: 60 to 120 seconds, and ten minutes for Google's load balancers.
   IDLE_TIMEOUT: integer('a number of seconds', { default: 620, minimum: 1, maximum: 3600 }),
   MAX_HELD_BYTES: Type.Optional(integer('a number of bytes', { minimum: 1_048_576, maximum: 68_719_476_736 })),

@@ -1,9 +1,12 @@
+import { maxHeaderSize } from 'node:http'
 import { Readable } from 'node:stream'
 
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { Budget, type Held } from '../lib/http/budget.ts'
+import { Budget, type Held, sizeOfHeaders } from '../lib/http/budget.ts'
+import { clientNetwork, isProxyOf } from '../lib/http/client-network.ts'
+import { MAX_HEADERS } from '../lib/http/server.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -21,13 +24,17 @@ declare module 'fastify' {
   }
 }
 
+/** Interval of counts. In this time, headers of at most about 20 MB arrive. */
+const COUNT_INTERVAL_MS = 250
+
 /**
- * Counts the bytes that each request holds, from its headers until the kernel has accepted its response. Beyond
- * MAX_HELD_BYTES, closes the connections that hold the most.
+ * Counts the bytes that each connection holds, and each request from its first byte until the kernel has accepted its
+ * response. Beyond MAX_HELD_BYTES, closes the connections that hold the most.
  */
 export default fp(async app => {
   const { MAX_HELD_BYTES, MAX_BODY_BYTES } = app.config
-  const budget = new Budget(MAX_HELD_BYTES)
+  const budget = new Budget(MAX_HELD_BYTES, { count: MAX_HEADERS, bytes: maxHeaderSize })
+  const isProxy = isProxyOf(app.config)
   /**
    * Bytes that a streamed response holds: a batch that ends with a long row, as text and in the buffers of streams. At
    * most an eighth of the limit, so that several responses can be streamed with any configuration.
@@ -36,11 +43,20 @@ export default fp(async app => {
   app.decorate('budget', budget)
   app.decorateRequest('held', null)
 
+  app.server.on('connection', socket => {
+    const { remoteAddress = '', remotePort } = socket
+    // A proxy opens many connections, for clients that only their requests name.
+    const network = isProxy(remoteAddress, 0) ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress)
+    budget.open(socket, { network })
+  })
+  const timer = setInterval(() => budget.enforce(), COUNT_INTERVAL_MS).unref()
+  app.addHook('onClose', async () => clearInterval(timer))
+
   app.addHook('onRequest', (request, { raw }, done) => {
     const { socket } = request
     const held = request.held = budget.begin(socket, request)
     raw.once('close', () => budget.end(socket, held))
-    hold(held, announcedLength(request))
+    hold(held, sizeOfHeaders(request.raw.rawHeaders) + announcedLength(request))
     done()
   })
 
@@ -52,7 +68,7 @@ export default fp(async app => {
 
   function hold (held: Held, bytes: number) {
     held.own += bytes
-    budget.grow(bytes)
+    budget.add(bytes)
   }
 
   function lengthOf (payload: unknown, streamBytes = stream) {

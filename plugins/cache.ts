@@ -27,7 +27,7 @@ export default fp(async app => {
     admit: (reply, begin, { list }) => list ? app.admitReads(reply)(begin) : app.admit(reply, begin),
     hold (replies, body, bytes) {
       for (const { request } of replies) request.held!.shared = body
-      budget.grow(bytes)
+      budget.add(bytes)
     },
   })
 }, { name: 'cache', dependencies: ['database', 'budget', 'admission'] })

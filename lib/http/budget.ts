@@ -6,71 +6,110 @@ import type { Client } from './client-network.ts'
 export interface Held {
   /** Its network is read only if connections must be closed. */
   client: Client
-  /** The bytes of its body and of a response that is not shared. */
+  /** The bytes of its headers, of its body, and of a response that is not shared. */
   own: number
   /** A body that several requests share. Its bytes count once. */
   shared: { readonly length: number } | undefined
 }
 
-/** A connection with the bytes that its requests hold. */
-interface Weighed extends Pick<Held, 'client'> {
+interface Connection {
+  /** The client that pays while no request runs. */
+  client: Client
+  /** Its own bytes. */
+  own: number
+  /** The requests whose responses the kernel has not accepted. */
+  requests: Held[]
+  /** Value of `socket.bytesRead` when the last request began or ended. Later bytes belong to the next headers. */
+  bytesRead: number
+}
+
+/** A connection, the client that pays for it, and the bytes that it holds. */
+interface Share extends Pick<Held, 'client'> {
   socket: Socket
   bytes: number
 }
 
-/** Fraction of the limit that may remain in use after closing connections, so that the next search comes later. */
-const ROOM = 0.9
+/** Heap of an idle connection: its socket, its parser and our records. */
+const CONNECTION_BYTES = 8192
 
-/** Fraction of the limit that may be added before the held bytes are counted again. */
-const STEP = 1 / 16
+/** Heap of a header besides its characters: its strings, and its places in a list and in an object. */
+const HEADER_BYTES = 110
+
+/** Fraction of the limit that may remain in use after closing connections, so that the next count comes later. */
+const REMAINING = 0.9
+
+/** Fraction of the limit that may be added before all bytes are counted again. */
+const UNCOUNTED = 1 / 16
+
+/** Returns the heap that headers take, from `rawHeaders` of Node. */
+export function sizeOfHeaders (rawHeaders: string[]) {
+  return rawHeaders.reduce((sum, { length }) => sum + length, HEADER_BYTES * rawHeaders.length / 2)
+}
 
 /**
- * Limits the bytes that clients make the process hold: request bodies, bodies that are read from the database, and
- * responses that the kernel has not accepted. Beyond the limit, it closes connections of the network that holds the
- * most: first those that hold the most, and of equals the oldest. Other clients are served.
+ * Limits the bytes that clients make the process hold: connections, headers, request bodies, bodies that are read from
+ * the database, and responses that the kernel has not accepted. Beyond the limit, it closes connections of the network
+ * that holds the most: first those that hold the most, and of equals the oldest. Other clients are served.
  */
 export class Budget {
   closed = 0
   readonly #limit: number
-  readonly #connections = new Map<Socket, Held[]>()
-  #grown = 0
+  /** Most bytes of headers that have not ended. */
+  readonly #maxHeaders: number
+  /** Heap of as many headers as a request may have. Node does not tell the number before the headers end. */
+  readonly #headersOverhead: number
+  readonly #connections = new Map<Socket, Connection>()
+  /** Bytes that were added since the last count. */
+  #added = 0
 
-  constructor (limit: number) {
+  constructor (limit: number, headers: { count: number, bytes: number }) {
     this.#limit = limit
+    this.#maxHeaders = headers.bytes
+    this.#headersOverhead = headers.count * HEADER_BYTES
   }
 
-  get bytes () { return this.#weigh().reduce((sum, { bytes }) => sum + bytes, 0) }
+  get bytes () { return this.#count().reduce((sum, { bytes }) => sum + bytes, 0) }
+
+  /** Begins to count a connection and the bytes that arrive on it, until it closes. */
+  open (socket: Socket, client: Client) {
+    this.#track(socket, client, CONNECTION_BYTES)
+    this.add(CONNECTION_BYTES)
+  }
 
   /** Begins to count the bytes that a request holds, until `end` or until its connection closes. */
   begin (socket: Socket, client: Client): Held {
-    let requests = this.#connections.get(socket)
-    if (!requests) {
-      this.#connections.set(socket, requests = [])
-      socket.once('close', () => this.#connections.delete(socket))
-    }
+    // A request of `inject` has no connection.
+    const connection = this.#connections.get(socket) ?? this.#track(socket, client, 0)
     const held = { client, own: 0, shared: undefined }
-    requests.push(held)
+    connection.requests.push(held)
+    connection.bytesRead = socket.bytesRead
     return held
   }
 
   /** Call when the kernel has accepted the response. */
   end (socket: Socket, held: Held) {
-    const requests = this.#connections.get(socket)
-    requests?.splice(requests.indexOf(held), 1)
+    const connection = this.#connections.get(socket)
+    if (!connection) return
+    connection.requests.splice(connection.requests.indexOf(held), 1)
+    connection.bytesRead = socket.bytesRead
   }
 
-  /** Call when requests hold `bytes` more. Closes connections if the limit is exceeded. */
-  grow (bytes: number) {
-    this.#grown += bytes
-    if (this.#grown < STEP * this.#limit) return
-    this.#grown = 0
+  /** Call when clients hold `bytes` more. Closes connections if the limit is exceeded. */
+  add (bytes: number) {
+    this.#added += bytes
+    if (this.#added >= UNCOUNTED * this.#limit) this.enforce()
+  }
+
+  /** Closes connections if the limit is exceeded. Call it regularly, because nothing tells that headers arrive. */
+  enforce () {
+    this.#added = 0
     let all = this.bytes
     if (all <= this.#limit) return
-    const room = ROOM * this.#limit
+    const remaining = REMAINING * this.#limit
     // Counts again, because a shared body is freed only with its last request.
-    for (; all > room; all = this.bytes) {
-      for (const { socket, bytes } of heaviestNetwork(this.#weigh())) {
-        if (all <= room) break
+    for (; all > remaining; all = this.bytes) {
+      for (const { socket, bytes } of heaviestNetwork(this.#count())) {
+        if (all <= remaining) break
         all -= bytes
         this.closed++
         this.#connections.delete(socket)
@@ -79,27 +118,34 @@ export class Budget {
     }
   }
 
-  /** Returns the connections that hold bytes, with their number of bytes. */
-  #weigh () {
+  #track (socket: Socket, client: Client, own: number) {
+    const connection: Connection = { client, own, requests: [], bytesRead: 0 }
+    this.#connections.set(socket, connection)
+    socket.once('close', () => this.#connections.delete(socket))
+    return connection
+  }
+
+  /** Returns the share of each connection. */
+  #count () {
     const holders = new Map<object, number>()
-    for (const requests of this.#connections.values()) {
+    for (const { requests } of this.#connections.values()) {
       for (const { shared } of requests) if (shared) holders.set(shared, (holders.get(shared) ?? 0) + 1)
     }
-    const weighed: Weighed[] = []
-    for (const [socket, requests] of this.#connections) {
-      let bytes = 0
+    return Array.from(this.#connections, ([socket, { client, own, requests, bytesRead }]): Share => {
+      let bytes = own
+      const unfinished = Math.min(socket.bytesRead - bytesRead, this.#maxHeaders)
+      if (unfinished > 0) bytes += this.#headersOverhead + unfinished
       for (const { own, shared } of requests) bytes += own + (shared ? shared.length / holders.get(shared)! : 0)
       // Behind a proxy, requests of a connection come from different clients.
-      if (bytes > 0) weighed.push({ socket, bytes, client: requests.at(-1)!.client })
-    }
-    return weighed
+      return { socket, bytes, client: requests.at(-1)?.client ?? client }
+    })
   }
 }
 
 /** Returns the connections of the network that holds the most, in the order to close them. */
-function heaviestNetwork (weighed: Weighed[]) {
+function heaviestNetwork (shares: Share[]) {
   const sums = new Map<string, number>()
-  for (const { bytes, client: { network } } of weighed) sums.set(network, (sums.get(network) ?? 0) + bytes)
+  for (const { bytes, client: { network } } of shares) sums.set(network, (sums.get(network) ?? 0) + bytes)
   const [heaviest] = [...sums].reduce((one, other) => other[1] > one[1] ? other : one)
-  return weighed.filter(({ client }) => client.network === heaviest).sort((one, other) => other.bytes - one.bytes)
+  return shares.filter(({ client }) => client.network === heaviest).sort((one, other) => other.bytes - one.bytes)
 }

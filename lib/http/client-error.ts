@@ -27,14 +27,15 @@ function awaitsResponse (connection: Socket) {
 }
 
 /** An error of Node's HTTP parser, with the bytes that it could not parse. */
-interface ClientError extends NodeJS.ErrnoException {
+interface ClientError {
+  code?: string | undefined
   rawPacket?: unknown
 }
 
 /**
- * Responds to a request that Node's parser refuses, for example because of a broken request line: sends 400, 408 or 431
- * `{message}` and closes the connection. If the client could mistake this for part of another response, closes without
- * a response.
+ * Responds to a request that Node's parser or the server refuses, for example because of a broken request line: sends
+ * 400, 408 or 431 `{message}` and closes the connection. If the client could mistake this for part of another response,
+ * closes without a response.
  */
 export function sendClientError (error: ClientError, socket: Socket) {
   // The connection already has an error response and is closing. Later data is ignored.

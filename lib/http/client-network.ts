@@ -2,6 +2,8 @@ import { isIPv6 } from 'node:net'
 
 import ipaddr from 'ipaddr.js'
 
+import type { Config } from '../config.ts'
+
 /** A client of the service, or the service itself. Shares of queues and of the memory budget count by its network. */
 export interface Client {
   readonly network: string
@@ -30,6 +32,12 @@ export function isWithin (networks: string[]) {
     const ip = parseAddress(address)
     return ip !== undefined && ranges.some(([network, bits]) => ip.kind() === network.kind() && ip.match(network, bits))
   }
+}
+
+/** Creates a function that tells whether TRUST_PROXY names this IP address, so many hops before the service. */
+export function isProxyOf ({ TRUST_PROXY }: Pick<Config, 'TRUST_PROXY'>) {
+  if (TRUST_PROXY === false) return () => false
+  return typeof TRUST_PROXY === 'number' ? (_address: string, hop: number) => hop < TRUST_PROXY : isWithin(TRUST_PROXY)
 }
 
 /**

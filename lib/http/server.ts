@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import type { Socket } from 'node:net'
 
 import type { Config } from '../config.ts'
-import { trackResponse } from './client-error.ts'
+import { sendClientError, trackResponse } from './client-error.ts'
 
 /** Interval of checks for slow requests. They may exceed REQUEST_TIMEOUT by this time. */
 const CHECK_INTERVAL_MS = 1000
@@ -16,21 +16,29 @@ const STALLED_SECONDS = 120
  */
 const PIPELINED = 16
 
+/** Maximum number of headers of a request, like Apache's. Browsers and proxies together send about 40. */
+export const MAX_HEADERS = 100
+
 /** Creates the HTTP server. It closes connections of clients that send slowly, do not read, or are idle. */
-export function createHttpServer ({ REQUEST_TIMEOUT, IDLE_TIMEOUT }: Config, listener: RequestListener) {
+export function createHttpServer (config: Config, listener: RequestListener) {
+  const { HEADERS_TIMEOUT, REQUEST_TIMEOUT, IDLE_TIMEOUT } = config
   /** The unfinished responses of each connection. */
   const connections = new Map<Socket, Set<ServerResponse>>()
   const server = createServer({
-    headersTimeout: REQUEST_TIMEOUT * 1000,
+    headersTimeout: Math.min(HEADERS_TIMEOUT, REQUEST_TIMEOUT) * 1000,
     requestTimeout: REQUEST_TIMEOUT * 1000,
     keepAliveTimeout: IDLE_TIMEOUT * 1000,
     connectionsCheckingInterval: CHECK_INTERVAL_MS,
-    // plugins/host-header.ts checks it instead, because Node's response would have an empty body.
+    // plugins/request-headers.ts checks it instead, because Node's response would have an empty body.
     requireHostHeader: false,
   }, (request, response) => {
     const { socket } = request
     // Node may already have parsed further requests in the same packet.
     if (socket.destroyed) return
+    if (request.rawHeaders.length > 2 * MAX_HEADERS) {
+      sendClientError({ code: 'HPE_HEADER_OVERFLOW' }, socket)
+      return
+    }
     trackResponse(request, response)
     const responses = connections.get(socket)!
     responses.add(response)
@@ -47,6 +55,8 @@ export function createHttpServer ({ REQUEST_TIMEOUT, IDLE_TIMEOUT }: Config, lis
     connections.set(socket, new Set())
     socket.once('close', () => connections.delete(socket))
   })
+  // Node would leave out later headers. A request with one more than the maximum is refused instead.
+  server.maxHeadersCount = MAX_HEADERS + 1
 
   server.timeout = Math.min(IDLE_TIMEOUT, STALLED_SECONDS) * 1000
   server.on('timeout', socket => {

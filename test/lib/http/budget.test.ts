@@ -7,11 +7,11 @@ const LIMIT = 1000
 
 /** A budget, and requests on connections that were never connected. */
 function start () {
-  const budget = new Budget(LIMIT)
+  const budget = new Budget(LIMIT, { count: 0, bytes: 0 })
   function begin (network: string, own: number, socket = new Socket()) {
     const held = budget.begin(socket, { network })
     held.own = own
-    budget.grow(own)
+    budget.add(own)
     return { held, socket }
   }
   return { budget, begin }
@@ -37,11 +37,11 @@ t.test('What several requests hold counts once, also while it grows', async t =>
   const body = { length: 0 }
   for (const network of ['a', 'b', 'c']) begin(network, 0).held.shared = body
   body.length = 900
-  budget.grow(900)
+  budget.add(900)
   t.equal(budget.bytes, 900)
   t.equal(budget.closed, 0)
   body.length = 1200
-  budget.grow(300)
+  budget.add(300)
   t.equal(budget.closed, 3, 'it is only freed with the last of them')
   t.equal(budget.bytes, 0)
 })
@@ -65,7 +65,7 @@ t.test('When the heaviest network is gone, the next one is looked at', async t =
   begin('one', 900)
   const other = begin('two', 0)
   other.held.own = 950
-  budget.grow(950)
+  budget.add(950)
   t.strictSame([budget.closed, budget.bytes], [1, 900])
 })
 
@@ -73,8 +73,8 @@ t.test('It is counted again only when something has grown', async t => {
   const { budget, begin } = start()
   const { held } = begin('a', 0)
   held.own = 2 * LIMIT
-  budget.grow(60)
+  budget.add(60)
   t.equal(budget.closed, 0)
-  budget.grow(3)
+  budget.add(3)
   t.equal(budget.closed, 1)
 })

@@ -149,7 +149,7 @@ t.test('A client that resets the connection does not get a response, and the ser
 
 t.test('An error without a code is a 400', async t => {
   const socket = new PassThrough()
-  sendClientError(new Error('refused'), socket as unknown as Socket)
+  sendClientError({}, socket as unknown as Socket)
   t.match(await text(socket), /^HTTP\/1\.1 400 Bad Request\r\n[^]*\r\n\r\n{"message":"Bad Request"}$/)
 })
 
@@ -158,6 +158,24 @@ t.test('A malformed HEAD gets a response without a body', async t => {
   t.equal(response.statusLine, 'HTTP/1.1 400 Bad Request')
   t.equal(response.headers['content-length'], '{"message":"Bad Request"}'.length.toString())
   t.equal(response.body, '')
+})
+
+t.test('A request may have 100 headers, and one that names a host, a token or a type', async t => {
+  const get = 'GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n'
+  const cases: [headers: string, status: number, message: string][] = [
+    ['X: x\r\n'.repeat(98), 200, 'Alive'],
+    ['X: x\r\n'.repeat(99), 431, 'Request Header Fields Too Large'],
+    ['X: x\r\n'.repeat(2000), 431, 'Request Header Fields Too Large'],
+    ['HOST: a\r\n', 400, 'A request may have one Host header'],
+    ['X: x\r\nHost:\r\n', 400, 'A request may have one Host header'],
+    ['Authorization: Bearer a\r\nauthorization: Bearer b\r\n', 400, 'A request may have one Authorization header'],
+    ['Content-Type: a/b\r\nContent-Type: a/b\r\n', 400, 'A request may have one Content-Type header'],
+  ]
+  for (const [headers, status, message] of cases) {
+    const response = await send(`${get}${headers}\r\n`)
+    t.match(response.statusLine, ` ${status} `, headers)
+    t.strictSame(JSON.parse(response.body), { message }, headers)
+  }
 })
 
 t.test('A request without a Host header is a 400 with {message}, for any path', async t => {

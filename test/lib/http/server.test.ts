@@ -46,6 +46,8 @@ onNetworks('A slow or idle client is disconnected', async (t, network) => {
   const big = `{"email": "${'x'.repeat(3000)}"}`
   const cases: [what: string, bytes: string, lines: string[]][] = [
     ['a connection without a request', '', ['HTTP/1.1 408 Request Timeout']],
+    ['more headers than are allowed', `GET /livez HTTP/1.1\r\nHost: a\r\n${'a: b\r\n'.repeat(1000)}\r\n`,
+      ['HTTP/1.1 431 Request Header Fields Too Large']],
     ['headers that never end', 'GET /livez HTTP/1.1\r\nHost: a\r\n', ['HTTP/1.1 408 Request Timeout']],
     ['a body that never ends', `${POST}Content-Length: 100\r\n\r\n{`, ['HTTP/1.1 408 Request Timeout']],
     ['a connection that stays idle', 'GET /livez HTTP/1.1\r\nHost: a\r\n\r\n', ['HTTP/1.1 200 OK']],

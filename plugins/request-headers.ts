@@ -1,0 +1,34 @@
+import type { IncomingMessage } from 'node:http'
+
+import fp from 'fastify-plugin'
+
+/**
+ * Headers that name one thing. Of several, Node takes the first, but a proxy may take the last. Node itself refuses
+ * several lengths.
+ */
+const SINGLE = new Map([
+  ['host', 'Host'], ['authorization', 'Authorization'], ['content-type', 'Content-Type'],
+])
+
+/**
+ * Refuses a request that repeats a header that names one thing, or lacks the Host header that HTTP/1.1 requires
+ * (RFC 9112, § 3.2).
+ */
+export default fp(async app => {
+  app.addHook('onRequest', ({ raw }, reply, done) => {
+    const message = problemOf(raw)
+    if (message) reply.code(400).send({ message })
+    else done()
+  })
+}, { name: 'request-headers' })
+
+function problemOf ({ rawHeaders, httpVersion }: IncomingMessage) {
+  const found = new Set<string>()
+  for (let n = 0; n < rawHeaders.length; n += 2) {
+    const name = SINGLE.get(rawHeaders[n]!.toLowerCase())
+    if (!name) continue
+    if (found.has(name)) return `A request may have one ${name} header`
+    found.add(name)
+  }
+  return httpVersion === '1.1' && !found.has('Host') ? 'The Host header is required' : undefined
+}
