@@ -1,7 +1,7 @@
 import type { Sql } from 'postgres'
 
 import { type ReadBatch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
-import { avatarOf, eventSummary } from '../database/columns.ts'
+import { avatarOf } from '../database/columns.ts'
 
 /** A row as JSON. */
 interface Item {
@@ -76,6 +76,10 @@ async function findUser (sql: Sql, userId: string, picturesUrl: string | null) {
   return user
 }
 
+// The JSON of long texts is made for the rows of a batch only, not for the rows after it that were examined.
+
+const eventOf = (sql: Sql) => sql`json_build_object('id', event_id, 'title', title, 'date', iso8601(date))`
+
 const blogsOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
   SELECT
     time, id,
@@ -93,25 +97,27 @@ const blogsOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & 
   ORDER BY at DESC, id
 `
 
-const registrationsOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
+const registrationsOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
   SELECT
-    registered_at AS at, registrations.id, octet_length(title) AS size,
-    json_build_object(
-      'id', registrations.id, 'registeredAt', iso8601(registered_at), 'event', ${eventSummary(sql)}
-    )::text AS item
-  FROM event_registrations AS registrations JOIN events ON events.id = event_id
-  WHERE user_id = ${userId}
-`)
+    time, id, json_build_object('id', id, 'registeredAt', time, 'event', ${eventOf(sql)})::text AS item
+  FROM (${nextRows(sql, last, sql`
+    SELECT registered_at AS at, registrations.id, event_id, title, date, octet_length(title) AS size
+    FROM event_registrations AS registrations JOIN events ON events.id = event_id
+    WHERE user_id = ${userId}
+  `)}) AS registrations
+  ORDER BY at DESC, id
+`
 
-const likesOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
+const likesOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
   SELECT
-    created_at AS at, mentors.id, octet_length(name) AS size,
-    json_build_object(
-      'likedAt', iso8601(created_at), 'mentor', json_build_object('id', mentors.id, 'name', name)
-    )::text AS item
-  FROM mentor_likes JOIN mentors ON mentors.id = mentor_id
-  WHERE user_id = ${userId}
-`)
+    time, id, json_build_object('likedAt', time, 'mentor', json_build_object('id', id, 'name', name))::text AS item
+  FROM (${nextRows(sql, last, sql`
+    SELECT created_at AS at, mentors.id, name, octet_length(name) AS size
+    FROM mentor_likes JOIN mentors ON mentors.id = mentor_id
+    WHERE user_id = ${userId}
+  `)}) AS likes
+  ORDER BY at DESC, id
+`
 
 const emailsOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
@@ -124,16 +130,21 @@ const emailsOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sq
   WHERE user_id = ${userId}
 `)
 
-const messagesOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
+const messagesOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
   SELECT
-    messages.created_at AS at, messages.id, octet_length(subject) + octet_length(text) AS size,
+    time, id,
     json_build_object(
-      'subject', subject, 'text', text, 'sentAt', iso8601(messages.created_at),
-      'event', CASE WHEN events.id IS NOT NULL THEN ${eventSummary(sql)} END
+      'subject', subject, 'text', text, 'sentAt', time, 'event', CASE WHEN title IS NOT NULL THEN ${eventOf(sql)} END
     )::text AS item
-  FROM event_messages AS messages LEFT JOIN events ON events.id = event_id
-  WHERE sender_id = ${userId}
-`)
+  FROM (${nextRows(sql, last, sql`
+    SELECT
+      messages.created_at AS at, messages.id, subject, text, event_id, title, date,
+      octet_length(subject) + octet_length(text) + coalesce(octet_length(title), 0) AS size
+    FROM event_messages AS messages LEFT JOIN events ON events.id = event_id
+    WHERE sender_id = ${userId}
+  `)}) AS messages
+  ORDER BY at DESC, id
+`
 
 const picturesOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
   SELECT
