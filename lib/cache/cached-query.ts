@@ -10,8 +10,11 @@ export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema[
 
 /** Builds a response body: a JSON object, or another format. It must depend only on the tables and its arguments. */
 export interface CachedQuery<Body extends object> {
-  /** A list field, and the query for its items. Each row becomes an object. */
-  list?: { field: keyof Body & string, rows: PendingQuery<Row[]> }
+  /**
+   * A list field, and the query for its items. Each row becomes an object. `batchRows` is smaller than the default if a
+   * row can have a megabyte, because the rows of a batch arrive before their bytes are counted.
+   */
+  list?: { field: keyof Body & string, rows: PendingQuery<Row[]>, batchRows?: number }
   /** Returns one row with the other fields as its columns. If this query returns no row, `sendCached` returns false. */
   fields?: PendingQuery<Row[]>
   /** The format of the list and the other fields, if not JSON. */
@@ -35,7 +38,7 @@ interface BodyRow {
   item: Buffer | null
 }
 
-/** Number of rows that are read before other requests are served. */
+/** Default number of rows that are read before their bytes are counted and other requests are served. */
 const BATCH_ROWS = 50
 
 /** Time for which pieces are written before other requests are served. */
@@ -84,7 +87,7 @@ export async function readBody (
     `
     let first: BodyRow | undefined
     // Without batches, the driver would read up to 2 MB of rows before other requests are served.
-    await statement.raw().cursor(BATCH_ROWS, batch => {
+    await statement.raw().cursor(list!.batchRows ?? BATCH_ROWS, batch => {
       const rows = batch.map(toBodyRow)
       first ??= rows[0]!
       const items = first.fields ? rows.flatMap(({ item }) => item ?? []) : []

@@ -10,6 +10,9 @@ type Blog = Static<typeof listMine.response[200]>['blogs'][number]
 type BlogWithAuthor = Static<typeof read.response[200]>['blog']
 type NewBlog = Static<typeof create.body> & { authorId: string }
 
+/** Number of posts that are read at once: up to 8 MB. Reading 50 at once is a fifth faster, but takes up to 50 MB. */
+const BATCH_ROWS = 8
+
 const columns = (sql: Sql) => sql`
   blogs.id, title, content, image_url AS "imageUrl", status, author_id AS "authorId",
   iso8601(blogs.created_at) AS "createdAt", iso8601(blogs.updated_at) AS "updatedAt"
@@ -26,6 +29,7 @@ const authorNameColumn = (sql: Sql) => sql`
 export const publishedBlogsQuery = (sql: Sql, picturesUrl: string | null): CachedQuery<Body<typeof listPublished>> => ({
   list: {
     field: 'blogs',
+    batchRows: BATCH_ROWS,
     rows: sql`
       SELECT ${columns(sql)}, ${authorColumn(sql, picturesUrl)}
       FROM blogs JOIN users ON users.id = author_id
@@ -61,6 +65,7 @@ export async function findBlog (sql: Sql, picturesUrl: string | null, id: string
 export const blogsOfAuthorQuery = (sql: Sql, authorId: string): CachedQuery<Body<typeof listMine>> => ({
   list: {
     field: 'blogs',
+    batchRows: BATCH_ROWS,
     rows: sql`
       SELECT ${columns(sql)} FROM blogs WHERE author_id = ${authorId} ORDER BY created_at DESC, id
     `,
@@ -70,6 +75,7 @@ export const blogsOfAuthorQuery = (sql: Sql, authorId: string): CachedQuery<Body
 export const allBlogsQuery = (sql: Sql): CachedQuery<Body<typeof listAll>> => ({
   list: {
     field: 'blogs',
+    batchRows: BATCH_ROWS,
     rows: sql`
       SELECT ${columns(sql)}, ${authorNameColumn(sql)}
       FROM blogs JOIN users ON users.id = author_id
