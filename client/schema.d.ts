@@ -5254,7 +5254,18 @@ export interface operations {
                     };
                 };
             };
-            501: components["responses"]["PUBLIC_URLIsNotConfigured"];
+            /** @description `This server cannot convert pictures` or `PUBLIC_URL is not configured` */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "This server cannot convert pictures" | "PUBLIC_URL is not configured";
+                    };
+                };
+            };
             /** @description `The service is overloaded, please try again in a few seconds` or `Too many pictures are being uploaded right now, please try again in a few seconds` */
             503: {
                 headers: {

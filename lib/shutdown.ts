@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyListenOptions } from 'fastify'
 import type { Config } from './config.ts'
 import { flushLog, type Logger } from './http/logger.ts'
 import {
-  HASHING_SECONDS, LOG_FLUSH_SECONDS, PICTURE_SECONDS, PROVIDER_SECONDS, RELEASE_SECONDS, RESPONSE_SECONDS,
+  CONVERSION_SECONDS, HASHING_SECONDS, LOG_FLUSH_SECONDS, PROVIDER_SECONDS, RELEASE_SECONDS, RESPONSE_SECONDS,
   SPANS_SECONDS,
 } from './timeout.ts'
 
@@ -13,7 +13,7 @@ type Timeouts = Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT' | 'OTEL_EXPORTER_
 export function shutdownTimeouts (config: Timeouts) {
   const { STOP_DELAY, DATABASE_TIMEOUT, OTEL_EXPORTER_OTLP_ENDPOINT } = config
   /** The longest operation: the lookup of its token, then its work. */
-  const operation = DATABASE_TIMEOUT + Math.max(HASHING_SECONDS, PICTURE_SECONDS, PROVIDER_SECONDS, DATABASE_TIMEOUT)
+  const operation = DATABASE_TIMEOUT + Math.max(HASHING_SECONDS, CONVERSION_SECONDS, PROVIDER_SECONDS, DATABASE_TIMEOUT)
   /** Time from the end of STOP_DELAY until open connections are closed. */
   const connections = operation + RESPONSE_SECONDS
   const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? SPANS_SECONDS : 0

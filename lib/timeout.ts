@@ -10,12 +10,6 @@ export const PROVIDER_SECONDS = 3 * PROVIDER_REQUEST_SECONDS
 /** Converting an uploaded picture. Noise of 40 megapixels takes 6 s on one core. */
 export const CONVERSION_SECONDS = 10
 
-/** The wait for the conversion. */
-export const PICTURE_WAIT_SECONDS = 5
-
-/** Converting an uploaded picture, including the wait. */
-export const PICTURE_SECONDS = PICTURE_WAIT_SECONDS + CONVERSION_SECONDS
-
 /** Sending the response after the operation has ended. */
 export const RESPONSE_SECONDS = 5
 

@@ -28,6 +28,11 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Seconds that this operation may take in addition to DATABASE_TIMEOUT, for work outside the database. */
     extraSeconds?: number
+    /**
+     * Seconds that this operation may also wait in a queue of its own, until a stop. Its handler admits its statements
+     * by `admit`, so that it holds no place meanwhile.
+     */
+    waitSeconds?: number
   }
 }
 
@@ -74,16 +79,16 @@ export default fp(async app => {
   }, CHECK_INTERVAL_MS).unref()
 
   app.addHook('onRoute', route => {
-    const { failure, cache, extraSeconds = 0 } = route.config ?? {}
+    const { failure, cache, extraSeconds = 0, waitSeconds = 0 } = route.config ?? {}
     if (!failure) return
     const queue = extraSeconds > 0 ? longer : operations
-    const seconds = DATABASE_TIMEOUT + extraSeconds
+    const seconds = DATABASE_TIMEOUT + extraSeconds + waitSeconds
     const { handler } = route
     route.handler = async function (request, reply) {
       pending++
       request.timer = setTimeout(fail, seconds * 1000, reply, seconds)
       const run = () => retryConflict(async () => handler.call(this, request, reply))
-      if (cache) return run()
+      if (cache || waitSeconds) return run()
       return enter(queue, reply, run).catch(error => {
         // After a timeout, the client already has a response, so a refusal is ignored.
         if (!(reply.sent && error instanceof HttpError)) throw error

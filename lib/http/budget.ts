@@ -38,6 +38,9 @@ const HEADER_BYTES = 110
 /** Fraction of the limit that may remain in use after closing connections, so that the next count comes later. */
 const REMAINING = 0.9
 
+/** Fraction of the limit from which uploads are refused, so that others are not cut. */
+const FULL = 3 / 4
+
 /** Fraction of the limit that may be added before all bytes are counted again. */
 const UNCOUNTED = 1 / 16
 
@@ -118,6 +121,13 @@ export class Budget {
     }
   }
 
+  /** Tells whether most of the limit is in use, and no network holds more than the network of this client. */
+  isFullFor ({ network }: Client) {
+    const sums = sumByNetwork(this.#count())
+    const all = [...sums.values()]
+    return all.reduce((sum, bytes) => sum + bytes, 0) > FULL * this.#limit && sums.get(network) === Math.max(...all)
+  }
+
   #track (socket: Socket, client: Client, own: number) {
     const connection: Connection = { client, own, requests: [], bytesRead: 0 }
     this.#connections.set(socket, connection)
@@ -144,8 +154,12 @@ export class Budget {
 
 /** Returns the connections of the network that holds the most, in the order to close them. */
 function heaviestNetwork (shares: Share[]) {
+  const [heaviest] = [...sumByNetwork(shares)].reduce((one, other) => other[1] > one[1] ? other : one)
+  return shares.filter(({ client }) => client.network === heaviest).sort((one, other) => other.bytes - one.bytes)
+}
+
+function sumByNetwork (shares: Share[]) {
   const sums = new Map<string, number>()
   for (const { bytes, client: { network } } of shares) sums.set(network, (sums.get(network) ?? 0) + bytes)
-  const [heaviest] = [...sums].reduce((one, other) => other[1] > one[1] ? other : one)
-  return shares.filter(({ client }) => client.network === heaviest).sort((one, other) => other.bytes - one.bytes)
+  return sums
 }

@@ -5,12 +5,10 @@ import { CONVERSION_SECONDS } from '../timeout.ts'
 import {
   MAX_PIXELS, MAX_PROGRESSIVE_PIXELS, MAX_SIDE, NOT_A_PICTURE, OTHER_TYPE, tooLarge, tooManyUploads,
 } from './refusals.ts'
+import { SMALL } from './stored.ts'
 
 /** The longer side of a stored picture, in pixels. */
 const LARGE = 2000
-
-/** The width of the small version for lists, in pixels. */
-export const SMALL = 480
 
 /** A stored picture in two widths. */
 export interface Picture {
@@ -20,6 +18,9 @@ export interface Picture {
   width: number
   height: number
 }
+
+/** See `convertPicture`. */
+export type Convert = (bytes: Buffer, maxBytes: number) => Promise<Picture>
 
 // libvips can also read formats with a long history of vulnerabilities, such as SVG and TIFF.
 sharp.block({ operation: ['VipsForeignLoad'] })
@@ -40,7 +41,7 @@ const ERRORS: [words: string, toError: (maxBytes: number) => HttpError][] = [
  * 400 for damaged pictures, 413 for too many pixels, and 415 for other formats. `maxBytes` is for the message of the
  * 413. Run one conversion at a time, because it may need more memory than everything else in the process.
  */
-export async function convertPicture (bytes: Buffer, maxBytes: number): Promise<Picture> {
+export const convertPicture: Convert = async (bytes, maxBytes) => {
   try {
     const { isProgressive, width, height } = await decode(bytes).metadata()
     const maxPixels = isProgressive ? MAX_PROGRESSIVE_PIXELS : MAX_PIXELS
@@ -55,6 +56,9 @@ export async function convertPicture (bytes: Buffer, maxBytes: number): Promise<
   }
 }
 
+/** Sharp's default of 4 would take two thirds more processor time to save 5 % of the bytes. */
+const EFFORT = 1
+
 const NO_ENLARGEMENT = { withoutEnlargement: true }
 
 function decode (bytes: Buffer) {
@@ -63,5 +67,5 @@ function decode (bytes: Buffer) {
 }
 
 function encode (picture: Sharp) {
-  return picture.webp({ quality: 80 }).toBuffer({ resolveWithObject: true })
+  return picture.webp({ quality: 80, effort: EFFORT }).toBuffer({ resolveWithObject: true })
 }

@@ -14,6 +14,7 @@ export const MAX_SIDE = 16_000
 
 // Error messages of refused uploads.
 export const PUBLIC_URL_REQUIRED = 'PUBLIC_URL is not configured'
+export const CANNOT_CONVERT = 'This server cannot convert pictures'
 export const TOO_MANY_UPLOADS = 'Too many pictures are being uploaded right now, please try again in a few seconds'
 export const NOT_A_PICTURE = 'The file is not a picture, or it is damaged'
 export const OTHER_TYPE = 'A picture must be a JPEG, PNG or WebP file'

@@ -1,10 +1,11 @@
+import type { TransactionSql } from 'postgres'
+
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
 import type { Client } from '../http/client-network.ts'
-import { PICTURE_WAIT_SECONDS } from '../timeout.ts'
-import { convertPicture, type Picture } from './convert.ts'
+import type { Convert, Picture } from './convert.ts'
 import { tooManyPictures, tooManyUploads } from './refusals.ts'
 import { deleteUnusedPictures } from './stored.ts'
 
@@ -13,6 +14,10 @@ export interface Upload {
   bytes: Buffer
   userId: string
   client: Client
+  /** Aborted if the client has gone. */
+  signal: AbortSignal
+  /** Runs statements after admission. */
+  admit<T> (work: () => Promise<T>): Promise<T>
 }
 
 /** A picture without its URL, which depends on the address of the service. */
@@ -23,52 +28,63 @@ export interface StoredPicture {
   createdAt: string
 }
 
-/** Maximum number of waiting uploads. The memory budget counts their bytes. */
-export const QUEUE_LENGTH = 20
-
-/** Runs one conversion at a time, and is fair by network. */
-const queue = new FairQueue({
-  concurrency: 1,
-  maxLength: QUEUE_LENGTH,
-  maxWaitMs: PICTURE_WAIT_SECONDS * 1000,
-  createError: tooManyUploads,
-})
-
-/** Rejects with a 503 if no upload of this client can be taken, so that refused uploads do not hold memory. */
-export const assertRoomForUpload = (client: Client) => queue.assertNotFull(client)
-
-/** Converts and stores an uploaded picture of a user. Rejects with the errors that `POST /me/pictures` declares. */
-export async function storePicture (sql: Sql, config: Config, { bytes, userId, client }: Upload) {
-  const { MAX_PICTURE_BYTES, PICTURES_PER_USER, PICTURE_MB_PER_USER } = config
-  const picture = await queue.run(client, () => convertPicture(bytes, MAX_PICTURE_BYTES))
-  await deleteUnusedPictures(sql, userId)
-  const stored = await insertPicture(sql, userId, picture, {
-    count: PICTURES_PER_USER, bytes: PICTURE_MB_PER_USER * 1_000_000,
-  })
-  if (!stored) throw new HttpError(401, 'Unauthorized')
-  if (stored === 'quota') throw new HttpError(409, tooManyPictures(PICTURES_PER_USER, PICTURE_MB_PER_USER))
-  return stored
-}
-
 /** Maximum number of pictures per account, and their maximum total size in bytes. */
 interface Quota {
   count: number
   bytes: number
 }
 
-/** Stores a picture. Returns the picture, `quota` if the quota is used up, or `undefined` for an unknown user. */
+/** Creates the function that stores uploads, which waits for its turn at `convert`, and a function that ends waits. */
+export function createPictureStore (sql: Sql, config: Config, convert: Convert) {
+  const { MAX_PICTURE_BYTES, MAX_REQUESTS, REQUEST_TIMEOUT } = config
+  const quota = { count: config.PICTURES_PER_USER, bytes: config.PICTURE_MB_PER_USER * 1_000_000 }
+  let isStopping = false
+  /**
+   * Runs one conversion at a time, which may need more memory than everything else in the process. An upload waits for
+   * as long as it may take to arrive. The memory budget counts its bytes.
+   */
+  const queue = new FairQueue({
+    concurrency: 1,
+    maxLength: MAX_REQUESTS,
+    maxWaitMs: REQUEST_TIMEOUT * 1000,
+    createError: tooManyUploads,
+  })
+
+  return { storePicture, endWaits }
+
+  /**
+   * Converts and stores a picture. Rejects with 401 for an unknown user, 409 beyond the quota, 503 if the wait ends,
+   * and the errors of `convertPicture`.
+   */
+  async function storePicture ({ bytes, userId, client, signal, admit }: Upload): Promise<StoredPicture> {
+    await admit(async () => {
+      await deleteUnusedPictures(sql, userId)
+      // Otherwise, uploads beyond the quota would cost a conversion each.
+      await assertRoom(sql, userId, quota, 1)
+    })
+    if (isStopping) throw tooManyUploads()
+    const onAbort = () => queue.dropUnwanted()
+    signal.addEventListener('abort', onAbort)
+    const convertBytes = () => convert(bytes, MAX_PICTURE_BYTES)
+    const picture = await queue.run(client, convertBytes, () => !signal.aborted && !isStopping)
+    return admit(() => insertPicture(sql, userId, picture, quota))
+  }
+
+  /** Refuses uploads that wait, and uploads from now on. */
+  function endWaits () {
+    isStopping = true
+    queue.dropUnwanted()
+  }
+}
+
+/** Stores a picture. Rejects with 401 for an unknown user, and 409 beyond the quota. */
 export function insertPicture (
   sql: Sql, userId: string, { large, small, width, height }: Picture, quota: Quota
-): Promise<StoredPicture | 'quota' | undefined> {
+): Promise<StoredPicture> {
   return sql.begin(async transaction => {
     // Parallel uploads of an account wait here, so that the next statement counts all pictures.
-    const { count: users } = await transaction`SELECT FROM users WHERE id = ${userId} FOR NO KEY UPDATE`
-    if (users === 0) return undefined
-    const [stored] = await transaction<[Quota]>`
-      SELECT count(*)::float8, coalesce(sum(octet_length(large) + octet_length(small)), 0)::float8 AS bytes
-      FROM pictures WHERE user_id = ${userId}
-    `
-    if (stored.count >= quota.count || stored.bytes + large.length + small.length > quota.bytes) return 'quota'
+    await transaction`SELECT FROM users WHERE id = ${userId} FOR NO KEY UPDATE`
+    await assertRoom(transaction, userId, quota, large.length + small.length)
     const [picture] = await transaction<[StoredPicture]>`
       INSERT INTO pictures (user_id, large, small, width, height)
       VALUES (${userId}, ${large}, ${small}, ${width}, ${height})
@@ -76,4 +92,17 @@ export function insertPicture (
     `
     return picture
   })
+}
+
+/** Rejects with 401 for an unknown user, and 409 if the quota has no room for another picture of so many bytes. */
+async function assertRoom (sql: Sql | TransactionSql, userId: string, quota: Quota, bytes: number) {
+  const [used] = await sql<Quota[]>`
+    SELECT
+      count(pictures.id)::float8, coalesce(sum(octet_length(large) + octet_length(small)), 0)::float8 AS bytes
+    FROM users LEFT JOIN pictures ON user_id = users.id WHERE users.id = ${userId} GROUP BY users.id
+  `
+  if (!used) throw new HttpError(401, 'Unauthorized')
+  if (used.count >= quota.count || used.bytes + bytes > quota.bytes) {
+    throw new HttpError(409, tooManyPictures(quota.count, quota.bytes / 1_000_000))
+  }
 }

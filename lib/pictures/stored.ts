@@ -74,6 +74,9 @@ export const usesOfPicture = (sql: Sql | TransactionSql) => sql`
   )
 `
 
+/** The width of the small version for lists, in pixels. */
+export const SMALL = 480
+
 /** Counts the stored pictures and their bytes. Reads only their lengths. */
 export async function countPictures (sql: Sql) {
   const [counts] = await sql<[{ count: number, bytes: number }]>`
@@ -93,10 +96,10 @@ export async function countUnusedPictures (sql: Sql) {
 
 /**
  * Deletes pictures that have been unused for a day, and records since when pictures are unused. With a `userId`,
- * examines only the pictures of this user and pictures without an owner. Returns the number of deleted pictures.
+ * examines only the pictures of this user. Returns the number of deleted pictures.
  */
 export async function deleteUnusedPictures (sql: Sql, userId?: string) {
-  const examined = userId === undefined ? sql`true` : sql`(user_id = ${userId} OR user_id IS NULL)`
+  const examined = userId === undefined ? sql`true` : sql`user_id = ${userId}`
   await sql`
     UPDATE pictures SET unused_since = CASE WHEN unused_since IS NULL THEN now() END
     WHERE ${examined} AND (unused_since IS NULL) <> EXISTS (${pictureUses(sql)})

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { HttpError } from '../../lib/errors.ts'
-import { SMALL } from '../../lib/pictures/convert.ts'
+import { SMALL } from '../../lib/pictures/stored.ts'
 import { findPicture } from './queries.ts'
 import * as schemas from './schemas.ts'
 

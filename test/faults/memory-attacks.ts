@@ -41,7 +41,7 @@ const makePictures = () => Promise.all([
 ])
 
 /** Noise, a few MB as a JPEG. */
-function photo (side: number) {
+export function photo (side: number) {
   const noise = { type: 'gaussian', mean: 128, sigma: 30 } as const
   const create = { width: side / 4, height: side / 4, channels: 3, background: 'black', noise } as const
   return sharp({ create }).resize(side)

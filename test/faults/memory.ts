@@ -9,7 +9,7 @@ import { hashPassword } from '#lib/auth/passwords.js'
 import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, PASSWORD, type Person, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
-import { ATTACKS, startAttacks, UPLOADS } from './memory-attacks.ts'
+import { ATTACKS, photo, startAttacks, UPLOADS } from './memory-attacks.ts'
 import { type Row, rowOf } from './report.ts'
 import type { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
@@ -77,7 +77,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       own.teardown(() => [honest, probe].forEach(({ end }) => end()))
       await visit(honest.send, fixture, 2)
       const pid = service.child.pid!
-      const [alone, usual] = await Promise.all([visit(honest.send, fixture, 3), ping(probe.send, pid, 3)])
+      const [alone, usual] = await Promise.all([visit(honest.send, fixture, 3), ping(probe.send, pid, until(3))])
       const rest = memoryOf(service) + kept
 
       const port = Number(new URL(service.url).port)
@@ -86,7 +86,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       await once(attackers, 'message')
       await sleep(1000)
       const [outcomes, pauses, sizes] = await Promise.all([
-        visit(honest.send, fixture, seconds), ping(probe.send, pid, seconds), watchMemory(service, seconds),
+        visit(honest.send, fixture, seconds), ping(probe.send, pid, until(seconds)), watchMemory(service, seconds),
       ])
       const [first, second] = [sizes.slice(0, sizes.length / 2), sizes.slice(sizes.length / 2)]
         .map(half => percentile(half, 100))
@@ -131,8 +131,52 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     }
   }
 
+  /** Members upload photos with their phones at once. */
+  async function uploadPhotos (name: string, count: number, side: number) {
+    const row: Row = rowOf(name, [], [])
+    const own = scope.inner()
+    const group = await createGroup(own)
+    if (!group) return { ...row, missing: 'no control group of memory can be made here' }
+    const { fixture, DATABASE_URL } = await server()
+    const body = await photo(side).jpeg({ quality: 50 }).toBuffer()
+    try {
+      const { url, child } = await startService(own, directory, { DATABASE_URL, PUBLIC_URL }, group)
+      const probe = openClient(url, 1, 2 * WAIT, HONEST)
+      own.teardown(() => probe.end())
+      const start = performance.now()
+      const times: number[] = []
+      const uploads = fixture.students.slice(0, count).map(async ({ token }) => {
+        const headers = { authorization: `Bearer ${token}`, 'content-type': 'image/jpeg' }
+        const { status } = await fetch(`${url}/me/pictures`, { method: 'POST', headers, body })
+        times.push(performance.now() - start)
+        return status
+      })
+      let isDone = false
+      const [statuses, pauses] = await Promise.all([
+        Promise.all(uploads).finally(() => { isDone = true }), ping(probe.send, child.pid!, () => isDone),
+      ])
+      row.sent = count
+      row.answered = statuses.filter(status => status === 201).length
+      row.failed = count - row.answered
+      row.slowest = Math.max(...times) / 1000
+      const ran = Math.round(percentile(pauses.map(pause => pause.ran), 100))
+      const took = Math.round(percentile(pauses.map(pause => pause.took), 100))
+      row.note = `photos of ${Math.round(body.length / 1000)} KB; /livez up to ${took} ms, for up to ${ran} ms of ` +
+        'which the service ran'
+      if (row.failed > 0) row.problems.push(`the uploads were ${statuses}`)
+      if (!short && ran > PAUSE) row.problems.push(`it ran for ${ran} ms before /livez`)
+      return row
+    } finally {
+      await own.end()
+    }
+  }
+  const photos = (name: string, count: number, side: number): Fault =>
+    ({ name, run: () => uploadPhotos(name, count, side) })
+
   const all = Object.keys(ATTACKS)
   return [
+    photos('memory: twenty members upload photos of 12 megapixels', 20, 3464),
+    photos('memory: sixteen members upload photos of 36 megapixels', 16, 6000),
     ...all.map(name => fault(`memory: ${name}`, [name])),
     fault('memory: returned by glibc', ['everything of an author of 300 MB'], { variables: RETURNED }),
     fault(`memory: ${UPLOADS}, returned by glibc`, [UPLOADS], { variables: RETURNED, kept: 40 }),
@@ -166,11 +210,16 @@ interface Pause {
   ran: number
 }
 
-/** Asks for /livez every ten milliseconds. */
-async function ping (send: Send, pid: number, seconds: number) {
-  const pauses: Pause[] = []
+/** Returns a function that tells whether so many seconds have passed since now. */
+function until (seconds: number) {
   const end = performance.now() + seconds * 1000
-  while (performance.now() < end) {
+  return () => performance.now() >= end
+}
+
+/** Asks for /livez every ten milliseconds. */
+async function ping (send: Send, pid: number, isOver: () => boolean) {
+  const pauses: Pause[] = []
+  while (!isOver()) {
     const before = timeOf(pid)
     const { took } = await send({ method: 'GET', path: '/livez' })
     pauses.push({ took, ran: timeOf(pid) - before })

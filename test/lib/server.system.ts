@@ -175,3 +175,21 @@ t.test('What a sign-in with the provider needs is loaded at the start, if one is
     { code: 1, stderr: /Cannot find package/ })
   await startService(t, { DATABASE_URL }, { prelude })
 })
+
+t.test('Without x86-64-v2, everything works but uploads of pictures', async t => {
+  // A virtual machine of the type kvm64
+  const prelude = `import fs from 'node:fs/promises'
+    import { syncBuiltinESMExports } from 'node:module'
+    const { readFile } = fs
+    fs.readFile = async (file, ...options) =>
+      file === '/proc/cpuinfo' ? 'flags : sse2 pni' : readFile(file, ...options)
+    syncBuiltinESMExports()`
+  const service = await startService(t, { DATABASE_URL: await createDatabase(t), ...ADMIN }, { prelude, covered: true })
+  const { body: { token } } = await login(service, { email: ADMIN.ADMIN_EMAIL, password: ADMIN.ADMIN_PASSWORD })
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'image/jpeg' }
+  const response = await fetch(`${service.url}/me/pictures`, { method: 'POST', headers, body: 'a picture' })
+  t.strictSame([response.status, await response.json()], [501, { message: 'This server cannot convert pictures' }])
+  t.equal((await send(service, 'GET', '/me/pictures', undefined, token)).status, 200)
+  const warning = /^Uploads of pictures get a 501, because the processor lacks ssse3, sse4_1, sse4_2, popcnt\. /
+  t.equal(service.messages().filter(message => warning.test(message)).length, 1)
+})

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { setImmediate } from 'node:timers/promises'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import sharp from 'sharp'
 
-import { QUEUE_LENGTH } from '#lib/pictures/store.js'
 import { assertResponse } from '../assertions.ts'
 import { bearer, build, inject, insert, person, type Person } from '../helper.ts'
 import t from '../suite.ts'
@@ -148,9 +149,15 @@ t.test('Bytes behind a picture are not stored', async t => {
 t.test('An account has a quota of pictures and of bytes', async t => {
   const ada = await person(app)
   await Promise.all([1, 2, 3].map(() => stored(ada)))
-  assertResponse(t, await upload(ada.token, await halves().jpeg().toBuffer()), 409, {
-    message: 'You may have at most 3 pictures and 100 MB of them. Please delete some first',
-  })
+  for (const payload of [await halves().jpeg().toBuffer(), 'refused before it is converted']) {
+    assertResponse(t, await upload(ada.token, payload), 409, {
+      message: 'You may have at most 3 pictures and 100 MB of them. Please delete some first',
+    })
+  }
+  const bob = await person(app)
+  const responses = await Promise.all(Array.from({ length: 6 }, async () =>
+    upload(bob.token, await halves().jpeg().toBuffer())))
+  t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [201, 201, 201, 409, 409, 409])
   const small = await build(t, { PICTURE_MB_PER_USER: '0' })
   const { token } = await person(small)
   assertResponse(t, await upload(token, await halves().jpeg().toBuffer(), 'image/jpeg', small), 409, {
@@ -267,14 +274,58 @@ t.test('URLs begin with PUBLIC_URL, or in development with the host of the reque
   assertResponse(t, await bob.inject('GET', '/me/pictures'), 501, refusal)
 })
 
-t.test('Uploads that find the queue full are a 503, before their bytes are read', async t => {
-  const jpeg = await halves().jpeg().toBuffer()
-  const people = await Promise.all(Array.from({ length: QUEUE_LENGTH + 5 }, () => person(app)))
-  const first = people.splice(0, QUEUE_LENGTH + 1).map(({ token }) => upload(token, jpeg))
-  await setImmediate()
-  const responses = await Promise.all([...first, ...people.map(({ token }) => upload(token, jpeg))])
-  t.strictSame([...new Set(responses.map(({ statusCode }) => statusCode))].sort(), [201, 503])
-  const refused = responses.find(({ statusCode }) => statusCode === 503)!
+t.test('Twenty photos that are uploaded at once are stored', async t => {
+  const photo = await halves(4000, 3000).jpeg().toBuffer()
+  const people = await Promise.all(Array.from({ length: 20 }, () => person(app)))
+  const responses = await Promise.all(people.map(({ token }) => upload(token, photo)))
+  t.strictSame(responses.map(({ statusCode }) => statusCode), Array(20).fill(201))
+})
+
+t.test('Uploads are a 503 while the memory budget is full, before their bytes are read', async t => {
+  const full = await build(t, { MAX_HELD_BYTES: '2000000' })
+  const { token } = await person(full)
+  const refused = await upload(token, Buffer.alloc(1_600_000), 'image/jpeg', full)
+  assertResponse(t, refused, 503, BUSY)
   t.equal(refused.headers['retry-after'], '5')
-  t.strictSame(refused.json(), BUSY)
+  const payload = Buffer.concat([await halves().jpeg().toBuffer(), Buffer.alloc(1_000_000)])
+  t.equal((await upload(token, payload, 'image/jpeg', full)).statusCode, 201)
+})
+
+/** Sends uploads to a service that listens, each on a connection of its own. Resolves to their sockets. */
+async function send (service: typeof app, token: string, pictures: Buffer[]) {
+  const { port } = service.server.address() as { port: number }
+  return Promise.all(pictures.map(async picture => {
+    const socket = connect(port, '127.0.0.1')
+    socket.write('POST /me/pictures HTTP/1.1\r\nHost: a\r\nContent-Type: image/jpeg\r\nConnection: close\r\n' +
+      `Authorization: Bearer ${token}\r\nContent-Length: ${picture.length}\r\n\r\n`)
+    await new Promise(resolve => socket.write(picture, resolve))
+    return socket.setEncoding('utf8')
+  }))
+}
+
+t.test('An upload whose client has gone is not converted', async t => {
+  const service = await build(t)
+  await service.listen()
+  const ada = await person(service)
+  const sockets = await send(service, ada.token, Array(12).fill(await halves(6000, 6000).jpeg().toBuffer()))
+  const [answer] = await once(sockets[0]!, 'data')
+  t.match(answer, /^HTTP.1.1 201/)
+  for (const socket of sockets) socket.destroy()
+  const count = async () => (await service.sql`SELECT FROM pictures`).count
+  const before = await count()
+  await sleep(2000)
+  t.ok(await count() <= before + 1, 'at most the conversion that ran')
+  t.ok(before < 11)
+})
+
+t.test('A stop does not wait for uploads that wait', async t => {
+  const service = await build(t)
+  await service.listen()
+  const ada = await person(service)
+  const sockets = await send(service, ada.token, Array(6).fill(await halves(6000, 6000).jpeg().toBuffer()))
+  const answers = Promise.all(sockets.map(async socket => (await socket.toArray()).join('')))
+  await Promise.race(sockets.map(socket => once(socket, 'end')))
+  await service.close()
+  const statuses = (await answers).map(answer => answer.slice(9, 12)).sort()
+  t.strictSame([statuses[0], statuses.at(-1)], ['201', '503'])
 })

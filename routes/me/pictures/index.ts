@@ -4,15 +4,14 @@ import type { FastifyError } from 'fastify'
 import { HttpError } from '../../../lib/errors.ts'
 import { audit } from '../../../lib/http/audit.ts'
 import { NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge } from '../../../lib/pictures/refusals.ts'
-import { assertRoomForUpload, storePicture } from '../../../lib/pictures/store.ts'
 import { knownPicturesUrl } from '../../../lib/pictures/stored.ts'
-import { PICTURE_SECONDS } from '../../../lib/timeout.ts'
+import { CONVERSION_SECONDS } from '../../../lib/timeout.ts'
 import { deletePicture, picturesOfUserQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** The pictures that the signed-in user has uploaded. */
 const pictures: FastifyPluginAsyncTypebox = async app => {
-  const { MAX_PICTURE_BYTES } = app.config
+  const { MAX_PICTURE_BYTES, REQUEST_TIMEOUT } = app.config
 
   app.register(async app => {
     app.removeAllContentTypeParsers()
@@ -27,13 +26,13 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
       onRequest: app.authenticate,
       bodyLimit: MAX_PICTURE_BYTES,
       schema: schemas.upload,
-      config: { failure: 'Error uploading picture', extraSeconds: PICTURE_SECONDS },
-      preParsing: request => assertRoomForUpload(request),
+      config: { failure: 'Error uploading picture', extraSeconds: CONVERSION_SECONDS, waitSeconds: REQUEST_TIMEOUT },
+      preParsing: app.assertUpload,
     }, async (request, reply) => {
-      const { body, user } = request
+      const { body } = request
       const baseUrl = knownPicturesUrl(app.config, request)
       if (!(body instanceof Buffer)) throw new HttpError(400, NOT_A_PICTURE)
-      const picture = await storePicture(app.sql, app.config, { bytes: body, userId: user.id, client: request })
+      const picture = await app.storePicture(reply, body)
       reply.code(201)
       return { picture: { ...picture, url: baseUrl + picture.id } }
     })

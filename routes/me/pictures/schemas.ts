@@ -1,7 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 
 import {
-  NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, PUBLIC_URL_REQUIRED, TOO_MANY_UPLOADS, tooLarge, tooManyPictures,
+  CANNOT_CONVERT, NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, PUBLIC_URL_REQUIRED, TOO_MANY_UPLOADS, tooLarge,
+  tooManyPictures,
 } from '../../../lib/pictures/refusals.ts'
 import { DateTime, Enum, IdParam, Message, OpaqueId, ResponseObject, RetryAfter } from '../../../lib/schemas.ts'
 
@@ -43,7 +44,7 @@ export const upload = {
     409: MessageSuchAs(tooManyPictures(100, 100)),
     413: MessageSuchAs(tooLarge(10_000_000)),
     415: Message(OTHER_TYPE),
-    501: Message(PUBLIC_URL_REQUIRED),
+    501: Message(CANNOT_CONVERT, PUBLIC_URL_REQUIRED),
     503: { ...Message(TOO_MANY_UPLOADS), headers: RetryAfter },
   },
 }

@@ -1,0 +1,49 @@
+import fp from 'fastify-plugin'
+
+import { HttpError } from '../lib/errors.ts'
+import type { Convert } from '../lib/pictures/convert.ts'
+import { loadConverter } from '../lib/pictures/load-converter.ts'
+import { CANNOT_CONVERT, tooManyUploads } from '../lib/pictures/refusals.ts'
+import { createPictureStore, type StoredPicture } from '../lib/pictures/store.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    /**
+     * Rejects with 501 if this machine cannot convert pictures, and with 503 if the memory budget has no room for this
+     * upload. Call it before the body arrives, so that refused uploads do not hold memory.
+     */
+    assertUpload (request: FastifyRequest): Promise<void>
+    /** Stores an uploaded picture of the signed-in user. Rejects with the errors of `storePicture`. */
+    storePicture (reply: FastifyReply, bytes: Buffer): Promise<StoredPicture>
+  }
+}
+
+/** Stores uploaded pictures. A stop ends their waits, because its timeouts leave time for a conversion only. */
+export default fp(async app => {
+  let convert: Convert | undefined
+  try {
+    convert = await loadConverter()
+  } catch (error) {
+    app.log.warn(`Uploads of pictures get a 501, because ${(error as Error).message}`)
+  }
+
+  app.decorate('assertUpload', async request => {
+    if (!convert) throw new HttpError(501, CANNOT_CONVERT)
+    if (app.budget.isFullFor(request)) throw tooManyUploads()
+  })
+
+  const store = createPictureStore(app.sql, app.config, (...picture) => convert!(...picture))
+  app.decorate('storePicture', (reply, bytes) => {
+    const { request, raw } = reply
+    const gone = new AbortController()
+    raw.once('close', () => gone.abort())
+    return store.storePicture({
+      bytes,
+      userId: request.user.id,
+      client: request,
+      signal: gone.signal,
+      admit: work => app.admit(reply, work),
+    })
+  })
+  app.addHook('preClose', async () => store.endWaits())
+}, { name: 'pictures', dependencies: ['admission', 'budget', 'database', 'network'] })
