@@ -7,6 +7,7 @@ import postgres from 'postgres'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { migrate } from '#lib/database/migrations.js'
+import { asSuperuser } from '../test/run.ts'
 import { atEnd, startServer } from './programs.ts'
 import { type Amounts, seed } from './seed.ts'
 
@@ -64,7 +65,7 @@ export interface Postgres {
 export async function startPostgres (directory: string): Promise<Postgres> {
   const start = () => startEmbeddedPostgres(join(directory, 'data'), { info () {}, warn: console.error })
   const first = await start()
-  const sql = connect(first.url)
+  const sql = connect(asSuperuser(first.url))
   // pgbench uses 64 connections, in addition to the services and the alternative.
   await sql`ALTER SYSTEM SET max_connections = 200`
   const [row] = await sql<[{ version: string }]>`SELECT current_setting('server_version') AS version`
@@ -72,7 +73,7 @@ export async function startPostgres (directory: string): Promise<Postgres> {
   await first.release()
   const { url, release } = await start()
   atEnd(release)
-  return { url, version: row.version }
+  return { url: asSuperuser(url), version: row.version }
 }
 
 function connect (url: string) {

@@ -7,10 +7,10 @@ import postgres from 'postgres'
 import { driverOptions } from '#lib/database/client.js'
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { migrate } from '#lib/database/migrations.js'
-import { type Run, RUN_DIR, RUN_FILE, withDatabase } from './run.ts'
+import { asSuperuser, type Run, RUN_DIR, RUN_FILE, withDatabase } from './run.ts'
 
 await mkdir(RUN_DIR, { recursive: true })
-const url = process.env.DATABASE_URL || (await startEmbeddedPostgres(RUN_DIR, console)).url
+const url = process.env.DATABASE_URL || asSuperuser((await startEmbeddedPostgres(RUN_DIR, console)).url)
 const template = `test_${randomUUID().slice(0, 8)}`
 
 const sql = postgres(driverOptions(url))

@@ -19,6 +19,11 @@ export function currentRun (): Run {
   return JSON.parse(readFileSync(RUN_FILE, 'utf8'))
 }
 
+/** The URL of the superuser of an embedded server, who has the same password as the role of the service. */
+export function asSuperuser (url: string) {
+  return Object.assign(new URL(url), { username: 'postgres' }).href
+}
+
 /** Changes the database in the URL. */
 export function withDatabase (url: string, name: string) {
   return Object.assign(new URL(url), { pathname: `/${name}` }).href

@@ -21,6 +21,9 @@ const run = promisify(execFile)
  */
 const IN_USE = 3_107_420_269
 
+/** Advisory lock of a process that creates the role of the service. */
+const CREATING_ROLE = IN_USE + 1
+
 /** Longest wait for a server that is starting or stopping. */
 const PATIENCE_MS = 30_000
 
@@ -37,6 +40,34 @@ const SETTINGS = [
   'log_min_messages=log',
   'log_checkpoints=off',
 ]
+
+/** The superuser of the server, and the role of the service, which owns the database and has no other rights. */
+const SUPERUSER = 'postgres'
+const ROLE = 'community'
+
+/** SQLSTATE of an unknown role or a wrong password. */
+const REFUSED_ROLE = '28P01'
+
+/** Gives the database and all that is in it to the role. Data of version 1.0 belong to the superuser. */
+const GIVE_TO_ROLE = `DO $$
+DECLARE
+  statement text;
+BEGIN
+  FOR statement IN
+    SELECT format('ALTER DATABASE %I OWNER TO ${ROLE}', current_database())
+    UNION ALL
+    SELECT format('ALTER TABLE %s OWNER TO ${ROLE}', pg_class.oid::regclass)
+    FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+    WHERE nspname = 'public' AND relkind IN ('r', 'p', 'v', 'm')
+    UNION ALL
+    SELECT format('ALTER ROUTINE %s OWNER TO ${ROLE}', pg_proc.oid::regprocedure)
+    FROM pg_proc JOIN pg_namespace ON pg_namespace.oid = pronamespace
+    WHERE nspname = 'public'
+  LOOP
+    EXECUTE statement;
+  END LOOP;
+END
+$$`
 
 interface User { uid: number, gid: number }
 
@@ -172,7 +203,7 @@ class DataDirectory {
       await this.#give(passwordFile, this.#options.password)
       const { uid, gid } = this.#options.account.owner
       await lchown(draft, uid, gid)
-      await this.#run('initdb', '--pgdata', draft, '--username', 'postgres', '--pwfile', passwordFile,
+      await this.#run('initdb', '--pgdata', draft, '--username', SUPERUSER, '--pwfile', passwordFile,
         '--auth', 'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C',
         '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8',
         ...SETTINGS.flatMap(setting => ['--set', setting]))
@@ -213,9 +244,30 @@ class DataDirectory {
     }
   }
 
+  #url (user: string, port: number) {
+    return `postgres://${user}:${this.#options.password}@127.0.0.1:${port}/postgres`
+  }
+
+  /** Creates the role of the service in one transaction, unless another process has done so in the meantime. */
+  async #createRole (port: number) {
+    const sql = postgres(this.#url(SUPERUSER, port), { max: 1, fetch_types: false, connect_timeout: 5 })
+    try {
+      await sql.begin(async sql => {
+        await sql`SELECT pg_advisory_xact_lock(${CREATING_ROLE})`
+        const { count } = await sql`SELECT FROM pg_roles WHERE rolname = ${ROLE}`
+        if (count > 0) return
+        // The password has the characters of base64url.
+        await sql.unsafe(`CREATE ROLE ${ROLE} LOGIN PASSWORD '${this.#options.password}'`)
+        await sql.unsafe(GIVE_TO_ROLE)
+      })
+    } finally {
+      await sql.end()
+    }
+  }
+
   async #connect (port: number): Promise<EmbeddedPostgres> {
-    const { password, log } = this.#options
-    const url = `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
+    const { log } = this.#options
+    const url = this.#url(ROLE, port)
     const lock = { isHeld: false, isReleased: false, restored: Promise.resolve() }
     const sql = postgres(url, {
       max: 1,
@@ -251,7 +303,11 @@ class DataDirectory {
     }
 
     try {
-      await hold()
+      await hold().catch(async error => {
+        if (error.code !== REFUSED_ROLE) throw error
+        await this.#createRole(port)
+        await hold()
+      })
     } catch (error) {
       lock.isReleased = true
       await sql.end({ timeout: 0 })

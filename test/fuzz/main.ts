@@ -15,7 +15,7 @@ import { createLogger } from '#lib/http/logger.js'
 import { testConfig } from '../helper.ts'
 import { readOptions } from '../options.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
-import { withDatabase } from '../run.ts'
+import { asSuperuser, withDatabase } from '../run.ts'
 import { Scope } from '../scope.ts'
 import { createFixture } from './fixture.ts'
 import { Hints } from './hints.ts'
@@ -165,13 +165,14 @@ async function makeDatabase (scope: Scope) {
     : await startEmbeddedPostgres(DIRECTORY, { info () {}, warn: console.error })
   scope.teardown(() => server.release())
   const name = `fuzz_${process.pid}`
-  const sql = postgres({ ...driverOptions(server.url), max: 1, fetch_types: false, onnotice () {} })
+  const administration = process.env.DATABASE_URL ? server.url : asSuperuser(server.url)
+  const sql = postgres({ ...driverOptions(administration), max: 1, fetch_types: false, onnotice () {} })
   scope.teardown(async () => {
     await sql`DROP DATABASE IF EXISTS ${sql(name)} WITH (FORCE)`
     await sql.end()
   })
   await sql`CREATE DATABASE ${sql(name)}`
-  const url = withDatabase(server.url, name)
+  const url = withDatabase(administration, name)
   await migrate(url)
   return url
 }

@@ -11,7 +11,9 @@ import postgres from 'postgres'
 import t from 'tap'
 
 import { findAccount, findBinaries, startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
+import { migrate } from '#lib/database/migrations.js'
 import { StartupError } from '#lib/errors.js'
+import { asSuperuser } from '../../run.ts'
 
 // Creates, starts and kills servers.
 
@@ -139,8 +141,8 @@ const firstLog = fakeLog()
 const firstStart = await start(seed, firstLog)
 t.teardown(() => stopServer(seed))
 await query(firstStart.url, sql => sql`CREATE TABLE kept AS SELECT 1 AS row`)
-const [firstSettings] = await query(firstStart.url, async sql => sql`
-  SELECT current_database() AS database, current_user AS user, current_setting('listen_addresses') AS listen,
+const [firstSettings] = await query(asSuperuser(firstStart.url), async sql => sql`
+  SELECT current_database() AS database, current_setting('listen_addresses') AS listen,
     current_setting('unix_socket_directories') AS sockets, current_setting('server_encoding') AS encoding,
     (SELECT datcollate FROM pg_database WHERE datname = current_database()) AS collate
 `)
@@ -149,13 +151,43 @@ await firstStart.release()
 
 t.test('The first start creates the data, logs one line, and the last release stops the server', async t => {
   t.strictSame(firstLog.lines, [`Creating the embedded PostgreSQL in ${join(seed, 'postgres')} (first start only)`])
-  t.match(firstStart.url, /^postgres:\/\/postgres:[A-Za-z0-9_-]{64}@127\.0\.0\.1:\d+\/postgres$/)
+  t.match(firstStart.url, /^postgres:\/\/community:[A-Za-z0-9_-]{64}@127\.0\.0\.1:\d+\/postgres$/)
   t.strictSame(firstSettings, {
-    database: 'postgres', user: 'postgres', listen: '127.0.0.1', sockets: '', encoding: 'UTF8', collate: 'C',
+    database: 'postgres', listen: '127.0.0.1', sockets: '', encoding: 'UTF8', collate: 'C',
   })
   t.type(firstPid, 'number')
   await ended(firstPid!)
   t.equal(existsSync(pidFile(seed)), false)
+})
+
+t.test('The service owns its database and is no superuser, also with data of version 1.0', async t => {
+  const home = await newData(t)
+  const first = await start(home)
+  const superuser = asSuperuser(first.url)
+  await migrate(first.url)
+  const RIGHTS = `SELECT rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls AS rights
+    FROM pg_roles WHERE rolname = current_user`
+  t.strictSame([...await query(first.url, sql => sql.unsafe(RIGHTS))], [{ rights: false }])
+  await t.rejects(query(first.url, sql => sql`COPY kept TO PROGRAM 'true'`), { code: '42501' })
+
+  // In version 1.0, the superuser had everything.
+  await query(superuser, async sql => {
+    await sql`REASSIGN OWNED BY community TO postgres`
+    await sql`DROP OWNED BY community`
+    await sql`DROP ROLE community`
+  }).catch(error => t.error(error))
+  await first.release()
+  const [second, third] = await Promise.all([start(home), start(home)])
+  t.strictSame([...await query(second.url, sql => sql.unsafe(RIGHTS))], [{ rights: false }])
+  t.strictSame(await kept(second.url), KEPT)
+  const owned = await query(second.url, sql => sql`
+    SELECT relname AS name, relowner::regrole::text AS owner FROM pg_class WHERE relnamespace = 'public'::regnamespace
+    UNION ALL SELECT proname, proowner::regrole::text FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+  `)
+  t.ok(owned.length > 50)
+  t.strictSame(owned.filter(({ owner }) => owner !== 'community'), [])
+  t.strictSame((await migrate(second.url, 'down', 3)).length, 3, 'the owner can change the schema')
+  await Promise.all([second.release(), third.release()])
 })
 
 t.test('The second start finds the data, creates nothing, and the server requires its password', async t => {
@@ -279,7 +311,8 @@ t.test('A server is joined if it belongs to a different user, or if its command 
 t.test('A server that does not respond is a StartupError after the timeout', async t => {
   const home = await newData(t)
   const server = await start(home)
-  await query(server.url, sql => sql`ALTER ROLE postgres PASSWORD 'another'`)
+  await query(asSuperuser(server.url), sql =>
+    sql.unsafe("ALTER ROLE community PASSWORD 'another'; ALTER ROLE postgres PASSWORD 'another'"))
   const now = Date.now
   let passed = 0
   t.capture(Date, 'now', () => now() + (passed += 20_000))
