@@ -2569,7 +2569,7 @@ export interface components {
                 };
             };
         };
-        /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413) or not JSON (415), or its headers were too large (431). */
+        /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413), not JSON or encoded (415), or its headers were too large (431). */
         Error: {
             headers: {
                 [name: string]: unknown;
@@ -5230,7 +5230,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `A picture must be a JPEG, PNG or WebP file` */
+            /** @description `A picture must be a JPEG, PNG or WebP file` or `A request body cannot be encoded, please send it without Content-Encoding` */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -5238,7 +5238,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "A picture must be a JPEG, PNG or WebP file";
+                        message: "A picture must be a JPEG, PNG or WebP file" | "A request body cannot be encoded, please send it without Content-Encoding";
                     };
                 };
             };

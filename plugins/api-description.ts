@@ -83,7 +83,7 @@ const serverAt = (url = '/') => ({
 const Refused = ResponseObject({ message: Type.String({ examples: ['Request body is too large'] }) }, {
   title: 'Error',
   description: 'The service could not read the request: it was malformed (400) or too slow (408), its body was too ' +
-    'large (413) or not JSON (415), or its headers were too large (431).',
+    'large (413), not JSON or encoded (415), or its headers were too large (431).',
 })
 
 const ETag = { ETag: Type.String({ description: 'Identifies this version. Send it back as `If-None-Match`.' }) }

@@ -14,10 +14,14 @@ const MAX_JSON_DEPTH = 32
 /** Maximum number of bytes to read from a refused body. */
 const REFUSED_BYTES = 2 ** 25
 
+/** Error message of an encoded body. */
+export const ENCODED = 'A request body cannot be encoded, please send it without Content-Encoding'
+
 /**
- * Accepts only JSON bodies. An empty body of any media type counts as no body, because clients send `Content-Type`
- * without a body, which Fastify would refuse. If a route has a body schema, a missing body counts as `{}`, so that each
- * required field is reported. Routes that do not describe a body ignore it.
+ * Accepts only JSON bodies, and no encoded bodies, because a small one could become large. An empty body of any media
+ * type counts as no body, because clients send `Content-Type` without a body, which Fastify would refuse. If a route
+ * has a body schema, a missing body counts as `{}`, so that each required field is reported. Routes that do not
+ * describe a body ignore it.
  *
  * A refused body is still read before the response ends, within REQUEST_TIMEOUT. Closing a connection with unread data
  * would reset it, so a client that is still sending would not see the response.
@@ -29,6 +33,13 @@ export default fp(async app => {
   app.addHook('onRequest', (request, _reply, done) => {
     if (!takesBody(request) || !hasBody(request)) delete request.headers['content-type']
     done()
+  })
+
+  // After the checks of the token and the role.
+  app.addHook('preParsing', (request, _reply, _payload, done) => {
+    if (!isEncoded(request) || !hasBody(request) || !takesBody(request)) done()
+    // The response names what the client can use instead (RFC 9110, § 15.5.16).
+    else done(new HttpError(415, ENCODED, { headers: { 'accept-encoding': 'identity' } }))
   })
 
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
@@ -66,6 +77,12 @@ function takesBody ({ routeOptions: { schema } }: FastifyRequest) {
 
 function hasBody ({ headers }: FastifyRequest) {
   return headers['transfer-encoding'] !== undefined || !/^0*$/.test(headers['content-length'] ?? '')
+}
+
+/** Tells whether the client has encoded the body. */
+function isEncoded ({ headers }: FastifyRequest) {
+  const coding = headers['content-encoding']
+  return coding !== undefined && !/^(identity)?$/i.test(coding.trim())
 }
 
 /** Yields the response, then reads the rest of the request, up to REFUSED_BYTES. */

@@ -1,6 +1,9 @@
+import { gzipSync } from 'node:zlib'
+
 import { Type } from '@sinclair/typebox'
 
 import { buildApp } from '#lib/app.js'
+import { ENCODED } from '#plugins/json-body.js'
 import {
   bearer, bearerOfJson, buildWithRoutes, createDatabase, inject, MAIL, nameOf, person, testConfig,
 } from '../helper.ts'
@@ -58,6 +61,24 @@ for (const method of METHODS) {
       method, url: '/body', headers: { 'content-type': 'text/plain', 'transfer-encoding': 'chunked' }, payload: 'a',
     })
     t.equal(response.statusCode, 415)
+  })
+
+  t.test(`${method}: an encoded body is a 415 that names what is accepted`, async t => {
+    const send = (coding: string, more = {}, payload?: Buffer | string) => {
+      const headers = { 'content-type': 'application/json', 'content-encoding': coding, ...more }
+      return app.inject({ method, url: '/body', headers, payload })
+    }
+    const cases: [coding: string, headers: object, payload: Buffer | string][] = [
+      ['gzip', {}, gzipSync('{}')], ['br', {}, '{}'], ['Identity, gzip', {}, '{}'],
+      ['gzip', { 'transfer-encoding': 'chunked' }, ''], ['deflate', { 'content-type': 'text/plain' }, 'a'],
+    ]
+    for (const [coding, headers, payload] of cases) {
+      const response = await send(coding, headers, payload)
+      t.strictSame([response.statusCode, response.json()], [415, { message: ENCODED }], coding)
+      t.equal(response.headers['accept-encoding'], 'identity')
+    }
+    for (const coding of ['identity', 'IDENTITY', '']) t.equal((await send(coding, {}, '{}')).statusCode, 200, coding)
+    t.equal((await send('gzip')).statusCode, 200, 'without a body')
   })
 
   t.test(`${method}: other bodies are parsed`, async t => {

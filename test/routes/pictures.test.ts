@@ -13,6 +13,7 @@ const app = await build(t, { PICTURES_PER_USER: '3', MAX_PICTURE_BYTES: '2000000
 const GONE = { message: 'Picture not found' }
 const DAMAGED = { message: 'The file is not a picture, or it is damaged' }
 const OTHER_TYPE = { message: 'A picture must be a JPEG, PNG or WebP file' }
+const ENCODED = { message: 'A request body cannot be encoded, please send it without Content-Encoding' }
 const BUSY = { message: 'Too many pictures are being uploaded right now, please try again in a few seconds' }
 const TOO_LARGE = {
   message: 'A picture may have at most 2 MB, 16000 pixels per side and 40 megapixels, or 16 if it is progressive',
@@ -113,6 +114,9 @@ t.test('POST /me/pictures refuses anything that is not a picture', async t => {
   for (const type of ['image/gif', 'image/svg+xml', 'application/json', 'text/plain', 'multipart/form-data']) {
     assertResponse(t, await upload(token, jpeg, type), 415, OTHER_TYPE, type)
   }
+  const headers = { ...bearer(token), 'content-type': 'image/jpeg', 'content-encoding': 'br' }
+  const encoded = await app.inject({ method: 'POST', url: '/me/pictures', headers, payload: jpeg })
+  assertResponse(t, encoded, 415, ENCODED)
   assertResponse(t, await upload(token, Buffer.alloc(2_000_001)), 413, TOO_LARGE)
 })
 

@@ -5,6 +5,7 @@ import {
   tooManyPictures,
 } from '../../../lib/pictures/refusals.ts'
 import { DateTime, Enum, IdParam, Message, OpaqueId, ResponseObject, RetryAfter } from '../../../lib/schemas.ts'
+import { ENCODED } from '../../../plugins/json-body.ts'
 
 /** A response `{message}` with a configured limit in the message. */
 const MessageSuchAs = (example: string) => ResponseObject({ message: Type.String({ examples: [example] }) })
@@ -43,7 +44,7 @@ export const upload = {
     401: Message('Unauthorized'),
     409: MessageSuchAs(tooManyPictures(100, 100)),
     413: MessageSuchAs(tooLarge(10_000_000)),
-    415: Message(OTHER_TYPE),
+    415: Message(OTHER_TYPE, ENCODED),
     501: Message(CANNOT_CONVERT, PUBLIC_URL_REQUIRED),
     503: { ...Message(TOO_MANY_UPLOADS), headers: RetryAfter },
   },
