@@ -1,7 +1,7 @@
 import { assertFound, idOfEmail } from '../accounts/accounts.ts'
 import { loadConfig } from '../config.ts'
 import { StartupError } from '../errors.ts'
-import { isText } from '../formats.ts'
+import { isText, printableLine } from '../formats.ts'
 import { emailTo, enqueueEmails, type ListedEmail, listEmails, retryEmails, STATES } from '../email/outbox.ts'
 import { isEmailConfigured } from '../email/transport.ts'
 import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
@@ -9,7 +9,7 @@ import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.
 const USAGE = `Usage: npm run email -- COMMAND
 
   list [--state STATE] [--json]
-      list unsent emails and their errors, or all emails in this state: ${STATES.join(', ')}
+      list unsent emails, their recipients and errors, or all emails in this state: ${STATES.join(', ')}
   retry ID
   retry --all
       send a failed email again, or all failed emails
@@ -56,7 +56,14 @@ export default async function emailCommand (args: string[]) {
 }
 
 function showLines (emails: ListedEmail[]) {
-  for (const { id, status, template, createdAt, attempts, error } of emails) {
-    console.log([status.padEnd(10), id, createdAt, template, `${attempts} attempts`, error].filter(Boolean).join('  '))
+  if (emails.length === 0) return console.log('No emails')
+  const width = Math.max(...emails.map(({ template }) => template.length), 8)
+  const show = (state: string, id: string, created: string, template: string, attempts: string, ...rest: string[]) => {
+    const cells = [state.padEnd(8), id.padEnd(36), created.padEnd(24), template.padEnd(width), attempts.padStart(8)]
+    console.log([...cells, ...rest].join('  '))
+  }
+  show('STATE', 'ID', 'CREATED', 'TEMPLATE', 'ATTEMPTS', 'TO  ERROR')
+  for (const { id, status, template, to, createdAt, attempts, error } of emails) {
+    show(status, id, createdAt, template, String(attempts), printableLine(to), ...error ? [error] : [])
   }
 }

@@ -181,11 +181,13 @@ export async function countEmails (sql: Sql): Promise<EmailCounts> {
   return { ...counts, ...Object.fromEntries(rows.map(({ name, count, age }) => [name, { count, age }])) }
 }
 
-/** An email for operators, without its address. */
+/** An email for operators. */
 export interface ListedEmail {
   id: string
   template: string
   userId: string
+  /** The address that the email goes to. */
+  to: string
   status: EmailState
   attempts: number
   error: string | null
@@ -195,10 +197,12 @@ export interface ListedEmail {
 /** Lists the emails in a state, or all unsent emails, oldest first. */
 export function listEmails (sql: Sql, state?: EmailState) {
   return sql<ListedEmail[]>`
-    SELECT id, template, user_id AS "userId", status, attempts, error, iso8601(created_at) AS "createdAt"
-    FROM emails
+    SELECT
+      emails.id, template, user_id AS "userId", status, attempts, error, iso8601(emails.created_at) AS "createdAt",
+      CASE template WHEN 'email-change-notice' THEN data ->> 'from' ELSE coalesce(data ->> 'to', email) END AS to
+    FROM emails JOIN users ON users.id = user_id
     WHERE ${state ? sql`status = ${state}` : sql`status <> 'sent'`}
-    ORDER BY created_at, id
+    ORDER BY emails.created_at, emails.id
   `
 }
 

@@ -26,24 +26,32 @@ const xml = new XMLBuilder({ ignoreAttributes: false, attributeNamePrefix: ATTRI
 
 const END = '</feed>'
 
-/** Atom (RFC 4287): a feed of posts, with links to the app if FRONTEND_URL is set. */
-export const atom = (link: string | undefined): BodyFormat<{ updated: string | null }, FeedBlog> => ({
+/**
+ * Atom (RFC 4287): a feed of posts, with links to the app if FRONTEND_URL is set, and a link to itself (§ 4.1.1) if
+ * PUBLIC_URL is set.
+ */
+export const atom = (
+  link: string | undefined, self: string | undefined
+): BodyFormat<{ updated: string | null }, FeedBlog> => ({
   contentType: 'application/atom+xml; charset=utf-8',
   * write ({ updated }, blogs) {
-    yield xml.build(feed(updated, link)).slice(0, -END.length)
+    yield xml.build(feed(updated, link, self)).slice(0, -END.length)
     for (const blog of blogs) yield xml.build({ entry: entry(blog, link) })
     yield END
   },
 })
 
-const feed = (updated: string | null, link: string | undefined) => ({
+const feed = (updated: string | null, link: string | undefined, self: string | undefined) => ({
   '?xml': attributes({ version: '1.0', encoding: 'utf-8' }),
   feed: {
     ...attributes({ xmlns: 'http://www.w3.org/2005/Atom' }),
     id: link ?? NOWHERE,
     title: 'Blogs',
     updated: updated ?? NEVER,
-    ...link && { link: attributes({ rel: 'alternate', href: link }) },
+    link: [
+      ...link ? [attributes({ rel: 'alternate', href: link })] : [],
+      ...self ? [attributes({ rel: 'self', type: 'application/atom+xml', href: self })] : [],
+    ],
   },
 })
 

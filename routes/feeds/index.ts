@@ -10,7 +10,7 @@ const CACHE_CONTROL = 'public, no-cache'
 
 /** Feeds for calendars and feed readers. */
 const feeds: FastifyPluginAsyncTypebox = async app => {
-  const [frontend] = app.config.FRONTEND_URL
+  const { FRONTEND_URL: [frontend], PUBLIC_URL } = app.config
   const linkTo = (page: string) => frontend && `${frontend}/${page}`
 
   app.get('/events.ics', {
@@ -41,7 +41,7 @@ const feeds: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.blogs,
     config: { failure: 'Error fetching feed', cache: 'public', cacheControl: CACHE_CONTROL },
   }, async (_request, reply) => {
-    await reply.sendCached(blogsFeedQuery, linkTo('blogs'))
+    await reply.sendCached(blogsFeedQuery, linkTo('blogs'), PUBLIC_URL && `${PUBLIC_URL}/feeds/blogs.atom`)
   })
 }
 

@@ -64,7 +64,7 @@ export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: 
 })
 
 /** The most recently published posts. `link` is the app's page of posts, and the page of each post is below it. */
-export const blogsFeedQuery = (sql: Sql, link: string | undefined): Feed => ({
+export const blogsFeedQuery = (sql: Sql, link: string | undefined, self: string | undefined): Feed => ({
   list: {
     field: 'blogs',
     rows: sql`
@@ -82,5 +82,5 @@ export const blogsFeedQuery = (sql: Sql, link: string | undefined): Feed => ({
       SELECT updated_at FROM blogs WHERE status = 'PUBLISHED' ORDER BY published_at DESC, id LIMIT ${NEWEST}
     ) AS newest
   `,
-  format: atom(link),
+  format: atom(link, self),
 })

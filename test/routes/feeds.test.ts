@@ -10,7 +10,7 @@ import t, { type Test } from '../suite.ts'
 
 const FRONTEND_URL = 'https://app.example.org,https://other.example.org'
 
-const app = await build(t, { FRONTEND_URL })
+const app = await build(t, { FRONTEND_URL, PUBLIC_URL: 'https://api.example.org' })
 const bare = await build(t)
 
 const addClub = (fields: Record<string, unknown> = {}, on = app) => insert(on, 'clubs', fields)
@@ -267,7 +267,10 @@ t.test('GET /feeds/blogs.atom is a feed of the newest fifty published blogs', as
   t.equal(textOf(feed, 'id'), 'https://app.example.org/blogs')
   t.ok(textOf(feed, 'title'))
   t.equal(textOf(feed, 'updated'), time(98).toISOString(), 'the latest change')
-  t.strictSame(childOf(feed, 'link')?.attributes, { rel: 'alternate', href: 'https://app.example.org/blogs' })
+  t.strictSame(feed.children.filter(({ name }) => name === 'link').map(({ attributes }) => attributes), [
+    { rel: 'alternate', href: 'https://app.example.org/blogs' },
+    { rel: 'self', type: 'application/atom+xml', href: 'https://api.example.org/feeds/blogs.atom' },
+  ])
   t.strictSame(entries.map(entry => textOf(entry, 'id')), ids.slice(2).reverse().map(id => `urn:uuid:${id}`))
   const [newest] = entries as [Element]
   t.equal(textOf(newest, 'title'), 'Blog 51')

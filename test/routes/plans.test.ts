@@ -215,7 +215,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   writeEmails: () => batches.writeEmails(sql),
   findRecipient: () => emails.findRecipient(sql, id.user),
   countEmails: () => emails.countEmails(sql),
-  blogsFeedQuery: () => read(feeds.blogsFeedQuery(sql, undefined)),
+  blogsFeedQuery: () => read(feeds.blogsFeedQuery(sql, undefined, undefined)),
   signInWithIdentity: () => auth.signInWithIdentity(sql, {
     ...name, id: 'a person', avatar: null, email: 'sign-in@example.org',
   }),
