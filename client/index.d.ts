@@ -22,7 +22,13 @@ type PathsWith<M extends Method> = {
   [Path in keyof paths]: paths[Path] extends { [K in M]: object } ? Path : never
 }[keyof paths]
 
-type Init<Path extends keyof paths, M extends Method> = MaybeOptionalInit<paths[Path], M>
+/** An operation whose body is a file. The type of the generator for it is `string`. */
+type WithFile<Operation> = Operation extends { requestBody: { content: { 'image/jpeg': string } } }
+  ? Omit<Operation, 'requestBody'> & { requestBody: { content: { 'image/jpeg': Blob } } }
+  : Operation
+
+type Init<Path extends keyof paths, M extends Method> =
+  MaybeOptionalInit<{ [K in keyof paths[Path]]: WithFile<paths[Path][K]> }, M>
 
 /**
  * Calls an operation. This type refuses unknown fields in a body, for example a misspelled optional field. The type of

@@ -12,7 +12,17 @@ export function createClient ({ token, ...options } = {}) {
       if (shown) request.headers.set('authorization', `Bearer ${shown}`)
     },
   })
-  return Object.assign(client, { live: (lists, onChange) => watch(options.baseUrl, lists, onChange) })
+  const { POST } = client
+  return Object.assign(client, {
+    POST: (path, init) => POST(path, init?.body instanceof Blob ? sendFile(init) : init),
+    live: (lists, onChange) => watch(options.baseUrl, lists, onChange),
+  })
+}
+
+/** Sends a file as it is. openapi-fetch would convert it to JSON. */
+function sendFile ({ headers, ...init }) {
+  const { type } = init.body
+  return { bodySerializer: file => file, ...init, headers: { 'content-type': type, ...headers } }
 }
 
 function watch (baseUrl = '', lists, onChange) {

@@ -5177,9 +5177,9 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "image/jpeg": unknown;
-                "image/png": unknown;
-                "image/webp": unknown;
+                "image/jpeg": string;
+                "image/png": string;
+                "image/webp": string;
             };
         };
         responses: {
@@ -6199,6 +6199,18 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description Never sent */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "User removed from club successfully";
+                    };
+                };
+            };
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];

@@ -13,7 +13,14 @@ import { guardOf } from './auth.ts'
 declare module 'fastify' {
   interface FastifySchema {
     /** Input that only the API description needs: the handler checks it itself, as the contract requires. */
-    docsOnly?: { body?: TObject | { content: object }, querystring?: TObject, params?: TObject, headers?: TObject }
+    docsOnly?: {
+      body?: TObject | { content: object }
+      querystring?: TObject
+      params?: TObject
+      headers?: TObject
+      /** A response that is never sent. */
+      response?: Record<string, TSchema>
+    }
   }
 }
 
@@ -106,6 +113,7 @@ export default fp(async app => {
         title: 'Community Platform',
         version: VERSION,
         description: introduction(app.config.PUBLIC_URL ?? 'http://localhost:3000'),
+        contact: { name: 'The operator of this service' },
         license: { name: 'MIT', identifier: 'MIT' },
       },
       servers: [serverAt(app.config.PUBLIC_URL)],
@@ -162,7 +170,8 @@ const isPublic = (route: RouteOptions) => route.config?.cache === 'public'
 /** Returns all responses of a route, including responses that are common to all routes. */
 function responsesOf (route: RouteOptions) {
   const { cacheControl } = route.config ?? {}
-  const responses: Record<string, TSchema> = { ...route.schema!.response as object, '4XX': Refused }
+  const { docsOnly, response } = route.schema!
+  const responses: Record<string, TSchema> = { ...docsOnly?.response, ...response as object, '4XX': Refused }
   if (isPublic(route)) {
     const headers = { ...ETag, ...cacheControl && { 'Cache-Control': Type.String({ examples: [cacheControl] }) } }
     responses[200] = { ...responses[200]!, headers }

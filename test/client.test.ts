@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 
+import sharp from 'sharp'
+
 import { createClient } from '#client'
 import { ACCOUNT } from './fixtures.ts'
 import { build, person } from './helper.ts'
@@ -44,6 +46,15 @@ t.test('A client calls operations of the user of its token', async t => {
   const { data: mine } = await client.GET('/me/export')
   t.match(mine, { account: { id: admin.id }, blogs: [], calendar: null })
   t.strictSame((await client.DELETE('/me/calendar')).error, { message: 'Calendar not found' })
+})
+
+t.test('A client uploads a file as it is', async t => {
+  const client = createClient({ baseUrl, token: admin.token })
+  const png = await sharp({ create: { width: 9, height: 9, channels: 3, background: 'teal' } }).png().toBuffer()
+  const { data, error } = await client.POST('/me/pictures', { body: new Blob([png], { type: 'image/png' }) })
+  t.match(data?.picture, { width: 9, height: 9 }, String(error?.message))
+  const headers = { 'content-type': 'text/plain' }
+  t.equal((await client.POST('/me/pictures', { body: new Blob([png]), headers })).response.status, 415)
 })
 
 t.test('A token may be set and removed', async t => {

@@ -26,8 +26,7 @@ const PROGRAMS: Record<string, [lines: string, refused?: RegExp]> = {
     console.log(role, show)`],
   'an upload': [`
     const upload = async (file: File) => {
-      const headers = { 'content-type': file.type }
-      const { data } = await client.POST('/me/pictures', { body: file, bodySerializer: body => body as File, headers })
+      const { data } = await client.POST('/me/pictures', { body: file })
       return data?.picture.url
     }
     console.log(upload)`],
@@ -35,6 +34,8 @@ const PROGRAMS: Record<string, [lines: string, refused?: RegExp]> = {
     const { error, response } = await client.POST('/mentors/{mentorId}/like', { params: { path: { mentorId: 'x' } } })
     if (error && response.status === 404) console.log(error.message.toUpperCase())`],
 
+  'an upload of text': [
+    "await client.POST('/me/pictures', { body: 'a picture' })", /'string' is not assignable to type/],
   'a path that there is not': [
     "await client.GET('/event', {})", /Argument of type '"\/event"' is not assignable/],
   'a method that a path does not have': [

@@ -36,8 +36,12 @@ export const upload = {
     'and removes all metadata, for example the place where a photo was taken. Use the `url` of the response as ' +
     '`imageUrl`, or pass the `id` as `avatar` to `PUT /me/profile`. The service deletes pictures that are unused for ' +
     'a day.',
-  // OpenAPI 3.1 describes binary bodies by their media type alone.
-  docsOnly: { body: { content: Object.fromEntries(PICTURE_TYPES.map(type => [type, { schema: {} }])) } },
+  docsOnly: {
+    // The format of OpenAPI 3.0, because generators of clients know no other.
+    body: {
+      content: Object.fromEntries(PICTURE_TYPES.map(type => [type, { schema: { type: 'string', format: 'binary' } }])),
+    },
+  },
   response: {
     201: ResponseObject({ picture: Picture }),
     400: Message(NOT_A_PICTURE),
