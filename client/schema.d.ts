@@ -84,6 +84,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/account/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erase an account
+         * @description Deletes an account with its registrations, likes, drafts and pictures, as `DELETE /me` does for your own account. Published posts stay, but without the name. `DELETE /users/{id}` refuses accounts that have posts or registrations.
+         *
+         *     Roles: `ADMIN`.
+         */
+        delete: operations["eraseAccount"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/google": {
         parameters: {
             query?: never;
@@ -720,6 +742,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/account": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the state of your account
+         * @description Tells what your settings page needs: how you sign in, and what you have set up.
+         */
+        get: operations["getMyAccount"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/calendar": {
         parameters: {
             query?: never;
@@ -1293,6 +1335,40 @@ export interface components {
              * @example correct horse
              */
             currentPassword: string | null;
+        };
+        AccountErased: {
+            /** @enum {string} */
+            message: "Account erased successfully";
+            kept: {
+                /**
+                 * Format: int64
+                 * @description Posts that stay without the name.
+                 * @example 2
+                 */
+                publishedBlogs: number;
+                /**
+                 * Format: int64
+                 * @description Pictures that stay, because they are shown.
+                 * @example 1
+                 */
+                pictures: number;
+            };
+        };
+        AccountState: {
+            /** @description Notifications need a verified email address. */
+            isEmailVerified: boolean;
+            /** @description If not, you sign in with the identity provider. */
+            hasPassword: boolean;
+            /** @description Whether you can sign in with the identity provider. */
+            isLinked: boolean;
+            /** @description Your calendar link from `POST /me/calendar`, without its secret. */
+            calendar: {
+                /**
+                 * Format: date-time
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                createdAt: string;
+            } | null;
         };
         Analytics: {
             /**
@@ -2831,6 +2907,18 @@ export interface components {
                 };
             };
         };
+        /** @description `You are the last admin. Please make another user an admin first` */
+        YouAreTheLastAdmin: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "You are the last admin. Please make another user an admin first";
+                };
+            };
+        };
     };
     parameters: never;
     requestBodies: never;
@@ -3030,6 +3118,51 @@ export interface operations {
                     "application/json": {
                         /** @enum {string} */
                         message: "Error turning off emails";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    eraseAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the user.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountErased"];
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["UserNotFound"];
+            409: components["responses"]["YouAreTheLastAdmin"];
+            /** @description `Error erasing account` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error erasing account";
                     };
                 };
             };
@@ -4663,18 +4796,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `You are the last admin. Please make another user an admin first` */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "You are the last admin. Please make another user an admin first";
-                    };
-                };
-            };
+            409: components["responses"]["YouAreTheLastAdmin"];
             429: components["responses"]["TooManyFailedSignIns"];
             /** @description `Error deleting account` */
             500: {
@@ -4689,6 +4811,43 @@ export interface operations {
                 };
             };
             503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    getMyAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        account: components["schemas"]["AccountState"];
+                    };
+                };
+            };
+            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            /** @description `Error fetching account` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Error fetching account";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
     };

@@ -386,6 +386,7 @@ export const OPERATIONS: Record<string, Operation> = {
   },
   'GET /exports/users.csv': { access: ADMINS, failure: 'Error fetching users' },
 
+  'DELETE /account/:id': { access: ADMINS, failure: 'Error erasing account', given: user, unknown: 'User not found' },
   'POST /account/password/forgot': {
     access: 'anyone',
     failure: 'Error sending the email',
@@ -444,6 +445,9 @@ export const OPERATIONS: Record<string, Operation> = {
     },
   },
   'DELETE /me/tokens': { access: ANY_USER, failure: 'Error signing out', gone: [401, 'Unauthorized'] },
+  'GET /me/account': {
+    access: ANY_USER, failure: 'Error fetching account', gone: [401, 'Unauthorized'], cache: 'private',
+  },
   'GET /me/notifications': {
     access: ANY_USER, failure: 'Error fetching notifications', gone: [401, 'Unauthorized'], cache: 'private',
   },

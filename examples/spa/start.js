@@ -11,6 +11,7 @@ import Fastify from 'fastify'
 import { buildApp } from '#lib/app.js'
 import { PASSWORD, seedDemo, SIGN_INS } from '#lib/cli/seed/demo.js'
 import { loadConfig, readDotenv } from '#lib/config.js'
+import { isEmailConfigured } from '#lib/email/transport.js'
 import { createLogger } from '#lib/http/logger.js'
 import { runMain, StartupError } from '#lib/errors.js'
 import { hashPassword } from '#lib/auth/passwords.js'
@@ -89,7 +90,14 @@ async function buildFrontend (config) {
   const provider = isConfigured ? config.IDP_ISSUER : null
   frontend.get('/config.js', (_request, reply) => {
     reply.type('text/javascript')
-    return `export const API = ${JSON.stringify(api)}\nexport const PROVIDER = ${JSON.stringify(provider)}\n`
+    const values = {
+      API: api,
+      PROVIDER: provider,
+      NAME: config.COMMUNITY_NAME,
+      PICTURE_BYTES: config.MAX_PICTURE_BYTES,
+      EMAILS: isEmailConfigured(config) ? { folder: config.SMTP_URL ? null : mailFolder(config) } : null,
+    }
+    return Object.entries(values).map(([name, value]) => `export const ${name} = ${JSON.stringify(value)}\n`).join('')
   })
   // Paths without an extension are pages of the app. Other paths are files.
   frontend.setNotFoundHandler((request, reply) => {
@@ -97,6 +105,11 @@ async function buildFrontend (config) {
     return reply.sendFile('index.html')
   })
   return frontend
+}
+
+/** The folder of emails while SMTP_URL is not set. */
+function mailFolder ({ DATA_DIR }) {
+  return join(DATA_DIR, 'mail')
 }
 
 /** The hash by which the policy allows the import map, the only inline script. */
@@ -126,12 +139,14 @@ async function listen (server, host, port, variable) {
 }
 
 /** Prints the URL of the app and the demo accounts. */
-async function welcome ({ sql }, origin) {
+async function welcome ({ config, sql }, origin) {
   const people = await sql`
     SELECT email, role FROM users WHERE email IN ${sql(SIGN_INS.map(({ email }) => email))}
     ORDER BY role
   `
-  console.log(`\n  The example app runs at  ${origin}\n`)
+  console.log(`\n  The example app runs at  ${origin}`)
+  if (!config.SMTP_URL) console.log(`  Emails are files in       ${mailFolder(config)}`)
+  console.log()
   for (const { email, role } of people) console.log(`  ${role.toLowerCase().replace('_', ' ').padEnd(10)} ${email}`)
   if (people.length > 0) console.log(`\n  The password of all accounts is ${PASSWORD}. Press Ctrl-C to stop.\n`)
 }

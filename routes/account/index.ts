@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
+import { eraseAccount } from '../../lib/accounts/erasure.ts'
 import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, hashPassword } from '../../lib/auth/passwords.ts'
 import { consume, consumeAccountEmail, newPasswords } from '../../lib/auth/rate-limits.ts'
@@ -20,9 +21,22 @@ const FORGOTTEN_MS = 500
 
 const INVALID_LINK = 'Invalid or expired link'
 
-/** Operations by links in emails, without a sign-in. */
+/** Operations by links in emails, without a sign-in, and the erasure of an account by an admin. */
 const account: FastifyPluginAsyncTypebox = async app => {
   const { LIMIT_WINDOW: windowSeconds } = app.config
+
+  app.delete('/:id', {
+    onRequest: app.requireRole('ADMIN'),
+    schema: schemas.erase,
+    config: { failure: 'Error erasing account' },
+  }, async request => {
+    const { params: { id }, user } = request
+    const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, { isOwn: id === user.id })
+    if (!erasure) throw new HttpError(404, 'User not found')
+    audit(request, 'user-deleted', { user: id })
+    const { publishedBlogs, keptPictures } = erasure
+    return { message: 'Account erased successfully' as const, kept: { publishedBlogs, pictures: keptPictures } }
+  })
 
   app.post('/password/forgot', {
     onRequest: app.requireEmailLinks,

@@ -1,12 +1,35 @@
 import { Type } from '@sinclair/typebox'
 
+import { LAST_ADMIN } from '../../lib/accounts/erasure.ts'
 import { BUSY } from '../../lib/auth/passwords.ts'
 import { TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/auth/rate-limits.ts'
-import { EmailInput, IdParam, Message, NewPassword, RetryAfter, TextInput } from '../../lib/schemas.ts'
+import {
+  EmailInput, Enum, IdParam, Message, NewPassword, ResponseObject, RetryAfter, TextInput,
+} from '../../lib/schemas.ts'
 
 const LinkToken = () => TextInput({
   description: 'The token from the fragment of the link.', examples: ['kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'],
 })
+
+export const erase = {
+  operationId: 'eraseAccount',
+  summary: 'Erase an account',
+  description: 'Deletes an account with its registrations, likes, drafts and pictures, as `DELETE /me` does for your ' +
+    'own account. Published posts stay, but without the name. `DELETE /users/{id}` refuses accounts that have posts ' +
+    'or registrations.',
+  params: Type.Object({ id: IdParam({ description: 'The id of the user.' }) }),
+  response: {
+    200: ResponseObject({
+      message: Enum(['Account erased successfully']),
+      kept: ResponseObject({
+        publishedBlogs: Type.Integer({ description: 'Posts that stay without the name.', examples: [2] }),
+        pictures: Type.Integer({ description: 'Pictures that stay, because they are shown.', examples: [1] }),
+      }),
+    }, { title: 'AccountErased' }),
+    404: Message('User not found'),
+    409: Message(LAST_ADMIN),
+  },
+}
 
 export const forgotPassword = {
   operationId: 'forgotPassword',

@@ -17,7 +17,7 @@ import { audit, changedFields } from '../../lib/http/audit.ts'
 import { knownPicturesUrl, picturesUrl } from '../../lib/pictures/stored.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import {
-  type Account, changePassword, deleteCalendar, findAccount, insertEmailChange, insertMessage,
+  type Account, accountQuery, changePassword, deleteCalendar, findAccount, insertEmailChange, insertMessage,
   insertVerificationEmail, revokeTokensOf, notificationsQuery, replaceCalendar, setNotifications, setProfile,
 } from './queries.ts'
 import type { EventMessage } from './schemas.ts'
@@ -148,6 +148,14 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (!await revokeTokensOf(app.sql, request.user.id)) throw new HttpError(401, 'Unauthorized')
     audit(request, 'tokens-revoked')
     return { message: 'Signed out everywhere' }
+  })
+
+  app.get('/account', {
+    onRequest: app.authenticate,
+    schema: schemas.readAccount,
+    config: { failure: 'Error fetching account', cache: 'private' },
+  }, async (request, reply) => {
+    if (!await reply.sendCached(accountQuery, request.user.id)) throw new HttpError(401, 'Unauthorized')
   })
 
   app.get('/notifications', {

@@ -1,5 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
+import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import type { Role } from '../../lib/roles.ts'
 import { isManagedBy } from '../../lib/accounts/permissions.ts'
@@ -12,7 +13,7 @@ import { emailTo } from '../../lib/email/outbox.ts'
 import type { CurrentUser } from '../../lib/schemas.ts'
 import { INVALID } from '../../plugins/auth.ts'
 import type { Outbox } from '../../plugins/email.ts'
-import type { createCalendar, EventMessage, listNotifications, Notifications } from './schemas.ts'
+import type { createCalendar, EventMessage, listNotifications, Notifications, readAccount } from './schemas.ts'
 
 type Calendar = Static<typeof createCalendar.response[201]>['calendar']
 
@@ -148,6 +149,21 @@ export function setProfile (
 /**
  * The email preferences of a user. Without a row for an unknown user. `hours` is REMINDER_HOURS, 0 for no reminders.
  */
+/** The state of an account. Without a row for an unknown user. */
+export const accountQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof readAccount>> => ({
+  fields: sql`
+    SELECT json_build_object(
+      'isEmailVerified', email_verified_at IS NOT NULL,
+      'hasPassword', password <> ${PLACEHOLDER},
+      'isLinked', idp_id IS NOT NULL,
+      'calendar', (
+        SELECT json_build_object('createdAt', iso8601(created_at)) FROM calendar_tokens WHERE user_id = users.id
+      )
+    ) AS account
+    FROM users WHERE id = ${userId}
+  `,
+})
+
 export const notificationsQuery = (
   sql: Sql, userId: string, reminderHours: number
 ): CachedQuery<Body<typeof listNotifications>> => ({

@@ -2,7 +2,7 @@
 import { createClient } from 'community-platform-client'
 
 import { API } from './config.js'
-import { expire, keepToken, setUser, token } from './session.js'
+import { expire, isShared, keepToken, setUser, token } from './session.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 
@@ -104,16 +104,21 @@ function inPlainWords (issue) {
  * Stores a token and loads its user.
  *
  * @param {string} value
+ * @param {boolean} [shared] keeps the token for this tab only, by default as before
  */
-export async function signInWith (value) {
-  keepToken(value)
+export async function signInWith (value, shared = isShared()) {
+  keepToken(value, shared)
   await loadUser()
 }
 
+/** Number of times that the user was loaded, so that only the last response counts. */
+let loads = 0
+
 /** Loads the signed-in user. */
 export async function loadUser () {
+  const load = ++loads
   const { user } = await call(client.GET('/auth/me'))
-  setUser(user)
+  if (load === loads) setUser(user)
 }
 
 /**
@@ -121,9 +126,10 @@ export async function loadUser () {
  *
  * @param {File} file
  * @param {(part: number) => void} progress gets the part that is sent, from 0 to 1
+ * @param {AbortSignal} signal cancels the upload
  * @returns {Promise<{ picture: Schemas['Picture'] }>}
  */
-export function sendPicture (file, progress) {
+export function sendPicture (file, progress, signal) {
   const upload = new Promise((resolve, reject) => {
     const request = new XMLHttpRequest()
     request.open('POST', `${API}/me/pictures`)
@@ -131,6 +137,8 @@ export function sendPicture (file, progress) {
     request.responseType = 'json'
     request.upload.onprogress = ({ loaded, total }) => progress(loaded / total)
     request.onerror = reject
+    request.onabort = reject
+    signal.addEventListener('abort', () => request.abort())
     request.onload = () => {
       const isDone = request.status === 201
       resolve({

@@ -1,7 +1,8 @@
 import { ApiError, inSession } from './api.js'
 import { h } from './dom.js'
 import { wordsOf } from './parts.js'
-import { pictureUpload } from './picture.js'
+import { pictureField, takeDrops } from './picture.js'
+import { draftOf, keepDraft } from './session.js'
 
 /**
  * A field of a form. Its name is the field name of the API.
@@ -10,12 +11,25 @@ import { pictureUpload } from './picture.js'
  * @property {string} name
  * @property {string} label
  * @property {'text' | 'email' | 'password' | 'url' | 'number' | 'datetime-local' | 'textarea' | 'select' |
- *   'picture'} [type] a `picture` is its address, which an upload can fill in
+ *   'checkbox' | 'picture'} [type] the value of a `picture` is its URL; the value of a `checkbox` is `yes` or empty
  * @property {string | number | null} [value]
  * @property {string} [hint]
  * @property {boolean} [optional]
  * @property {string} [autocomplete]
  * @property {[value: string, label: string][]} [options] the options of a select
+ */
+
+/**
+ * @typedef {object} Control
+ * @property {Field} field
+ * @property {HTMLElement} element
+ * @property {string} shown the first value, as the control shows it
+ * @property {() => string} read
+ * @property {(value: string) => void} write
+ * @property {() => void} focus
+ * @property {(words?: string) => void} complain shows or removes an error
+ * @property {() => Promise<void> | null} [pending] the upload that runs
+ * @property {(file?: File) => unknown} [take] uploads a file
  */
 
 let forms = 0
@@ -31,12 +45,14 @@ let forms = 0
  * @param {() => void} [description.cancel]
  * @param {boolean} [description.isEdit] `send` gets only the changed fields, and is not called without changes. An
  * unchanged field keeps its exact value, even if its control cannot show all of it.
+ * @param {string} [description.draft] a name under which the browser keeps what the user has typed, until it is sent
  */
-export function form ({ fields, verb, send, cancel, isEdit = false }) {
+export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
   const prefix = `form-${++forms}`
   const controls = fields.map(field => control(field, `${prefix}-${field.name}`))
   const problem = h('p', { class: 'problem', role: 'alert' })
   const button = h('button', { class: 'primary' }, verb)
+  const restored = h('p', { class: 'hint' })
 
   /** @param {unknown} error */
   function show (error) {
@@ -50,11 +66,35 @@ export function form ({ fields, verb, send, cancel, isEdit = false }) {
     // Errors of fields that are not in the form also appear above the button.
     const others = Object.entries(issues).filter(([name]) => !fields.some(field => field.name === name))
     problem.replaceChildren([wordsOf(error), ...others.map(([name, issue]) => `${name} ${issue}`)].join(' '))
-    first?.input.focus()
+    first?.focus()
   }
 
-  return h('form', {
+  const changed = () => controls.filter(({ read, shown }) => read() !== shown)
+
+  function keep () {
+    if (!draft) return
+    const typed = changed().map(({ field, read }) => [field.name, read()])
+    keepDraft(draft, typed.length > 0 ? Object.fromEntries(typed) : null)
+  }
+
+  function restore () {
+    const values = draft && draftOf(draft)
+    if (!values) return
+    for (const { field, write } of controls) if (values[field.name] !== undefined) write(values[field.name] ?? '')
+    restored.replaceChildren('This is what you typed earlier. ', h('button', {
+      type: 'button',
+      onclick () {
+        for (const { write, shown } of controls) write(shown)
+        keep()
+        restored.replaceChildren()
+      },
+    }, 'Start over'))
+  }
+
+  const element = h('form', {
     novalidate: true,
+    oninput: keep,
+    onchange: keep,
     /** @param {SubmitEvent} event */
     async onsubmit (event) {
       event.preventDefault()
@@ -62,10 +102,12 @@ export function form ({ fields, verb, send, cancel, isEdit = false }) {
       button.ariaBusy = 'true'
       problem.replaceChildren()
       for (const { complain } of controls) complain()
-      const filled = controls.filter(({ input, shown }) => !isEdit || input.value !== shown)
       try {
+        for (const { pending } of controls) await pending?.()
+        const filled = isEdit ? changed() : controls
         if (filled.length === 0) return cancel?.()
-        await inSession(() => send(Object.fromEntries(filled.map(({ field, input }) => [field.name, input.value]))))
+        await inSession(() => send(Object.fromEntries(filled.map(({ field, read }) => [field.name, read()]))))
+        if (draft) keepDraft(draft, null)
       } catch (error) {
         show(error)
       } finally {
@@ -73,47 +115,78 @@ export function form ({ fields, verb, send, cancel, isEdit = false }) {
       }
     },
   },
+  restored,
   ...controls.map(({ element }) => element),
   problem,
   h('div', { class: 'actions' }, cancel && h('button', { type: 'button', onclick: () => cancel() }, 'Cancel'), button))
+  restore()
+  const upload = controls.find(({ take }) => take)
+  return upload?.take ? takeDrops(element, upload.take) : element
 }
 
 /**
  * @param {Field} field
  * @param {string} id
+ * @returns {Control}
  */
 function control (field, id) {
   const { name, label, type = 'text', value, hint, optional = false, autocomplete = 'off', options = [] } = field
+  if (type === 'picture') {
+    const picture = pictureField({ id, label, hint, optional, value: value == null ? null : String(value) })
+    return {
+      field,
+      shown: picture.value,
+      element: picture.element,
+      read: () => picture.value,
+      write: picture.set,
+      focus: picture.focus,
+      complain: picture.complain,
+      pending: () => picture.pending,
+      take: picture.take,
+    }
+  }
   const attributes = {
     id, name, autocomplete, required: !optional, 'aria-describedby': `${hint ? `${id}-hint ` : ''}${id}-issue`,
   }
   const input = makeInput()
   const issue = h('p', { class: 'issue', id: `${id}-issue` })
+  const words = [
+    h('label', { for: id }, label, optional && type !== 'checkbox' && h('span', {}, ' (optional)')),
+    hint && h('p', { class: 'hint', id: `${id}-hint` }, hint),
+  ]
 
   function makeInput () {
     if (type === 'textarea') return h('textarea', { ...attributes, rows: 8 }, value)
-    if (type === 'picture') return h('input', { ...attributes, type: 'url', value })
+    if (type === 'checkbox') return h('input', { ...attributes, required: false, type, checked: Boolean(value) })
     if (type !== 'select') return h('input', { ...attributes, type, value })
     return h('select', attributes, ...options.map(([option, words]) =>
       h('option', { value: option, selected: option === value }, words)))
   }
 
+  const read = () => input instanceof HTMLInputElement && type === 'checkbox'
+    ? input.checked ? 'yes' : ''
+    : input.value
+  /** @param {string} [text] */
+  function complain (text) {
+    issue.replaceChildren(text ?? '')
+    if (text) input.setAttribute('aria-invalid', 'true')
+    else input.removeAttribute('aria-invalid')
+  }
+  // An error goes when the user corrects the field.
+  input.addEventListener('input', () => complain())
+
   return {
     field,
-    input,
-    /** The value as the control shows it. */
-    shown: input.value,
-    element: h('div', { class: 'field' },
-      type === 'picture' && pictureUpload('Upload a picture', ({ url }) => { input.value = url }),
-      h('label', { for: id }, label, optional && h('span', {}, ' (optional)')),
-      hint && h('p', { class: 'hint', id: `${id}-hint` }, hint),
-      input,
-      issue),
-    /** @param {string} [words] */
-    complain (words) {
-      issue.replaceChildren(words ?? '')
-      if (words) input.setAttribute('aria-invalid', 'true')
-      else input.removeAttribute('aria-invalid')
+    shown: read(),
+    read,
+    write (text) {
+      if (input instanceof HTMLInputElement && type === 'checkbox') input.checked = text !== ''
+      else input.value = text
     },
+    focus: () => input.focus(),
+    complain,
+    element: type === 'checkbox'
+      ? h('div', { class: 'field check' }, input, ...words, issue)
+      : h('div', { class: 'field' }, ...words, input, issue),
   }
 }

@@ -1,6 +1,7 @@
 import { ApiError, loadUser, SessionExpired, whenExpired } from './api.js'
+import { NAME } from './config.js'
 import { h } from './dom.js'
-import { heading, lead, wordsOf } from './parts.js'
+import { clearNotice, heading, lead, wordsOf } from './parts.js'
 import { go, here, match, refresh, startRouter } from './router.js'
 import { currentUser, hasRole, sessionEvents, token } from './session.js'
 import { showFooter, showHeader } from './shell.js'
@@ -66,9 +67,10 @@ const main = /** @type {HTMLElement} */ (document.querySelector('#main'))
 /** Number of navigations, so that only the page of the last navigation is shown. */
 let visits = 0
 
-/** @param {{ keepPlace: boolean }} options */
-async function show ({ keepPlace }) {
+/** @param {import('./router.js').Options} options */
+async function show ({ place }) {
   const visit = ++visits
+  if (place !== undefined) clearNotice()
   main.ariaBusy = 'true'
   const nodes = await load()
   if (visit !== visits) return
@@ -78,11 +80,11 @@ async function show ({ keepPlace }) {
   const hadFocus = document.activeElement
   main.replaceChildren(...nodes)
   const h1 = main.querySelector('h1')
-  document.title = location.pathname === '/' ? 'Commons' : `${h1?.textContent} · Commons`
+  document.title = location.pathname === '/' ? NAME : `${h1?.textContent} · ${NAME}`
   showHeader()
-  if (!keepPlace) scrollTo(0, 0)
+  if (place !== undefined) scrollTo(0, place)
   // The focused element may have disappeared with the old page. For the first page, the browser sets the focus.
-  if (visit > 1 && (!keepPlace || !hadFocus?.isConnected)) h1?.focus({ preventScroll: keepPlace })
+  if (visit > 1 && (place !== undefined || !hadFocus?.isConnected)) h1?.focus({ preventScroll: true })
 }
 
 /** Returns the content of the current page, or a message. Returns an empty list after a redirect. */
@@ -99,12 +101,11 @@ async function load () {
       }
       return await page({ parts, query: new URLSearchParams(location.search) })
     }
-    return [
-      heading('Page not found'),
-      h('p', {}, 'The link may be wrong or outdated. ', h('a', { href: '/' }, 'Go to the home page'), '.'),
-    ]
+    return notFound('The link may be wrong or outdated.')
   } catch (error) {
     if (error instanceof SessionExpired) return toSignIn(true)
+    if (error instanceof ApiError && error.status === 404) return notFound(`${error.message}. It may be deleted.`)
+    if (error instanceof ApiError && error.status === 403) return [heading('No access', lead(`${error.message}.`))]
     return [
       heading(error instanceof ApiError && error.status === 0 ? 'No connection' : 'Something went wrong'),
       h('p', { class: 'problem', role: 'alert' }, wordsOf(error)),
@@ -112,6 +113,10 @@ async function load () {
     ]
   }
 }
+
+/** @param {string} words */
+const notFound = words =>
+  [heading('Page not found'), h('p', {}, words, ' ', h('a', { href: '/' }, 'Go to the home page'), '.')]
 
 /** @param {unknown} error */
 function ifExpired (error) {
@@ -126,6 +131,7 @@ function toSignIn (isExpired) {
 }
 
 sessionEvents.addEventListener('change', showHeader)
+sessionEvents.addEventListener('replaced', refresh)
 whenExpired(signInAgain)
 showFooter()
 await startRouter(show)

@@ -36,6 +36,16 @@ export const count = (number, one, many = `${one}s`) => `${number} ${number === 
 /** @param {string} date */
 export const isPast = date => new Date(date) < new Date()
 
+/** Duration of an event without an end, in milliseconds. The service uses the same. */
+const DURATION = 2 * 3_600_000
+
+/**
+ * Tells whether an event has ended.
+ *
+ * @param {{ date: string, endsAt?: string | null }} event
+ */
+export const isOver = ({ date, endsAt }) => isPast(endsAt ?? new Date(Date.parse(date) + DURATION).toISOString())
+
 /** @param {string} date */
 export const onDate = date => h('time', { datetime: date }, DATE.format(new Date(date)))
 
@@ -115,7 +125,7 @@ export function cover (title, imageUrl, { of = title, wide = false, large = fals
     drawing.append(svg('path', { d, transform: at, class: `tone${(state >>> 16) % 4}` }))
   }
   const shape = wide ? 'cover wide' : 'cover'
-  const address = large ? imageUrl : small(imageUrl)
+  const address = large ? imageUrl : smallPicture(imageUrl)
   return inColour(of, h('div', { class: shape, 'aria-hidden': 'true' }, drawing, picture(address)))
 }
 
@@ -128,7 +138,8 @@ export function cover (title, imageUrl, { of = title, wide = false, large = fals
 export function portrait (name, imageUrl) {
   const words = name.split(/\s+/)
   const initials = [words.at(0), words.length > 1 && words.at(-1)].map(firstLetter).join('')
-  return inColour(name, h('span', { class: 'portrait', 'aria-hidden': 'true' }, initials, picture(small(imageUrl))))
+  const photo = picture(smallPicture(imageUrl))
+  return inColour(name, h('span', { class: 'portrait', 'aria-hidden': 'true' }, initials, photo))
 }
 
 const LETTERS = new Intl.Segmenter()
@@ -155,9 +166,11 @@ export function inColour (name, element) {
 /**
  * Returns the URL of the small version of a picture that was uploaded to the service. Returns other URLs unchanged.
  *
- * @param {string | null | undefined} address
+ * @template {string | null | undefined} Address
+ * @param {Address} address
+ * @returns {Address | string}
  */
-const small = address => address?.startsWith(`${API}/pictures/`) ? `${address}?width=480` : address
+export const smallPicture = address => address?.startsWith(`${API}/pictures/`) ? `${address}?width=480` : address
 
 /** @param {string | null | undefined} address */
 function picture (address) {
@@ -174,8 +187,21 @@ function picture (address) {
  */
 export function notify (message, kind = 'done') {
   const notice = h('p', { class: `notice ${kind}` }, message)
-  document.querySelector('#notices')?.replaceChildren(notice)
-  setTimeout(() => notice.remove(), 8000)
+  const notices = /** @type {HTMLElement} */ (document.querySelector('#notices'))
+  notices.replaceChildren(notice)
+  // Shown again, so that it is above a dialog that has been opened since.
+  if (notices.matches(':popover-open')) notices.hidePopover()
+  notices.showPopover()
+  setTimeout(() => {
+    if (notice.isConnected) clearNotice()
+  }, 8000)
+}
+
+/** Removes the notification, because it belongs to the previous page. */
+export function clearNotice () {
+  const notices = /** @type {HTMLElement} */ (document.querySelector('#notices'))
+  notices.replaceChildren()
+  if (notices.matches(':popover-open')) notices.hidePopover()
 }
 
 /**

@@ -1,100 +1,188 @@
-// Uploads pictures.
+// Fields for pictures, and uploads.
 import { call, client, inSession, sendPicture } from './api.js'
+import { PICTURE_BYTES } from './config.js'
 import { h } from './dom.js'
-import { actionButton, onDate, openDialog, wordsOf } from './parts.js'
+import { actionButton, onDate, openDialog, smallPicture, wordsOf } from './parts.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 
 /** @typedef {Pick<Schemas['Picture'], 'id' | 'url'>} Chosen */
 
-const TYPES = 'image/jpeg,image/png,image/webp'
+const TYPES = ['image/jpeg', 'image/png', 'image/webp']
 
-let uploads = 0
+const megabytes = (/** @type {number} */ bytes) => `${Math.round(bytes / 100_000) / 10} MB`
 
 /**
- * A part of a page that uploads a picture: chosen as a file, dropped, pasted or taken by the camera of a phone. It also
- * offers the pictures that the user has uploaded before.
+ * A field that uploads a picture: chosen as a file, dropped, pasted or taken by the camera of a phone. It also offers
+ * earlier pictures of the user. Its value is the URL of the picture.
  *
- * @param {string} label
- * @param {(picture: Chosen) => unknown} chosen gets the picture when it is stored
+ * @param {object} description
+ * @param {string} description.id
+ * @param {string} description.label
+ * @param {string | null} [description.value]
+ * @param {string} [description.hint]
+ * @param {boolean} [description.optional]
+ * @param {(picture: Chosen) => unknown} [description.chosen] gets a picture when it is stored. Without it, the user can
+ * also enter the URL of a picture elsewhere
  */
-export function pictureUpload (label, chosen) {
-  const id = `upload-${++uploads}`
-  const preview = h('img', { alt: '', hidden: true })
-  const bar = h('progress', { max: 1, value: 0, hidden: true, 'aria-label': 'Upload' })
+export function pictureField ({ id, label, value, hint, optional = false, chosen }) {
+  const preview = h('img', { alt: '' })
+  const bar = h('progress', { max: 1, value: 0, 'aria-label': 'Upload' })
   const words = h('p', { class: 'hint', role: 'status' })
-  const problem = h('p', { class: 'issue', role: 'alert' })
+  const issue = h('p', { class: 'issue', id: `${id}-issue`, role: 'alert' })
+  const cancel = h('button', { type: 'button', onclick: () => stop() }, 'Cancel the upload')
+  const remove = h('button', { type: 'button', onclick: () => set('') }, 'Remove the picture')
+  const address = h('input', { type: 'url', id: `${id}-address` })
+  const elsewhere = h('details', { class: 'elsewhere' },
+    h('summary', {}, 'Use an address instead'),
+    h('label', { for: `${id}-address` }, 'Address of the picture'), address)
+  const choose = fileInput(id, false)
+  const camera = fileInput(`${id}-camera`, true)
+  const field = {
+    value: '',
+    /** The upload that runs. Rejects if it fails. */
+    pending: /** @type {Promise<void> | null} */ (null),
+    take,
+    set,
+    /** @param {string} [text] */
+    complain: text => issue.replaceChildren(text ?? ''),
+    focus: () => choose.focus(),
+    element: h('div', { class: 'field upload' },
+      h('label', { for: id }, label, optional && h('span', {}, ' (optional)')),
+      hint && h('p', { class: 'hint' }, hint),
+      preview,
+      h('div', { class: 'actions' },
+        // The browser's own text would say "No file chosen" after an upload.
+        h('label', { class: 'button', for: id, 'aria-hidden': 'true' }, 'Choose a picture'), choose,
+        h('label', { class: 'button camera', for: `${id}-camera`, 'aria-hidden': 'true' }, 'Take a photo'), camera,
+        actionButton('My earlier pictures', async () => {
+          const picture = await chooseEarlier()
+          if (picture) await use(picture)
+        }),
+        remove, cancel),
+      h('p', { class: 'hint', id: `${id}-hint` },
+        `JPEG, PNG or WebP, at most ${megabytes(PICTURE_BYTES)}. You can also drop it here, or paste it.`),
+      bar, words, issue,
+      !chosen && elsewhere),
+  }
+  address.addEventListener('input', () => {
+    stop()
+    field.value = address.value
+    showValue()
+  })
+  let abort = new AbortController()
+  set(value ?? '')
+  bar.hidden = cancel.hidden = true
+  return field
 
-  /** @param {File | undefined} file */
-  async function take (file) {
+  /** @param {string} text */
+  function set (text) {
+    stop()
+    field.value = text
+    address.value = text.startsWith('data:') ? '' : text
+    showValue()
+    field.element.dispatchEvent(new Event('input', { bubbles: true }))
+  }
+
+  function showValue () {
+    const { value } = field
+    preview.hidden = value === ''
+    if (value !== '') preview.src = smallPicture(value)
+    remove.hidden = !optional || value === ''
+  }
+
+  /** Cancels the upload that runs. */
+  function stop () {
+    abort?.abort()
+    abort = new AbortController()
+    field.pending = null
+    bar.hidden = cancel.hidden = true
+    words.replaceChildren()
+    issue.replaceChildren()
+  }
+
+  /**
+   * Uploads a file. A newer choice of the user cancels the upload.
+   *
+   * @param {File | undefined} file
+   */
+  function take (file) {
     if (!file) return
-    problem.replaceChildren()
+    stop()
+    if (!TYPES.includes(file.type)) return issue.replaceChildren('Please choose a JPEG, PNG or WebP picture.')
+    if (file.size > PICTURE_BYTES) {
+      return issue.replaceChildren(
+        `This picture has ${megabytes(file.size)}. It can have at most ${megabytes(PICTURE_BYTES)}.`)
+    }
+    field.pending = upload(file, abort.signal)
+    // The form waits for it. Without a form, the message is next to the field.
+    field.pending.catch(() => {})
+  }
+
+  /** @param {File} file @param {AbortSignal} signal */
+  async function upload (file, signal) {
+    const local = URL.createObjectURL(file)
+    preview.src = local
+    preview.hidden = bar.hidden = cancel.hidden = false
+    bar.value = 0
     words.replaceChildren('Uploading …')
-    const address = URL.createObjectURL(file)
-    show(address)
-    bar.hidden = false
     try {
-      const { picture } = await inSession(() => sendPicture(file, part => { bar.value = part }))
+      const { picture } = await inSession(() => sendPicture(file, part => { bar.value = part }, signal))
+      if (signal.aborted) return
       await use(picture)
       words.replaceChildren('The picture has been uploaded.')
     } catch (error) {
-      preview.hidden = true
-      words.replaceChildren()
-      problem.replaceChildren(wordsOf(error))
+      if (signal.aborted) return showValue()
+      stop()
+      showValue()
+      issue.replaceChildren(wordsOf(error))
+      throw error
     } finally {
-      bar.hidden = true
-      URL.revokeObjectURL(address)
+      URL.revokeObjectURL(local)
     }
-  }
-
-  /** @param {string} address */
-  function show (address) {
-    preview.src = address
-    preview.hidden = false
   }
 
   /** @param {Chosen} picture */
   async function use (picture) {
-    show(`${picture.url}?width=480`)
-    await chosen(picture)
+    set(picture.url)
+    await chosen?.(picture)
   }
 
   /** @param {string} inputId @param {boolean} isCamera */
-  const fileInput = (inputId, isCamera) => h('input', {
-    id: inputId,
-    type: 'file',
-    accept: TYPES,
-    capture: isCamera && 'environment',
-    'aria-describedby': `${id}-hint`,
-    /** @param {{ target: HTMLInputElement }} event */
-    async onchange ({ target }) {
-      await take(target.files?.[0])
-      // The same file can be chosen again.
-      target.value = ''
-    },
-  })
+  function fileInput (inputId, isCamera) {
+    return h('input', {
+      id: inputId,
+      class: 'unseen',
+      type: 'file',
+      accept: TYPES.join(),
+      capture: isCamera && 'environment',
+      'aria-label': isCamera ? `${label}: take a photo` : label,
+      'aria-describedby': `${id}-hint ${id}-issue`,
+      /** @param {{ target: HTMLInputElement }} event */
+      onchange ({ target }) {
+        take(target.files?.[0])
+        // The same file can be chosen again.
+        target.value = ''
+      },
+    })
+  }
+}
 
-  return h('div', {
-    class: 'field upload',
-    /** @param {DragEvent} event */
-    ondragover: event => event.preventDefault(),
-    /** @param {DragEvent} event */
-    ondrop (event) {
-      event.preventDefault()
-      return take(event.dataTransfer?.files[0])
-    },
-    /** @param {ClipboardEvent} event */
-    onpaste: event => take(event.clipboardData?.files[0]),
-  },
-  h('label', { for: id }, label),
-  h('p', { class: 'hint', id: `${id}-hint` }, 'Choose a JPEG, PNG or WebP file, drop it here, or paste it.'),
-  fileInput(id, false),
-  h('div', { class: 'camera' }, h('label', { for: `${id}-camera` }, 'Take a photo'), fileInput(`${id}-camera`, true)),
-  preview, bar, words, problem,
-  h('p', {}, actionButton('My earlier pictures', async () => {
-    const picture = await chooseEarlier()
-    if (picture) await use(picture)
-  })))
+/**
+ * Lets the user drop or paste a picture anywhere on an element.
+ *
+ * @template {HTMLElement} E
+ * @param {E} element
+ * @param {(file: File | undefined) => unknown} take
+ */
+export function takeDrops (element, take) {
+  element.addEventListener('dragover', event => event.preventDefault())
+  element.addEventListener('drop', event => {
+    event.preventDefault()
+    take(event.dataTransfer?.files[0])
+  })
+  element.addEventListener('paste', event => take(event.clipboardData?.files[0]))
+  return element
 }
 
 /** Lets the user choose one of their earlier pictures. */

@@ -10,17 +10,37 @@
 
 /** @typedef {(visit: Visit) => Node[] | Promise<Node[]>} Page */
 
-/** @type {(options: { keepPlace: boolean }) => Promise<void>} */
+/**
+ * How a page is shown. `place` is the position to scroll to; without it, the position stays.
+ *
+ * @typedef {{ place?: number }} Options
+ */
+
+/** @type {(options: Options) => Promise<void>} */
 let show = async () => {}
 
+/** @type {Map<string, number>} the positions of visited pages, by the key of their entry in the history */
+const places = new Map()
+
+/** @type {string} */
+let key = history.state?.key ?? crypto.randomUUID()
+
 /**
- * Calls `render` when the URL changes. Links within the app do not reload the document.
+ * Calls `render` when the URL changes. Links within the app do not reload the document. Back and Forward return to the
+ * position in the page.
  *
  * @param {typeof show} render
  */
 export async function startRouter (render) {
   show = render
-  addEventListener('popstate', () => show({ keepPlace: false }))
+  // The browser would restore the position before the page is loaded.
+  history.scrollRestoration = 'manual'
+  history.replaceState({ key }, '')
+  addEventListener('popstate', ({ state }) => {
+    places.set(key, scrollY)
+    key = state?.key ?? crypto.randomUUID()
+    show({ place: places.get(key) ?? 0 })
+  })
   document.addEventListener('click', event => {
     const link = event.target instanceof Element ? event.target.closest('a') : null
     if (!link || link.origin !== location.origin || link.target) return
@@ -31,7 +51,7 @@ export async function startRouter (render) {
     if (link.hash) /** @type {HTMLElement | null} */ (document.querySelector(link.hash))?.focus()
     else go(link.pathname + link.search)
   })
-  await show({ keepPlace: false })
+  await show({ place: 0 })
 }
 
 /**
@@ -41,13 +61,25 @@ export async function startRouter (render) {
  * @param {{ replace?: boolean }} [options]
  */
 export async function go (address, { replace = false } = {}) {
-  if (replace) history.replaceState(null, '', address)
-  else history.pushState(null, '', address)
-  await show({ keepPlace: false })
+  if (replace) {
+    history.replaceState({ key }, '', address)
+  } else {
+    places.set(key, scrollY)
+    key = crypto.randomUUID()
+    history.pushState({ key }, '', address)
+  }
+  await show({ place: 0 })
 }
 
+/**
+ * Replaces the address of the current page without loading it.
+ *
+ * @param {string} address
+ */
+export const setAddress = address => history.replaceState({ key }, '', address)
+
 /** Reloads the current page. */
-export const refresh = () => show({ keepPlace: true })
+export const refresh = () => show({})
 
 /** The path and query of the current page. */
 export const here = () => location.pathname + location.search
@@ -58,8 +90,10 @@ export const here = () => location.pathname + location.search
  * @param {string | null} address
  */
 export function within (address) {
-  const { origin, pathname, search } = new URL(address || '/', location.origin)
-  return origin === location.origin ? pathname + search : '/'
+  if (!address || !URL.canParse(address, location.origin)) return '/'
+  const { origin, pathname, search } = new URL(address, location.origin)
+  // Browsers read a path that begins with two slashes as the name of a different site.
+  return origin === location.origin && !pathname.startsWith('//') ? pathname + search : '/'
 }
 
 /**
@@ -71,5 +105,10 @@ export function within (address) {
 export function match (pattern, path) {
   const [wanted, given] = [pattern.split('/'), path.replace(/(.)\/$/, '$1').split('/')]
   if (wanted.length !== given.length || wanted.some((part, place) => part !== '*' && part !== given[place])) return null
-  return given.filter((_, place) => wanted[place] === '*').map(decodeURIComponent)
+  try {
+    return given.filter((_, place) => wanted[place] === '*').map(decodeURIComponent)
+  } catch {
+    // `%FF`, for example, is not a text.
+    return null
+  }
 }

@@ -1,10 +1,30 @@
-// The session of the user. The browser stores the token until the tab is closed.
+// The session of the user. The browser keeps the token for all tabs until it expires. On a shared computer, it keeps
+// the token for a single tab, until that tab is closed.
 
 /** @import { Schemas } from 'community-platform-client' */
 /** @typedef {Schemas['CurrentUser']} User */
 
-/** Emits `change` after a sign-in or sign-out. */
+/** Emits `change` after a sign-in or sign-out, and `replaced` if a different tab has changed the user. */
 export const sessionEvents = new EventTarget()
+
+/** The storage for all tabs, and the storage of this tab; `null` if the browser blocks storage for this site. */
+const forAllTabs = open(() => localStorage)
+const forThisTab = open(() => sessionStorage)
+
+/**
+ * @param {() => Storage} storage
+ * @returns {Storage | null}
+ */
+function open (storage) {
+  try {
+    return storage()
+  } catch {
+    return null
+  }
+}
+
+/** Tells whether the browser can keep a token. */
+export const canSignIn = forAllTabs !== null && forThisTab !== null
 
 /** @type {User | null} */
 let user = null
@@ -12,47 +32,77 @@ let user = null
 /** @type {string | undefined} id of the user whose session has ended */
 let former
 
-export const token = () => sessionStorage.getItem('token')
+/** Tells other tabs of this app about a sign-in or sign-out. */
+const otherTabs = new BroadcastChannel('session')
 
-/** Tells other tabs of this app about a sign-in, because a tab may be waiting for it. */
-const signIns = new BroadcastChannel('sign-ins')
+/** @typedef {(token: string) => void} SignInListener */
+
+/** @type {SignInListener} */
+let onSignIn = () => {}
+
+export const token = () => forThisTab?.getItem('token') ?? forAllTabs?.getItem('token') ?? null
+
+/** Tells whether the session ends with this tab. */
+export const isShared = () => Boolean(forThisTab?.getItem('token'))
 
 /** The last loaded user. */
 export const currentUser = () => user
+
+/** The claims of the token; `null` without a token. The service has verified them. */
+function claims () {
+  const [, payload] = token()?.split('.') ?? []
+  if (!payload) return null
+  try {
+    const json = atob(payload.replace(/-/g, '+').replace(/_/g, '/'))
+    return /** @type {{ userId: string, role: string }} */ (JSON.parse(json))
+  } catch {
+    return null
+  }
+}
 
 /**
  * Tells whether the user has one of these roles. Uses the role in the token, because the service also uses it.
  *
  * @param {...Schemas['Role']} roles
  */
-export const hasRole = (...roles) => roles.some(role => role === sessionStorage.getItem('role'))
+export const hasRole = (...roles) => roles.some(role => role === claims()?.role)
 
 /** Tells whether the user's role has changed since they signed in. */
-export const hasNewRole = () => user !== null && user.role !== sessionStorage.getItem('role')
+export const hasNewRole = () => user !== null && !hasRole(user.role)
 
 /**
  * Calls `listener` with the tokens of sign-ins in other tabs. Returns a function that stops listening.
  *
- * @param {(token: string) => unknown} listener
+ * @param {SignInListener} listener
  */
 export function onOtherSignIns (listener) {
-  signIns.onmessage = ({ data }) => listener(data)
-  return () => { signIns.onmessage = null }
+  onSignIn = listener
+  return () => { onSignIn = () => {} }
 }
 
-/** @param {string} value */
-export const tellOthers = value => signIns.postMessage(value)
+otherTabs.onmessage = (/** @type {MessageEvent<{ signedIn: string | null }>} */ { data: { signedIn } }) => {
+  if (!signedIn) clear()
+  else onSignIn(signedIn)
+  // A page may show data of the previous user.
+  if (user && user.id !== claims()?.userId) {
+    user = null
+    sessionEvents.dispatchEvent(new Event('replaced'))
+  }
+}
 
-/** @param {string} value */
-export function keepToken (value) {
-  sessionStorage.setItem('token', value)
-  sessionStorage.removeItem('role')
+/**
+ * @param {string} value
+ * @param {boolean} [shared] keeps the token for this tab only
+ */
+export function keepToken (value, shared = false) {
+  if (!shared) forThisTab?.removeItem('token')
+  ;(shared ? forThisTab : forAllTabs)?.setItem('token', value)
+  otherTabs.postMessage({ signedIn: value })
 }
 
 /** @param {User} value */
 export function setUser (value) {
   user = value
-  if (!sessionStorage.getItem('role')) sessionStorage.setItem('role', value.role)
   sessionEvents.dispatchEvent(new Event('change'))
 }
 
@@ -61,10 +111,11 @@ export function setUser (value) {
  * back with the token. Without it, an attacker could sign people in to the attacker's account (login CSRF).
  *
  * @param {string} to
+ * @param {boolean} shared
  */
-export function beginSignIn (to) {
+export function beginSignIn (to, shared) {
   const value = crypto.randomUUID()
-  sessionStorage.setItem('sign-in', JSON.stringify({ value, to }))
+  forThisTab?.setItem('sign-in', JSON.stringify({ value, to, shared }))
   return value
 }
 
@@ -73,25 +124,59 @@ export function beginSignIn (to) {
  * not start a sign-in.
  *
  * @param {string | null} value
- * @returns {string | null}
+ * @returns {{ to: string, shared: boolean } | null}
  */
 export function endSignIn (value) {
-  const begun = JSON.parse(sessionStorage.getItem('sign-in') ?? 'null')
-  sessionStorage.removeItem('sign-in')
-  return begun && begun.value === value ? begun.to : null
+  const begun = JSON.parse(forThisTab?.getItem('sign-in') ?? 'null')
+  forThisTab?.removeItem('sign-in')
+  return begun && begun.value === value ? begun : null
 }
 
+/** Removes everything that the browser keeps about the session, and about texts that the user has typed. */
+function clear () {
+  forThisTab?.clear()
+  forAllTabs?.removeItem('token')
+}
+
+/** Ends the session in all tabs. */
 export function signOut () {
   user = null
-  sessionStorage.clear()
+  clear()
+  otherTabs.postMessage({ signedIn: null })
   sessionEvents.dispatchEvent(new Event('change'))
 }
 
-/** Ends a session whose token the service rejects. */
+/** Ends a session whose token the service rejects. Texts that the user has typed stay. */
 export function expire () {
   former = user?.id ?? former
-  signOut()
+  user = null
+  forThisTab?.removeItem('token')
+  forAllTabs?.removeItem('token')
+  sessionEvents.dispatchEvent(new Event('change'))
 }
 
 /** Tells whether the user differs from the user whose session ended in this tab. */
 export const isSomebodyElse = () => former !== undefined && user?.id !== former
+
+/**
+ * The text that the user has typed into a form and not sent, by the names of its fields.
+ *
+ * @param {string} form
+ * @returns {Record<string, string> | null}
+ */
+export const draftOf = form => JSON.parse(forThisTab?.getItem(`draft ${form}`) ?? 'null')
+
+/**
+ * Keeps the text of a form until it is sent, or until the user signs out or closes the tab.
+ *
+ * @param {string} form
+ * @param {Record<string, string> | null} values
+ */
+export function keepDraft (form, values) {
+  try {
+    if (values) forThisTab?.setItem(`draft ${form}`, JSON.stringify(values))
+    else forThisTab?.removeItem(`draft ${form}`)
+  } catch {
+    // The storage is full, so the text is kept only by the page.
+  }
+}

@@ -3,7 +3,7 @@ import { h } from './dom.js'
 import { nameOf, notify, portrait } from './parts.js'
 import { go } from './router.js'
 import { currentUser, hasNewRole, hasRole, signOut, token } from './session.js'
-import { API } from './config.js'
+import { API, NAME } from './config.js'
 
 /** @type {[href: string, words: string][]} */
 const PUBLIC = [
@@ -61,7 +61,7 @@ export function showHeader () {
   }
   header.replaceChildren(
     h('div', { class: 'bar' },
-      h('a', { href: '/', class: 'brand' }, h('img', { src: '/icon.svg', alt: '', width: 32, height: 32 }), 'Commons'),
+      h('a', { href: '/', class: 'brand' }, h('img', { src: '/icon.svg', alt: '', width: 32, height: 32 }), NAME),
       toggle, menu),
     ...hasNewRole() ? [newRole()] : [])
 }

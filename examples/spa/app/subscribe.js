@@ -2,9 +2,7 @@
 import { call, client } from './api.js'
 import { API } from './config.js'
 import { h } from './dom.js'
-import { actionButton, notify, openDialog } from './parts.js'
-
-/** @import { Child } from './dom.js' */
+import { actionButton, notify, onDate, openDialog } from './parts.js'
 
 /**
  * Creates a button that shows the link to a public calendar.
@@ -15,24 +13,43 @@ export const subscribeButton = path => actionButton('Subscribe', () => showAddre
   'Your calendar app checks this link for updates automatically.',
 ]))
 
-/** Creates a button for a link to the user's events. Each click creates a new link: the service stores only hashes. */
+/**
+ * Creates a button for a link to the user's events. The service stores only a hash of the link, so it can show a link
+ * only once.
+ */
 export const subscribeToOwnButton = () => actionButton('Subscribe', async () => {
-  const { calendar } = await call(client.POST('/me/calendar'))
-  await showAddress(calendar.path, [
-    'Anyone with this link can see your events, so keep it private. Your previous link no longer works.',
-  ], close => actionButton('Revoke this link', async () => {
-    await call(client.DELETE('/me/calendar'))
-    close()
-    notify('The link has been revoked.')
-  }))
+  const { account: { calendar } } = await call(client.GET('/me/account'))
+  if (calendar && !await replacesLink(calendar.createdAt)) return
+  const { calendar: { path } } = await call(client.POST('/me/calendar'))
+  await showAddress(path, [
+    'Anyone with this link can see your events, so keep it private. You can see it only now.',
+  ])
 })
+
+/**
+ * Tells the user about their link, and asks before a new link replaces it.
+ *
+ * @param {string} createdAt
+ */
+const replacesLink = createdAt => openDialog('You already have a calendar link', close => [
+  h('p', {}, 'You created it on ', onDate(createdAt), '. Your calendar app still has it, and updates by itself.'),
+  h('p', {}, 'A new link is for a new device. The old link then stops working, so add the new link to all your ' +
+    'calendar apps.'),
+  h('div', { class: 'actions' },
+    actionButton('Revoke the link', async () => {
+      await call(client.DELETE('/me/calendar'))
+      close(false)
+      notify('The link has been revoked.')
+    }),
+    h('button', { type: 'button', onclick: () => close(true) }, 'Replace the link'),
+    h('button', { type: 'button', class: 'primary', onclick: () => close(false) }, 'Keep the link')),
+])
 
 /**
  * @param {string} path
  * @param {string[]} words
- * @param {(close: () => void) => Child} [more]
  */
-function showAddress (path, words, more) {
+function showAddress (path, words) {
   const address = new URL(path, API)
   return openDialog('Subscribe', close => [
     ...words.map(text => h('p', {}, text)),
@@ -40,7 +57,6 @@ function showAddress (path, words, more) {
       h('label', { for: 'address' }, 'Calendar link'),
       h('input', { id: 'address', readonly: true, value: address.href, onfocus: ({ target }) => target.select() })),
     h('div', { class: 'actions' },
-      more?.(close),
       h('a', { class: 'button primary', href: address.href.replace(/^https?/, 'webcal') }, 'Open in my calendar'),
       h('button', { type: 'button', onclick: () => close() }, 'Close')),
   ])

@@ -1,11 +1,11 @@
 import { call, client, loadUser, signInWith } from '../api.js'
-import { API, PROVIDER } from '../config.js'
+import { API, EMAILS, PROVIDER } from '../config.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import { actionButton, heading, lead, notify, openDialog } from '../parts.js'
 import { go, within } from '../router.js'
 import {
-  beginSignIn, currentUser, endSignIn, isSomebodyElse, onOtherSignIns, signOut, tellOthers,
+  beginSignIn, canSignIn, currentUser, endSignIn, isSomebodyElse, onOtherSignIns, signOut,
 } from '../session.js'
 
 /** @import { Field } from '../form.js' */
@@ -13,6 +13,31 @@ import {
 
 /** @type {Field} */
 const EMAIL = { name: 'email', label: 'Email', type: 'email', autocomplete: 'email' }
+
+/**
+ * Tells a new user about the email with the link that verifies their address.
+ *
+ * @param {string} email
+ */
+function aboutEmail (email) {
+  if (!EMAILS) return ''
+  const next = 'Open its link, so that you get emails about your events.'
+  return EMAILS.folder
+    ? `The service sends no emails yet. The email to ${email} is a file in ${EMAILS.folder}. ${next}`
+    : `We sent an email to ${email}. ${next}`
+}
+
+/** @type {Field} */
+const SHARED = {
+  name: 'shared',
+  label: 'This is a shared computer',
+  type: 'checkbox',
+  hint: 'You will be signed out when you close this tab.',
+}
+
+/** A message for people whose browser cannot keep a token. */
+const blocked = () => h('p', { class: 'problem', role: 'alert' }, 'Your browser blocks storage for this site, so you ' +
+  "can't sign in. Allow cookies and site data for this site in the settings of your browser, then reload the page.")
 
 /**
  * @param {string} name
@@ -30,23 +55,25 @@ export function signInPage ({ query }) {
     heading('Sign in', query.has('expired')
       ? h('p', { class: 'banner' }, 'Your session has expired. Please sign in again.')
       : lead('Sign in to register for events, like mentors and write blog posts.')),
-    signInForm(token => welcome(token, to)),
-    provider(to),
+    ...canSignIn ? [signInForm((token, shared) => welcome(token, to, { shared })), provider(to)] : [blocked()],
     h('p', {}, h('a', { href: '/forgot-password' }, 'Forgot your password?')),
     h('p', {}, 'New here? ', h('a', { href: `/register?${new URLSearchParams({ to })}` }, 'Sign up')))]
 }
 
+/** @type {Field} */
+const PASSWORD = { name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password' }
+
 /**
- * @param {(token: string) => Promise<unknown>} signedIn
- * @param {() => void} [cancel]
+ * @param {(token: string, shared?: boolean) => Promise<unknown>} signedIn
+ * @param {() => void} [cancel] for a user whose session has expired, which stays as shared as it was
  */
 const signInForm = (signedIn, cancel) => form({
-  fields: [EMAIL, { name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password' }],
+  fields: cancel ? [EMAIL, PASSWORD] : [EMAIL, PASSWORD, SHARED],
   verb: 'Sign in',
   cancel,
-  async send ({ email = '', password = '' }) {
+  async send ({ email = '', password = '', shared }) {
     const { token } = await call(client.POST('/auth/login', { body: { email, password } }))
-    await signedIn(token)
+    await signedIn(token, shared === undefined ? undefined : shared !== '')
   },
 })
 
@@ -92,26 +119,29 @@ export function registerPage ({ query }) {
   if (currentUser()) return leadOn(to)
   return [h('div', { class: 'narrow' },
     heading('Sign up', lead('Creating an account takes a minute. You start as a student.')),
-    form({
-      fields: [
-        { name: 'firstName', label: 'First name', autocomplete: 'given-name' },
-        { name: 'lastName', label: 'Last name', autocomplete: 'family-name' },
-        EMAIL,
-        {
-          name: 'password',
-          label: 'Password',
-          type: 'password',
-          autocomplete: 'new-password',
-          hint: 'At least 8 characters.',
-        },
-      ],
-      verb: 'Sign up',
-      async send ({ firstName = '', lastName = '', email = '', password = '' }) {
-        const { token } = await call(client.POST('/auth/register', { body: { firstName, lastName, email, password } }))
-        await welcome(token, to)
-      },
-    }),
-    provider(to),
+    ...canSignIn
+      ? [form({
+          fields: [
+            { name: 'firstName', label: 'First name', autocomplete: 'given-name' },
+            { name: 'lastName', label: 'Last name', autocomplete: 'family-name' },
+            EMAIL,
+            {
+              name: 'password',
+              label: 'Password',
+              type: 'password',
+              autocomplete: 'new-password',
+              hint: 'At least 8 characters.',
+            },
+            SHARED,
+          ],
+          verb: 'Sign up',
+          async send ({ firstName = '', lastName = '', email = '', password = '', shared }) {
+            const body = { firstName, lastName, email, password }
+            const { token } = await call(client.POST('/auth/register', { body }))
+            await welcome(token, to, { shared: shared !== '', words: aboutEmail(email) })
+          },
+        }), provider(to)]
+      : [blocked()],
     h('p', {}, 'Already have an account? ', h('a', { href: `/sign-in?${new URLSearchParams({ to })}` }, 'Sign in')))]
 }
 
@@ -124,13 +154,13 @@ export async function callbackPage ({ query }) {
   const token = query.get('token')
   // Removes the token from the browser's history.
   history.replaceState(null, '', '/auth/callback')
-  const to = endSignIn(query.get('to'))
+  const begun = endSignIn(query.get('to'))
   // The token was stored, but loading the user failed at first.
   if (!token && currentUser()) return leadOn('/')
-  if (!token || !to) {
+  if (!token || !begun) {
     return [heading('Sign-in was not completed'), h('p', {}, h('a', { href: '/sign-in' }, 'Try again'), '.')]
   }
-  await welcome(token, to, true)
+  await welcome(token, begun.to, { shared: begun.shared, replace: true })
   return []
 }
 
@@ -224,13 +254,12 @@ const noToken = href => [heading('This link is incomplete'), h('p', {}, h('a', {
 /**
  * @param {string} token
  * @param {string} to
- * @param {boolean} [replace]
+ * @param {{ shared?: boolean | undefined, replace?: boolean, words?: string }} options
  */
-async function welcome (token, to, replace = false) {
-  await signInWith(token)
-  tellOthers(token)
+async function welcome (token, to, { shared = false, replace = false, words = '' }) {
+  await signInWith(token, shared)
   await go(to, { replace })
-  notify(`Welcome, ${currentUser()?.firstName}.`)
+  notify(`Welcome, ${currentUser()?.firstName}. ${words}`.trim())
 }
 
 /** @param {string} to */
@@ -248,8 +277,9 @@ function leadOn (to) {
 function provider (to) {
   if (!PROVIDER) return null
   const onclick = () => {
+    const isShared = document.querySelector('input[name=shared]:checked') !== null
     // The service returns `redirect` as `to`.
-    location.assign(`${API}/auth/google/start?${new URLSearchParams({ redirect: beginSignIn(to) })}`)
+    location.assign(`${API}/auth/google/start?${new URLSearchParams({ redirect: beginSignIn(to, isShared) })}`)
   }
   return h('p', { class: 'or' }, h('button', { type: 'button', onclick }, `Sign in with ${providerName(PROVIDER)}`))
 }

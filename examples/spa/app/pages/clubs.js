@@ -1,7 +1,7 @@
 import { ApiError, call, client } from '../api.js'
 import { h } from '../dom.js'
 import {
-  atTime, calendarLeaf, count, cover, heading, inColour, isPast, lead, nameOf, nothing, portrait, ROLES,
+  atTime, calendarLeaf, count, cover, heading, inColour, isOver, lead, nameOf, nothing, portrait, ROLES,
 } from '../parts.js'
 import { subscribeButton } from '../subscribe.js'
 import { mentorCard } from './mentors.js'
@@ -37,7 +37,7 @@ export async function clubPage ({ parts: [id] }) {
   const { name, description, imageUrl, clubHeadId, members, events } = club
   const own = mentors.filter(({ clubId }) => clubId === id)
   const byDate = events.toSorted((one, other) => other.date.localeCompare(one.date))
-  const coming = byDate.filter(({ date }) => !isPast(date)).reverse()
+  const coming = byDate.filter(event => !isOver(event)).reverse()
   /** @param {typeof members[0]} person */
   const place = ({ id, role }) => id === clubHeadId ? 'Head of the club' : ROLES[role]
   const people = members.toSorted((one, other) => Number(other.id === clubHeadId) - Number(one.id === clubHeadId))
@@ -53,7 +53,7 @@ export async function clubPage ({ parts: [id] }) {
         portrait(nameOf(person)),
         h('span', {}, h('b', {}, nameOf(person)), place(person)))))),
     section('Past events', byDate.length === coming.length && 'This club has no past events yet.',
-      h('ul', { class: 'agenda' }, ...byDate.filter(({ date }) => isPast(date)).map(eventLine))),
+      h('ul', { class: 'agenda' }, ...byDate.filter(isOver).map(eventLine))),
   ].map(element => inColour(name, element))
 }
 

@@ -1,7 +1,7 @@
 import { call, client } from '../api.js'
 import { h } from '../dom.js'
 import {
-  actionButton, atTime, calendarLeaf, count, cover, heading, inColour, isPast, lead, nothing, notify, pager,
+  actionButton, atTime, calendarLeaf, count, cover, heading, inColour, isOver, lead, nothing, notify, pager,
 } from '../parts.js'
 import { go, here } from '../router.js'
 import { currentUser } from '../session.js'
@@ -52,7 +52,7 @@ async function registeredEvents () {
  */
 function eventItem ({ id, title, description, imageUrl, date, club, registrationCount }, registered) {
   const going = h('span', {}, howMany(registrationCount))
-  const past = isPast(date)
+  const past = isOver({ date })
   /** @param {HTMLButtonElement} button */
   const markRegistered = button => {
     button.ariaDisabled = 'true'

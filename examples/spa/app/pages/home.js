@@ -1,6 +1,7 @@
 import { call, client } from '../api.js'
+import { NAME } from '../config.js'
 import { h } from '../dom.js'
-import { atTime, calendarLeaf, cover, inColour, isPast, lead, nothing, portrait } from '../parts.js'
+import { atTime, calendarLeaf, cover, inColour, isOver, lead, nothing, portrait } from '../parts.js'
 import { currentUser } from '../session.js'
 import { blogCard } from './blogs.js'
 
@@ -11,7 +12,7 @@ export async function homePage () {
     call(client.GET('/blogs')),
     call(client.GET('/testimonials', { params: { query: { limit: '2' } } })),
   ])
-  const coming = events.filter(({ date }) => !isPast(date)).reverse().slice(0, 4)
+  const coming = events.filter(event => !isOver(event)).reverse().slice(0, 4)
   const user = currentUser()
   return [
     h('header', { class: 'hero' },
@@ -23,7 +24,7 @@ export async function homePage () {
           user
             ? h('a', { class: 'button', href: '/me/submit' }, 'Write a post')
             : h('a', { class: 'button', href: '/register' }, 'Join the community'))),
-      cover('Commons', null)),
+      cover(NAME, null)),
     h('section', { 'aria-labelledby': 'soon' },
       h('h2', { id: 'soon' }, 'Upcoming events'),
       coming.length === 0

@@ -62,7 +62,7 @@ async function editEvent (event) {
       { name: 'data', label: 'Date and time', type: 'datetime-local', value: event && toLocal(event.date) },
       {
         name: 'imageUrl',
-        label: 'Picture URL',
+        label: 'Picture',
         type: 'picture',
         value: event?.imageUrl,
         hint: event && REPLACED,
@@ -70,6 +70,7 @@ async function editEvent (event) {
     ],
     verb: 'Save',
     cancel: close,
+    draft: event ? `event ${event.id}` : 'new event',
     isEdit: Boolean(event),
     async send ({ data, ...values }) {
       const body = { ...values, ...data !== undefined && { data: data && fromLocal(data, event?.date) } }
@@ -156,6 +157,7 @@ async function writeToAll (id, title) {
     ],
     verb: 'Send',
     cancel: close,
+    draft: `message ${id}`,
     async send ({ subject = '', text = '' }) {
       await call(client.POST('/me/events/{id}/message', { params: { path: { id } }, body: { subject, text } }))
       close(subject)

@@ -57,9 +57,10 @@ export function submitPage () {
       fields: [
         { name: 'title', label: 'Title' },
         { name: 'content', label: 'Text', type: 'textarea', hint: 'Plain text. An empty line starts a paragraph.' },
-        { name: 'imageUrl', label: 'Picture URL', type: 'picture', optional: true },
+        { name: 'imageUrl', label: 'Picture', type: 'picture', optional: true },
       ],
       verb: 'Submit',
+      draft: 'new post',
       async send ({ title = '', content = '', imageUrl }) {
         await call(client.POST('/blogs/submit', { body: { title, content, ...imageUrl && { imageUrl } } }))
         await go('/me')

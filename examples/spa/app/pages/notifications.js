@@ -1,6 +1,6 @@
 import { call, client, inSession } from '../api.js'
 import { h } from '../dom.js'
-import { actionButton, notify } from '../parts.js'
+import { notify, wordsOf } from '../parts.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 
@@ -20,26 +20,35 @@ const SWITCHES = [
  * @param {Schemas['Notifications']} notifications
  */
 export const notificationSwitches = notifications => [
-  h('p', {}, 'Send me an email when …'),
-  ...SWITCHES.map(([name, label]) => h('p', {}, h('label', {},
-    h('input', {
-      type: 'checkbox',
-      checked: notifications[name],
-      /** @param {{ target: HTMLInputElement }} event */
-      async onchange ({ target }) {
-        try {
-          const body = { notifications: { [name]: target.checked } }
-          await inSession(() => call(client.PUT('/me/notifications', { body })))
-        } catch (error) {
-          target.checked = !target.checked
-          notify(/** @type {Error} */ (error).message)
-        }
-      },
-    }), ` ${label}`))),
+  h('fieldset', {},
+    h('legend', {}, 'Send me an email when …'),
+    ...SWITCHES.map(([name, label]) => h('div', { class: 'check' },
+      h('input', {
+        id: `email-${name}`,
+        type: 'checkbox',
+        checked: notifications[name],
+        onchange: ({ target }) => change(name, target),
+      }),
+      h('label', { for: `email-${name}` }, label)))),
   h('p', { class: 'meta' }, 'We always send emails about your account. You get other emails if you have verified ' +
     'your address.'),
-  h('p', {}, actionButton('Verify my address', async () => {
-    const { message } = await call(client.POST('/me/email/verification'))
-    notify(`${message}.`)
-  })),
 ]
+
+/** The last change, because a later change of the same switch must arrive later. */
+let last = Promise.resolve()
+
+/**
+ * @param {keyof Schemas['Notifications']} name
+ * @param {HTMLInputElement} target
+ */
+function change (name, target) {
+  const { checked } = target
+  last = last.then(async () => {
+    try {
+      await inSession(() => call(client.PUT('/me/notifications', { body: { notifications: { [name]: checked } } })))
+    } catch (error) {
+      target.checked = !checked
+      notify(wordsOf(error), 'wrong')
+    }
+  })
+}

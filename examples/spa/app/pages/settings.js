@@ -3,24 +3,32 @@ import { PROVIDER } from '../config.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import { actionButton, heading, nameOf, notify, openDialog, portrait } from '../parts.js'
-import { pictureUpload } from '../picture.js'
+import { pictureField, takeDrops } from '../picture.js'
 import { go } from '../router.js'
 import { currentUser, signOut } from '../session.js'
 import { showHeader } from '../shell.js'
-import { subscribeToOwnButton } from '../subscribe.js'
 import { passwordForm } from './account.js'
 import { notificationSwitches } from './notifications.js'
 
 /** Everything about the account of the user. */
 export async function settingsPage () {
   const user = signedIn()
-  const { notifications } = await call(client.GET('/me/notifications'))
+  const [{ notifications }, { account }] = await Promise.all([
+    call(client.GET('/me/notifications')), call(client.GET('/me/account')),
+  ])
   return [h('div', { class: 'narrow settings' },
     heading('Settings'),
     namePart(),
     picturePart(),
     part('Email address',
-      h('p', {}, `Your address is ${user.email}. To change it, open the link that we send to the new one.`),
+      h('p', {}, `Your address is ${user.email}. `, account.isEmailVerified
+        ? h('span', { class: 'badge published' }, 'Verified')
+        : h('span', { class: 'badge draft' }, 'Not verified')),
+      !account.isEmailVerified && h('p', {}, actionButton('Verify my address', async () => {
+        const { message } = await call(client.POST('/me/email/verification'))
+        notify(`${message}.`)
+      })),
+      h('p', {}, 'To change your address, open the link that we send to the new address.'),
       form({
         fields: [
           { name: 'email', label: 'New email', type: 'email', autocomplete: 'email' },
@@ -36,8 +44,6 @@ export async function settingsPage () {
       })),
     part('Password', h('p', {}, 'A new password signs you out on all other devices.'), passwordForm()),
     part('Emails', ...notificationSwitches(notifications)),
-    part('Calendar', h('p', {}, 'Show the events you registered for in your calendar app.'),
-      h('p', {}, subscribeToOwnButton())),
     part('Your data',
       h('p', {}, actionButton('Export my data', () =>
         download(client.GET('/me/export', { parseAs: 'blob' }), 'personal-data.json'))),
@@ -75,11 +81,14 @@ function picturePart () {
     await changeProfile({ avatar }, words)
     replace(section, picturePart())
   }
+  const { element, take } = pictureField({
+    id: 'avatar', label: 'New picture', chosen: ({ id }) => change(id, 'Your picture has been saved.'),
+  })
   const section = part('Picture',
     portrait(nameOf(user), user.avatar),
-    pictureUpload('New picture', ({ id }) => change(id, 'Your picture has been saved.')),
+    element,
     user.avatar && h('p', {}, actionButton('Remove picture', () => change(null, 'Your picture has been removed.'))))
-  return section
+  return takeDrops(section, take)
 }
 
 const signedIn = () => /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())

@@ -67,7 +67,7 @@ async function editBlog (blog) {
       { name: 'content', label: 'Text', type: 'textarea', value: blog?.content },
       {
         name: 'imageUrl',
-        label: 'Picture URL',
+        label: 'Picture',
         type: 'picture',
         optional: !blog?.imageUrl,
         value: blog?.imageUrl,
@@ -83,6 +83,7 @@ async function editBlog (blog) {
     ],
     verb: 'Save',
     cancel: close,
+    draft: blog ? `post ${blog.id}` : 'new post',
     isEdit: Boolean(blog),
     async send ({ imageUrl, ...values }) {
       const body = { ...values, ...(blog ? imageUrl !== undefined : imageUrl) && { imageUrl } }

@@ -39,10 +39,11 @@ async function foundClub () {
         type: 'email',
         hint: 'They become a member of this club.',
       },
-      { name: 'imageUrl', label: 'Picture URL', type: 'picture', optional: true },
+      { name: 'imageUrl', label: 'Picture', type: 'picture', optional: true },
     ],
     verb: 'Save',
     cancel: close,
+    draft: 'new club',
     async send ({ name = '', description = '', clubHeadEmail = '', imageUrl }) {
       await call(client.POST('/clubs', { body: { name, description, clubHeadEmail, imageUrl: imageUrl || null } }))
       close(name)

@@ -62,7 +62,7 @@ async function editMentor (clubs, mentor) {
       },
       {
         name: 'imageUrl',
-        label: 'Photo URL',
+        label: 'Photo',
         type: 'picture',
         value: mentor?.imageUrl,
         hint: mentor && REPLACED,
@@ -71,6 +71,7 @@ async function editMentor (clubs, mentor) {
     ],
     verb: 'Save',
     cancel: close,
+    draft: mentor ? `mentor ${mentor.id}` : 'new mentor',
     isEdit: Boolean(mentor),
     async send (values) {
       if (mentor) await call(client.PUT('/mentors/{id}', { params: { path: { id: mentor.id } }, body: values }))

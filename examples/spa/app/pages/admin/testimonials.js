@@ -56,11 +56,12 @@ async function editTestimonial (testimonial) {
       },
       { name: 'content', label: 'Text', type: 'textarea', value: testimonial?.content },
       {
-        name: 'imageUrl', label: 'Photo URL', type: 'picture', optional: true, value: testimonial?.imageUrl,
+        name: 'imageUrl', label: 'Photo', type: 'picture', optional: true, value: testimonial?.imageUrl,
       },
     ],
     verb: 'Save',
     cancel: close,
+    draft: testimonial ? `testimonial ${testimonial.id}` : 'new testimonial',
     isEdit: Boolean(testimonial),
     async send ({ batchYear, ...values }) {
       const body = { ...values, ...batchYear !== undefined && { batchYear: Number(batchYear) } }

@@ -2,36 +2,86 @@ import { call, client, download } from '../../api.js'
 import { h } from '../../dom.js'
 import { form } from '../../form.js'
 import {
-  actionButton, confirmed, count, heading, lead, nameOf, notify, onDate, openDialog, portrait, ROLES,
+  actionButton, confirmed, count, heading, lead, nameOf, notify, onDate, openDialog, pager, portrait, ROLES,
 } from '../../parts.js'
-import { refresh } from '../../router.js'
+import { refresh, setAddress } from '../../router.js'
 import { adminNav } from '../../shell.js'
 
 /** @import { Schemas } from 'community-platform-client' */
+/** @import { Visit } from '../../router.js' */
 /** @typedef {Schemas['ListedUser']} User */
 
-/** All accounts, with actions. */
-export async function usersPage () {
+/** Number of people per page. */
+const LIMIT = 50
+
+/**
+ * All accounts, with actions. The address contains what the admin looks for, so that it stays after an action.
+ *
+ * @param {Visit} visit
+ */
+export async function usersPage ({ query }) {
   const [{ users }, { clubs }] = await Promise.all([call(client.GET('/users')), call(client.GET('/clubs'))])
-  const rows = users.map(user => ({ element: row(user, clubs), text: `${nameOf(user)} ${user.email}`.toLowerCase() }))
+  const list = h('ul', { class: 'rows' })
   const found = h('p', { class: 'hint', role: 'status' })
-  const search = h('input', {
-    id: 'search',
-    type: 'search',
-    oninput () {
-      for (const { element, text } of rows) element.hidden = !text.includes(search.value.toLowerCase())
-      found.replaceChildren(count(rows.filter(({ element }) => !element.hidden).length, 'person', 'people'))
-    },
-  })
+  const pages = h('div')
+  const search = h('input', { id: 'search', type: 'search', value: query.get('search'), oninput: look })
+  const role = select('role', 'Role', [['', 'All roles'], ...Object.entries(ROLES)])
+  const club = select('club', 'Club', [['', 'All clubs'], ['none', 'No club'], ...options(clubs)])
+  show(Number(query.get('page')) || 1)
   return [
     adminNav(),
     heading('Users', lead(`${count(users.length, 'person has', 'people have')} an account.`),
       h('p', { class: 'actions' }, actionButton('Download as a spreadsheet', () =>
         download(client.GET('/exports/users.csv', { parseAs: 'blob' }), 'users.csv')))),
-    h('div', { class: 'field search' }, h('label', { for: 'search' }, 'Find by name or email'), search, found),
-    h('ul', { class: 'rows' }, ...rows.map(({ element }) => element)),
+    h('div', { class: 'filters' },
+      h('div', { class: 'field' }, h('label', { for: 'search' }, 'Find by name or email'), search),
+      role.element, club.element),
+    found, list, pages,
   ]
+
+  /** Shows the first page of the people that the admin looks for. */
+  function look () {
+    setAddress(addressOf(1))
+    show(1)
+  }
+
+  /** @param {number} page */
+  function addressOf (page) {
+    const address = new URLSearchParams({
+      search: search.value, role: role.input.value, club: club.input.value, page: String(page),
+    })
+    return `/admin/users?${address}`
+  }
+
+  /** @param {number} page */
+  function show (page) {
+    const text = search.value.toLowerCase()
+    const shown = users.filter(user => `${nameOf(user)} ${user.email}`.toLowerCase().includes(text) &&
+      (!role.input.value || user.role === role.input.value) &&
+      (!club.input.value || (user.clubId ?? 'none') === club.input.value))
+    found.replaceChildren(count(shown.length, 'person', 'people'))
+    list.replaceChildren(...shown.slice((page - 1) * LIMIT, page * LIMIT).map(user => row(user, clubs)))
+    pages.replaceChildren(pager(page, Math.ceil(shown.length / LIMIT), addressOf) ?? '')
+  }
+
+  /**
+   * @param {string} name
+   * @param {string} label
+   * @param {[value: string, label: string][]} choices
+   */
+  function select (name, label, choices) {
+    const input = h('select', { id: name, onchange: look }, ...choices.map(([value, words]) =>
+      h('option', { value, selected: value === query.get(name) }, words)))
+    return { input, element: h('div', { class: 'field' }, h('label', { for: name }, label), input) }
+  }
 }
+
+/**
+ * The clubs as options of a select.
+ *
+ * @param {Schemas['Club'][]} clubs
+ */
+const options = clubs => clubs.map(({ id, name }) => /** @type {[string, string]} */ ([id, name]))
 
 /**
  * @param {User} user
@@ -56,17 +106,18 @@ function row (user, clubs) {
       h('button', { type: 'button', onclick: () => editUser(user, clubs), ...describedBy }, 'Edit'),
       h('button', { type: 'button', onclick: () => changeRole(user), ...describedBy }, 'Role'),
       actionButton('Delete', async () => {
-        if (!await confirmed(`Delete ${nameOf(user)}?`, whatIsLeft(user), 'Delete')) return
-        await call(client.DELETE('/users/{id}', { params: { path: { id } } }))
+        if (!await confirmed(`Delete ${nameOf(user)}?`, losses(user), 'Delete')) return
+        await call(client.DELETE('/account/{id}', { params: { path: { id } } }))
         await done(`${nameOf(user)} has been deleted.`)
       }, { class: 'danger', ...describedBy })))
 }
 
 /** @param {User} user */
-function whatIsLeft ({ _count: { blogs, eventRegistrations } }) {
-  if (blogs + eventRegistrations === 0) return "You can't undo this."
-  return `This account has ${count(blogs, 'post')} and ${count(eventRegistrations, 'registration')}. ` +
-    'The service deletes only accounts without posts and registrations.'
+function losses ({ _count: { blogs, eventRegistrations } }) {
+  const end = "You can't undo this."
+  if (blogs + eventRegistrations === 0) return end
+  return `This account has ${count(blogs, 'post')} and ${count(eventRegistrations, 'registration')}. Published posts ` +
+    `stay, but without the name. Everything else of this person is deleted. ${end}`
 }
 
 /**
@@ -84,7 +135,7 @@ async function editUser (user, clubs) {
         label: 'Member of',
         type: 'select',
         value: user.clubId ?? '',
-        options: [['', 'No club'], ...clubs.map(({ id, name }) => /** @type {[string, string]} */ ([id, name]))],
+        options: [['', 'No club'], ...options(clubs)],
       },
     ],
     verb: 'Save',
