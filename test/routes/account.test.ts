@@ -14,7 +14,7 @@ import { Sender } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
 import { templates } from '#lib/email/templates.js'
 import { assertInvalid, assertMessage, assertResponse } from '../assertions.ts'
-import { bearer, build, createDatabase, inject, type Person, person, untilBlocked } from '../helper.ts'
+import { bearer, build, createDatabase, inject, insert, type Person, person, untilBlocked } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 import { startMailServer } from '../smtp.ts'
 import t, { type Test } from '../suite.ts'
@@ -100,6 +100,9 @@ const provenAt = async (email: string) =>
   (await sql`SELECT email_verified_at AS at FROM users WHERE email = ${email}`)[0]!.at as Date | null
 
 const count = async (query: Promise<{ count: number }>) => (await query).count
+
+/** The response to the deletion of an account without posts and pictures. */
+const DELETED = { message: 'Account deleted successfully', kept: { publishedBlogs: 0, pictures: 0 } }
 
 t.test('A forgotten password is set by the link in an email, once', async t => {
   const { id, email, token: old } = await newPerson()
@@ -650,7 +653,7 @@ t.test('An account of the provider keeps its own profile at later sign-ins, and 
   assertMessage(t, await inject(app, 'POST', '/me/email', change, bearer(token)), 409,
     'Your email address comes from your identity provider')
   const remove = await inject(app, 'DELETE', '/me', { currentPassword: null }, bearer(later.token))
-  assertMessage(t, remove, 200, 'Account deleted successfully')
+  assertResponse(t, remove, 200, DELETED)
   const next = await enter()
   t.match(next.user, { firstName: 'Grace', avatar: claims.picture }, 'a new account')
   t.not(next.user.id, user.id)
@@ -660,7 +663,7 @@ t.test('A password that an account of the provider has also confirms its deletio
   const { token } = await newPerson({ idp_id: randomUUID() })
   const remove = (currentPassword: string | null) => inject(app, 'DELETE', '/me', { currentPassword }, bearer(token))
   assertMessage(t, await remove(null), 401, 'Current password is wrong')
-  assertMessage(t, await remove(PASSWORD), 200, 'Account deleted successfully')
+  assertResponse(t, await remove(PASSWORD), 200, DELETED)
 })
 
 t.test('An account with a foreign email goes to the owner of the email', async t => {
@@ -853,4 +856,35 @@ t.test('Changes are logged, without email and token', async t => {
   t.match(of('password-refused'), { actor: String })
   t.notMatch(JSON.stringify(events), /@example\.org|#token/)
   assertResponse(t, await verify(''), 400, { message: INVALID })
+})
+
+t.test('DELETE /account/:id erases an account with posts and registrations, except the last admin', async t => {
+  const [admin, author] = [await person(app, 'ADMIN'), await person(app)]
+  const [draft, post] = [
+    await insert(app, 'blogs', { author_id: author.id }),
+    await insert(app, 'blogs', { author_id: author.id, status: 'PUBLISHED' }),
+  ]
+  const event = await insert(app, 'events', { club_id: await insert(app, 'clubs') })
+  await author.inject('POST', `/events/${event}/register`)
+  assertMessage(t, await admin.inject('DELETE', `/users/${author.id}`), 500, 'Error deleting user')
+  const response = await admin.inject('DELETE', `/account/${author.id}`)
+  assertResponse(t, response, 200, {
+    message: 'Account erased successfully', kept: { publishedBlogs: 1, pictures: 0 },
+  })
+  assertMessage(t, await author.inject('GET', '/auth/me'), 401, 'Unauthorized')
+  t.equal((await admin.inject('GET', `/blogs/${draft}`)).statusCode, 404)
+  t.match((await inject(app, 'GET', `/blogs/${post}`)).json(), { blog: { author: { firstName: 'Former' } } })
+  await app.sql`UPDATE users SET role = 'STUDENT' WHERE role = 'ADMIN' AND id <> ${admin.id}`
+  const last = await admin.inject('DELETE', `/account/${admin.id}`)
+  assertMessage(t, last, 409, 'You are the last admin. Please make another user an admin first')
+})
+
+t.test('GET /me/account tells the state of the account', async t => {
+  const { token, id } = await newPerson()
+  const state = async () => (await inject(app, 'GET', '/me/account', undefined, bearer(token))).json().account
+  const expected = { isEmailVerified: false, hasPassword: true, isLinked: false, calendar: null }
+  t.strictSame(await state(), expected)
+  const { calendar: { createdAt } } = (await inject(app, 'POST', '/me/calendar', undefined, bearer(token))).json()
+  await app.sql`UPDATE users SET email_verified_at = now(), idp_id = ${randomUUID()} WHERE id = ${id}`
+  t.strictSame(await state(), { ...expected, isEmailVerified: true, isLinked: true, calendar: { createdAt } })
 })
