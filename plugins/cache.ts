@@ -2,7 +2,14 @@ import fp from 'fastify-plugin'
 
 import { epochsOf } from '../lib/auth/revoked-tokens.ts'
 import snapshotCache from '../lib/cache/index.ts'
+import { RefusedError } from '../lib/errors.ts'
 import { guardOf } from './auth.ts'
+
+/**
+ * The largest body, as a fraction of MAX_HELD_BYTES. Its operation fails as declared. Without this limit, the budget
+ * would close the connections of all clients that want the body.
+ */
+const LARGEST = 1 / 2
 
 /**
  * Adds `reply.sendCached`. It binds lib/cache to this service: who owns a response, which queue a read waits in, whose
@@ -10,6 +17,7 @@ import { guardOf } from './auth.ts'
  */
 export default fp(async app => {
   const { sql, database: { shortSql }, budget, config } = app
+  const largest = LARGEST * config.MAX_HELD_BYTES
 
   app.addHook('onRoute', route => {
     if (route.config?.cache === 'public' && guardOf(route)) {
@@ -26,6 +34,7 @@ export default fp(async app => {
     lookUp: epochsOf,
     admit: (reply, begin, { list }) => list ? app.admitReads(reply)(begin) : app.admit(reply, begin),
     hold (replies, body, bytes) {
+      if (body.length > largest) throw new RefusedError('The response exceeds half of MAX_HELD_BYTES')
       for (const { request } of replies) request.held!.shared = body
       budget.add(bytes)
     },

@@ -149,6 +149,29 @@ t.test('uncached responses also count', async t => {
   t.ok(bytes >= least, `an export: ${bytes}`)
 })
 
+t.test('a list of more than half of MAX_HELD_BYTES fails as declared, and an export has all of it', async t => {
+  const app = await build(t, { DATABASE_URL: server.url('community'), MAX_HELD_BYTES: '4000000' })
+  const { id, token } = await person(app, 'ADMIN')
+  const add = (status: string) => app.sql`
+    INSERT INTO blogs (title, content, author_id, status)
+    SELECT 'A post', repeat('x', 100000), ${id}, ${status} FROM generate_series(1, 21)
+  `
+  await add('DRAFT')
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const get = async (path: string) => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { authorization: `Bearer ${token}` } })
+    return [response.status, await response.json() as any] as const
+  }
+  t.strictSame(await get('/blogs/me'), [500, { message: 'Failed to fetch your blogs' }])
+  t.strictSame(await get('/blogs/admin'), [500, { message: 'Failed to fetch blogs' }])
+  t.equal((await get('/blogs'))[0], 200)
+  await add('PUBLISHED')
+  t.strictSame(await get('/blogs'), [500, { message: 'Failed to fetch blogs' }])
+  const [status, { blogs }] = await get('/me/export')
+  t.strictSame([status, blogs.length, app.budget.closed], [200, 42, 0])
+})
+
 t.test('exports and documents are sent however small MAX_HELD_BYTES is', async t => {
   const app = await build(t, { DATABASE_URL: server.url('community'), MAX_HELD_BYTES: '1048576' })
   const { token } = await person(app)
