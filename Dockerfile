@@ -13,6 +13,7 @@ COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/bin bin
 COPY --from=build /app/dist dist
+COPY --from=build /app/docs docs
 COPY --from=build /app/migrations migrations
 USER node
 EXPOSE 3000

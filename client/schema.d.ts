@@ -217,7 +217,7 @@ export interface paths {
         put?: never;
         /**
          * Sign up with a password
-         * @description Creates a `STUDENT` account and returns its token. If email is configured, you also get an email to verify the address. An operator can limit sign-ups per network. You then get a 429.
+         * @description Creates a `STUDENT` account and returns its token. Any password of at least 8 characters is accepted, because apps rely on it, but a later change refuses common passwords. If email is configured, you also get an email to verify the address. An operator can limit sign-ups per network. You then get a 429.
          */
         post: operations["register"];
         delete?: never;
@@ -902,7 +902,7 @@ export interface paths {
         get?: never;
         /**
          * Change your password
-         * @description Revokes all your tokens, including the token of this request, and returns a new token. Common passwords are refused, and so are passwords that contain your email address. If your account has no password yet, use `POST /account/password/forgot` instead. Too many wrong or refused passwords get a 429.
+         * @description Revokes all your tokens, including the token of this request, and returns a new token. Unlike a sign-up, this refuses common passwords and passwords that contain your email address. If your account has no password yet, use `POST /account/password/forgot` instead. Too many wrong or refused passwords get a 429.
          */
         put: operations["changeMyPassword"];
         post?: never;
@@ -1312,7 +1312,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         AccountDeleted: {
-            /** @enum {string} */
+            /** @constant */
             message: "Account deleted successfully";
             kept: {
                 /**
@@ -1332,12 +1332,12 @@ export interface components {
         AccountDeletion: {
             /**
              * @description `null` if your account has no password.
-             * @example correct horse
+             * @example demo-password
              */
             currentPassword: string | null;
         };
         AccountErased: {
-            /** @enum {string} */
+            /** @constant */
             message: "Account erased successfully";
             kept: {
                 /**
@@ -1363,11 +1363,7 @@ export interface components {
             isLinked: boolean;
             /** @description Your calendar link from `POST /me/calendar`, without its secret. */
             calendar: {
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                createdAt: string;
+                createdAt: components["schemas"]["DateTime"];
             } | null;
         };
         Analytics: {
@@ -1409,17 +1405,10 @@ export interface components {
             }[];
             /** @description The ten newest event registrations. */
             recentRegistrations: {
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                id: string;
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                userId: string;
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                eventId: string;
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                registeredAt: string;
+                id: components["schemas"]["Id"];
+                userId: components["schemas"]["Id"];
+                eventId: components["schemas"]["Id"];
+                registeredAt: components["schemas"]["DateTime"];
                 event: {
                     /** @example Chess Night */
                     title: string;
@@ -1433,23 +1422,16 @@ export interface components {
             }[];
         };
         Attendee: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            userId: string;
+            id: components["schemas"]["Id"];
+            userId: components["schemas"]["Id"];
             /** @example Ada Lovelace */
             name: string;
             /** @example ada@example.org */
             email: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            registeredAt: string;
+            registeredAt: components["schemas"]["DateTime"];
         };
         Blog: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example How to lose at chess */
             title: string;
             /**
@@ -1460,18 +1442,9 @@ export interface components {
             /** @example https://images.example.org/queen.png */
             imageUrl: string | null;
             status: components["schemas"]["BlogStatus"];
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            authorId: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            updatedAt: string;
+            authorId: components["schemas"]["Id"];
+            createdAt: components["schemas"]["DateTime"];
+            updatedAt: components["schemas"]["DateTime"];
         };
         BlogChanges: {
             /** @example How to lose at chess */
@@ -1502,8 +1475,7 @@ export interface components {
             imageUrl?: string;
         };
         BlogWithAuthor: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example How to lose at chess */
             title: string;
             /**
@@ -1514,18 +1486,9 @@ export interface components {
             /** @example https://images.example.org/queen.png */
             imageUrl: string | null;
             status: components["schemas"]["BlogStatus"];
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            authorId: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            updatedAt: string;
+            authorId: components["schemas"]["Id"];
+            createdAt: components["schemas"]["DateTime"];
+            updatedAt: components["schemas"]["DateTime"];
             author: {
                 /** @example Ada */
                 firstName: string;
@@ -1536,8 +1499,7 @@ export interface components {
             };
         };
         BlogWithAuthorName: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example How to lose at chess */
             title: string;
             /**
@@ -1548,18 +1510,9 @@ export interface components {
             /** @example https://images.example.org/queen.png */
             imageUrl: string | null;
             status: components["schemas"]["BlogStatus"];
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            authorId: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            updatedAt: string;
+            authorId: components["schemas"]["Id"];
+            createdAt: components["schemas"]["DateTime"];
+            updatedAt: components["schemas"]["DateTime"];
             author: {
                 /** @example Ada */
                 firstName: string;
@@ -1568,8 +1521,7 @@ export interface components {
             };
         };
         Club: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example Chess Club */
             name: string;
             /** @example Openings, endings, and what lies between. */
@@ -1582,8 +1534,7 @@ export interface components {
              */
             clubHeadId: string | null;
             members: {
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                id: string;
+                id: components["schemas"]["Id"];
                 /** @example Ada */
                 firstName: string;
                 /** @example Lovelace */
@@ -1593,15 +1544,10 @@ export interface components {
                 role: components["schemas"]["Role"];
             }[];
             events: {
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                id: string;
+                id: components["schemas"]["Id"];
                 /** @example Chess Night */
                 title: string;
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                date: string;
+                date: components["schemas"]["DateTime"];
             }[];
         };
         ClubAssignment: {
@@ -1618,8 +1564,7 @@ export interface components {
             imageUrl: string | null;
         };
         CreatedClub: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example Chess Club */
             name: string;
             /** @example Openings, endings, and what lies between. */
@@ -1633,8 +1578,7 @@ export interface components {
             clubHeadId: string | null;
             /** @description The members before the club head was added. */
             members: {
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                id: string;
+                id: components["schemas"]["Id"];
                 /** @example Ada */
                 firstName: string;
                 /** @example Lovelace */
@@ -1646,15 +1590,14 @@ export interface components {
         Credentials: {
             /**
              * Format: email
-             * @example ada@example.org
+             * @example student@demo.example.org
              */
             email: string;
-            /** @example correct horse */
+            /** @example demo-password */
             password: string;
         };
         CurrentUser: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example Ada */
             firstName: string;
             /** @example Lovelace */
@@ -1666,13 +1609,18 @@ export interface components {
             role: components["schemas"]["Role"];
             club: components["schemas"]["OwnClub"] | null;
         };
+        /**
+         * Format: date-time
+         * @example 2026-01-31T09:30:00.000Z
+         */
+        DateTime: string;
         EmailChange: {
             /**
              * Format: email
              * @example ada.lovelace@example.org
              */
             email: string;
-            /** @example correct horse */
+            /** @example demo-password */
             currentPassword: string;
         };
         EmailVerification: {
@@ -1687,26 +1635,16 @@ export interface components {
             message: string;
         };
         Event: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example Chess Night */
             title: string;
             /** @example Ten games at once, against anyone who comes. */
             description: string;
             /** @example https://images.example.org/chess-night.png */
             imageUrl: string | null;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            date: string;
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            clubId: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
+            date: components["schemas"]["DateTime"];
+            clubId: components["schemas"]["Id"];
+            createdAt: components["schemas"]["DateTime"];
             club: components["schemas"]["ClubCard"];
         };
         EventChanges: {
@@ -1736,27 +1674,21 @@ export interface components {
             /** @example We have fewer boards than guests this time. */
             text: string;
         };
+        EventNotFound: {
+            /** @constant */
+            message: "Event not found";
+        };
         EventWithCount: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example Chess Night */
             title: string;
             /** @example Ten games at once, against anyone who comes. */
             description: string;
             /** @example https://images.example.org/chess-night.png */
             imageUrl: string | null;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            date: string;
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            clubId: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
+            date: components["schemas"]["DateTime"];
+            clubId: components["schemas"]["Id"];
+            createdAt: components["schemas"]["DateTime"];
             club: components["schemas"]["ClubCard"];
             /**
              * Format: int64
@@ -1765,39 +1697,34 @@ export interface components {
             registrationCount: number;
         };
         EventWithRegistrations: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example Chess Night */
             title: string;
             /** @example Ten games at once, against anyone who comes. */
             description: string;
             /** @example https://images.example.org/chess-night.png */
             imageUrl: string | null;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            date: string;
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            clubId: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
+            date: components["schemas"]["DateTime"];
+            clubId: components["schemas"]["Id"];
+            createdAt: components["schemas"]["DateTime"];
             club: components["schemas"]["ClubCard"];
             registrations: {
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                id: string;
+                id: components["schemas"]["Id"];
             }[];
+        };
+        Forbidden: {
+            /** @constant */
+            message: "Forbidden";
         };
         ForgottenPassword: {
             /**
              * Format: email
-             * @example ada@example.org
+             * @example student@demo.example.org
              */
             email: string;
         };
+        /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
+        Id: string;
         IdToken: {
             /**
              * @description The ID token. Its audience must be the client id of this service.
@@ -1817,9 +1744,10 @@ export interface components {
              */
             message: string;
         };
+        /** @description All issues of a request that does not match the schema. */
+        Issues: components["schemas"]["Issue"][];
         ListedUser: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example ada@example.org */
             email: string;
             /** @example Ada */
@@ -1832,11 +1760,7 @@ export interface components {
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubId: string | null;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
+            createdAt: components["schemas"]["DateTime"];
             club: components["schemas"]["NamedClub"] | null;
             _count: {
                 /**
@@ -1852,8 +1776,7 @@ export interface components {
             };
         };
         Mentor: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example Grace Hopper */
             name: string;
             /** @example Compilers */
@@ -1865,8 +1788,7 @@ export interface components {
              * @example https://network.example.org/in/grace
              */
             networkUrl: string;
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            clubId: string;
+            clubId: components["schemas"]["Id"];
             club: components["schemas"]["NamedClub"];
         };
         MentorChanges: {
@@ -1887,6 +1809,18 @@ export interface components {
             /** @example https://network.example.org/in/grace */
             networkUrl?: string | null;
         };
+        /**
+         * @example {
+         *       "message": "Mentor liked successfully",
+         *       "liked": true,
+         *       "likeCount": 12
+         *     }
+         * @example {
+         *       "message": "Mentor unliked successfully",
+         *       "liked": false,
+         *       "likeCount": 11
+         *     }
+         */
         MentorLike: {
             /** @enum {string} */
             message: "Mentor liked successfully" | "Mentor unliked successfully";
@@ -1899,8 +1833,7 @@ export interface components {
             likeCount: number;
         };
         MentorProfile: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example Grace Hopper */
             name: string;
             /** @example Compilers */
@@ -1912,8 +1845,7 @@ export interface components {
              * @example https://network.example.org/in/grace
              */
             networkUrl: string;
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            clubId: string;
+            clubId: components["schemas"]["Id"];
             club: components["schemas"]["ClubCard"];
             /**
              * Format: int64
@@ -2086,8 +2018,12 @@ export interface components {
             blogDecision: boolean;
         };
         Overloaded: {
-            /** @enum {string} */
+            /** @constant */
             message: "The service is overloaded, please try again in a few seconds";
+        };
+        OverloadedOrBusy: {
+            /** @enum {string} */
+            message: "The service is overloaded, please try again in a few seconds" | "Too many people are signing in, please try again in a few seconds";
         };
         OwnCalendar: {
             /**
@@ -2095,23 +2031,17 @@ export interface components {
              * @example /feeds/me/kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A.ics
              */
             path: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
+            createdAt: components["schemas"]["DateTime"];
         };
         OwnClub: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example Chess Club */
             name: string;
             /** @example https://images.example.org/chess.png */
             imageUrl: string | null;
         };
         OwnPicture: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example https://api.example.org/pictures/0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
             url: string;
             /**
@@ -2126,11 +2056,7 @@ export interface components {
              * @example 1500
              */
             height: number;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
+            createdAt: components["schemas"]["DateTime"];
             uses: components["schemas"]["PictureUse"][];
         };
         Pagination: {
@@ -2156,7 +2082,7 @@ export interface components {
             limit: number;
         };
         PasswordChange: {
-            /** @example correct horse */
+            /** @example demo-password */
             currentPassword: string;
             /**
              * Format: password
@@ -2165,7 +2091,7 @@ export interface components {
             newPassword: string;
         };
         PasswordChanged: {
-            /** @enum {string} */
+            /** @constant */
             message: "Password changed successfully";
             /**
              * @description Send this token with your requests: `Authorization: Bearer <token>`.
@@ -2187,8 +2113,7 @@ export interface components {
         };
         PersonalData: {
             account: {
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                id: string;
+                id: components["schemas"]["Id"];
                 /** @example ada@example.org */
                 email: string;
                 /** @example Ada */
@@ -2204,26 +2129,16 @@ export interface components {
                 providerId: string | null;
                 role: components["schemas"]["Role"];
                 club: {
-                    /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                    id: string;
+                    id: components["schemas"]["Id"];
                     /** @example Chess Club */
                     name: string;
                 } | null;
-                emailVerifiedAt: string | null;
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                createdAt: string;
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                updatedAt: string;
+                emailVerifiedAt: components["schemas"]["DateTime"] | null;
+                createdAt: components["schemas"]["DateTime"];
+                updatedAt: components["schemas"]["DateTime"];
             };
             blogs: {
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                id: string;
+                id: components["schemas"]["Id"];
                 /** @example Ten games at once */
                 title: string;
                 /** @example I lost nine of them and learned a lot. */
@@ -2232,99 +2147,58 @@ export interface components {
                 imageUrl: string | null;
                 /** @enum {string} */
                 status: "DRAFT" | "PUBLISHED" | "ARCHIVED";
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                createdAt: string;
-                publishedAt: string | null;
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                updatedAt: string;
+                createdAt: components["schemas"]["DateTime"];
+                publishedAt: components["schemas"]["DateTime"] | null;
+                updatedAt: components["schemas"]["DateTime"];
             }[];
             registrations: {
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                id: string;
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                registeredAt: string;
+                id: components["schemas"]["Id"];
+                registeredAt: components["schemas"]["DateTime"];
                 event: {
-                    /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                    id: string;
+                    id: components["schemas"]["Id"];
                     /** @example Chess Night */
                     title: string;
-                    /**
-                     * Format: date-time
-                     * @example 2026-01-31T09:30:00.000Z
-                     */
-                    date: string;
+                    date: components["schemas"]["DateTime"];
                 };
             }[];
             likes: {
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                likedAt: string;
+                likedAt: components["schemas"]["DateTime"];
                 mentor: {
-                    /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                    id: string;
+                    id: components["schemas"]["Id"];
                     /** @example Grace Hopper */
                     name: string;
                 };
             }[];
             calendar: {
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                createdAt: string;
+                createdAt: components["schemas"]["DateTime"];
             } | null;
             emails: {
                 /** @example test */
                 template: string;
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                createdAt: string;
+                createdAt: components["schemas"]["DateTime"];
                 /**
                  * @description pending, sent or failed
                  * @example sent
                  */
                 status: string;
-                sentAt: string | null;
+                sentAt: components["schemas"]["DateTime"] | null;
             }[];
             messages: {
                 /** @example Chess Night: bring a board */
                 subject: string;
                 /** @example We have fewer boards than guests this time. */
                 text: string;
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                sentAt: string;
+                sentAt: components["schemas"]["DateTime"];
                 /** @description `null` if the event was deleted. */
                 event: {
-                    /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                    id: string;
+                    id: components["schemas"]["Id"];
                     /** @example Chess Night */
                     title: string;
-                    /**
-                     * Format: date-time
-                     * @example 2026-01-31T09:30:00.000Z
-                     */
-                    date: string;
+                    date: components["schemas"]["DateTime"];
                 } | null;
             }[];
             pictures: {
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                id: string;
+                id: components["schemas"]["Id"];
                 /**
                  * Format: int64
                  * @example 2000
@@ -2335,24 +2209,15 @@ export interface components {
                  * @example 1500
                  */
                 height: number;
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                createdAt: string;
+                createdAt: components["schemas"]["DateTime"];
             }[];
             notifications: components["schemas"]["Notifications"] | null;
             tokens: {
-                /**
-                 * Format: date-time
-                 * @example 2026-01-31T09:30:00.000Z
-                 */
-                revokedAt: string;
+                revokedAt: components["schemas"]["DateTime"];
             } | null;
         };
         Picture: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example https://api.example.org/pictures/0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
             url: string;
             /**
@@ -2367,22 +2232,21 @@ export interface components {
              * @example 1500
              */
             height: number;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
+            createdAt: components["schemas"]["DateTime"];
         };
         PictureInUse: {
-            /** @enum {string} */
+            /** @constant */
             message: "This picture is in use";
             uses: components["schemas"]["PictureUse"][];
+        };
+        PictureNotFound: {
+            /** @constant */
+            message: "Picture not found";
         };
         PictureUse: {
             /** @enum {string} */
             kind: "avatar" | "blog" | "club" | "event" | "mentor" | "testimonial";
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example Chess Night */
             name: string;
         };
@@ -2405,8 +2269,7 @@ export interface components {
         };
         Registered: {
             user: {
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                id: string;
+                id: components["schemas"]["Id"];
                 /** @example Ada */
                 firstName: string;
                 /** @example Lovelace */
@@ -2422,17 +2285,10 @@ export interface components {
             token: string;
         };
         Registration: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            userId: string;
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            eventId: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            registeredAt: string;
+            id: components["schemas"]["Id"];
+            userId: components["schemas"]["Id"];
+            eventId: components["schemas"]["Id"];
+            registeredAt: components["schemas"]["DateTime"];
             event: {
                 /** @example Chess Night */
                 title: string;
@@ -2445,17 +2301,10 @@ export interface components {
             };
         };
         RegistrationWithEvent: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            userId: string;
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            eventId: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            registeredAt: string;
+            id: components["schemas"]["Id"];
+            userId: components["schemas"]["Id"];
+            eventId: components["schemas"]["Id"];
+            registeredAt: components["schemas"]["DateTime"];
             event: components["schemas"]["Event"];
         };
         /** @enum {string} */
@@ -2465,8 +2314,7 @@ export interface components {
         };
         SignedIn: {
             user: {
-                /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                userId: string;
+                userId: components["schemas"]["Id"];
                 /** @example ada@example.org */
                 email: string;
                 role: components["schemas"]["Role"];
@@ -2478,8 +2326,7 @@ export interface components {
             token: string;
         };
         Testimonial: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example Grace Hopper */
             name: string;
             /** @example https://images.example.org/grace.png */
@@ -2492,11 +2339,7 @@ export interface components {
             batchYear: number;
             /** @example The best two years of my studies. */
             content: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
+            createdAt: components["schemas"]["DateTime"];
         };
         TestimonialChanges: {
             /** @example Grace Hopper */
@@ -2516,9 +2359,12 @@ export interface components {
             /** @enum {string} */
             message: "Access token required" | "Invalid or expired token";
         };
+        TokenRequiredOrUnauthorized: {
+            /** @enum {string} */
+            message: "Access token required" | "Invalid or expired token" | "Unauthorized";
+        };
         User: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example ada@example.org */
             email: string;
             /**
@@ -2543,16 +2389,8 @@ export interface components {
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubId: string | null;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            createdAt: string;
-            /**
-             * Format: date-time
-             * @example 2026-01-31T09:30:00.000Z
-             */
-            updatedAt: string;
+            createdAt: components["schemas"]["DateTime"];
+            updatedAt: components["schemas"]["DateTime"];
             club: components["schemas"]["NamedClub"] | null;
         };
         UserChanges: {
@@ -2562,7 +2400,7 @@ export interface components {
             lastName?: string;
             /**
              * Format: email
-             * @example ada.byron@example.org
+             * @example student@demo.example.org
              */
             email?: string;
             /**
@@ -2572,8 +2410,7 @@ export interface components {
             clubId?: string | null;
         };
         UserWithRole: {
-            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-            id: string;
+            id: components["schemas"]["Id"];
             /** @example ada@example.org */
             email: string;
             /** @example Ada */
@@ -2583,68 +2420,13 @@ export interface components {
             role: components["schemas"]["Role"];
             club: components["schemas"]["NamedClub"] | null;
         };
+        ValidationError: {
+            /** @example Validation error */
+            message: string;
+            errors?: components["schemas"]["Issues"];
+        };
     };
     responses: {
-        /** @description `Access token required` or `Invalid or expired token` or `Authentication required` */
-        AccessTokenRequiredOrInvalidOrExpiredTokenOrAuthenticationRequired: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Access token required" | "Invalid or expired token" | "Authentication required";
-                };
-            };
-        };
-        /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
-        AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Access token required" | "Invalid or expired token" | "Unauthorized";
-                };
-            };
-        };
-        /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` or `Current password is wrong` */
-        AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorizedOrCurrentPasswordIsWrong: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Access token required" | "Invalid or expired token" | "Unauthorized" | "Current password is wrong";
-                };
-            };
-        };
-        /** @description `Calendar not found` */
-        CalendarNotFound: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Calendar not found";
-                };
-            };
-        };
-        /** @description `Email is not configured` or `Frontend URL not configured` */
-        EmailIsNotConfiguredOrFrontendURLNotConfigured: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Email is not configured" | "Frontend URL not configured";
-                };
-            };
-        };
         /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413), not JSON or encoded (415), or its headers were too large (431). */
         Error: {
             headers: {
@@ -2654,87 +2436,13 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description `Error fetching calendar` */
-        ErrorFetchingCalendar: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Error fetching calendar";
-                };
-            };
-        };
-        /** @description `Error fetching event registrations` */
-        ErrorFetchingEventRegistrations: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Error fetching event registrations";
-                };
-            };
-        };
-        /** @description `Error fetching users` */
-        ErrorFetchingUsers: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Error fetching users";
-                };
-            };
-        };
-        /** @description `Error sending the email` */
-        ErrorSendingTheEmail: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Error sending the email";
-                };
-            };
-        };
-        /** @description `Event ID is required` */
-        EventIDIsRequired: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    message: string;
-                };
-            };
-        };
         /** @description `Event not found` */
         EventNotFound: {
             headers: {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Event not found";
-                };
-            };
-        };
-        /** @description `Failed to fetch blogs` */
-        FailedToFetchBlogs: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Failed to fetch blogs";
-                };
+                "application/json": components["schemas"]["EventNotFound"];
             };
         };
         /** @description `Forbidden` */
@@ -2743,23 +2451,17 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Forbidden";
-                };
+                "application/json": components["schemas"]["Forbidden"];
             };
         };
-        /** @description `Forbidden` or `Not allowed to view registrations for this event` */
-        ForbiddenOrNotAllowedToViewRegistrationsForThisEvent: {
+        /** @description The response that you stored is up to date. */
+        NotModified: {
             headers: {
+                /** @description Identifies this version. Send it back as `If-None-Match`. */
+                ETag?: string;
                 [name: string]: unknown;
             };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Forbidden" | "Not allowed to view registrations for this event";
-                };
-            };
+            content?: never;
         };
         /** @description `The service is overloaded, please try again in a few seconds` */
         Overloaded: {
@@ -2772,16 +2474,24 @@ export interface components {
                 "application/json": components["schemas"]["Overloaded"];
             };
         };
-        /** @description `PUBLIC_URL is not configured` */
-        PUBLIC_URLIsNotConfigured: {
+        /** @description `The service is overloaded, please try again in a few seconds` or `Too many people are signing in, please try again in a few seconds` */
+        OverloadedOrBusy: {
+            headers: {
+                /** @description The number of seconds to wait before you try again. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["OverloadedOrBusy"];
+            };
+        };
+        /** @description `This picture is in use` */
+        PictureInUse: {
             headers: {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "PUBLIC_URL is not configured";
-                };
+                "application/json": components["schemas"]["PictureInUse"];
             };
         };
         /** @description `Picture not found` */
@@ -2790,33 +2500,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Picture not found";
-                };
-            };
-        };
-        /** @description The response that you stored is up to date. */
-        TheResponseThatYouStoredIsUpToDate: {
-            headers: {
-                /** @description Identifies this version. Send it back as `If-None-Match`. */
-                ETag?: string;
-                [name: string]: unknown;
-            };
-            content?: never;
-        };
-        /** @description `The service is overloaded, please try again in a few seconds` or `Too many people are signing in, please try again in a few seconds` */
-        TheServiceIsOverloadedOrTooManyPeopleAreSigningIn: {
-            headers: {
-                /** @description The number of seconds to wait before you try again. */
-                "Retry-After"?: number;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "The service is overloaded, please try again in a few seconds" | "Too many people are signing in, please try again in a few seconds";
-                };
+                "application/json": components["schemas"]["PictureNotFound"];
             };
         };
         /** @description `Access token required` or `Invalid or expired token` */
@@ -2828,44 +2512,13 @@ export interface components {
                 "application/json": components["schemas"]["TokenRequired"];
             };
         };
-        /** @description `Too many emails, please try again later` */
-        TooManyEmails: {
-            headers: {
-                /** @description The number of seconds to wait before you try again. */
-                "Retry-After"?: number;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Too many emails, please try again later";
-                };
-            };
-        };
-        /** @description `Too many failed sign-ins, please try again later` */
-        TooManyFailedSignIns: {
-            headers: {
-                /** @description The number of seconds to wait before you try again. */
-                "Retry-After"?: number;
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "Too many failed sign-ins, please try again later";
-                };
-            };
-        };
-        /** @description `User not found` */
-        UserNotFound: {
+        /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` */
+        TokenRequiredOrUnauthorized: {
             headers: {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "User not found";
-                };
+                "application/json": components["schemas"]["TokenRequiredOrUnauthorized"];
             };
         };
         /** @description `Validation error` */
@@ -2874,49 +2527,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": {
-                    message: string;
-                    /** @description All issues of a request that does not match the schema. */
-                    errors?: components["schemas"]["Issue"][];
-                };
-            };
-        };
-        /** @description `Validation error` or `All fields are required` */
-        ValidationErrorOrAllFieldsAreRequired: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    message: string;
-                    /** @description All issues of a request that does not match the schema. */
-                    errors?: components["schemas"]["Issue"][];
-                };
-            };
-        };
-        /** @description `Validation error` or `Invalid or expired link` */
-        ValidationErrorOrInvalidOrExpiredLink: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    message: string;
-                    /** @description All issues of a request that does not match the schema. */
-                    errors?: components["schemas"]["Issue"][];
-                };
-            };
-        };
-        /** @description `You are the last admin. Please make another user an admin first` */
-        YouAreTheLastAdmin: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {string} */
-                    message: "You are the last admin. Please make another user an admin first";
-                };
+                "application/json": components["schemas"]["ValidationError"];
             };
         };
     };
@@ -2947,12 +2558,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Email verified successfully";
                     };
                 };
             };
-            400: components["responses"]["ValidationErrorOrInvalidOrExpiredLink"];
+            /** @description `Validation error` or `Invalid or expired link` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * @example Validation error
+                         * @example Invalid or expired link
+                         */
+                        message: string;
+                        errors?: components["schemas"]["Issues"];
+                    };
+                };
+            };
             /** @description `This email address already has an account` */
             409: {
                 headers: {
@@ -2960,7 +2586,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "This email address already has an account";
                     };
                 };
@@ -2972,7 +2598,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error verifying the email";
                     };
                 };
@@ -3001,15 +2627,50 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "If this email has an account, an email is on its way";
                     };
                 };
             };
             400: components["responses"]["ValidationError"];
-            429: components["responses"]["TooManyEmails"];
-            500: components["responses"]["ErrorSendingTheEmail"];
-            501: components["responses"]["EmailIsNotConfiguredOrFrontendURLNotConfigured"];
+            /** @description `Too many emails, please try again later` */
+            429: {
+                headers: {
+                    /** @description The number of seconds to wait before you try again. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Too many emails, please try again later";
+                    };
+                };
+            };
+            /** @description `Error sending the email` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error sending the email";
+                    };
+                };
+            };
+            /** @description `Email is not configured` or `Frontend URL not configured` */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Email is not configured" | "Frontend URL not configured";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -3034,12 +2695,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Password set successfully";
                     };
                 };
             };
-            400: components["responses"]["ValidationErrorOrInvalidOrExpiredLink"];
+            /** @description `Validation error` or `Invalid or expired link` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * @example Validation error
+                         * @example Invalid or expired link
+                         */
+                        message: string;
+                        errors?: components["schemas"]["Issues"];
+                    };
+                };
+            };
             /** @description `Too many new passwords, please try again later` */
             429: {
                 headers: {
@@ -3049,7 +2725,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Too many new passwords, please try again later";
                     };
                 };
@@ -3061,12 +2737,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error setting the password";
                     };
                 };
             };
-            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
+            503: components["responses"]["OverloadedOrBusy"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -3092,7 +2768,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "You're unsubscribed from these emails";
                     };
                 };
@@ -3104,7 +2780,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Link not found";
                     };
                 };
@@ -3116,7 +2792,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error turning off emails";
                     };
                 };
@@ -3152,8 +2828,30 @@ export interface operations {
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["UserNotFound"];
-            409: components["responses"]["YouAreTheLastAdmin"];
+            /** @description `User not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "User not found";
+                    };
+                };
+            };
+            /** @description `You are the last admin. Please make another user an admin first` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "You are the last admin. Please make another user an admin first";
+                    };
+                };
+            };
             /** @description `Error erasing account` */
             500: {
                 headers: {
@@ -3161,7 +2859,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error erasing account";
                     };
                 };
@@ -3199,6 +2897,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @example idToken is required */
                         message: string;
                     };
                 };
@@ -3222,7 +2921,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "IdP client not configured";
                         /** @example IDP_CLIENT_ID */
                         missingVariable: string;
@@ -3372,7 +3071,22 @@ export interface operations {
                     "application/json": components["schemas"]["SignedIn"];
                 };
             };
-            400: components["responses"]["ValidationErrorOrAllFieldsAreRequired"];
+            /** @description `Validation error` or `All fields are required` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * @example Validation error
+                         * @example All fields are required
+                         */
+                        message: string;
+                        errors?: components["schemas"]["Issues"];
+                    };
+                };
+            };
             /** @description `Invalid credentials` */
             401: {
                 headers: {
@@ -3380,12 +3094,25 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Invalid credentials";
                     };
                 };
             };
-            429: components["responses"]["TooManyFailedSignIns"];
+            /** @description `Too many failed sign-ins, please try again later` */
+            429: {
+                headers: {
+                    /** @description The number of seconds to wait before you try again. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Too many failed sign-ins, please try again later";
+                    };
+                };
+            };
             /** @description `Login failed` */
             500: {
                 headers: {
@@ -3393,12 +3120,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Login failed";
                     };
                 };
             };
-            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
+            503: components["responses"]["OverloadedOrBusy"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -3422,7 +3149,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             /** @description `Internal server error` */
             500: {
                 headers: {
@@ -3430,7 +3157,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Internal server error";
                     };
                 };
@@ -3469,7 +3196,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "User already exists";
                     };
                 };
@@ -3483,7 +3210,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Too many registrations, please try again later";
                     };
                 };
@@ -3495,12 +3222,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Registration failed";
                     };
                 };
             };
-            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
+            503: components["responses"]["OverloadedOrBusy"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -3530,8 +3257,19 @@ export interface operations {
                     };
                 };
             };
-            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
-            500: components["responses"]["FailedToFetchBlogs"];
+            304: components["responses"]["NotModified"];
+            /** @description `Failed to fetch blogs` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Failed to fetch blogs";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -3570,7 +3308,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to create blog";
                     };
                 };
@@ -3601,7 +3339,18 @@ export interface operations {
             };
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            500: components["responses"]["FailedToFetchBlogs"];
+            /** @description `Failed to fetch blogs` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Failed to fetch blogs";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -3626,7 +3375,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             403: components["responses"]["Forbidden"];
             /** @description `Failed to fetch your blogs` */
             500: {
@@ -3635,7 +3384,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to fetch your blogs";
                     };
                 };
@@ -3669,7 +3418,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["ValidationError"];
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             403: components["responses"]["Forbidden"];
             /** @description `Failed to submit blog` */
             500: {
@@ -3678,7 +3427,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to submit blog";
                     };
                 };
@@ -3719,7 +3468,7 @@ export interface operations {
                     };
                 };
             };
-            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            304: components["responses"]["NotModified"];
             /** @description `You are not allowed to view this blog` */
             403: {
                 headers: {
@@ -3727,7 +3476,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "You are not allowed to view this blog";
                     };
                 };
@@ -3739,7 +3488,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Blog not found";
                     };
                 };
@@ -3751,7 +3500,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to fetch blog";
                     };
                 };
@@ -3800,7 +3549,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to update blog";
                     };
                 };
@@ -3831,7 +3580,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Blog deleted successfully";
                     };
                 };
@@ -3846,7 +3595,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to delete blog";
                     };
                 };
@@ -3891,7 +3640,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to approve blog";
                     };
                 };
@@ -3936,7 +3685,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to archive blog";
                     };
                 };
@@ -3970,7 +3719,7 @@ export interface operations {
                     };
                 };
             };
-            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            304: components["responses"]["NotModified"];
             /** @description `Error fetching clubs` */
             500: {
                 headers: {
@@ -3978,7 +3727,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error fetching clubs";
                     };
                 };
@@ -4018,6 +3767,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @example Name and description are required */
                         message: string;
                     };
                 };
@@ -4031,7 +3781,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Club head not found";
                     };
                 };
@@ -4043,7 +3793,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error creating club";
                     };
                 };
@@ -4092,7 +3842,7 @@ export interface operations {
                     };
                 };
             };
-            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            304: components["responses"]["NotModified"];
             400: components["responses"]["ValidationError"];
             /** @description `Error fetching events` */
             500: {
@@ -4101,7 +3851,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error fetching events";
                     };
                 };
@@ -4141,9 +3891,13 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /**
+                         * @example Validation error
+                         * @example All fields are required
+                         * @example You must be a club head to create an event
+                         */
                         message: string;
-                        /** @description All issues of a request that does not match the schema. */
-                        errors?: components["schemas"]["Issue"][];
+                        errors?: components["schemas"]["Issues"];
                     };
                 };
             };
@@ -4156,7 +3910,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error creating event";
                     };
                 };
@@ -4192,6 +3946,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @example You are not associated with any club */
                         message: string;
                     };
                 };
@@ -4205,7 +3960,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error fetching club events";
                     };
                 };
@@ -4242,7 +3997,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error fetching registered events";
                     };
                 };
@@ -4284,6 +4039,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @example You have already registered for this event */
                         message: string;
                     };
                 };
@@ -4296,7 +4052,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error registering for event";
                     };
                 };
@@ -4359,7 +4115,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error updating event";
                     };
                 };
@@ -4390,7 +4146,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Event deleted successfully";
                     };
                 };
@@ -4417,7 +4173,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error deleting event";
                     };
                 };
@@ -4449,25 +4205,53 @@ export interface operations {
                 content: {
                     "application/json": {
                         event: {
-                            /** @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b */
-                            id: string;
+                            id: components["schemas"]["Id"];
                             /** @example Chess Night */
                             title: string;
-                            /**
-                             * Format: date-time
-                             * @example 2026-01-31T09:30:00.000Z
-                             */
-                            date: string;
+                            date: components["schemas"]["DateTime"];
                         };
                         registrations: components["schemas"]["Attendee"][];
                     };
                 };
             };
-            400: components["responses"]["EventIDIsRequired"];
+            /** @description `Event ID is required` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @example Event ID is required */
+                        message: string;
+                    };
+                };
+            };
             401: components["responses"]["TokenRequired"];
-            403: components["responses"]["ForbiddenOrNotAllowedToViewRegistrationsForThisEvent"];
+            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Forbidden" | "Not allowed to view registrations for this event";
+                    };
+                };
+            };
             404: components["responses"]["EventNotFound"];
-            500: components["responses"]["ErrorFetchingEventRegistrations"];
+            /** @description `Error fetching event registrations` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching event registrations";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -4496,11 +4280,44 @@ export interface operations {
                     "text/csv": string;
                 };
             };
-            400: components["responses"]["EventIDIsRequired"];
+            /** @description `Event ID is required` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @example Event ID is required */
+                        message: string;
+                    };
+                };
+            };
             401: components["responses"]["TokenRequired"];
-            403: components["responses"]["ForbiddenOrNotAllowedToViewRegistrationsForThisEvent"];
+            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Forbidden" | "Not allowed to view registrations for this event";
+                    };
+                };
+            };
             404: components["responses"]["EventNotFound"];
-            500: components["responses"]["ErrorFetchingEventRegistrations"];
+            /** @description `Error fetching event registrations` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching event registrations";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -4525,7 +4342,18 @@ export interface operations {
             };
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            500: components["responses"]["ErrorFetchingUsers"];
+            /** @description `Error fetching users` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching users";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -4554,7 +4382,7 @@ export interface operations {
                     "application/atom+xml": string;
                 };
             };
-            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            304: components["responses"]["NotModified"];
             /** @description `Error fetching feed` */
             500: {
                 headers: {
@@ -4562,7 +4390,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error fetching feed";
                     };
                 };
@@ -4601,7 +4429,7 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            304: components["responses"]["NotModified"];
             /** @description `Club not found` */
             404: {
                 headers: {
@@ -4609,12 +4437,23 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Club not found";
                     };
                 };
             };
-            500: components["responses"]["ErrorFetchingCalendar"];
+            /** @description `Error fetching calendar` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching calendar";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -4643,8 +4482,19 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
-            500: components["responses"]["ErrorFetchingCalendar"];
+            304: components["responses"]["NotModified"];
+            /** @description `Error fetching calendar` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching calendar";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -4679,9 +4529,31 @@ export interface operations {
                     "text/calendar": string;
                 };
             };
-            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
-            404: components["responses"]["CalendarNotFound"];
-            500: components["responses"]["ErrorFetchingCalendar"];
+            304: components["responses"]["NotModified"];
+            /** @description `Calendar not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Calendar not found";
+                    };
+                };
+            };
+            /** @description `Error fetching calendar` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching calendar";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -4716,6 +4588,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @example The lists must be one to eight public lists, such as /events?limit=12 */
                         message: string;
                     };
                 };
@@ -4729,7 +4602,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Too many clients listen. Please try again later";
                     };
                 };
@@ -4753,7 +4626,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Alive";
                     };
                 };
@@ -4796,8 +4669,32 @@ export interface operations {
                     };
                 };
             };
-            409: components["responses"]["YouAreTheLastAdmin"];
-            429: components["responses"]["TooManyFailedSignIns"];
+            /** @description `You are the last admin. Please make another user an admin first` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "You are the last admin. Please make another user an admin first";
+                    };
+                };
+            };
+            /** @description `Too many failed sign-ins, please try again later` */
+            429: {
+                headers: {
+                    /** @description The number of seconds to wait before you try again. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Too many failed sign-ins, please try again later";
+                    };
+                };
+            };
             /** @description `Error deleting account` */
             500: {
                 headers: {
@@ -4805,12 +4702,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error deleting account";
                     };
                 };
             };
-            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
+            503: components["responses"]["OverloadedOrBusy"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -4834,7 +4731,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             /** @description `Error fetching account` */
             500: {
                 headers: {
@@ -4842,7 +4739,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error fetching account";
                     };
                 };
@@ -4871,7 +4768,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             /** @description `Error creating calendar` */
             500: {
                 headers: {
@@ -4879,7 +4776,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error creating calendar";
                     };
                 };
@@ -4904,13 +4801,24 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Calendar deleted successfully";
                     };
                 };
             };
             401: components["responses"]["TokenRequired"];
-            404: components["responses"]["CalendarNotFound"];
+            /** @description `Calendar not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Calendar not found";
+                    };
+                };
+            };
             /** @description `Error deleting calendar` */
             500: {
                 headers: {
@@ -4918,7 +4826,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error deleting calendar";
                     };
                 };
@@ -4947,13 +4855,24 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "An email is on its way";
                     };
                 };
             };
             400: components["responses"]["ValidationError"];
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorizedOrCurrentPasswordIsWrong"];
+            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` or `Current password is wrong` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Unauthorized" | "Current password is wrong";
+                    };
+                };
+            };
             /** @description `Your email address comes from your identity provider` or `This is your email address already` */
             409: {
                 headers: {
@@ -4980,9 +4899,31 @@ export interface operations {
                     };
                 };
             };
-            500: components["responses"]["ErrorSendingTheEmail"];
-            501: components["responses"]["EmailIsNotConfiguredOrFrontendURLNotConfigured"];
-            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
+            /** @description `Error sending the email` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error sending the email";
+                    };
+                };
+            };
+            /** @description `Email is not configured` or `Frontend URL not configured` */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Email is not configured" | "Frontend URL not configured";
+                    };
+                };
+            };
+            503: components["responses"]["OverloadedOrBusy"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -5002,12 +4943,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "An email is on its way";
                     };
                 };
             };
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             /** @description `Email is already verified` */
             409: {
                 headers: {
@@ -5015,14 +4956,49 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Email is already verified";
                     };
                 };
             };
-            429: components["responses"]["TooManyEmails"];
-            500: components["responses"]["ErrorSendingTheEmail"];
-            501: components["responses"]["EmailIsNotConfiguredOrFrontendURLNotConfigured"];
+            /** @description `Too many emails, please try again later` */
+            429: {
+                headers: {
+                    /** @description The number of seconds to wait before you try again. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Too many emails, please try again later";
+                    };
+                };
+            };
+            /** @description `Error sending the email` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error sending the email";
+                    };
+                };
+            };
+            /** @description `Email is not configured` or `Frontend URL not configured` */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Email is not configured" | "Frontend URL not configured";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5053,7 +5029,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "The message is on its way";
                     };
                 };
@@ -5065,14 +5041,28 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /**
+                         * @example Validation error
+                         * @example Event ID is required
+                         */
                         message: string;
-                        /** @description All issues of a request that does not match the schema. */
-                        errors?: components["schemas"]["Issue"][];
+                        errors?: components["schemas"]["Issues"];
                     };
                 };
             };
             401: components["responses"]["TokenRequired"];
-            403: components["responses"]["ForbiddenOrNotAllowedToViewRegistrationsForThisEvent"];
+            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Forbidden" | "Not allowed to view registrations for this event";
+                    };
+                };
+            };
             404: components["responses"]["EventNotFound"];
             /** @description `Too many messages, please try again later` */
             429: {
@@ -5083,7 +5073,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Too many messages, please try again later";
                     };
                 };
@@ -5095,7 +5085,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error sending the message";
                     };
                 };
@@ -5107,7 +5097,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Email is not configured";
                     };
                 };
@@ -5134,7 +5124,7 @@ export interface operations {
                     "application/json": components["schemas"]["PersonalData"];
                 };
             };
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             /** @description `Error exporting data` */
             500: {
                 headers: {
@@ -5142,7 +5132,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error exporting data";
                     };
                 };
@@ -5176,7 +5166,7 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             /** @description `Error fetching notifications` */
             500: {
                 headers: {
@@ -5184,7 +5174,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error fetching notifications";
                     };
                 };
@@ -5218,7 +5208,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["ValidationError"];
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             /** @description `Error changing notifications` */
             500: {
                 headers: {
@@ -5226,7 +5216,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error changing notifications";
                     };
                 };
@@ -5258,7 +5248,18 @@ export interface operations {
                 };
             };
             400: components["responses"]["ValidationError"];
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorizedOrCurrentPasswordIsWrong"];
+            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` or `Current password is wrong` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Unauthorized" | "Current password is wrong";
+                    };
+                };
+            };
             /** @description `Too many failed sign-ins, please try again later` or `Too many new passwords, please try again later` */
             429: {
                 headers: {
@@ -5280,12 +5281,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error changing password";
                     };
                 };
             };
-            503: components["responses"]["TheServiceIsOverloadedOrTooManyPeopleAreSigningIn"];
+            503: components["responses"]["OverloadedOrBusy"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -5317,12 +5318,23 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error fetching pictures";
                     };
                 };
             };
-            501: components["responses"]["PUBLIC_URLIsNotConfigured"];
+            /** @description `PUBLIC_URL is not configured` */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "PUBLIC_URL is not configured";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5360,11 +5372,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @example The file is not a picture, or it is damaged */
                         message: string;
                     };
                 };
             };
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             /** @description `You may have at most 100 pictures and 100 MB of them. Please delete some first` */
             409: {
                 headers: {
@@ -5408,7 +5421,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error uploading picture";
                     };
                 };
@@ -5470,22 +5483,14 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Picture deleted successfully";
                     };
                 };
             };
             401: components["responses"]["TokenRequired"];
             404: components["responses"]["PictureNotFound"];
-            /** @description `This picture is in use` */
-            409: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PictureInUse"];
-                };
-            };
+            409: components["responses"]["PictureInUse"];
             /** @description `Error deleting picture` */
             500: {
                 headers: {
@@ -5493,7 +5498,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error deleting picture";
                     };
                 };
@@ -5527,7 +5532,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["ValidationError"];
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             404: components["responses"]["PictureNotFound"];
             /** @description `Error changing profile` */
             500: {
@@ -5536,12 +5541,23 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error changing profile";
                     };
                 };
             };
-            501: components["responses"]["PUBLIC_URLIsNotConfigured"];
+            /** @description `PUBLIC_URL is not configured` */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "PUBLIC_URL is not configured";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5562,12 +5578,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Signed out everywhere";
                     };
                 };
             };
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrUnauthorized"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
             /** @description `Error signing out` */
             500: {
                 headers: {
@@ -5575,7 +5591,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error signing out";
                     };
                 };
@@ -5610,7 +5626,7 @@ export interface operations {
                     };
                 };
             };
-            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            304: components["responses"]["NotModified"];
             "4XX": components["responses"]["Error"];
         };
     };
@@ -5638,7 +5654,22 @@ export interface operations {
                     };
                 };
             };
-            400: components["responses"]["ValidationErrorOrAllFieldsAreRequired"];
+            /** @description `Validation error` or `All fields are required` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * @example Validation error
+                         * @example All fields are required
+                         */
+                        message: string;
+                        errors?: components["schemas"]["Issues"];
+                    };
+                };
+            };
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
             /** @description `Error creating mentor` */
@@ -5648,7 +5679,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error creating mentor";
                     };
                 };
@@ -5677,7 +5708,18 @@ export interface operations {
                     };
                 };
             };
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrAuthenticationRequired"];
+            /** @description `Access token required` or `Invalid or expired token` or `Authentication required` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Authentication required";
+                    };
+                };
+            };
             /** @description `Error fetching liked mentors` */
             500: {
                 headers: {
@@ -5685,7 +5727,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error fetching liked mentors";
                     };
                 };
@@ -5734,7 +5776,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error updating mentor";
                     };
                 };
@@ -5765,7 +5807,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Mentor deleted successfully";
                     };
                 };
@@ -5780,7 +5822,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error deleting mentor";
                     };
                 };
@@ -5813,7 +5855,18 @@ export interface operations {
                     "application/json": components["schemas"]["MentorLike"];
                 };
             };
-            401: components["responses"]["AccessTokenRequiredOrInvalidOrExpiredTokenOrAuthenticationRequired"];
+            /** @description `Access token required` or `Invalid or expired token` or `Authentication required` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Access token required" | "Invalid or expired token" | "Authentication required";
+                    };
+                };
+            };
             /** @description `Mentor not found` */
             404: {
                 headers: {
@@ -5821,7 +5874,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Mentor not found";
                     };
                 };
@@ -5833,7 +5886,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error toggling mentor like";
                     };
                 };
@@ -5880,7 +5933,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error fetching picture";
                     };
                 };
@@ -5905,7 +5958,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Ready";
                     };
                 };
@@ -5977,7 +6030,7 @@ export interface operations {
                     };
                 };
             };
-            304: components["responses"]["TheResponseThatYouStoredIsUpToDate"];
+            304: components["responses"]["NotModified"];
             400: components["responses"]["ValidationError"];
             /** @description `Failed to fetch testimonials` */
             500: {
@@ -5986,7 +6039,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to fetch testimonials";
                     };
                 };
@@ -6029,7 +6082,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to create testimonial";
                     };
                 };
@@ -6078,7 +6131,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to update testimonial";
                     };
                 };
@@ -6102,7 +6155,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description No Content */
+            /** @description Default Response */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -6119,7 +6172,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Failed to delete testimonial";
                     };
                 };
@@ -6150,7 +6203,18 @@ export interface operations {
             };
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            500: components["responses"]["ErrorFetchingUsers"];
+            /** @description `Error fetching users` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching users";
+                    };
+                };
+            };
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -6184,7 +6248,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error fetching platform analytics";
                     };
                 };
@@ -6228,7 +6292,18 @@ export interface operations {
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["UserNotFound"];
+            /** @description `User not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "User not found";
+                    };
+                };
+            };
             /** @description `Error updating user` */
             500: {
                 headers: {
@@ -6236,7 +6311,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error updating user";
                     };
                 };
@@ -6267,7 +6342,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "User deleted successfully";
                     };
                 };
@@ -6275,7 +6350,18 @@ export interface operations {
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            404: components["responses"]["UserNotFound"];
+            /** @description `User not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "User not found";
+                    };
+                };
+            };
             /** @description `Error deleting user` */
             500: {
                 headers: {
@@ -6283,7 +6369,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error deleting user";
                     };
                 };
@@ -6334,7 +6420,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error assigning user to club";
                     };
                 };
@@ -6365,7 +6451,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "User removed from club successfully";
                     };
                 };
@@ -6415,9 +6501,12 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /**
+                         * @example Validation error
+                         * @example You cannot change your own role
+                         */
                         message: string;
-                        /** @description All issues of a request that does not match the schema. */
-                        errors?: components["schemas"]["Issue"][];
+                        errors?: components["schemas"]["Issues"];
                     };
                 };
             };
@@ -6430,7 +6519,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @enum {string} */
+                        /** @constant */
                         message: "Error changing role";
                     };
                 };

@@ -6,79 +6,47 @@ import { FORMATS } from './formats.ts'
 interface Node { [key: string]: any }
 
 /**
- * Finishes a document from @fastify/swagger. Moves each schema with a title, and each error that several operations
- * share, to the components, and replaces it by a reference. Sorts paths and components by name. Throws if different
- * components have the same name.
+ * Finishes a document from @fastify/swagger: converts types and formats to those of OpenAPI, lists errors with a named
+ * schema once, and sorts paths and components by name.
  */
 export function finishDocument ({ paths, components, ...document }: Node) {
-  const schemas: Node = {}
-  const finish = (node: Node): Node => mapValues(node, (value, key) => {
-    if (key === 'schema') return share(value)
-    return key === 'examples' || typeof value !== 'object' || value === null ? value : finish(value)
-  })
-
-  function share ({ title, ...schema }: Node): Node {
-    const finished = finishSchema(schema)
-    return title ? refer('schemas', schemas, title, finished) : finished
-  }
-
-  function finishSchema ({ format, properties, items, anyOf, ...schema }: Node): Node {
-    const known = schema.type === 'integer' ? 'int64' : format in FORMATS ? FORMATS[format]!.openapi : format
-    return {
-      ...schema.enum && { type: 'string' },
-      ...schema,
-      ...known && { format: known },
-      ...properties && { properties: mapValues(properties, share) },
-      ...items && { items: share(items) },
-      ...anyOf && { anyOf: anyOf.map(share) },
-    }
-  }
-
-  const finished = finish(sorted(paths))
-  const responses = shareErrors(finished)
+  const finished = converted({ paths: sorted(paths), schemas: sorted(components.schemas) })
+  const responses = shareErrors(finished.paths)
   return {
-    ...document, paths: finished, components: { ...components, responses: sorted(responses), schemas: sorted(schemas) },
+    ...document,
+    paths: finished.paths,
+    components: { ...components, responses: sorted(responses), schemas: finished.schemas },
   }
 }
 
-/** Moves errors that several operations share to the returned components. */
-function shareErrors (paths: Node) {
-  const shared: Node = {}
-  const errors = Object.values(paths).flatMap(path => Object.values<Node>(path))
-    .flatMap(({ responses = {} }) => Object.keys(responses)
-      .map(status => ({ responses, status, text: JSON.stringify(responses[status]) })))
-    .filter(({ status }) => !status.startsWith('2'))
-  const counts = new Map<string, number>()
-  for (const { text } of errors) counts.set(text, (counts.get(text) ?? 0) + 1)
-  for (const { responses, status, text } of errors) {
-    if (counts.get(text)! < 2) continue
-    const response = responses[status]
-    responses[status] = refer('responses', shared, nameOf(response), response)
-  }
-  return shared
-}
-
-/** Adds an object to the components. Returns a reference to it. */
-function refer (kind: string, components: Node, name: string, node: Node): Node {
-  components[name] ??= node
-  if (!isDeepStrictEqual(components[name], node)) throw new Error(`Two different ${kind} have the name ${name}`)
-  return { $ref: `#/components/${kind}/${name}` }
+/** Converts all schemas within an object. Examples stay as they are. */
+function converted (node: Node): Node {
+  if (typeof node !== 'object' || node === null) return node
+  if (Array.isArray(node)) return node.map(converted)
+  const { type, format, enum: words, ...others } = Object.fromEntries(Object.entries(node)
+    .map(([key, value]) => [key, key === 'examples' ? value : converted(value)]))
+  const known = type === 'integer' ? 'int64' : format in FORMATS ? FORMATS[format]!.openapi : format
+  const one = words?.length === 1 ? { const: words[0] } : { enum: words }
+  return { ...words ? { type: 'string', ...one } : type && { type }, ...known && { format: known }, ...others }
 }
 
 /**
- * Returns the name of a response: the name of its schema, or its description as one word such as `EventNotFound`,
- * without a suffix such as `, please try again later`.
+ * Moves each error that consists of a named schema to the returned responses, under the same name, and the response
+ * without a body to validated requests. Throws if two responses with the same name differ.
  */
-function nameOf ({ content, description }: Node): string {
-  const { $ref } = content?.['application/json']?.schema ?? {}
-  if ($ref) return $ref.split('/').at(-1)
-  const [sentence = '']: string[] = description.replace(/, please[^`]*/g, '').split(/[.:]/)
-  return sentence.replace(/\w+/g, word => word[0]!.toUpperCase() + word.slice(1)).replace(/\W/g, '')
-}
-
-function mapValues (node: Node, change: (value: any, key: string) => unknown): Node {
-  if (Array.isArray(node)) return node.map((value, index) => change(value, String(index)))
-  return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, change(value, key)]))
+function shareErrors (paths: Node) {
+  const shared: Node = {}
+  for (const { responses } of Object.values(paths).flatMap(path => Object.values<Node>(path))) {
+    for (const [status, response] of Object.entries<Node>(responses)) {
+      const { $ref } = response.content?.['application/json']?.schema ?? {}
+      const name = status === '304' ? 'NotModified' : $ref?.split('/').at(-1)
+      if (status.startsWith('2') || !name) continue
+      shared[name] ??= response
+      if (!isDeepStrictEqual(shared[name], response)) throw new Error(`Two different responses have the name ${name}`)
+      responses[status] = { $ref: `#/components/responses/${name}` }
+    }
+  }
+  return shared
 }
 
 function sorted (node: Node) {

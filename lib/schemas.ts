@@ -8,6 +8,13 @@ import { ROLES } from './roles.ts'
 // Schemas that routes share. They validate requests, serialize responses and describe the API. A schema with a `title`
 // becomes a component of the API description.
 
+// In the demo data (lib/cli/seed), a row of each table has this id, and the student has this address and password, so
+// that the examples of the API description can be sent.
+export const EXAMPLE_ID = '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'
+export const EXAMPLE_EMAIL = 'student@demo.example.org'
+export const EXAMPLE_PASSWORD = 'demo-password'
+export const EXAMPLE_DATE = '2026-01-31T09:30:00.000Z'
+
 /** A string in a request that PostgreSQL can store. */
 export const TextInput = (options: StringOptions = {}) => Type.String({ format: 'text', ...options })
 
@@ -25,15 +32,14 @@ export const EmailInput = (example = 'ada@example.org') => Type.String({ format:
 export const UrlInput = (options: SchemaOptions = {}) => Type.String({ format: 'url', ...options })
 
 /** A path parameter that must not be empty. Any other text, even with NUL, is a known or unknown id. */
-export const IdParam = (options: StringOptions = {}) => Type.String({ minLength: 1, ...OPAQUE, ...options })
+export const IdParam = (options: StringOptions = {}) =>
+  Type.String({ minLength: 1, examples: [EXAMPLE_ID], ...options })
 
 /** The parameters of a paginated list. Each route parses them by the rules of the contract. */
 export const PageParams = (limit: string) => ({
   page: Type.Optional(Type.String({ description: 'The number of the page. The default is 1.', examples: ['1'] })),
   limit: Type.Optional(Type.String({ description: limit, examples: ['12'] })),
 })
-
-const OPAQUE = { examples: ['0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'] }
 
 /** An object in a response. Other fields are not sent. */
 export const ResponseObject = <T extends TProperties>(properties: T, options: ObjectOptions = {}) =>
@@ -44,9 +50,9 @@ export const NullableString = (options: SchemaOptions = {}) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], ...options })
 
 /** A date-time in a response, from the SQL function `iso8601`: `2026-01-31T09:30:00.000Z`. */
-export const DateTime = Type.String({ format: 'date-time', examples: ['2026-01-31T09:30:00.000Z'] })
+export const DateTime = Type.String({ title: 'DateTime', format: 'date-time', examples: [EXAMPLE_DATE] })
 
-export const OpaqueId = Type.String(OPAQUE)
+export const OpaqueId = Type.String({ title: 'Id', examples: [EXAMPLE_ID] })
 
 export const Count = Type.Integer({ examples: [12] })
 
@@ -111,6 +117,14 @@ export const Media = (contentMediaType: string, options: StringOptions = {}) =>
 /** A response `{message}` with one of these texts. */
 export const Message = (...texts: string[]) => ResponseObject({ message: Enum(texts) })
 
+/** Names an error, so that the API description says it once. */
+export const Named = (title: string, error: TObject): TObject => ({ ...error, title })
+
+/** Errors of several operations. */
+export const Unauthorized = Named('Unauthorized', Message('Unauthorized'))
+export const EventNotFound = Named('EventNotFound', Message('Event not found'))
+export const PictureNotFound = Named('PictureNotFound', Message('Picture not found'))
+
 /** The headers of a response that asks the client to retry later. */
 export const RetryAfter = {
   'Retry-After': Type.Integer({ description: 'The number of seconds to wait before you try again.', examples: [2] }),
@@ -118,36 +132,19 @@ export const RetryAfter = {
 
 /**
  * Combines the schemas of two `{message}` responses with the same status. A field that only one of them has becomes
- * optional.
+ * optional. Two named schemas get a name of both.
  */
-export function either (one: TObject, other: TObject | undefined) {
+export function either (one: TSchema, other: TSchema | undefined): TSchema {
   if (!other) return one
-  const fields = Object.entries({ ...one.properties, ...other.properties })
+  const fields = Object.entries<TSchema>({ ...one.properties, ...other.properties })
     .map(([name, field]) => [name, name in one.properties && name in other.properties ? field : Type.Optional(field)])
-  const texts = [one, other].flatMap(({ properties }) => properties.message!.enum as string[])
-  return ResponseObject({ ...Object.fromEntries(fields), message: Enum(texts) }, {
-    examples: [one, other].flatMap(examplesOf),
+  return ResponseObject({ ...Object.fromEntries(fields), message: Enum([one, other].flatMap(textsOf)) }, {
+    ...one.title && other.title && { title: `${one.title}Or${other.title}` },
   })
 }
 
-/** Returns an example of a schema: its first own example, or a composition of the examples of its parts. */
-export function exampleOf (schema: TSchema): unknown {
-  const { examples, enum: words, anyOf, items, properties } = schema
-  if (examples) return examples[0]
-  if (words) return words[0]
-  if (anyOf) return exampleOf(anyOf[0])
-  if (items) return [exampleOf(items)]
-  if (properties) {
-    return Object.fromEntries(Object.entries<TSchema>(properties).map(([name, part]) => [name, exampleOf(part)]))
-  }
-  return schema.const
-}
-
-/** Returns the examples of a response: one for each message, or one. */
-export function examplesOf (response: TSchema): unknown[] {
-  const { examples, enum: texts, properties } = response
-  if (examples ?? texts) return examples ?? texts
-  const example = exampleOf(response)
-  const messages: string[] | undefined = properties?.message?.enum
-  return messages ? messages.map(message => Object.assign({}, example, { message })) : [example]
+/** Returns the texts of a response: the messages of `{message}`, or plain texts. */
+export function textsOf (response: TSchema): string[] {
+  const { enum: texts, properties } = response
+  return texts ?? properties?.message?.enum ?? []
 }

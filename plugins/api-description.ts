@@ -1,14 +1,17 @@
+import { readFile } from 'node:fs/promises'
 import { STATUS_CODES } from 'node:http'
+import { isDeepStrictEqual } from 'node:util'
 
-import swagger, { type SwaggerTransform } from '@fastify/swagger'
+import swagger from '@fastify/swagger'
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import type { RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyRequest, FastifySchema, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { examplesOf, ResponseObject } from '../lib/schemas.ts'
+import { ResponseObject, textsOf } from '../lib/schemas.ts'
 import { finishDocument } from '../lib/api-document.ts'
 import { VERSION } from '../lib/config.ts'
 import { guardOf } from './auth.ts'
+import { Invalid } from './response-schemas.ts'
 
 declare module 'fastify' {
   interface FastifySchema {
@@ -21,6 +24,11 @@ declare module 'fastify' {
       /** A response that is never sent. */
       response?: Record<string, TSchema>
     }
+  }
+
+  interface FastifyInstance {
+    /** Describes the API with the URL by which this client reaches the service: PUBLIC_URL or that of its request. */
+    describe (request: FastifyRequest): object
   }
 }
 
@@ -49,36 +57,14 @@ const GROUPS: Record<string, { name: string, description: string }> = {
   readyz: OPERATIONS,
 }
 
-/** The first screen of the documentation, for a service at this URL. */
-const introduction = (url: string) => `The service behind a student community: accounts, clubs, events, blog posts and
-mentors.
+/** The service in the samples of the introduction. */
+const SAMPLE_URL = 'http://localhost:3000'
 
-**Get a token.** Sign up, or sign in with \`POST /auth/login\`. The response contains your \`token\`:
-
-    curl ${url}/auth/register -H 'Content-Type: application/json' \\
-      -d '{"email": "ada@example.org", "password": "correct horse", "firstName": "Ada", "lastName": "Lovelace"}'
-
-**Send the token** with each request that needs it. On this page, click *Authorize* and paste the token:
-
-    curl ${url}/auth/me -H "Authorization: Bearer $TOKEN"
-
-If an admin changes your role, sign in again, because a token keeps its role.
-
-**Errors** are JSON objects with a \`message\` that you can show to people. A 400 can also list each wrong field, for
-example \`{"message": "Validation error", "errors": [{"path": "email", "message": "must be an email address"}]}\`. After
-a 401 about the token, sign in again; a wrong password is a 401 too. After a 429 or 503, wait for the seconds in
-\`Retry-After\` and send the request again. Some operations return 500 where you might expect 404 or 409, for example
-for an unknown id. Their descriptions say so.
-
-**Pages.** \`GET /events\` and \`GET /testimonials\` take \`page\` and \`limit\`. All other lists are complete.
-
-**Dates** are ISO 8601 in UTC, for example \`2026-01-31T09:30:00.000Z\`. **Ids** are opaque strings.
-
-**Limits.** By default, a blog post can have 1 MB, a club, an event, a mentor or a testimonial 256 KB, a picture 10 MB,
-and any other body 16 KB. A larger body gets a 413. After 20 wrong passwords for an account within 15 minutes, you get a
-429.
-
-**Examples.** You can send the examples on this page as they are if your service has the data of \`npm run seed\`.`
+/** The first screen of the documentation, without its title. */
+const readIntroduction = async () => {
+  const text = await readFile(new URL('docs/api/introduction.md', import.meta.resolve('#package.json')), 'utf8')
+  return text.replace(/^# .*\n+/, '')
+}
 
 const serverAt = (url = '/') => ({
   url,
@@ -87,11 +73,18 @@ const serverAt = (url = '/') => ({
 })
 
 /** Errors of requests that are refused before an operation runs. */
-const Refused = ResponseObject({ message: Type.String({ examples: ['Request body is too large'] }) }, {
-  title: 'Error',
+const Refused = {
+  ...ResponseObject({ message: Type.String({ examples: ['Request body is too large'] }) }, { title: 'Error' }),
   description: 'The service could not read the request: it was malformed (400) or too slow (408), its body was too ' +
     'large (413), not JSON or encoded (415), or its headers were too large (431).',
+}
+
+/** Opens the message of a 400, because malformed JSON, for example, gets a message of the framework. */
+const withOpenMessage = (schema: TSchema) => ({
+  ...schema, properties: { ...schema.properties, message: Type.String({ examples: textsOf(schema) }) },
 })
+
+const ValidationError = { ...withOpenMessage(Invalid), title: 'ValidationError' }
 
 const ETag = { ETag: Type.String({ description: 'Identifies this version. Send it back as `If-None-Match`.' }) }
 
@@ -106,18 +99,22 @@ const Revalidation = Type.Object({
  * `/openapi.json` unless `API_DOCS` is false.
  */
 export default fp(async app => {
+  const { PUBLIC_URL } = app.config
+  const introduction = await readIntroduction()
+  const described = new WeakMap<RouteOptions, FastifySchema>()
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
       info: {
         title: 'Community Platform',
         version: VERSION,
-        description: introduction(app.config.PUBLIC_URL ?? 'http://localhost:3000'),
+        description: introduction,
         contact: { name: 'The operator of this service' },
         license: { name: 'MIT', identifier: 'MIT' },
       },
-      servers: [serverAt(app.config.PUBLIC_URL)],
+      servers: [serverAt(PUBLIC_URL)],
       tags: [...new Set(Object.values(GROUPS))],
+      security: [{ bearerAuth: [] }],
       components: {
         securitySchemes: {
           bearerAuth: {
@@ -131,36 +128,57 @@ export default fp(async app => {
       },
     },
     convertConstToEnum: false,
-    transform: describeRoute,
+    refResolver: { buildLocalReference: ({ $id }) => String($id) },
+    transform: ({ schema, url, route }) => ({ url, schema: described.get(route) ?? schema }),
     transformObject: document => finishDocument((document as { openapiObject: object }).openapiObject),
   })
 
-  if (!app.config.API_DOCS) return
-  // Created on first use, because few processes need it.
-  let document: string | undefined
-  app.get('/openapi.json', { schema: { hide: true } }, async (_request, reply) => {
-    document ??= JSON.stringify(app.swagger())
-    return reply.type('application/json; charset=utf-8').send(document)
+  // Named schemas belong to a scope without routes. Fastify would give the schemas of a scope to each of its validators
+  // and serializers, and the start would take three times as long.
+  await app.register(async scope => {
+    app.addHook('onRoute', route => {
+      if (!route.schema?.hide) described.set(route, withReferences(describeRoute(route), scope) as FastifySchema)
+    })
   })
+
+  app.decorate('describe', ({ protocol, host }: FastifyRequest) => {
+    const { info, ...document } = app.swagger()
+    const description = introduction.replaceAll(SAMPLE_URL, PUBLIC_URL ?? `${protocol}://${host}`)
+    return { ...document, info: { ...info, description } }
+  })
+  if (!app.config.API_DOCS) return
+  app.get('/openapi.json', { schema: { hide: true } }, async request => app.describe(request))
 }, { name: 'api-description', dependencies: ['response-schemas'] })
 
+/** Returns a schema with references to named schemas in place of those with a title, and adds these to a scope. */
+function withReferences (node: unknown, scope: FastifyInstance): unknown {
+  if (typeof node !== 'object' || node === null) return node
+  if (Array.isArray(node)) return node.map(each => withReferences(each, scope))
+  const copy = Object.fromEntries(Object.entries(node).map(([key, value]) =>
+    [key, key === 'examples' ? value : withReferences(value, scope)]))
+  // A field of this name has a schema.
+  if (typeof copy.title !== 'string') return copy
+  const { title, ...schema } = copy
+  const named = { $id: title, ...schema }
+  const known = scope.getSchema(title)
+  if (!known) scope.addSchema(named)
+  else if (!isDeepStrictEqual(known, named)) throw new Error(`Two different schemas have the name ${title}`)
+  return { $ref: `${title}#` }
+}
+
 /** Completes the schema of a route with information from its path and options. */
-const describeRoute: SwaggerTransform = ({ schema, url, route }) => {
-  if (schema.hide) return { schema, url }
-  const { docsOnly, response, description, ...described } = schema
+function describeRoute (route: RouteOptions): FastifySchema {
+  const { docsOnly, response: _, description, ...described } = route.schema ?? {}
   const guard = guardOf(route)
   const roles = guard?.roles.map(role => `\`${role}\``).join(', ')
   return {
-    url,
-    schema: {
-      security: guard ? [{ bearerAuth: [] }] : [],
-      ...described,
-      ...docsOnly,
-      ...isPublic(route) && { headers: Revalidation },
-      tags: [GROUPS[url.split('/')[1]!]!.name],
-      description: [description, roles && `Roles: ${roles}.`].filter(Boolean).join('\n\n'),
-      response: responsesOf(route),
-    },
+    ...!guard && { security: [] },
+    ...described,
+    ...docsOnly,
+    ...isPublic(route) && { headers: Revalidation },
+    tags: [GROUPS[route.url.split('/')[1]!]?.name ?? ''],
+    description: [description, roles && `Roles: ${roles}.`].filter(Boolean).join('\n\n'),
+    response: responsesOf(route),
   }
 }
 
@@ -170,7 +188,7 @@ const isPublic = (route: RouteOptions) => route.config?.cache === 'public'
 /** Returns all responses of a route, including responses that are common to all routes. */
 function responsesOf (route: RouteOptions) {
   const { cacheControl } = route.config ?? {}
-  const { docsOnly, response } = route.schema!
+  const { docsOnly, response } = route.schema ?? {}
   const responses: Record<string, TSchema> = { ...docsOnly?.response, ...response as object, '4XX': Refused }
   if (isPublic(route)) {
     const headers = { ...ETag, ...cacheControl && { 'Cache-Control': Type.String({ examples: [cacheControl] }) } }
@@ -182,30 +200,24 @@ function responsesOf (route: RouteOptions) {
 }
 
 /**
- * Converts a response to the format of @fastify/swagger, with description, content and examples. The messages become
- * examples, except for a single message, which the schema shows.
+ * Converts a response to the format of @fastify/swagger, with description and content. An error is described by its
+ * texts, or by an example if its text contains a configured limit.
  */
 function describeResponse (status: string, response: TSchema) {
-  const { description = STATUS_CODES[status], headers, examples: _, contentMediaType, ...schema } = response
-  if (schema.type === 'null') return { type: 'null', description, headers }
-
-  const examples = Object.fromEntries(examplesOf(response).map(value =>
-    [contentMediaType ? 'Example' : nameOf(value), { value }]))
-  const texts = Object.keys(examples).map(text => `\`${text}\``).join(' or ')
-  // Malformed JSON, for example, gets a 400 with a message from the framework.
-  if (status === '400' && schema.properties) schema.properties = { ...schema.properties, message: Type.String() }
-  const { message, ...others } = schema.properties ?? {}
-  const isOne = message?.enum?.length === 1 && Object.keys(others).length === 0
+  const { description, headers, contentMediaType, ...schema } = response
+  const { type, properties } = schema
+  if (type === 'null') return { type, description, headers }
+  const texts = [...textsOf(response), ...properties?.message?.examples ?? []].map(text => `\`${text}\``)
+  const isError = Number(status) >= 400 && texts.length > 0
+  const media = contentMediaType ?? (schema.enum ? 'text/plain' : 'application/json')
   return {
-    description: Number(status) < 400 ? description : response.description ?? texts,
+    description: description ?? (isError ? texts.join(' or ') : STATUS_CODES[status]),
     headers,
-    content: {
-      [contentMediaType ?? (schema.enum ? 'text/plain' : 'application/json')]: { schema, ...!isOne && { examples } },
-    },
+    content: { [media]: { schema: opened() } },
   }
-}
 
-/** Names an example by its message, if it has one. */
-function nameOf (example: unknown) {
-  return typeof example === 'string' ? example : (example as { message?: string }).message ?? 'Example'
+  function opened () {
+    if (response === Invalid) return ValidationError
+    return status === '400' && media === 'application/json' ? withOpenMessage(schema) : schema
+  }
 }

@@ -1,8 +1,8 @@
-import { type TObject, Type } from '@sinclair/typebox'
+import { type TSchema, Type } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
 
 import { failureOf } from '../lib/errors.ts'
-import { either, Enum, Message, PlainText, ResponseObject, RetryAfter } from '../lib/schemas.ts'
+import { either, Enum, Message, Named, PlainText, ResponseObject, RetryAfter } from '../lib/schemas.ts'
 import { OVERLOADED } from './admission.ts'
 import { guardOf } from './auth.ts'
 import { EMAIL_REQUIRED, FRONTEND_REQUIRED } from './email.ts'
@@ -12,16 +12,19 @@ const Issue = ResponseObject({
   message: Type.String({ description: 'The problem, in words for people.', examples: ['must be an email address'] }),
 }, { title: 'Issue' })
 
-const Invalid = ResponseObject({
-  message: Enum(['Validation error']),
-  errors: Type.Optional(Type.Array(Issue, { description: 'All issues of a request that does not match the schema.' })),
+const Issues = Type.Array(Issue, {
+  title: 'Issues', description: 'All issues of a request that does not match the schema.',
 })
 
-const TokenRequired: TObject = {
-  ...Message('Access token required', 'Invalid or expired token'), title: 'TokenRequired',
-}
+/** A 400 of a route that validates its input. */
+export const Invalid = ResponseObject({
+  message: Enum(['Validation error']),
+  errors: Type.Optional(Issues),
+})
 
-const Overloaded: TObject = { ...Message(OVERLOADED), title: 'Overloaded' }
+const TokenRequired = Named('TokenRequired', Message('Access token required', 'Invalid or expired token'))
+const Forbidden = Named('Forbidden', Message('Forbidden'))
+const Overloaded = Named('Overloaded', Message(OVERLOADED))
 
 /**
  * Adds the response schemas that the options of a route imply: 400 for request schemas, 401 and 403 for a guard, 501
@@ -31,14 +34,14 @@ const Overloaded: TObject = { ...Message(OVERLOADED), title: 'Overloaded' }
 export default fp(async app => {
   app.addHook('onRoute', route => {
     const { body, params, querystring, response } = route.schema ?? {}
-    const responses: Record<number, TObject> = { ...response as object }
+    const responses: Record<number, TSchema> = { ...response as object }
     const guard = guardOf(route)
     const hooks = [route.onRequest].flat()
-    const add = (status: number, added: TObject) => { responses[status] = either(added, responses[status]) }
+    const add = (status: number, added: TSchema) => { responses[status] = either(added, responses[status]) }
 
     if (body || params || querystring) add(400, Invalid)
     if (guard) add(401, TokenRequired)
-    if (guard && guard.roles.length > 0) add(403, Message('Forbidden'))
+    if (guard && guard.roles.length > 0) add(403, Forbidden)
     if (hooks.includes(app.requireEmail)) add(501, Message(EMAIL_REQUIRED))
     if (hooks.includes(app.requireEmailLinks)) add(501, Message(EMAIL_REQUIRED, FRONTEND_REQUIRED))
     if (route.config?.failure) {
@@ -47,7 +50,7 @@ export default fp(async app => {
       if (body.message && !plainTextErrors) add(status, Message(body.message))
       const overloaded = plainTextErrors ? PlainText(OVERLOADED) : either(Overloaded, responses[503])
       // An operation whose failure is a success also responds to an overload with this success.
-      if (status >= 400) responses[503] = { ...overloaded, headers: RetryAfter } as TObject
+      if (status >= 400) responses[503] = { ...overloaded, headers: RetryAfter } as TSchema
     }
     route.schema = { ...route.schema, response: responses }
   })

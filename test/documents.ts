@@ -16,6 +16,7 @@ export interface Block {
 export const RUN_BY: Record<string, string> = {
   'README.md': 'test/container/machines.ts',
   'docs/api/client.md': 'test/docs.system.ts',
+  'docs/api/introduction.md': 'test/docs.system.ts',
   'docs/api/pictures.md': 'test/docs.system.ts',
   'docs/api/sign-in.md': 'test/docs.system.ts',
   'docs/run/accounts.md': 'test/docs.system.ts',

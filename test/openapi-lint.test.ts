@@ -19,19 +19,9 @@ t.test('openapi.json satisfies the ruleset recommended-strict of Redocly', async
   })))
 })
 
-t.test('openapi.json says each error once', async t => {
-  const { paths } = JSON.parse(await readFile('openapi.json', 'utf8')) as {
-    paths: Record<string, Record<string, { responses?: Record<string, object> }>>
-  }
-  const responses = Object.entries(paths).flatMap(([path, operations]) =>
-    Object.entries(operations).flatMap(([method, operation]) =>
-      Object.entries(operation.responses ?? {}).map(([status, response]) => ({
-        place: `${method} ${path} ${status}`, text: JSON.stringify(response),
-      }))))
-  const errors = responses.filter(({ place, text }) => / [45]..$/.test(place) && !text.includes('$ref'))
-  const repeated = errors.filter(({ text }) => errors.filter(other => other.text === text).length > 1)
-  t.strictSame(repeated.map(({ place }) => place), [], 'lib/api-document.ts makes a component of each of them')
+t.test('openapi.json stays small, because frequent schemas have a name', async t => {
+  const { paths } = JSON.parse(await readFile('openapi.json', 'utf8')) as { paths: Record<string, object> }
   const operations = Object.values(paths).flatMap(path => Object.keys(path)).length
   const { size } = await stat('openapi.json')
-  t.ok(size / operations < 5300, `${size} bytes for ${operations} operations: give repeated schemas a title`)
+  t.ok(size / operations < 4300, `${size} bytes for ${operations} operations: give repeated schemas a title`)
 })

@@ -2,12 +2,14 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { Readable } from 'node:stream'
 
+import type { TSchema } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 
 import { buildApp } from '#lib/app.js'
 import { loadConfig } from '#lib/config.js'
+import { textsOf } from '#lib/schemas.js'
 import { RUN_DIR } from './run.ts'
 
 /** The responses that a test file or a suite saw; written when its process exits. */
@@ -78,7 +80,7 @@ function record (
   const body = payload ? isJson ? JSON.parse(String(payload)) : String(payload) : null
   const schema = responsesOf(routeOptions)[statusCode]
   const response = [method, routeOptions.url, statusCode]
-  const { contentMediaType = schema?.enum ? 'text/plain' : 'application/json' } = schema ?? {}
+  const contentMediaType = schema?.contentMediaType ?? (schema?.enum ? 'text/plain' : 'application/json')
   // Every route declares it as 4XX: the operation does not run.
   if (statusCode === 413 && !schema) return
   if (!schema) undeclared.add([...response, 'is not declared:', payload].join(' '))
@@ -86,7 +88,7 @@ function record (
   // RFC 9110, § 15.5.2
   else if (statusCode === 401 && !headers['www-authenticate']) undeclared.add(`${response.join(' ')} names no scheme`)
   else if (body !== null && type !== contentMediaType) undeclared.add([...response, 'is', type].join(' '))
-  else seen.add([...response, ...textsOf(schema) ? [isJson ? body.message : body] : []].join(' '))
+  else seen.add([...response, ...textsOf(schema).length > 0 ? [isJson ? body.message : body] : []].join(' '))
 }
 
 /**
@@ -115,21 +117,12 @@ async function declaredResponses (databaseUrl: string) {
   await app.ready()
   await app.close()
   return routes.filter(({ method }) => method !== 'HEAD' && method !== 'OPTIONS').flatMap(route =>
-    Object.entries(responsesOf(route)).flatMap(([status, schema]) =>
-      (textsOf(schema) ?? ['']).map(text => [route.method, route.url, status, text].join(' ').trim())))
+    Object.entries(responsesOf(route)).flatMap(([status, schema]) => {
+      const response = [route.method, route.url, status].join(' ')
+      const texts = textsOf(schema).map(text => `${response} ${text}`)
+      return texts.length > 0 ? texts : [response]
+    }))
 }
 
-interface DeclaredResponse {
-  enum?: string[]
-  contentMediaType?: string
-  properties?: { message?: { enum?: string[] } }
-}
-
-function responsesOf ({ schema }: Pick<RouteOptions, 'schema'>) {
-  return (schema?.response ?? {}) as { [status: string]: DeclaredResponse }
-}
-
-/** The texts that a declared response may have, as `{message}` or as plain text. */
-function textsOf (schema: DeclaredResponse) {
-  return schema.properties?.message?.enum ?? schema.enum
-}
+const responsesOf = ({ schema }: Pick<RouteOptions, 'schema'>) =>
+  (schema?.response ?? {}) as { [status: string]: TSchema }

@@ -6,6 +6,7 @@ import argon2 from 'argon2'
 import { HttpError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
 import type { Client } from '../http/client-network.ts'
+import { Message, Named } from '../schemas.ts'
 
 /** argon2id parameters from OWASP's Password Storage Cheat Sheet: 19 MiB of memory, two passes, one lane. */
 const ARGON2ID = { type: argon2.argon2id, memoryCost: 19 * 1024, timeCost: 2, parallelism: 1 }
@@ -35,6 +36,9 @@ const MAX_WAIT_MS = 4000
 
 /** Error message of a sign-in or sign-up if the queue is full. */
 export const BUSY = 'Too many people are signing in, please try again in a few seconds'
+
+/** The response with this message. */
+export const Busy = Named('Busy', Message(BUSY))
 
 let refused = 0
 const queue = new FairQueue({

@@ -1,10 +1,10 @@
 import { Type } from '@sinclair/typebox'
 
 import { LAST_ADMIN } from '../../lib/accounts/erasure.ts'
-import { BUSY } from '../../lib/auth/passwords.ts'
+import { Busy } from '../../lib/auth/passwords.ts'
 import { TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/auth/rate-limits.ts'
 import {
-  EmailInput, Enum, IdParam, Message, NewPassword, ResponseObject, RetryAfter, TextInput,
+  EmailInput, Enum, EXAMPLE_EMAIL, IdParam, Message, NewPassword, ResponseObject, RetryAfter, TextInput,
 } from '../../lib/schemas.ts'
 
 const LinkToken = () => TextInput({
@@ -37,7 +37,7 @@ export const forgotPassword = {
   description: 'Sends an email with a link to `/reset-password` of the browser app. The fragment of the link ' +
     'contains a token for `POST /account/password/reset`. An email address without an account gets the same ' +
     'response, after the same time.',
-  body: Type.Object({ email: EmailInput() }, { title: 'ForgottenPassword' }),
+  body: Type.Object({ email: EmailInput(EXAMPLE_EMAIL) }, { title: 'ForgottenPassword' }),
   response: {
     202: Message('If this email has an account, an email is on its way'),
     429: { ...Message(TOO_MANY_EMAILS), headers: RetryAfter },
@@ -55,7 +55,7 @@ export const resetPassword = {
     200: Message('Password set successfully'),
     400: Message('Invalid or expired link'),
     429: { ...Message(TOO_MANY_PASSWORDS), headers: RetryAfter },
-    503: Message(BUSY),
+    503: Busy,
   },
 }
 

@@ -1,10 +1,10 @@
 import { Type } from '@sinclair/typebox'
 
-import { BUSY } from '../../lib/auth/passwords.ts'
+import { Busy } from '../../lib/auth/passwords.ts'
 import { TOO_MANY_FAILURES } from '../../lib/auth/rate-limits.ts'
 import {
-  CurrentUser, EmailAddress, EmailInput, Enum, FirstName, LastName, Message, NewPassword, OpaqueId,
-  PlainText, ResponseObject, RetryAfter, Role, TextInput, Token,
+  CurrentUser, EmailAddress, EmailInput, Enum, EXAMPLE_EMAIL, EXAMPLE_PASSWORD, FirstName, LastName, Message,
+  NewPassword, OpaqueId, PlainText, ResponseObject, RetryAfter, Role, TextInput, Token, Unauthorized,
 } from '../../lib/schemas.ts'
 
 const SignedIn = ResponseObject({
@@ -17,8 +17,9 @@ export const TOO_MANY_REGISTRATIONS = 'Too many registrations, please try again 
 export const register = {
   operationId: 'register',
   summary: 'Sign up with a password',
-  description: 'Creates a `STUDENT` account and returns its token. If email is configured, you also get an email to ' +
-    'verify the address. An operator can limit sign-ups per network. You then get a 429.',
+  description: 'Creates a `STUDENT` account and returns its token. Any password of at least 8 characters is ' +
+    'accepted, because apps rely on it, but a later change refuses common passwords. If email is configured, you ' +
+    'also get an email to verify the address. An operator can limit sign-ups per network. You then get a 429.',
   body: Type.Object({
     email: EmailInput(),
     password: NewPassword('correct horse'),
@@ -32,7 +33,7 @@ export const register = {
     }, { title: 'Registered' }),
     409: Message('User already exists'),
     429: { ...Message(TOO_MANY_REGISTRATIONS), headers: RetryAfter },
-    503: Message(BUSY),
+    503: Busy,
   },
 }
 
@@ -42,15 +43,15 @@ export const login = {
   description: 'Returns a token. If a network sends too many wrong passwords for an account, it gets a 429, even for ' +
     'the right password.',
   body: Type.Object({
-    email: EmailInput(),
-    password: TextInput({ examples: ['correct horse'] }),
+    email: EmailInput(EXAMPLE_EMAIL),
+    password: TextInput({ examples: [EXAMPLE_PASSWORD] }),
   }, { title: 'Credentials' }),
   response: {
     200: SignedIn,
     400: Message('All fields are required'),
     401: Message('Invalid credentials'),
     429: { ...Message(TOO_MANY_FAILURES), headers: RetryAfter },
-    503: Message(BUSY),
+    503: Busy,
   },
 }
 
@@ -60,7 +61,7 @@ export const me = {
   description: 'Returns the account from the database. This role may be newer than the role in the token.',
   response: {
     200: ResponseObject({ user: CurrentUser }),
-    401: Message('Unauthorized'),
+    401: Unauthorized,
   },
 }
 

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Avatar, DateTime, Enum, FirstName, IdParam, LastName, Message, NullableString, OpaqueId, ResponseObject,
-  TextInput, UrlInput,
+  Avatar, DateTime, Enum, FirstName, IdParam, LastName, Message, NullableString, OpaqueId, ResponseObject, TextInput,
+  Unauthorized, UrlInput,
 } from '../../lib/schemas.ts'
 
 const TITLE = { examples: ['How to lose at chess'] }
@@ -70,7 +70,7 @@ export const submit = {
   body: Type.Object({ title: Title, content: Content, imageUrl: Type.Optional(Image) }, { title: 'BlogSubmission' }),
   response: {
     201: ResponseObject({ blog: BlogWithAuthorName }),
-    401: Message('Unauthorized'),
+    401: Unauthorized,
   },
 }
 
@@ -78,7 +78,7 @@ export const listMine = {
   operationId: 'listMyBlogs',
   summary: 'List your blog posts',
   description: 'Returns your posts in every status. The newest post comes first.',
-  response: { 200: ResponseObject({ blogs: Type.Array(Blog) }), 401: Message('Unauthorized') },
+  response: { 200: ResponseObject({ blogs: Type.Array(Blog) }), 401: Unauthorized },
 }
 
 export const listAll = {

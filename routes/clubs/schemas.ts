@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  ClubImage, ClubName, DateTime, EmailAddress, FirstName, LastName, Message, NullableString, OpaqueId,
+  ClubImage, ClubName, DateTime, EmailAddress, EXAMPLE_ID, FirstName, LastName, Message, NullableString, OpaqueId,
   ResponseObject, Role,
 } from '../../lib/schemas.ts'
 
@@ -12,7 +12,7 @@ const fields = {
   name: ClubName,
   description: Type.String(DESCRIPTION),
   imageUrl: ClubImage,
-  clubHeadId: NullableString({ description: 'The id of the club head.', examples: OpaqueId.examples }),
+  clubHeadId: NullableString({ description: 'The id of the club head.', examples: [EXAMPLE_ID] }),
 }
 const member = { id: OpaqueId, firstName: FirstName, lastName: LastName, email: EmailAddress }
 

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  ClubCard, Count, DateTime, EmailAddress, Enum, FirstName, FullName, IdParam, LastName, Message, NullableString,
-  OpaqueId, PageParams, Pagination, ResponseObject, TextInput, UrlInput,
+  ClubCard, Count, DateTime, EmailAddress, Enum, EventNotFound, EXAMPLE_DATE, EXAMPLE_ID, FirstName, FullName,
+  IdParam, LastName, Message, NullableString, OpaqueId, PageParams, Pagination, ResponseObject, TextInput, UrlInput,
 } from '../../lib/schemas.ts'
 
 const TITLE = { examples: ['Chess Night'] }
@@ -28,7 +28,7 @@ const Data = TextInput({
   minLength: 1,
   description: 'The date and time of the event, preferably in ISO 8601 with an offset. A text without an offset is ' +
     'read as UTC. Responses call this field `date`.',
-  examples: DateTime.examples,
+  examples: [EXAMPLE_DATE],
 })
 const Image = UrlInput(IMAGE)
 const params = Type.Object({ id: IdParam({ description: 'The id of the event.' }) })
@@ -96,13 +96,13 @@ export const update = {
     data: Type.Optional(Data),
     imageUrl: Type.Optional(Image),
     clubId: Type.Optional(TextInput({
-      description: 'The id of the club that takes over the event.', examples: OpaqueId.examples,
+      description: 'The id of the club that takes over the event.', examples: [EXAMPLE_ID],
     })),
   }, { title: 'EventChanges' }),
   response: {
     200: ResponseObject({ event: Event, message: Type.Literal('Event updated successfully') }),
     403: Message('Not allowed to modify this event'),
-    404: Message('Event not found'),
+    404: EventNotFound,
   },
 }
 
@@ -115,7 +115,7 @@ export const remove = {
   response: {
     200: Message('Event deleted successfully'),
     403: Message('Not allowed to delete this event'),
-    404: Message('Event not found'),
+    404: EventNotFound,
   },
 }
 
@@ -167,6 +167,6 @@ export const listRegistrations = {
     }),
     400: Message('Event ID is required'),
     403: Message('Not allowed to view registrations for this event'),
-    404: Message('Event not found'),
+    404: EventNotFound,
   },
 }

@@ -1,23 +1,23 @@
 import { type Static, Type } from '@sinclair/typebox'
 
 import { LAST_ADMIN } from '../../lib/accounts/erasure.ts'
-import { BUSY } from '../../lib/auth/passwords.ts'
+import { Busy } from '../../lib/auth/passwords.ts'
 import { TOO_MANY_EMAILS, TOO_MANY_FAILURES, TOO_MANY_PASSWORDS } from '../../lib/auth/rate-limits.ts'
 import {
-  Avatar, ClubName, CurrentUser, DateTime, EmailAddress, EmailInput, Enum, FirstName, IdParam, LastName, Message,
-  NameInput, NewPassword, NullableString, NullableTextInput, OpaqueId, ResponseObject, RetryAfter, Role, TextInput,
-  Token,
+  Avatar, ClubName, CurrentUser, DateTime, EmailAddress, EmailInput, Enum, EventNotFound, EXAMPLE_PASSWORD, FirstName,
+  IdParam, LastName, Message, NameInput, NewPassword, NullableString, NullableTextInput, OpaqueId, PictureNotFound,
+  ResponseObject, RetryAfter, Role, TextInput, Token, Unauthorized,
 } from '../../lib/schemas.ts'
 import { PUBLIC_URL_REQUIRED } from '../../lib/pictures/refusals.ts'
 
-const CurrentPassword = () => TextInput({ examples: ['correct horse'] })
+const CurrentPassword = () => TextInput({ examples: [EXAMPLE_PASSWORD] })
 
 export const changePassword = {
   operationId: 'changeMyPassword',
   summary: 'Change your password',
-  description: 'Revokes all your tokens, including the token of this request, and returns a new token. Common ' +
-    'passwords are refused, and so are passwords that contain your email address. If your account has no password ' +
-    'yet, use `POST /account/password/forgot` instead. Too many wrong or refused passwords get a 429.',
+  description: 'Revokes all your tokens, including the token of this request, and returns a new token. Unlike ' +
+    'a sign-up, this refuses common passwords and passwords that contain your email address. If your account has no ' +
+    'password yet, use `POST /account/password/forgot` instead. Too many wrong or refused passwords get a 429.',
   body: Type.Object({
     currentPassword: CurrentPassword(),
     newPassword: NewPassword(),
@@ -28,7 +28,7 @@ export const changePassword = {
     }, { title: 'PasswordChanged' }),
     401: Message('Unauthorized', 'Current password is wrong'),
     429: { ...Message(TOO_MANY_FAILURES, TOO_MANY_PASSWORDS), headers: RetryAfter },
-    503: Message(BUSY),
+    503: Busy,
   },
 }
 
@@ -39,7 +39,7 @@ export const verifyEmail = {
     'a token for `POST /account/email/verify`. A sign-up also sends this email.',
   response: {
     202: Message('An email is on its way'),
-    401: Message('Unauthorized'),
+    401: Unauthorized,
     409: Message('Email is already verified'),
     429: { ...Message(TOO_MANY_EMAILS), headers: RetryAfter },
   },
@@ -58,8 +58,8 @@ export const changeProfile = {
   }, { title: 'ProfileChanges' }),
   response: {
     200: ResponseObject({ user: CurrentUser }),
-    401: Message('Unauthorized'),
-    404: Message('Picture not found'),
+    401: Unauthorized,
+    404: PictureNotFound,
     501: Message(PUBLIC_URL_REQUIRED),
   },
 }
@@ -82,7 +82,7 @@ export const changeEmail = {
     401: Message('Unauthorized', 'Current password is wrong'),
     409: Message(PROVIDER_EMAIL, OWN_EMAIL),
     429: { ...Message(TOO_MANY_FAILURES, TOO_MANY_EMAILS), headers: RetryAfter },
-    503: Message(BUSY),
+    503: Busy,
   },
 }
 
@@ -97,7 +97,7 @@ export const deleteAccount = {
     'password, sign in with the identity provider first, at most five minutes before.',
   body: Type.Object({
     currentPassword: NullableTextInput({
-      description: '`null` if your account has no password.', examples: ['correct horse'],
+      description: '`null` if your account has no password.', examples: [EXAMPLE_PASSWORD],
     }),
   }, { title: 'AccountDeletion' }),
   response: {
@@ -111,7 +111,7 @@ export const deleteAccount = {
     401: Message('Unauthorized', 'Current password is wrong', SIGN_IN_AGAIN),
     409: Message(LAST_ADMIN),
     429: { ...Message(TOO_MANY_FAILURES), headers: RetryAfter },
-    503: Message(BUSY),
+    503: Busy,
   },
 }
 
@@ -130,7 +130,7 @@ export const createCalendar = {
         createdAt: DateTime,
       }, { title: 'OwnCalendar' }),
     }),
-    401: Message('Unauthorized'),
+    401: Unauthorized,
   },
 }
 
@@ -146,7 +146,7 @@ export const revokeTokens = {
   summary: 'Sign out everywhere',
   description: 'Revokes all your tokens on every device, including the token of this request. Your calendar link ' +
     'keeps working.',
-  response: { 200: Message('Signed out everywhere'), 401: Message('Unauthorized') },
+  response: { 200: Message('Signed out everywhere'), 401: Unauthorized },
 }
 
 const Switch = (description: string) => Type.Boolean({ description, examples: [true] })
@@ -180,7 +180,7 @@ export const readAccount = {
         }),
       }, { title: 'AccountState' }),
     }),
-    401: Message('Unauthorized'),
+    401: Unauthorized,
   },
 }
 
@@ -197,7 +197,7 @@ export const listNotifications = {
         examples: [24],
       }),
     }),
-    401: Message('Unauthorized'),
+    401: Unauthorized,
   },
 }
 
@@ -207,7 +207,7 @@ export const setNotifications = {
   description: 'You can change the object from `GET /me/notifications` and send it back. Missing fields stay ' +
     'unchanged.',
   body: Type.Object({ notifications: Type.Partial(Type.Object(SWITCHES)) }, { title: 'NotificationChanges' }),
-  response: { 200: ResponseObject({ notifications: NotificationSwitches }), 401: Message('Unauthorized') },
+  response: { 200: ResponseObject({ notifications: NotificationSwitches }), 401: Unauthorized },
 }
 
 export const TOO_MANY_MESSAGES = 'Too many messages, please try again later'
@@ -229,7 +229,7 @@ export const sendMessage = {
     202: Message('The message is on its way'),
     400: Message('Event ID is required'),
     403: Message('Not allowed to view registrations for this event'),
-    404: Message('Event not found'),
+    404: EventNotFound,
     429: { ...Message(TOO_MANY_MESSAGES), headers: RetryAfter },
   },
 }
@@ -313,6 +313,6 @@ export const exportData = {
       notifications: Type.Union([NotificationSwitches, Type.Null()]),
       tokens: Type.Union([ResponseObject({ revokedAt: DateTime }), Type.Null()]),
     }, { title: 'PersonalData' }),
-    401: Message('Unauthorized'),
+    401: Unauthorized,
   },
 }

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  ClubCard, Count, Enum, IdParam, Message, NamedClub, NullableTextInput, OpaqueId, ResponseObject, TextInput,
-  UrlInput,
+  ClubCard, Count, Enum, EXAMPLE_ID, IdParam, Message, NamedClub, NullableTextInput, OpaqueId, ResponseObject,
+  TextInput, UrlInput,
 } from '../../lib/schemas.ts'
 
 const NAME = { examples: ['Grace Hopper'] }
@@ -23,7 +23,7 @@ const Mentor = ResponseObject({ ...fields, club: NamedClub }, { title: 'Mentor' 
 
 const Name = TextInput({ minLength: 1, ...NAME })
 const Expertise = TextInput({ minLength: 2, ...EXPERTISE })
-const ClubId = TextInput({ minLength: 1, description: 'The id of the mentor\'s club.', examples: OpaqueId.examples })
+const ClubId = TextInput({ minLength: 1, description: 'The id of the mentor\'s club.', examples: [EXAMPLE_ID] })
 const NetworkUrl = NullableTextInput(NETWORK)
 const params = Type.Object({ id: IdParam({ description: 'The id of the mentor.' }) })
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { IdParam, Media, Message } from '../../lib/schemas.ts'
+import { IdParam, Media, PictureNotFound } from '../../lib/schemas.ts'
 
 export const read = {
   operationId: 'getPicture',
@@ -19,6 +19,6 @@ export const read = {
   },
   response: {
     200: Media('image/webp', { description: 'The picture in WebP, without metadata.', examples: ['RIFF…WEBP…'] }),
-    404: Message('Picture not found'),
+    404: PictureNotFound,
   },
 }

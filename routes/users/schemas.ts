@@ -1,12 +1,12 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Avatar, Count, DateTime, EmailAddress, EmailInput, FirstName, IdParam, LastName, Message, NamedClub,
-  NullableString, NullableTextInput, OpaqueId, ResponseObject, Role, TextInput,
+  Avatar, Count, DateTime, EmailAddress, EmailInput, EXAMPLE_EMAIL, EXAMPLE_ID, FirstName, IdParam, LastName, Message,
+  NamedClub, NullableString, NullableTextInput, OpaqueId, ResponseObject, Role, TextInput,
 } from '../../lib/schemas.ts'
 
 const Club = Type.Union([NamedClub, Type.Null()])
-const ClubId = NullableString({ description: 'The id of the user\'s club.', examples: OpaqueId.examples })
+const ClubId = NullableString({ description: 'The id of the user\'s club.', examples: [EXAMPLE_ID] })
 
 const name = { firstName: FirstName, lastName: LastName }
 
@@ -89,9 +89,9 @@ export const update = {
   body: Type.Object({
     firstName: Type.Optional(TextInput({ minLength: 1, examples: FirstName.examples })),
     lastName: Type.Optional(TextInput({ minLength: 1, examples: LastName.examples })),
-    email: Type.Optional(EmailInput('ada.byron@example.org')),
+    email: Type.Optional(EmailInput(EXAMPLE_EMAIL)),
     clubId: Type.Optional(NullableTextInput({
-      description: 'The id of the user\'s club. `null` removes the user from their club.', examples: OpaqueId.examples,
+      description: 'The id of the user\'s club. `null` removes the user from their club.', examples: [EXAMPLE_ID],
     })),
   }, { title: 'UserChanges' }),
   response: {
@@ -124,7 +124,7 @@ export const assignClub = {
     'does not exist.',
   params: userParams,
   body: Type.Object({
-    clubId: TextInput({ minLength: 1, description: 'The id of the club.', examples: OpaqueId.examples }),
+    clubId: TextInput({ minLength: 1, description: 'The id of the club.', examples: [EXAMPLE_ID] }),
   }, { title: 'ClubAssignment' }),
   response: {
     200: ResponseObject({ user: FullUser, message: Type.Literal('User assigned to club successfully') }),

@@ -1,19 +1,16 @@
 import type { TransactionSql } from 'postgres'
 
 import type { Role } from '../../roles.ts'
-import { OpaqueId } from '../../schemas.ts'
+import { EXAMPLE_ID, EXAMPLE_PASSWORD } from '../../schemas.ts'
 import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-data.ts'
 import { portrait, scene } from './demo-pictures.ts'
 
 /** The public password of all demo accounts. */
-export const PASSWORD = 'demo-password'
+export const PASSWORD = EXAMPLE_PASSWORD
 
 const DOMAIN = 'demo.example.org'
 
-/** The id in the examples of the API description. A row of each table gets it, so that the examples can be sent. */
-const [EXAMPLE_ID] = OpaqueId.examples as [string]
-
-/** The position of the student who gets this id. */
+/** The position of the student who gets the id of the examples. */
 const STUDENT = PEOPLE.findIndex(({ name }) => name === 'student')
 
 /** The demo accounts that the command prints. */

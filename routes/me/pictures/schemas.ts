@@ -4,7 +4,9 @@ import {
   CANNOT_CONVERT, NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, PUBLIC_URL_REQUIRED, TOO_MANY_UPLOADS, tooLarge,
   tooManyPictures,
 } from '../../../lib/pictures/refusals.ts'
-import { DateTime, Enum, IdParam, Message, OpaqueId, ResponseObject, RetryAfter } from '../../../lib/schemas.ts'
+import {
+  DateTime, Enum, IdParam, Message, OpaqueId, PictureNotFound, ResponseObject, RetryAfter, Unauthorized,
+} from '../../../lib/schemas.ts'
 import { ENCODED } from '../../../plugins/json-body.ts'
 
 /** A response `{message}` with a configured limit in the message. */
@@ -45,7 +47,7 @@ export const upload = {
   response: {
     201: ResponseObject({ picture: Picture }),
     400: Message(NOT_A_PICTURE),
-    401: Message('Unauthorized'),
+    401: Unauthorized,
     409: MessageSuchAs(tooManyPictures(100, 100)),
     413: MessageSuchAs(tooLarge(10_000_000)),
     415: Message(OTHER_TYPE, ENCODED),
@@ -82,7 +84,7 @@ export const remove = {
   },
   response: {
     200: Message('Picture deleted successfully'),
-    404: Message('Picture not found'),
+    404: PictureNotFound,
     409: ResponseObject({ message: Enum([IN_USE]), uses: Type.Array(Use) }, { title: 'PictureInUse' }),
   },
 }
