@@ -40,9 +40,14 @@ t.test('Behind a prefix, the page and the description follow PUBLIC_URL', async 
   }
 })
 
-t.test('The page shows the description of GET /openapi.json', async t => {
+t.test('The page shows the description of GET /openapi.json, and sends requests to where it came from', async t => {
   t.match((await inject(app, 'GET', '/docs/static/swagger-initializer.js')).body, './json')
-  t.strictSame((await inject(app, 'GET', '/docs/json')).json(), (await inject(app, 'GET', '/openapi.json')).json())
+  for (const [PUBLIC_URL, path] of [['', '/'], ['https://example.org/community', '/community']]) {
+    const app = await build(t, { PUBLIC_URL })
+    const { servers, ...document } = (await inject(app, 'GET', '/openapi.json')).json()
+    t.match(servers, [{ url: PUBLIC_URL || '/' }])
+    t.strictSame((await inject(app, 'GET', '/docs/json')).json(), { ...document, servers: [{ url: path }] })
+  }
 })
 
 t.test('Only the page may run the scripts of the service', async t => {
@@ -72,6 +77,15 @@ t.test('Paths under /docs that are not assets are a 404, without an error in the
     t.strictSame([response.statusCode, await json(response)], [404, { message: 'Not found' }], path)
   }
   t.strictSame(lines, [])
+})
+
+t.test('The log says where the page is', async t => {
+  for (const [PUBLIC_URL, url] of [['', 'http://127.0.0.1:'], ['https://example.org/a', 'https://example.org/a/docs']]) {
+    const lines: string[] = []
+    const app = await build(t, { PUBLIC_URL }, createLogger('info', { write (line: string) { lines.push(line) } }))
+    await app.listen({ host: '127.0.0.1', port: 0 })
+    t.match(lines.join(''), `The API is described at ${url}`)
+  }
 })
 
 t.test('API_DOCS=false removes the page and the description', async t => {

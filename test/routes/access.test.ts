@@ -10,7 +10,8 @@ import t from '../suite.ts'
 const OTHERS = [
   'GET /livez', 'GET /readyz', 'GET /openapi.json',
   'GET /docs', 'GET /docs/json', 'GET /docs/yaml', 'HEAD,GET /docs/static/*', 'GET /docs/static/index.html',
-  'GET /docs/static/swagger-initializer.js', 'GET /account/unsubscribe/:token',
+  'GET /docs/static/swagger-initializer.js', 'GET /docs/static/theme/page.css', 'GET /docs/static/theme/page.js',
+  'GET /account/unsubscribe/:token',
 ]
 
 const { app, routes } = await buildWithRoutes(t, MAIL)
