@@ -1,6 +1,13 @@
 import cors from '@fastify/cors'
 import fp from 'fastify-plugin'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** `false` if the route sets the headers of CORS. An option of @fastify/cors that its types lack. */
+    cors?: false
+  }
+}
+
 /** Origins on this machine with any port: `localhost` with its subdomains, 127.0.0.0/8 and `[::1]`. */
 const LOOPBACK = /^https?:\/\/(([a-z\d-]+\.)*localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/
 

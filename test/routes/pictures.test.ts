@@ -64,6 +64,20 @@ t.test('POST /me/pictures takes JPEG, PNG and WebP, whatever type was announced'
   }
 })
 
+t.test('GET /pictures/:id allows any origin, and does not vary by it', async t => {
+  const { url } = await stored(await person(app))
+  const production = await build(t, { NODE_ENV: 'production', DATABASE_URL: app.config.DATABASE_URL })
+  for (const service of [app, production]) {
+    for (const origin of [undefined, 'http://localhost:5173', 'https://elsewhere.example']) {
+      for (const [path, status] of [[pathOf(url), 200], ['/pictures/unknown', 404]] as const) {
+        const { statusCode, headers } = await service.inject({ url: path, headers: { ...origin && { origin } } })
+        const cors = Object.entries(headers).filter(([name]) => /^access-control|^vary/.test(name))
+        t.strictSame([statusCode, cors], [status, [['access-control-allow-origin', '*']]], `${path} for ${origin}`)
+      }
+    }
+  }
+})
+
 t.test('A photo is turned upright, and loses its place, name and color profile', async t => {
   const photo = await halves().withIccProfile('p3')
     .withExif({ IFD0: { Artist: 'Ada Lovelace', Orientation: '6' }, IFD3: { GPSLatitude: '51/1 30/1 0/1' } })
