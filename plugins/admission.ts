@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { retryConflict } from '../lib/database/conflicts.ts'
-import type { Read } from '../lib/database/keyset.ts'
+import type { Sql } from '../lib/database/client.ts'
 import { HttpError } from '../lib/errors.ts'
 import { FairQueue } from '../lib/fair-queue.ts'
 import { TimeoutError } from '../lib/timeout.ts'
@@ -12,17 +12,27 @@ export const OVERLOADED = 'The service is overloaded, please try again in a few 
 
 const overloaded = () => new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } })
 
+/** Runs a read of an operation after admission. */
+type Admit = <T>(this: FastifyReply, read: (sql: Sql) => Promise<T>) => Promise<T>
+
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Runs a short read after admission. */
-    admit<T> (reply: FastifyReply, read: () => Promise<T>): Promise<T>
-    /** Returns a function that runs statements that read much data, each after admission in a separate queue. */
-    admitReads (reply: FastifyReply): Read
+    queues: {
+      operations: FairQueue
+      lists: FairQueue
+    }
   }
 
   interface FastifyRequest {
     /** The timeout of the operation, until its response begins. */
     timer: NodeJS.Timeout | null
+  }
+
+  interface FastifyReply {
+    /** Runs a short read in the queue of operations. Only for handlers that admit their reads. */
+    admit: Admit
+    /** Runs a read of much data in the queue of lists. Only for handlers that admit their reads. */
+    admitList: Admit
   }
 
   interface FastifyContextConfig {
@@ -33,6 +43,8 @@ declare module 'fastify' {
      * by `admit`, so that it holds no place meanwhile.
      */
     waitSeconds?: number
+    /** `reads`: the handler only reads, and admits each read by itself. Routes with `cache` do so without this. */
+    admission?: 'reads'
   }
 }
 
@@ -48,7 +60,8 @@ const CHECK_INTERVAL_MS = 100
  *
  * - Operations wait in a queue that is fair by network. When MAX_REQUESTS operations wait, the network with the most of
  *   them gets a 503.
- * - Cached reads wait only if they have to read from the database. Lists use a quarter of the pool.
+ * - Who holds a place of one queue never waits for another queue. So handlers that read lists hold no place, but admit
+ *   each of their reads, and so do cached reads. A hit reads nothing, and does not wait.
  * - After DATABASE_TIMEOUT, an operation fails with its declared error. If it is still waiting then, or if its client
  *   has gone, it never runs. Fastify's `handlerTimeout` is not suitable, because it begins before the body has arrived.
  * - An operation counts as running until its handler has ended, even after a timeout, because its statements may still
@@ -63,33 +76,37 @@ export default fp(async app => {
   const createQueue = (concurrency: number) =>
     new FairQueue({ concurrency, maxLength: MAX_REQUESTS, createError: overloaded })
   const operations = createQueue(PER_CONNECTION * DATABASE_POOL_SIZE)
-  const reads = createQueue(Math.ceil(DATABASE_POOL_SIZE / 4))
+  /** Without a queue of their own, lists that read for seconds would take the connections of short operations. */
+  const lists = createQueue(Math.ceil(DATABASE_POOL_SIZE / 4))
   /**
-   * Operations with extra time, which wait for a password hash or the identity provider without a database connection.
+   * Operations that also wait for a password, a picture or the identity provider. In the queue of operations, they
+   * would hold places of the database meanwhile. Without a queue, they would pile up while one of these hangs.
    */
-  const longer = createQueue(MAX_REQUESTS)
+  const outside = createQueue(MAX_REQUESTS)
   let pending = 0
   let onIdle = () => {}
+  app.decorate('queues', { operations, lists })
   app.decorateRequest('timer', null)
-  app.decorate('admit', (reply, read) => enter(operations, reply, read))
-  app.decorate('admitReads', reply => work => enter(reads, reply, () => work(app.sql)))
+  app.decorateReply('admit', function (read) { return enter(operations, this, () => read(app.sql)) })
+  app.decorateReply('admitList', function (read) { return enter(lists, this, () => read(app.sql)) })
 
+  // A queue skips them when their turn comes. Until then, it would keep their bodies, which the budget counts no more.
   const timer = setInterval(() => {
-    for (const queue of [operations, reads, longer]) queue.dropUnwanted()
+    for (const queue of [operations, lists, outside]) queue.dropUnwanted()
   }, CHECK_INTERVAL_MS).unref()
 
   app.addHook('onRoute', route => {
-    const { failure, cache, extraSeconds = 0, waitSeconds = 0 } = route.config ?? {}
+    const { failure, cache, admission, extraSeconds = 0, waitSeconds = 0 } = route.config ?? {}
     if (!failure) return
-    const queue = extraSeconds > 0 ? longer : operations
+    const admitsItself = cache !== undefined || admission === 'reads' || waitSeconds > 0
+    const queue = extraSeconds > 0 ? outside : operations
     const seconds = DATABASE_TIMEOUT + extraSeconds + waitSeconds
     const { handler } = route
     route.handler = async function (request, reply) {
       pending++
       request.timer = setTimeout(fail, seconds * 1000, reply, seconds)
       const run = () => retryConflict(async () => handler.call(this, request, reply))
-      if (cache || waitSeconds) return run()
-      return enter(queue, reply, run).catch(error => {
+      return (admitsItself ? run() : enter(queue, reply, run)).catch(error => {
         // After a timeout, the client already has a response, so a refusal is ignored.
         if (!(reply.sent && error instanceof HttpError)) throw error
       })
@@ -121,5 +138,5 @@ function fail (reply: FastifyReply, seconds: number) {
 /** Runs work in a queue, unless its client has gone by then. */
 function enter<T> (queue: FairQueue, reply: FastifyReply, work: () => Promise<T>) {
   const { request, raw } = reply
-  return queue.run(request, work, () => !raw.writableEnded && !raw.destroyed)
+  return queue.run(request, work, () => !raw.writableEnded && !request.socket.destroyed)
 }

@@ -94,12 +94,14 @@ export default fp(async app => {
   app.decorate('isRevoked', async (request, { id, epoch }) => {
     // Some tokens have no user, or an id that is not a UUID.
     if (!isUuid(id)) return false
-    const { found } = await withTimeout(app.cache.ask(request, id), app.config.DATABASE_TIMEOUT)
+    const { found } = await withTimeout(app.cache.readSnapshot(request, id), app.config.DATABASE_TIMEOUT)
     return found?.[id] !== undefined && found[id] !== epoch
   })
 
   app.addHook('onRoute', route => {
-    if (guardOf(route)) route.preValidation = [refuseRevoked, ...[route.preValidation ?? []].flat()]
+    if (!guardOf(route)) return
+    if (route.config?.cache === 'public') throw new Error(`${route.url} has a guard, so config.cache must be private`)
+    route.preValidation = [refuseRevoked, ...[route.preValidation ?? []].flat()]
   })
 
   async function refuseRevoked (request: FastifyRequest) {

@@ -1,9 +1,9 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { epochsOf } from '../lib/auth/revoked-tokens.ts'
-import snapshotCache from '../lib/cache/index.ts'
+import snapshotCache, { type SharedRead, ReplyCaller } from '../lib/cache/index.ts'
 import { RefusedError } from '../lib/errors.ts'
-import { guardOf } from './auth.ts'
 
 /**
  * The largest body, as a fraction of MAX_HELD_BYTES. Its operation fails as declared. Without this limit, the budget
@@ -11,20 +11,45 @@ import { guardOf } from './auth.ts'
  */
 const LARGEST = 1 / 2
 
+/** A reply that reads through the cache: in the queues of admission, and within the memory budget. */
+class LimitedCaller extends ReplyCaller {
+  readonly #app: FastifyInstance
+  readonly #request: FastifyReply['request']
+
+  constructor (app: FastifyInstance, reply: FastifyReply) {
+    super(reply)
+    this.#app = app
+    this.#request = reply.request
+  }
+
+  override admit<T> (read: SharedRead<T>) {
+    return this.#queueOf(read).run(this.#request, read.run, read.isWanted)
+  }
+
+  override join (read: SharedRead<unknown>) {
+    this.#queueOf(read).join(this.#request, read.run)
+  }
+
+  override hold (body: { readonly length: number }, bytes: number) {
+    const { budget, config } = this.#app
+    if (body.length > LARGEST * config.MAX_HELD_BYTES) {
+      throw new RefusedError('The response exceeds half of MAX_HELD_BYTES')
+    }
+    this.#request.held!.shared = body
+    budget.add(bytes)
+  }
+
+  #queueOf ({ isList }: SharedRead<unknown>) {
+    return isList ? this.#app.queues.lists : this.#app.queues.operations
+  }
+}
+
 /**
  * Adds `reply.sendCached`. It binds lib/cache to this service: who owns a response, which queue a read waits in, whose
  * bytes count, and which tokens are looked up with the snapshot.
  */
 export default fp(async app => {
-  const { sql, database: { shortSql }, budget, config } = app
-  const largest = LARGEST * config.MAX_HELD_BYTES
-
-  app.addHook('onRoute', route => {
-    if (route.config?.cache === 'public' && guardOf(route)) {
-      throw new Error(`${route.url} has a guard, so config.cache must be private`)
-    }
-  })
-
+  const { sql, database: { shortSql }, config } = app
   await app.register(snapshotCache, {
     sql,
     shortSql,
@@ -32,11 +57,6 @@ export default fp(async app => {
     timeoutSeconds: config.DATABASE_TIMEOUT,
     owner: request => request.user.id,
     lookUp: epochsOf,
-    admit: (reply, begin, { list }) => list ? app.admitReads(reply)(begin) : app.admit(reply, begin),
-    hold (replies, body, bytes) {
-      if (body.length > largest) throw new RefusedError('The response exceeds half of MAX_HELD_BYTES')
-      for (const { request } of replies) request.held!.shared = body
-      budget.add(bytes)
-    },
+    callerOf: reply => new LimitedCaller(app, reply),
   })
 }, { name: 'cache', dependencies: ['database', 'budget', 'admission'] })

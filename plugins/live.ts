@@ -56,11 +56,11 @@ export default fp(async app => {
   })
 
   app.decorate('live', new LiveLists({
-    readState: cache.readState,
+    readSnapshot: () => cache.readSnapshot(),
     argumentsOf: url => JSON.stringify(queryOf(url).slice(1)),
-    readEtag (url, state, network) {
+    readEtag (url, snapshot, network) {
       const [query, ...args] = queryOf(url)
-      return reads.run({ network }, () => cache.etagOf(split(url)[0], query, args, state))
+      return reads.run({ network }, () => cache.etagOf(split(url)[0], query, args, snapshot))
     },
   }, { maxListeners: config.LIVE_CLIENTS, isClosing: app.isClosing }))
 

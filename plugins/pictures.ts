@@ -42,7 +42,7 @@ export default fp(async app => {
       userId: request.user.id,
       client: request,
       signal: gone.signal,
-      admit: work => app.admit(reply, work),
+      admit: work => reply.admit(work),
     })
   })
   app.addHook('preClose', async () => store.endWaits())

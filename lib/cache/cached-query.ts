@@ -4,6 +4,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { ChunkCollector, type Chunks } from './cached-body.ts'
+import type { Growing } from './single-flight.ts'
 
 /** The type of a success body, from the schema of its route. */
 export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema['response'][200]>
@@ -44,30 +45,19 @@ const BATCH_ROWS = 50
 /** Time for which pieces are written before other requests are served. */
 const WRITE_TIME_MS = 5
 
-/** A read was abandoned because its clients have gone. The server is not at fault. */
-class AbortError extends Error {
-  override name = 'AbortError'
-}
-
 const COMMA = Buffer.from(',')
 
 /**
- * Reads a body and its snapshot id in one statement. Without a row of `fields`, `chunks` is `undefined`. Calls
- * `onProgress` when the read begins and when the body has grown. If it returns false, no client waits for the body any
- * more, and the read rejects with an AbortError.
+ * Reads a body and its snapshot id in one statement. Without a row of `fields`, `chunks` is `undefined`. Tells the
+ * growing body when the read begins and when it has read more, and rejects if no client waits for the body any more.
  */
 export async function readBody (
   sql: Sql, { list, fields = sql`SELECT`, format }: CachedQuery<any>, snapshotId: PendingQuery<Row[]>,
-  onProgress: (bytes: number) => boolean
+  body: Growing
 ): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
-  const grow = (bytes: number) => {
-    // This fails the statement, and the driver drops the remaining rows. It must not cancel the statement, because
-    // PostgreSQL cancels the current statement of a connection, which may belong to another request by then.
-    if (!onProgress(bytes)) throw new AbortError('No client waits for this body')
-  }
   const writer = format ? formatWriter(format) : jsonWriter(list?.field)
   const object = sql`(SELECT row_to_json(fields) FROM (${fields}) AS fields)`
-  grow(0)
+  body.grow(0)
   const first = list
     ? await readList()
     : toBodyRow((await sql`SELECT ${snapshotId}, ${object}`.raw())[0]!)
@@ -92,7 +82,9 @@ export async function readBody (
       first ??= rows[0]!
       const items = first.fields ? rows.flatMap(({ item }) => item ?? []) : []
       for (const item of items) writer.add(item)
-      grow(items.reduce((sum, { length }) => sum + length, 0))
+      // An error fails the statement, and the driver drops the remaining rows. It must not cancel the statement:
+      // PostgreSQL cancels the current statement of a connection, which may belong to another request by then.
+      body.grow(items.reduce((sum, { length }) => sum + length, 0))
     })
     return first!
   }

@@ -9,39 +9,37 @@ import type { Sql } from 'postgres'
 
 import { type CachedBody, type Chunks, type Encoding, ENCODINGS, type Sendable } from './cached-body.ts'
 import type { CachedQuery } from './cached-query.ts'
-import {
-  type CacheCounts, createSnapshotCache, type PrimaryState, type SnapshotCacheOptions,
-} from './snapshot-cache.ts'
+import { type Caller, UnlimitedCaller } from './single-flight.ts'
+import { type CacheCounts, createSnapshotCache, type Snapshot, type SnapshotCacheOptions } from './snapshot-cache.ts'
 
 export type { Body, BodyFormat, CachedQuery } from './cached-query.ts'
+export type { Caller, SharedRead } from './single-flight.ts'
 export type { CacheCounts } from './snapshot-cache.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** Counters of the cache, the size of its entries, and the shared query for the state of the primary. */
+    /** Counters of the cache, the size of its entries, and the shared query for the current snapshot. */
     cache: {
       counts: CacheCounts
       bytes (): number
       /**
-       * Reads the state of the primary after the request has arrived, including the result of `lookUp` for this key.
-       * `reply.sendCached` reuses this state, so the request must not write in between.
+       * Reads the snapshot after the call, including the result of `lookUp` for this key. `reply.sendCached` of this
+       * request reuses the snapshot, so the request must not write in between.
        */
-      ask (request: FastifyRequest, key: string): Promise<PrimaryState>
-      /** Reads the state of the primary after the call. */
-      readState (): Promise<PrimaryState>
+      readSnapshot (request?: FastifyRequest, key?: string): Promise<Snapshot>
       /**
-       * Returns the entity tag of a public response, as of this state or later, without quotes; `undefined` if the
-       * query has no row.
+       * Returns the entity tag of a public response, as of this snapshot or later, without quotes; `undefined` if the
+       * query has no row. The read does not wait for admission.
        */
       etagOf<Args extends unknown[]> (
-        url: string, query: (sql: Sql, ...args: Args) => CachedQuery<any>, args: Args, state: PrimaryState
+        url: string, query: (sql: Sql, ...args: Args) => CachedQuery<any>, args: Args, snapshot: Snapshot
       ): Promise<string | undefined>
     }
   }
 
   interface FastifyRequest {
-    /** The state of the primary that `cache.ask` read, for `reply.sendCached`. */
-    primaryState: PrimaryState | null
+    /** The snapshot that `cache.readSnapshot` read, for `reply.sendCached`. */
+    snapshot: Snapshot | null
   }
 
   interface FastifyReply {
@@ -66,9 +64,11 @@ declare module 'fastify' {
   }
 }
 
-export interface CacheOptions extends Omit<SnapshotCacheOptions<FastifyReply>, 'isWaiting'> {
+export interface CacheOptions extends SnapshotCacheOptions {
   /** Returns the owner of private responses to this request, such as the user id. */
   owner (request: FastifyRequest): string
+  /** Returns the reply as a caller of reads, which admits them and counts their bytes. The default has no limits. */
+  callerOf? (reply: FastifyReply): Caller
 }
 
 /** Minimum length of a compressed body in bytes. Shorter bodies fit into one packet. */
@@ -78,43 +78,45 @@ const MIN_COMPRESSED = 1024
 const ACCEPTED = 100
 
 /** Adds `reply.sendCached`, which sends responses from a cache that is never stale. See docs/design/cache.md. */
-export default fp<CacheOptions>(async (app, { owner, ...options }) => {
-  const { currentState, get, counts, bytes } = createSnapshotCache<FastifyReply>({ ...options, isWaiting })
+export default fp<CacheOptions>(async (app, { owner, callerOf = reply => new ReplyCaller(reply), ...options }) => {
+  const { readSnapshot, get, counts, bytes } = createSnapshotCache(options)
   const negotiator = new Negotiator({ supportedValues: ENCODINGS, cache: new LRUCache({ max: ACCEPTED }) })
 
   app.decorate('cache', {
     counts,
     bytes,
-    async ask (request, key) {
-      request.primaryState = await currentState(key)
-      return request.primaryState
+    async readSnapshot (request, key) {
+      const snapshot = await readSnapshot(key)
+      if (request) request.snapshot = snapshot
+      return snapshot
     },
-    readState: () => currentState(),
-    async etagOf (url, query, args, state) {
-      const body = await get(keyOf('GET', url, query, null, args), sql => query(sql, ...args), state)
+    async etagOf (url, query, args, snapshot) {
+      const key = keyOf('GET', url, query, null, args)
+      const body = await get(key, sql => query(sql, ...args), new UnlimitedCaller(), snapshot)
       return body?.hash
     },
   })
-  app.decorateRequest('primaryState', null)
+  app.decorateRequest('snapshot', null)
 
   app.decorateReply('sendCached', async function (query, ...args) {
     const { request } = this
     const { method, url, config: { cache: scope, cacheControl = 'no-store' } } = request.routeOptions
     if (!scope) throw new Error('A route that sends cached responses needs config.cache')
     const key = keyOf(method, url!, query, scope === 'private' ? owner(request) : null, args)
-    const body = await get(key, sql => query(sql, ...args), request.primaryState, this).catch(error => {
-      if (isWaiting(this)) throw error
+    const caller = callerOf(this)
+    const body = await get(key, sql => query(sql, ...args), caller, request.snapshot).catch(error => {
+      if (caller.isWaiting) throw error
     })
-    const encoding = body && scope === 'public' && isWaiting(this) ? await encodingFor(request, body) : undefined
-    if (!isWaiting(this)) {
+    const encoding = body && scope === 'public' && caller.isWaiting ? await encodingFor(request, body) : undefined
+    if (!caller.isWaiting) {
       // The client has gone, but hooks that count requests must see the end of the response.
       if (!this.sent) this.send()
       return true
     }
     if (!body) return false
     this.header('cache-control', cacheControl)
-    if (scope === 'private') send(this, body, body)
-    else sendPublic(this, body, encoding)
+    if (scope === 'private') send(this, caller, body, body)
+    else sendPublic(this, caller, body, encoding)
     // A reply is a thenable that resolves when it is sent (Fastify, Reply.then). If the handler ended before, Fastify
     // would send an empty response.
     if (!this.sent) await Promise.resolve(this).catch(() => {})
@@ -131,7 +133,9 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
   }
 
   /** Sends the body, or a 304 if the client has stored it. */
-  function sendPublic (reply: FastifyReply, body: CachedBody, encoded: Awaited<ReturnType<typeof encodingFor>>) {
+  function sendPublic (
+    reply: FastifyReply, caller: Caller, body: CachedBody, encoded: Awaited<ReturnType<typeof encodingFor>>
+  ) {
     const { headers, method } = reply.request
     const etag = encoded ? `"${body.hash}-${encoded.encoding}"` : `"${body.hash}"`
     // A plugin such as @fastify/cors may have set this header.
@@ -142,13 +146,13 @@ export default fp<CacheOptions>(async (app, { owner, ...options }) => {
       return reply.code(304).send(method === 'HEAD' ? Readable.from([]) : undefined)
     }
     if (encoded) reply.header('content-encoding', encoded.encoding)
-    send(reply, body, encoded?.body ?? body)
+    send(reply, caller, body, encoded?.body ?? body)
   }
 
-  function send (reply: FastifyReply, { contentType }: CachedBody, body: Sendable) {
+  function send (reply: FastifyReply, caller: Caller, { contentType }: CachedBody, body: Sendable) {
     const { chunks, length } = body
     reply.headers({ 'content-type': contentType, 'content-length': length })
-    options.hold?.([reply], body, length)
+    caller.hold(body, length)
     reply.send(chunks.length > 1 ? Readable.from(inTurns(chunks)) : chunks[0])
   }
 }, { name: 'snapshot-cache' })
@@ -174,5 +178,15 @@ async function * inTurns (chunks: Chunks) {
   }
 }
 
-/** Tells whether a response can still be sent: it has not timed out and its connection is open. */
-const isWaiting = (reply: FastifyReply) => !reply.sent && !reply.request.socket.destroyed
+/** A reply as a caller of reads, without limits. */
+export class ReplyCaller extends UnlimitedCaller {
+  readonly #reply: FastifyReply
+
+  constructor (reply: FastifyReply) {
+    super()
+    this.#reply = reply
+  }
+
+  /** Whether a response can still be sent: it has not timed out and its connection is open. */
+  override get isWaiting () { return !this.#reply.sent && !this.#reply.request.socket.destroyed }
+}

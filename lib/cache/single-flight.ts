@@ -1,128 +1,160 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** A shared read. */
-export interface Shared<Caller> {
-  /** The callers that wait for the read. More callers may join during the read. */
-  readonly callers: Caller[]
-  /** Number of bytes read so far, maintained by the read. */
-  length: number
-  /** Set by a read that fails because its callers have gone. Then new callers cannot join. */
-  abandoned: boolean
+/** A request for a body. A read needs to know nothing else about it. */
+export interface Caller {
+  /** Whether its client still waits for the body. */
+  readonly isWaiting: boolean
+  /** Runs the read after admission. Rejects if admission refuses it. */
+  admit<T> (read: SharedRead<T>): Promise<T>
+  /** Tells that this caller also waits for the admission of the read, which may then come sooner. */
+  join (read: SharedRead<unknown>): void
+  /**
+   * Tells that this caller holds the body, perhaps together with others, and that the body has grown by `bytes`. These
+   * are 0 if a different caller was told about them. Throws if the body is too large, which fails its read.
+   */
+  hold (body: { readonly length: number }, bytes: number): void
+}
+
+/** A caller that waits for any time, without limits. */
+export class UnlimitedCaller implements Caller {
+  get isWaiting () { return true }
+
+  admit<T> ({ run }: SharedRead<T>) { return run() }
+
+  join (_read: SharedRead<unknown>) {}
+
+  hold (_body: { readonly length: number }, _bytes: number) {}
+}
+
+/** A read that several callers share. Its admission decides once for all of them. */
+export interface SharedRead<T> {
+  /** Whether it reads a list. */
+  readonly isList: boolean
+  run (this: void): Promise<T>
+  /** Tells whether any of its callers still waits. */
+  isWanted (this: void): boolean
+}
+
+/** A read that grows a body. */
+export interface Growing {
+  /** Call when the read begins, and when it has read `bytes` more. Throws if no client waits for the body any more. */
+  grow (bytes: number): void
+}
+
+/** How a body is read. */
+export interface Read<T> {
+  isList: boolean
+  run (body: Growing): Promise<T>
+}
+
+/** No client waits for the body of a read any more. The server is not at fault. */
+class AbortError extends Error {
+  override name = 'AbortError'
 }
 
 /**
  * A read of a key and the callers that share it. A flight is always in one of these states:
  *
- * - WAITING: the previous read is running, or admission has not started this read yet. Callers can join; each of them
- *   waits for admission.
+ * - WAITING: the previous read is running, or admission has not started this read yet. Callers can join. The read is
+ *   one entry of the queue, which waits where the turn of any of its callers comes first. A refusal fails all of them.
  * - GATHERING: the read begins in the next turn of the event loop. Callers can join.
  * - READING: the read is running. It may predate a commit that a new caller must see, so new callers join the next
  *   flight. A caller can still join if its version equals the version at the start, because every commit changes it.
  * - SETTLED: the callers have the result or the error. The next flight becomes current, or the key is deleted.
  */
-interface Flight<T, Caller> extends Shared<Caller> {
-  state: 'WAITING' | 'GATHERING' | 'READING' | 'SETTLED'
-  /** The newest version known to a caller when the read began. */
-  version: string | null
-  /** Resolves when the previous flight is SETTLED. */
-  ready: Promise<unknown>
-  /** Number of callers that wait for admission. */
-  waiting: number
-  /** Begins the read if the flight is WAITING. Resolves when it is SETTLED. */
-  begin (): Promise<void>
-  result: Promise<T>
-  next?: Flight<T, Caller> | undefined
-}
+class Flight<T> implements SharedRead<T>, Growing {
+  state: 'WAITING' | 'GATHERING' | 'READING' | 'SETTLED' = 'WAITING'
+  next: Flight<T> | undefined
+  /** The newest version known to a caller when the read began. No caller can join a running read without a version. */
+  version: string | null = null
+  /** Number of bytes read so far. */
+  length = 0
+  readonly result: Promise<T>
+  readonly #read: Read<T>
+  readonly #callers: Caller[] = []
+  #isQueued = false
 
-interface Options<Caller> {
-  caller?: Caller
-  /** Waits for admission of this caller, then calls `begin`. Rejects if admission refuses the caller. */
-  admit?: ((begin: () => Promise<void>) => Promise<void>) | undefined
+  constructor (read: Read<T>, previous: Flight<T> | undefined, onSettled: (flight: Flight<T>) => void) {
+    this.#read = read
+    this.result = this.#fly(previous?.result).finally(() => {
+      this.state = 'SETTLED'
+      onSettled(this)
+      // With steady commits, flights form a chain. V8 would keep the chain and all callers in memory once the first
+      // flight is in the old generation.
+      this.next = undefined
+      this.#callers.length = 0
+    })
+  }
+
+  get isList () { return this.#read.isList }
+
+  canJoin (version: string | null) {
+    return this.state === 'WAITING' || this.state === 'GATHERING' || (version !== null && version === this.version)
+  }
+
+  add (caller: Caller, version: string | null) {
+    this.#callers.push(caller)
+    this.version = version ?? this.version
+    if (this.#isQueued && this.state === 'WAITING') caller.join(this)
+  }
+
+  isWanted = () => this.#callers.some(({ isWaiting }) => isWaiting)
+
+  run = async () => {
+    this.state = 'GATHERING'
+    await setImmediate()
+    this.state = 'READING'
+    return this.#read.run(this)
+  }
+
+  grow (bytes: number) {
+    this.length += bytes
+    for (const [index, caller] of this.#callers.entries()) caller.hold(this, index === 0 ? bytes : 0)
+    if (this.isWanted()) return
+    this.version = null
+    throw new AbortError('No client waits for this body')
+  }
+
+  async #fly (previous: Promise<T> | undefined) {
+    await previous?.catch(() => {})
+    const [first = this.#callers[0]!, ...others] = this.#callers.filter(({ isWaiting }) => isWaiting)
+    this.#isQueued = true
+    const admitted = first.admit(this)
+    for (const caller of others) if (this.state === 'WAITING') caller.join(this)
+    return admitted
+  }
 }
 
 /**
  * Returns a function with which concurrent callers of a key share reads. A read begins after the calls that it answers,
- * or has the same version (see Flight). At most one read per key runs at a time.
+ * or has the same version (see Flight). At most one read per key runs at a time. `createRead` is called only if no
+ * other caller has created a read to share.
  *
  * This function has no timeout, because the timeout of the first caller would also fail later callers. Statements and
  * operations have their own timeouts.
  */
-export function singleFlight<T, Caller = undefined> () {
-  type Read = (shared: Shared<Caller>) => Promise<T>
-  const flights = new Map<string, Flight<T, Caller>>()
+export function singleFlight<T> () {
+  const flights = new Map<string, Flight<T>>()
 
   return function share (
-    key: string, read: Read, version: string | null = null, { caller, admit = begin => begin() }: Options<Caller> = {}
+    key: string, createRead: () => Read<T>, caller: Caller, version: string | null = null
   ): Promise<T> {
-    const flight = flightFor(key, read, version)
-    flight.callers.push(caller!)
-    flight.version = version ?? flight.version
-    return flight.state === 'WAITING' ? board(key, flight, admit) : flight.result
+    const flight = flightFor(key, createRead, version)
+    flight.add(caller, version)
+    return flight.result
   }
 
   /** Returns the flight that a caller with this version can join. */
-  function flightFor (key: string, read: Read, version: string | null) {
+  function flightFor (key: string, createRead: () => Read<T>, version: string | null) {
     const current = flights.get(key)
-    if (!current) {
-      const flight = createFlight(key, read, Promise.resolve())
-      flights.set(key, flight)
-      return flight
-    }
-    if (current.state === 'WAITING' || current.state === 'GATHERING') return current
-    if (version !== null && current.version === version && !current.abandoned) return current
-    current.next ??= createFlight(key, read, current.result.catch(() => {}))
-    return current.next
-  }
-
-  function createFlight (key: string, read: Read, ready: Promise<unknown>) {
-    let begin!: (result: Promise<T>) => void
-    const flight: Flight<T, Caller> = {
-      state: 'WAITING',
-      callers: [],
-      length: 0,
-      abandoned: false,
-      version: null,
-      ready,
-      waiting: 0,
-      result: new Promise(resolve => { begin = resolve }),
-      async begin () {
-        if (flight.state !== 'WAITING') return
-        flight.state = 'GATHERING'
-        const result = setImmediate().then(() => {
-          flight.state = 'READING'
-          return read(flight)
-        })
-        begin(result)
-        await result.then(settle, settle)
-      },
-    }
-    return flight
-
-    function settle () {
-      const { next, callers } = flight
-      flight.state = 'SETTLED'
-      // With steady commits, flights form a chain. V8 would keep the chain and all callers in memory once the first
-      // flight is in the old generation.
-      flight.next = undefined
-      callers.length = 0
+    if (current?.canJoin(version)) return current
+    if (current?.next) return current.next
+    const flight = new Flight(createRead(), current, ({ next }) => {
       if (next) flights.set(key, next)
       else flights.delete(key)
-    }
-  }
-
-  /** Waits until a caller of the flight is admitted, then for the result. */
-  async function board (key: string, flight: Flight<T, Caller>, admit: NonNullable<Options<Caller>['admit']>) {
-    flight.waiting++
-    await flight.ready
-    // An earlier caller began the read. Admission of every caller would cost a third more processor time.
-    if (flight.state !== 'WAITING') return flight.result
-    const taken = admit(flight.begin).catch(error => {
-      // This caller was refused, but the read may have begun by the admission of another caller.
-      if (flight.state === 'WAITING') throw error
-    }).finally(() => {
-      flight.waiting--
-      if (flight.state === 'WAITING' && flight.waiting === 0) flights.delete(key)
     })
-    return Promise.race([flight.result, taken.then(() => flight.result)])
+    if (current) current.next = flight
+    else flights.set(key, flight)
+    return flight
   }
 }

@@ -5,44 +5,33 @@ import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { CachedBody, type Chunks, hashChunks } from './cached-body.ts'
 import { type CachedQuery, readBody } from './cached-query.ts'
-import { type Shared, singleFlight } from './single-flight.ts'
+import { type Caller, type Growing, singleFlight } from './single-flight.ts'
 
-/** The state of the primary. */
-export interface PrimaryState {
-  /** Identifies the snapshot. If two ids are equal, no transaction was committed in between. `null` never matches. */
-  snapshot: string | null
+/** A snapshot of the primary. */
+export interface Snapshot {
+  /** If the ids of two snapshots are equal, no transaction was committed in between. `null` never matches. */
+  id: string | null
   /** The values that `lookUp` found in this snapshot, by key. */
   found?: Record<string, unknown> | null
 }
 
-export interface SnapshotCacheOptions<Caller = unknown> {
+export interface SnapshotCacheOptions {
   /** Runs the queries. */
   sql: Sql
-  /** Reads the current snapshot id on a separate connection, so that long reads do not delay it. */
+  /** Reads the current snapshot on a separate connection, so that long reads do not delay it. */
   shortSql: Sql
   /** Limit for all entries. Evicts the least recently used entries first. */
   maxBytes: number
   /** Seconds within which the primary must respond. While an older validation exceeds it, new validations fail. */
   timeoutSeconds?: number
-  /** SQL expression that is read together with the snapshot id: a JSON object by key, or null. */
+  /** SQL expression that is read together with the snapshot: a JSON object by key, or null. */
   lookUp? (sql: Sql, keys: string[]): PendingQuery<Row[]>
-  /**
-   * Waits for admission of this caller, then begins the read. The first admission of callers that share a read counts.
-   */
-  admit?(caller: Caller, begin: () => Promise<void>, query: CachedQuery<any>): Promise<void>
-  /**
-   * Called when these callers hold a body that may have grown by `bytes`: when its read begins, during the read, and
-   * before the body is sent. Other callers may hold the same body.
-   */
-  hold?(callers: readonly Caller[], body: { readonly length: number }, bytes: number): void
-  /** Tells whether a caller still waits. A read without waiting callers is abandoned. */
-  isWaiting?(caller: Caller): boolean
 }
 
 interface CacheEntry {
   /** `undefined` if the query had no row. */
   body: CachedBody | undefined
-  /** The snapshot in which the body was read. */
+  /** The id of the snapshot in which the body was read. */
   snapshot: string | null
 }
 
@@ -76,7 +65,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 /** Size multiplier: identity, gzip and brotli. */
 const ENCODED_FORMS = 3
 
-/** Counts of hits, misses and validations. A validation is a query for the current snapshot id. */
+/** Counts of hits, misses and validations. A validation is a query for the current snapshot. */
 export interface CacheCounts {
   hits: number
   misses: number
@@ -88,39 +77,39 @@ export interface CacheCounts {
  * triggers, notifications or expiry times:
  *
  * 1. One statement reads a body and its snapshot id. Both are cached.
- * 2. After a request has arrived, the cache reads the current snapshot id. Requests in the same turn of the event loop
+ * 2. After a request has arrived, the cache reads the current snapshot. Requests in the same turn of the event loop
  *    share this validation. If the ids are equal, no transaction was committed in between, so the bytes are current.
  * 3. Otherwise, a statement that begins after the arrival of the request reads the body again. All requests that found
  *    the same new snapshot share this read.
  */
-export function createSnapshotCache<Caller = undefined> ({
-  sql, shortSql, maxBytes, timeoutSeconds = Infinity, lookUp, admit, hold, isWaiting = () => true,
-}: SnapshotCacheOptions<Caller>) {
+export function createSnapshotCache ({
+  sql, shortSql, maxBytes, timeoutSeconds = Infinity, lookUp,
+}: SnapshotCacheOptions) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => ENTRY_OVERHEAD + key.length + ENCODED_FORMS * (body?.length ?? 0),
   })
   const currentId = snapshotId(sql)
-  const shareRead = singleFlight<CacheEntry, Caller>()
+  const shareRead = singleFlight<CacheEntry>()
   const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
   /** The next validation, which callers can still join. */
-  let validation: Promise<PrimaryState> | undefined
+  let next: Promise<Snapshot> | undefined
   /** The keys to look up with the next validation. */
   let keys = new Set<string>()
   /** The running validations, oldest first, with their start time in milliseconds. */
   const unanswered = new Set<{ since: number }>()
 
-  return { currentState, get, counts, bytes: () => entries.calculatedSize }
+  return { readSnapshot, get, counts, bytes: () => entries.calculatedSize }
 
   /**
-   * Reads the state of the primary after the call, including the value of this key. Calls in one turn of the event loop
-   * share the validation. Rejects while an older validation exceeds the timeout, so that validations do not accumulate
-   * during an outage.
+   * Reads the snapshot of the primary after the call, including the value of this key. Calls in one turn of the event
+   * loop share the validation. Rejects while an older validation exceeds the timeout, so that validations do not
+   * accumulate during an outage.
    */
-  function currentState (key?: string) {
+  function readSnapshot (key?: string) {
     if (key) keys.add(key)
-    validation ??= setImmediate().then(async () => {
-      validation = undefined
+    next ??= setImmediate().then(async () => {
+      next = undefined
       const andFound = lookUp && keys.size > 0 ? sql`, ${lookUp(sql, [...keys])} AS found` : sql``
       keys = new Set()
       const asked = { since: performance.now() }
@@ -129,49 +118,40 @@ export function createSnapshotCache<Caller = undefined> ({
       counts.validations++
       unanswered.add(asked)
       try {
-        const [state] = await shortSql<[PrimaryState]>`SELECT ${currentId} AS snapshot ${andFound}`
-        return state
+        const [snapshot] = await shortSql<[Snapshot]>`SELECT ${currentId} AS id ${andFound}`
+        return snapshot
       } finally {
         unanswered.delete(asked)
       }
     })
-    return validation
+    return next
   }
 
   /**
-   * Returns the body of the query with this key, as of a time after the call, or after the caller read the state
+   * Returns the body of the query with this key, as of a time after the call, or after the caller read the snapshot
    * `known`. Returns `undefined` if the query has no row.
    */
   async function get (
-    key: string, query: (sql: Sql) => CachedQuery<any>, known?: PrimaryState | null, caller?: Caller
+    key: string, query: (sql: Sql) => CachedQuery<any>, caller: Caller, known?: Snapshot | null
   ): Promise<CachedBody | undefined> {
-    const state = known ?? await currentState()
+    const { id } = known ?? await readSnapshot()
     const entry = entries.get(key)
-    if (entry && state.snapshot !== null && entry.snapshot === state.snapshot) {
+    if (entry && id !== null && entry.snapshot === id) {
       counts.hits++
       return entry.body
     }
-    // The query is built at most once per caller, and only if admission or the read needs it.
-    let made: CachedQuery<any> | undefined
-    const make = () => {
-      made ??= query(sql)
-      return made
+    const createRead = () => {
+      const made = query(sql)
+      return { isList: made.list !== undefined, run: (growing: Growing) => read(key, made, growing) }
     }
     // The caller may join a running read that was started for the same snapshot.
-    const { body } = await shareRead(key, shared => read(key, make(), shared), state.snapshot, {
-      caller: caller!, admit: admit && caller && (begin => admit(caller, begin, make())),
-    })
+    const { body } = await shareRead(key, createRead, caller, id)
     return body
   }
 
-  async function read (key: string, query: CachedQuery<any>, shared: Shared<Caller>): Promise<CacheEntry> {
+  async function read (key: string, query: CachedQuery<any>, growing: Growing): Promise<CacheEntry> {
     counts.misses++
-    const { chunks, snapshot } = await readBody(sql, query, currentId, bytes => {
-      shared.length += bytes
-      hold?.(shared.callers.filter(caller => caller !== undefined), shared, bytes)
-      shared.abandoned = !shared.callers.some(caller => caller === undefined || isWaiting(caller))
-      return !shared.abandoned
-    })
+    const { chunks, snapshot } = await readBody(sql, query, currentId, growing)
     const { contentType } = query.format ?? { contentType: JSON_TYPE }
     const entry = { snapshot, body: chunks && await toBody(chunks, contentType, entries.get(key)?.body) }
     entries.set(key, entry)

@@ -2,24 +2,24 @@ import { Listener, type WatchedList } from './listener.ts'
 
 /** A list that at least one client watches. */
 interface LiveList extends WatchedList {
-  /** The state and the arguments for which `etag` was read. */
+  /** The snapshot and the arguments for which `etag` was read. */
   version: string | undefined
   readonly listeners: Set<Listener<LiveList>>
 }
 
-/** The state of the database. If two snapshots are equal, no transaction was committed in between. */
-interface State {
-  snapshot: string | null
+/** A snapshot of the database. If the ids of two snapshots are equal, no transaction was committed in between. */
+interface Snapshot {
+  id: string | null
 }
 
 /** Access to the lists. */
 export interface ListSource {
-  /** Reads the state of the database after the call. */
-  readState (): Promise<State>
+  /** Reads the snapshot of the database after the call. */
+  readSnapshot (): Promise<Snapshot>
   /** Returns the arguments of the query of a list. They change with the time if an argument is a time. */
   argumentsOf (url: string): string
-  /** Reads the entity tag of a list in this state or a newer state. Waits as a client of this network. */
-  readEtag (url: string, state: State, network: string): Promise<string | undefined>
+  /** Reads the entity tag of a list in this snapshot or a newer one. Waits as a client of this network. */
+  readEtag (url: string, snapshot: Snapshot, network: string): Promise<string | undefined>
 }
 
 interface Options {
@@ -90,8 +90,8 @@ export class LiveLists {
   async #begin (listener: Listener<LiveList>) {
     this.#opening.add(listener)
     try {
-      const state = await this.#source.readState()
-      await Promise.all(listener.lists.map(list => this.#update(list, state)))
+      const snapshot = await this.#source.readSnapshot()
+      await Promise.all(listener.lists.map(list => this.#update(list, snapshot)))
     } catch {
       // The database does not answer. A later tick tells the client.
     }
@@ -137,8 +137,8 @@ export class LiveLists {
     if (this.#isAsking) return
     this.#isAsking = true
     try {
-      const state = await this.#source.readState()
-      for (const list of this.#lists.values()) this.#follow(list, state)
+      const snapshot = await this.#source.readSnapshot()
+      for (const list of this.#lists.values()) this.#follow(list, snapshot)
     } catch {
       // While the database does not answer, the streams stay open. A later tick compares again.
     } finally {
@@ -147,11 +147,11 @@ export class LiveLists {
   }
 
   /** Updates a list and tells its clients. A slow list delays neither other lists nor the next tick. */
-  async #follow (list: LiveList, state: State) {
+  async #follow (list: LiveList, snapshot: Snapshot) {
     if (this.#updating.has(list)) return
     this.#updating.add(list)
     try {
-      await this.#update(list, state)
+      await this.#update(list, snapshot)
       for (const listener of list.listeners) this.#tell(listener)
     } catch {
       // The list is read again by the next tick.
@@ -160,14 +160,14 @@ export class LiveLists {
     }
   }
 
-  /** Reads the entity tag of a list if its state or its arguments have changed. */
-  async #update (list: LiveList, state: State) {
-    const version = `${state.snapshot} ${this.#source.argumentsOf(list.url)}`
-    if (state.snapshot !== null && list.version === version) return
+  /** Reads the entity tag of a list if its snapshot or its arguments have changed. */
+  async #update (list: LiveList, snapshot: Snapshot) {
+    const version = `${snapshot.id} ${this.#source.argumentsOf(list.url)}`
+    if (snapshot.id !== null && list.version === version) return
     // All clients may have gone.
     const [listener] = list.listeners
     if (!listener) return
-    list.etag = await this.#source.readEtag(list.url, state, listener.network)
+    list.etag = await this.#source.readEtag(list.url, snapshot, listener.network)
     list.version = version
   }
 

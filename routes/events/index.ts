@@ -102,7 +102,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     // The other claims would give each token of a user an entry of its own in the cache.
     const user = { id, role }
     if (await reply.sendCached(registrationsOfEventQuery, user, params.id)) return
-    await app.admit(reply, () => findManagedEvent(app.sql, user, params.id))
+    await reply.admit(sql => findManagedEvent(sql, user, params.id))
     // The user got the right to manage the event after the list was read.
     throw new HttpError(403, 'Not allowed to view registrations for this event')
   })

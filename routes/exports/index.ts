@@ -15,10 +15,10 @@ const exports: FastifyPluginAsyncTypebox = async app => {
   app.get<{ Params: { id: string } }>('/events/:id/registrations.csv', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
     schema: schemas.registrations,
-    config: { failure: 'Error fetching event registrations' },
+    config: { failure: 'Error fetching event registrations', admission: 'reads' },
   }, async (request, reply) => {
     const { id } = request.params
-    const event = await findManagedEvent(app.sql, request.user, id)
+    const event = await reply.admit(sql => findManagedEvent(sql, request.user, id))
     audit(request, 'registrations-exported', { target: id })
     const name = ['registrations', event.date.slice(0, 10), toFileName(event.title)].filter(Boolean).join('-')
     return send(request, reply, {
@@ -29,7 +29,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
   app.get('/users.csv', {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.users,
-    config: { failure: 'Error fetching users' },
+    config: { failure: 'Error fetching users', admission: 'reads' },
   }, async (request, reply) => {
     audit(request, 'users-exported')
     return send(request, reply, {
@@ -50,7 +50,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
       'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,
     })
     if (request.method === 'HEAD') return reply.send(Readable.from([]))
-    return reply.send(toCsv(await readInBatches(app.admitReads(reply), rows), columns))
+    return reply.send(toCsv(await readInBatches(read => reply.admitList(read), rows), columns))
   }
 }
 

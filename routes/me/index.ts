@@ -201,10 +201,10 @@ const me: FastifyPluginAsyncTypebox = async app => {
   app.get('/export', {
     onRequest: app.authenticate,
     schema: schemas.exportData,
-    config: { failure: 'Error exporting data' },
+    config: { failure: 'Error exporting data', admission: 'reads' },
   }, async (request, reply: FastifyReply) => {
     const data = await readPersonalData(
-      app.admitReads(reply), request.user.id, picturesUrl(app.config, request)
+      read => reply.admitList(read), request.user.id, picturesUrl(app.config, request)
     )
     if (!data) throw new HttpError(401, 'Unauthorized')
     reply.headers({

@@ -10,12 +10,12 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
   app.get<{ Params: { id: string }, Querystring: { width?: unknown } }>('/:id', {
     schema: schemas.read,
     // Its header below does not depend on the origin.
-    config: { failure: 'Error fetching picture', cors: false },
+    config: { failure: 'Error fetching picture', admission: 'reads', cors: false },
   }, async ({ params, query }, reply) => {
     // Any app may read a picture, so a browser keeps a single copy, with or without the attribute `crossorigin`.
     reply.header('access-control-allow-origin', '*')
     const isSmall = parseInt(String(query.width), 10) <= SMALL
-    const bytes = await app.admitReads(reply)(sql => findPicture(sql, params.id, isSmall))
+    const bytes = await reply.admitList(sql => findPicture(sql, params.id, isSmall))
     if (!bytes) throw new HttpError(404, 'Picture not found')
     // Apps of other origins can show the picture. The policy prevents scripts if a browser opens it as a page.
     reply.headers({

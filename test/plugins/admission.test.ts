@@ -3,13 +3,16 @@ import { request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import argon2 from 'argon2'
+import type { FastifyInstance } from 'fastify'
 import postgres from 'postgres'
 
 import { buildApp } from '#lib/app.js'
 import type { Sql } from '#lib/database/client.js'
 import { createLogger } from '#lib/http/logger.js'
 import { makeProxy } from '../postgres-server.ts'
-import { build as buildService, createDatabase, inject, person, testConfig } from '../helper.ts'
+import { build as buildService, createDatabase, inject, MAIL, person, testConfig } from '../helper.ts'
+import { createWorld, OPERATIONS, roleFor } from '../operations.ts'
 import t, { type Test } from '../suite.ts'
 
 /** The operations that run at once on a pool of one connection. */
@@ -86,6 +89,97 @@ t.test('When MAX_REQUESTS operations wait, the network with the most gives up on
   t.strictSame(refused, ['192.0.2.1', '192.0.2.1', '192.0.2.2'])
   await release()
   t.strictSame([...(await Promise.all(most)).sort(), await other], [...Array(RUNNING + 2).fill(404), 503, 503, 404])
+})
+
+/** Takes all places for lists. Returns a function that gives them back. */
+function fillLists ({ queues: { lists } }: FastifyInstance) {
+  let end!: () => void
+  const ended = new Promise<void>(resolve => { end = resolve })
+  while (lists.waiting === 0) lists.run({ network: 'of the lists' }, () => ended)
+  return end
+}
+
+t.test('No operation holds a place while it waits for a different queue', async t => {
+  const app = await buildService(t, { ...MAIL, DATABASE_TIMEOUT: '60' })
+  const { queues: { lists, operations } } = app
+  const world = await createWorld(app)
+  const waited: string[] = []
+  const hashed = new Set<string>()
+  let now = ''
+  for (const name of ['hash', 'verify'] as const) {
+    const work = argon2[name] as (...rest: unknown[]) => Promise<never>
+    t.capture(argon2, name, (...rest: unknown[]) => {
+      if (now) t.equal(operations.running, 0, `${now} waits for a password`)
+      hashed.add(now)
+      return work(...rest)
+    })
+  }
+  for (const [name, operation] of Object.entries(OPERATIONS)) {
+    const [method, path] = name.split(' ') as ['GET', string]
+    const role = roleFor(operation)
+    const { id = '', body } = await operation.given?.(world) ?? {}
+    const payload = operation.body instanceof Buffer ? operation.body : { ...operation.body, ...body }
+    // A new password revokes the token.
+    await app.sql`DELETE FROM revoked_tokens`
+    const release = fillLists(app)
+    const { waiting } = lists
+    now = name
+    const response = app.inject({
+      method,
+      url: path.replace(/:\w+/, id),
+      headers: {
+        ...role && { authorization: `Bearer ${world.people[role].token}` },
+        ...method !== 'GET' && { 'content-type': operation.type ?? 'application/json' },
+      },
+      ...method !== 'GET' && { payload },
+    })
+    const isWaiting = (async () => {
+      for (; lists.waiting === waiting; await sleep(1)) if (now !== name) return false
+      return true
+    })()
+    if (await Promise.race([isWaiting, response.then(() => false)])) {
+      waited.push(name)
+      t.equal(operations.running, 0, `${name} waits for a list`)
+    }
+    now = ''
+    release()
+    await response
+  }
+  for (const name of ['GET /events', 'GET /pictures/:id', 'GET /exports/users.csv', 'GET /me/export']) {
+    t.ok(waited.includes(name), name)
+  }
+  for (const name of ['POST /auth/login', 'POST /auth/register', 'PUT /me/password']) t.ok(hashed.has(name), name)
+})
+
+t.test('While 81 pictures wait for lists, operations of others run', async t => {
+  const app = await buildService(t)
+  const { token } = await person(app)
+  const release = fillLists(app)
+  const pictures = Array.from({ length: 81 }, () => inject(app, 'GET', '/pictures/unknown'))
+  while (app.queues.lists.waiting < 82) await sleep(5)
+  const like = await app.inject({
+    method: 'POST',
+    url: '/mentors/no-such-mentor/like',
+    headers: { authorization: `Bearer ${token}` },
+    remoteAddress: '192.0.2.1',
+  })
+  t.equal(like.statusCode, 404)
+  release()
+  for (const { statusCode } of await Promise.all(pictures)) t.equal(statusCode, 404)
+})
+
+t.test('1,500 networks that wait for a list are one entry of the queue', async t => {
+  const app = await buildService(t)
+  const release = fillLists(app)
+  const responses = Array.from({ length: 1500 }, (_, n) =>
+    app.inject({ url: '/events', remoteAddress: `10.0.${n >> 8}.${n & 255}` }))
+  while (app.queues.lists.waiting < 2) await sleep(5)
+  await sleep(100)
+  t.equal(app.queues.lists.waiting, 2)
+  release()
+  const statuses = new Set((await Promise.all(responses)).map(({ statusCode }) => statusCode))
+  t.strictSame([...statuses], [200])
+  t.ok(app.cache.counts.misses < 5, `${app.cache.counts.misses} reads`)
 })
 
 t.test('An operation whose client has gone while it waits never begins', async t => {

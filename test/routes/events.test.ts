@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import type { FastifyJWT } from '@fastify/jwt'
-import type { FastifyReply, LightMyRequestResponse } from 'fastify'
+import type { LightMyRequestResponse } from 'fastify'
 import type { TransactionSql } from 'postgres'
 
 import { assertInvalid, assertMessage, assertResponse, DATE_TIME, shown, unknownIds } from '../assertions.ts'
@@ -517,10 +517,11 @@ t.test('GET /events/:id/registrations', async t => {
   t.test('finds the reason for a missing list after admission', async t => {
     const { id } = await makeEvent(club.id)
     const late = await makeHead(other)
-    const { admit } = app
-    const admitted = t.capture(app, 'admit', async (reply: FastifyReply, read: () => Promise<unknown>) => {
+    const { operations } = app.queues
+    const run = operations.run.bind(operations)
+    const admitted = t.capture(operations, 'run', async (...work: Parameters<typeof run>) => {
       await app.sql`UPDATE users SET club_id = ${club.id} WHERE id = ${late.id}`
-      return admit(reply, read)
+      return run(...work)
     })
     const url = `/events/${id}/registrations`
     assertMessage(t, await late.inject('GET', url), 403, 'Not allowed to view registrations for this event')

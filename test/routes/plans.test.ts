@@ -7,6 +7,7 @@ import * as accounts from '#lib/accounts/accounts.js'
 import { readPersonalData } from '#lib/accounts/personal-data.js'
 import { PLANNING, type Sql } from '#lib/database/client.js'
 import type { CachedQuery } from '#lib/cache/index.js'
+import { UnlimitedCaller } from '#lib/cache/single-flight.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import { createAccountLink } from '#lib/email/account-links.js'
 import * as revokedTokens from '#lib/auth/revoked-tokens.js'
@@ -124,7 +125,7 @@ const outbox = {
 
 /** Runs a cached query. The cache is too small for any entry. */
 const cache = createSnapshotCache({ sql, shortSql: sql, maxBytes: 1 })
-const read = (query: CachedQuery<any>) => cache.get('', () => query)
+const read = (query: CachedQuery<any>) => cache.get('', () => query, new UnlimitedCaller())
 
 /** All statements that read or write single rows, or one page, by the function in `queries.ts`. */
 const operations: Record<string, () => Promise<unknown>> = {

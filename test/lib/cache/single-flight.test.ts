@@ -2,9 +2,12 @@ import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-import { singleFlight } from '#lib/cache/single-flight.js'
+import { type Read, singleFlight, UnlimitedCaller } from '#lib/cache/single-flight.js'
 import { FairQueue } from '#lib/fair-queue.js'
 import t from '../../suite.ts'
+
+const ALONE = new UnlimitedCaller()
+const list = <T>(run: Read<T>['run']) => (): Read<T> => ({ isList: true, run })
 
 /** Starts reads that end when `finish` is called, in the order in which they began. */
 function startReads () {
@@ -12,9 +15,9 @@ function startReads () {
   const begun: { key: string, end: (result: string) => void, fail: (error: Error) => void }[] = []
   return {
     begun,
-    read: (key: string, version?: string) => share(key, () => new Promise((resolve, reject) => {
+    read: (key: string, version?: string) => share(key, list(() => new Promise((resolve, reject) => {
       begun.push({ key, end: resolve, fail: reject })
-    }), version),
+    })), ALONE, version),
   }
 }
 
@@ -130,15 +133,15 @@ t.test('An error rejects the calls that share the read, and no others', async t 
 t.test('A read that throws synchronously does not block the key', async t => {
   const share = singleFlight<string>()
   let end = () => {}
-  const early = share('a', () => new Promise(resolve => { end = () => resolve('first') }))
+  const early = share('a', list(() => new Promise(resolve => { end = () => resolve('first') })), ALONE)
   await settle()
-  const broken = () => { throw new Error('broken') }
-  const waiting = share('a', broken)
+  const broken = list<string>(() => { throw new Error('broken') })
+  const waiting = share('a', broken, ALONE)
   end()
   t.equal(await early, 'first')
   await t.rejects(waiting, { message: 'broken' })
-  await t.rejects(share('a', broken), { message: 'broken' })
-  t.equal(await share('a', async () => 'third'), 'third')
+  await t.rejects(share('a', broken, ALONE), { message: 'broken' })
+  t.equal(await share('a', list(async () => 'third'), ALONE), 'third')
 })
 
 /** Shares reads that take turns by network, one at a time. They end, one after the other, when `finish` is called. */
@@ -149,10 +152,16 @@ function startTurns (maxLength: number) {
   let finish = () => {}
   return {
     begun,
-    read: (network: string, key: string) => share(key, () => new Promise(resolve => {
+    queue,
+    read: (network: string, key: string, isWaiting = true) => share(key, list(() => new Promise(resolve => {
       begun.push(key)
       finish = () => resolve(key)
-    }), null, { admit: begin => queue.run({ network }, begin) }),
+    })), {
+      isWaiting,
+      admit: ({ run, isWanted }) => queue.run({ network }, run, isWanted),
+      join: ({ run }) => queue.join({ network }, run),
+      hold () {},
+    }),
     async finish () {
       finish()
       await settle()
@@ -178,53 +187,56 @@ t.test('A read begins when it is the turn of any of its callers', async t => {
   t.strictSame(begun, ['1', '2', 'list', '3'], 'it is read once')
 })
 
-t.test('A refused caller does not affect other callers', async t => {
+t.test('All callers of a read are one entry of the queue, which they leave together', async t => {
+  const { begun, queue, read, finish } = startTurns(3)
+  const first = read('flood', '1')
+  await settle()
+  const many = Array.from({ length: 500 }, (_, n) => read(`network ${n}`, 'list'))
+  await settle()
+  t.equal(queue.waiting, 1)
+  const gone = read('gone', 'other', false)
+  await settle()
+  t.equal(queue.waiting, 2)
+  queue.dropUnwanted()
+  await t.rejects(gone, { message: 'refused' }, 'no caller of it waits')
+  await finish()
+  many.push(read('late', 'list'))
+  await finish()
+  await finish()
+  t.strictSame([await first, ...await Promise.all(many)], ['1', ...Array(501).fill('list')])
+  t.strictSame(begun, ['1', 'list', 'list'], 'a call during the read waits for the next one')
+})
+
+t.test('A refused read fails for its callers only, and can be read again', async t => {
   const { begun, read, finish } = startTurns(2)
   const first = read('flood', '1')
   await settle()
-  const flood = [read('flood', 'list'), read('flood', 'list')]
+  const waiting = [read('flood', '2'), read('flood', 'list'), read('flood', 'list')]
   await settle()
-  const other = read('other', 'list')
-  await t.rejects(flood[1]!, { message: 'refused' }, 'the newest of the network that holds the most')
+  const other = read('other', '3')
+  for (const caller of waiting.slice(1)) await t.rejects(caller, { message: 'refused' })
   await finish()
   await finish()
-  t.strictSame(await Promise.all([first, flood[0], other]), ['1', 'list', 'list'])
-
-  const second = read('flood', '2')
-  await settle()
-  const waiting = ['3', '4'].map(key => read('flood', key))
-  await settle()
-  await t.rejects(read('flood', 'list'), { message: 'refused' })
-  await finish()
-  await finish()
-  await finish()
-  await Promise.all([second, ...waiting])
   const again = read('flood', 'list')
-  await settle()
   await finish()
-  t.equal(await again, 'list')
-  t.strictSame(begun, ['1', 'list', '2', '3', '4', 'list'])
+  await finish()
+  t.strictSame(await Promise.all([first, waiting[0], other, again]), ['1', '2', '3', 'list'])
+  t.strictSame(begun, ['1', '2', '3', 'list'])
 })
 
-t.test('A caller that is refused during the read gets its result', async t => {
-  const share = singleFlight<string>()
-  let end!: () => void
-  let refuse!: () => void
-  const begun = share('a', () => new Promise(resolve => { end = () => resolve('result') }), null, {
-    admit: async begin => {
-      await settle()
-      await begin()
-    },
-  })
-  const late = share('a', async () => 'not read', null, {
-    admit: () => new Promise((_resolve, reject) => { refuse = () => reject(new Error('refused')) }),
-  })
+t.test('A caller that comes while the previous read runs waits for admission with the others', async t => {
+  const { begun, queue, read, finish } = startTurns(9)
+  const early = read('a', 'list')
   await settle()
+  const next = [read('gone', 'list', false), read('a', 'list'), read('b', 'list')]
+  const others = ['1', '2', '3'].map(key => read('a', key))
   await settle()
-  refuse()
-  await settle()
-  end()
-  t.strictSame(await Promise.all([begun, late]), ['result', 'result'])
+  t.equal(queue.waiting, 3, 'it is not in the queue yet')
+  await finish()
+  t.equal(queue.waiting, 3)
+  for (let time = 0; time < 4; time++) await finish()
+  t.strictSame(await Promise.all([early, ...next, ...others]), ['list', 'list', 'list', 'list', '1', '2', '3'])
+  t.strictSame(begun, ['list', '1', '2', 'list', '3'], 'at the turn of b')
 })
 
 setFlagsFromString('--expose-gc')
@@ -234,7 +246,7 @@ t.test('Results are not retained after the calls have resolved', async t => {
   const share = singleFlight<object>()
   /** Weak references to results that only the reads could retain. */
   const responses = await Promise.all([{}, {}, {}].map(async response => {
-    const shared = await share('a', async () => response)
+    const shared = await share('a', list(async () => response), ALONE)
     return new WeakRef(shared)
   }))
   await settle()
@@ -245,7 +257,7 @@ t.test('Results are not retained after the calls have resolved', async t => {
 t.test('A chain of reads is not retained by its first read in the old generation', async t => {
   const share = singleFlight<ArrayBuffer>()
   let end!: (result: ArrayBuffer) => void
-  const read = () => share('a', () => new Promise(resolve => { end = resolve }))
+  const read = () => share('a', list(() => new Promise(resolve => { end = resolve })), ALONE)
   read()
   await settle()
   // Moves the first read to the old generation, from where a minor collection does not remove it.

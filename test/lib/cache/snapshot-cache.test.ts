@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import postgres from 'postgres'
 
 import type { CachedQuery } from '#lib/cache/index.js'
+import { UnlimitedCaller } from '#lib/cache/single-flight.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import type { Sql } from '#lib/database/client.js'
 import { makeProxy, PostgresServer } from '../../postgres-server.ts'
@@ -52,8 +53,9 @@ const notAgain = () => { throw new Error('read again') }
 
 /** A cache with its own connections, like an instance of the service. */
 function start (t: Test, { maxBytes = ROOMY, sql = connect(t, 4), shortSql = connect(t, 1) } = {}) {
-  const { get, currentState } = createSnapshotCache({ sql, shortSql, maxBytes })
-  const instance = { reads: 0, get, currentState, ask, value }
+  const cache = createSnapshotCache({ sql, shortSql, maxBytes })
+  const get = (name: string, query: (sql: Sql) => CachedQuery<any>) => cache.get(name, query, new UnlimitedCaller())
+  const instance = { reads: 0, get, readSnapshot: cache.readSnapshot, ask, value }
   return instance
 
   /** The body of a query for a name, as text. */
@@ -191,7 +193,7 @@ for (const asked of ['meanwhile', 'afterwards']) {
     await write('a', 1)
     const late = asked === 'meanwhile' ? instance.value('a', gated) : undefined
     // Makes known that the running read is outdated.
-    await instance.currentState()
+    await instance.readSnapshot()
     await gate`SELECT pg_advisory_unlock(${GATE})`
     gate.release()
     t.equal(await early, 0, 'the call before the commit')
@@ -204,7 +206,7 @@ test('A commit while the snapshot is asked for is visible to later calls', async
   const instance = start(t, { shortSql: connect(t, 1, server.url('postgres', proxy.port)) })
   t.equal(await instance.value('a'), 0)
   // Opens the connection.
-  await instance.currentState()
+  await instance.readSnapshot()
   const { arrived, release } = proxy.hold()
   const early = instance.value('a')
   await arrived

@@ -18,9 +18,9 @@ function start () {
     finish: () => {},
   }
   const live = new LiveLists({
-    async readState () {
+    async readSnapshot () {
       if (database.isAway) throw new Error('away')
-      return { snapshot: String(snapshot) }
+      return { id: String(snapshot) }
     },
     argumentsOf: () => '[]',
     async readEtag (url) {
