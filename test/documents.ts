@@ -27,6 +27,7 @@ export const RUN_BY: Record<string, string> = {
   'docs/run/email.md': 'test/docs.system.ts',
   'docs/run/operate.md#Start and stop': 'test/docs.system.ts',
   'docs/run/operate.md#Back up and restore': 'test/lib/database/backup.test.ts',
+  'docs/run/operate.md#Copy the embedded database': 'test/lib/cli/database.system.ts',
   'docs/run/operate.md#Restore the data alone': 'test/lib/database/backup.test.ts',
   'docs/run/privacy.md': 'test/docs.system.ts',
   'docs/run/upgrade.md': 'test/container/machines.ts',
