@@ -10,7 +10,7 @@ let t: Test = tap
 export { t as default, type Test }
 
 /**
- * Runs files of tests in this process, one after the other, which loads the application once for all of them: to load
+ * Runs files of tests in this process, one after the other, so that the application is loaded only once. Loading
  * it takes longer than the tests of most files. Each file in test/suites/ is such a process, and `npm test` runs them
  * all at once: each takes the next file that no other has taken. A file works the same by itself, by `npx tap`.
  */

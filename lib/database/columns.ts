@@ -64,8 +64,8 @@ export const registeredFor = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
 `
 
 // A count that triggers keep is the sum of its slots (see migrations/20261120000007000_counts.sql). The sum of bigint
-// is numeric, the count of rows is bigint. JSON has both as numbers, so there no cast is needed; the driver reads both
-// as strings.
+// is numeric, the count of rows is bigint. The driver reads both as strings. In JSON both are numbers, so no cast is
+// needed.
 
 export const registrationCount = (sql: Sql) => sql`
   (SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id)

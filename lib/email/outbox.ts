@@ -79,8 +79,8 @@ const CANDIDATES = 10
  * unsubscribe token and revokes the previous token.
  */
 export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
-  // PostgreSQL locks the user of an email that this transaction has updated before, also where the user stays the same:
-  // an erasure, which locks the user first, would deadlock with that.
+  // Updating an email twice in a transaction also locks its user, even if the user stays the same. An erasure locks the
+  // user first and the emails then, so both would wait for each other. A user that is locked here first prevents that.
   const lock = sql`FOR UPDATE OF emails SKIP LOCKED FOR KEY SHARE OF users SKIP LOCKED`
   return await sql<ClaimedEmail[]>`
     WITH candidates AS (
