@@ -50,6 +50,8 @@ interface Options {
   seconds?: number
   /** Memory that the process keeps afterwards, in MB, because of a library that the attack makes it load. */
   kept?: number
+  /** How many times longer nine of ten requests beside it may take than without it. */
+  slower?: number
 }
 
 export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
@@ -63,7 +65,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     ({ name, run: () => run(name, attacks, options) })
 
   async function run (
-    name: string, attacks: string[], { variables, seconds = short ? 8 : 20, kept = 0 }: Options
+    name: string, attacks: string[], { variables, seconds = short ? 8 : 20, kept = 0, slower = Infinity }: Options
   ) {
     const row: Row = rowOf(name, [], [])
     const own = scope.inner()
@@ -119,6 +121,8 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       // Other work on the machine delays the rest.
       if (short) return row
       if (slowest > WAIT + 1000) row.problems.push(`a request took ${Math.round(slowest)} ms`)
+      const [beside, before] = [outcomes, alone].map(list => percentile(list.map(({ took }) => took), 90))
+      if (beside! > slower * before!) row.problems.push(`nine of ten take ${beside! / before!} times as long`)
       if (longest(pauses, 'ran') > PAUSE) row.problems.push(`it ran for ${longest(pauses, 'ran')} ms before /livez`)
       if (seconds === SOAK && second! > first! * GROWTH) row.problems.push('its memory grows')
       // By default, glibc keeps freed memory for the next allocation.
@@ -177,7 +181,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
   return [
     photos('memory: twenty members upload photos of 12 megapixels', 20, 3464),
     photos('memory: sixteen members upload photos of 36 megapixels', 16, 6000),
-    ...all.map(name => fault(`memory: ${name}`, [name])),
+    ...all.map(name => fault(`memory: ${name}`, [name], name.startsWith('headers') ? { slower: 3 } : {})),
     fault('memory: returned by glibc', ['everything of an author of 300 MB'], { variables: RETURNED }),
     fault(`memory: ${UPLOADS}, returned by glibc`, [UPLOADS], { variables: RETURNED, kept: 40 }),
     fault('memory: all at once', all),
