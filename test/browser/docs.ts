@@ -27,9 +27,23 @@ t.test('The page shows every operation', async t => {
   await page.goto(`${origin}/docs`)
   await page.waitForSelector('.opblock')
   t.equal(await page.title(), 'Community Platform')
-  t.match(await page.textContent('.info'), /The service behind a student community/)
+  t.match(await page.textContent('.info'), /the service behind a student community/)
   const { paths } = app.swagger() as { paths: Record<string, object> }
   t.equal(await page.locator('.opblock').count(), Object.values(paths).flatMap(path => Object.keys(path)).length)
+})
+
+t.test('On a phone and in the dark, the page fits and follows the browser', async t => {
+  const phone = await page.context().browser()!.newPage({
+    viewport: { width: 390, height: 844 }, isMobile: true, colorScheme: 'dark',
+  })
+  await phone.goto(`${origin}/docs`)
+  await phone.locator('#operations-Sign-in-login .opblock-summary-control').click()
+  await phone.locator('#operations-Sign-in-login .responses-table').waitFor()
+  t.equal(await phone.evaluate('document.documentElement.scrollWidth'), 390)
+  t.equal(await phone.evaluate('document.documentElement.className'), 'dark-mode')
+  t.equal(await phone.locator('.info li').count(), 0, 'no line of the introduction reads as a list')
+  t.match(await phone.textContent('.info'), `curl ${origin}/auth/me`)
+  await phone.close()
 })
 
 t.test('A user signs in with a token and tries an operation', async t => {
