@@ -91,6 +91,7 @@ export const variables = Type.Object({
     default: '7d', pattern: '^[1-9][0-9]{0,4}(s|m|h|d|w)$', description: 'a lifetime such as 15m, 12h or 7d',
   }),
   SIGN_IN_ATTEMPTS: limit('a number of failures', { default: 20, maximum: 1000 }),
+  SIGN_IN_ATTEMPTS_PER_NETWORK: limit('a number of failures', { default: 1000, maximum: 1_000_000 }),
   LIMIT_WINDOW: integer('a number of seconds', { default: 900, minimum: 1, maximum: 86_400 }),
   REGISTRATIONS_PER_NETWORK: limit('a number of registrations', { default: 0, maximum: 10_000 }),
   ADMIN_EMAIL: optional('an email address', { format: 'email' }),

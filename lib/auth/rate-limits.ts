@@ -1,17 +1,21 @@
+import { createHash } from 'node:crypto'
+
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
 import { hashSecretToken } from './secret-tokens.ts'
 
 /** A limit on uses within a window. All instances on one database share the count. */
 export interface RateLimit {
-  name: 'failed-sign-ins-for-account' | 'new-passwords' | 'registrations' | 'event-messages' | 'account-emails' |
-    'account-emails-to'
+  name: 'failed-sign-ins-for-account' | 'failed-sign-ins' | 'new-passwords' | 'registrations' | 'event-messages' |
+    'account-emails' | 'account-emails-to'
   /** A network, an email address or its hash, or a user id. Addresses and ids may be followed by a network. */
   key: string
   /** Maximum number of uses; 0 for no limit. */
   max: number
   /** Error message of the 429. */
   message: string
+  /** The key of `rememberNetwork` for an account that this limit does not refuse if it was remembered. */
+  exempt?: string | undefined
 }
 
 export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'
@@ -42,20 +46,22 @@ export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number
       ends_at = CASE WHEN used.ends_at > now() THEN used.ends_at ELSE excluded.ends_at END
     WHERE used.uses < ${max} OR used.ends_at <= now()
   `
-  if (count === 0) throw tooMany(limit, Math.max(1, await secondsUntilAllowed(sql, limit)))
+  if (count > 0) return
+  const seconds = await secondsUntilAllowed(sql, limit)
+  if (seconds > 0 || limit.exempt === undefined) throw tooMany(limit, Math.max(1, seconds))
 }
 
 /**
- * Runs an attempt to verify a password and counts its failure against a limit. If the limit is reached, throws the same
- * 429. Returns whether the attempt succeeded.
+ * Runs an attempt to verify a password and counts its failure against the limits. If a limit is reached, throws the
+ * same 429. Returns whether the attempt succeeded.
  */
 export async function limitFailures (
-  sql: Sql, limit: RateLimit, windowSeconds: number, attempt: () => Promise<boolean>
+  sql: Sql, limits: RateLimit[], windowSeconds: number, attempt: () => Promise<boolean>
 ) {
-  await assertAllowed(sql, limit)
+  for (const limit of limits) await assertAllowed(sql, limit)
   const verified = await attempt()
   // Parallel attempts may have reached the limit. Then the response must not tell whether the password was correct.
-  await (verified ? assertAllowed(sql, limit) : consume(sql, limit, windowSeconds))
+  for (const limit of limits) await (verified ? assertAllowed(sql, limit) : consume(sql, limit, windowSeconds))
   return verified
 }
 
@@ -80,10 +86,44 @@ export async function forgetUses (sql: Sql, { name, key }: RateLimit) {
 }
 
 /** SQL query: the seconds until a reached limit allows the next use. Empty if the limit is not reached. */
-const reached = (sql: Sql, { name, key, max }: RateLimit) => sql`
+const reached = (sql: Sql, { name, key, max, exempt = '' }: RateLimit) => sql`
   SELECT ceil(extract(epoch FROM ends_at - now()))::integer AS seconds FROM rate_limits
   WHERE name = ${name} AND key = ${key} AND uses >= ${max} AND ends_at > now()
+    AND NOT EXISTS (SELECT FROM rate_limits WHERE name = ${KNOWN} AND key = ${exempt} AND ends_at > now())
 `
+
+/** Name of the rows of `rememberNetwork`. */
+const KNOWN = 'known-networks'
+
+/** Days for which the network of a sign-in is remembered, and the days left when a sign-in extends them. */
+const KNOWN_DAYS = 90
+const EXTENDED_DAYS = 60
+
+/** Returns the key for an account and a network, which is stored as a hash. */
+const knownNetwork = (userId: string, network: string) =>
+  `${userId} ${createHash('sha256').update(`${userId} ${network}`).digest('base64url')}`
+
+/**
+ * Remembers that a user has signed in from a network, so that failures of others there do not refuse them. Writes at
+ * most once in 30 days, because every commit empties the cache.
+ */
+export async function rememberNetwork (sql: Sql, userId: string, network: string) {
+  const key = knownNetwork(userId, network)
+  await sql`
+    INSERT INTO rate_limits (name, key, uses, ends_at)
+    SELECT ${KNOWN}, ${key}, 1, now() + make_interval(days => ${KNOWN_DAYS})
+    WHERE NOT EXISTS (
+      SELECT FROM rate_limits
+      WHERE name = ${KNOWN} AND key = ${key} AND ends_at > now() + make_interval(days => ${EXTENDED_DAYS})
+    )
+    ON CONFLICT (name, key) DO UPDATE SET ends_at = excluded.ends_at
+  `
+}
+
+/** Limits wrong passwords from one network over all accounts. Accounts may not exist. */
+export const failedSignInsOfNetwork = (userId: string | undefined, network: string, max: number): RateLimit => ({
+  name: 'failed-sign-ins', key: network, max, message: TOO_MANY_FAILURES, exempt: knownNetwork(userId ?? '', network),
+})
 
 /** Limits wrong passwords for one account from one network. The account may not exist. */
 export const failedSignIns = (email: string, network: string, max: number): RateLimit =>

@@ -12,7 +12,8 @@ import { type Identity, IdentityProvider } from '../../lib/auth/identity-provide
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
-  consume, consumeAccountEmail, failedSignIns, forgetUses, limitFailures, type RateLimit,
+  consume, consumeAccountEmail, failedSignIns, failedSignInsOfNetwork, forgetUses, limitFailures, type RateLimit,
+  rememberNetwork,
 } from '../../lib/auth/rate-limits.ts'
 import { emailTo } from '../../lib/email/outbox.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
@@ -27,7 +28,8 @@ const NONCE = /^[\w-]{22}$/
 /** Sign-up, sign-in with a password or an identity provider, and the signed-in user. */
 const auth: FastifyPluginAsyncTypebox = async app => {
   await app.register(cookie)
-  const { SIGN_IN_ATTEMPTS, LIMIT_WINDOW: windowSeconds, REGISTRATIONS_PER_NETWORK, SMTP_URL } = app.config
+  const { SIGN_IN_ATTEMPTS, SIGN_IN_ATTEMPTS_PER_NETWORK, LIMIT_WINDOW: windowSeconds } = app.config
+  const { REGISTRATIONS_PER_NETWORK, SMTP_URL } = app.config
   const { IDP_CLIENT_ID, IDP_CLIENT_SECRET, IDP_REDIRECT_URI } = app.config
   // Preloads the module, because a failed import during an update would persist until the next start.
   if (IDP_CLIENT_ID && IDP_CLIENT_SECRET && IDP_REDIRECT_URI) await import('../../lib/auth/oauth2-client.ts')
@@ -63,13 +65,15 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const user = await findCredentials(app.sql, email)
     attempt.user = user?.userId
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
-    const verified = await limitFailures(app.sql, failures, windowSeconds, () =>
+    const ofNetwork = failedSignInsOfNetwork(user?.userId, network, SIGN_IN_ATTEMPTS_PER_NETWORK)
+    const verified = await limitFailures(app.sql, [failures, ofNetwork], windowSeconds, () =>
       verifyPassword(user?.password, password, request))
     if (!user || !verified) {
       attempt.reason = user ? 'Wrong password' : 'Unknown email'
       throw new HttpError(401, 'Invalid credentials')
     }
-    await forgetUses(app.sql, failures).catch(err => request.log.error({ err }, 'Cannot forget failed sign-ins'))
+    await Promise.all([forgetUses(app.sql, failures), rememberNetwork(app.sql, user.userId, network)])
+      .catch(err => request.log.error({ err }, 'Cannot forget failed sign-ins, or remember the network'))
     return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
   }))
 

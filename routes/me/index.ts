@@ -226,7 +226,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   /** Throws a 401 for a wrong password, and a 429 after too many. Failed sign-ins also count. */
   async function assertPassword (request: FastifyRequest, { email, password }: Account, given: string) {
     const failures = failedSignIns(email, request.network, SIGN_IN_ATTEMPTS)
-    const verified = await limitFailures(app.sql, failures, windowSeconds, () =>
+    const verified = await limitFailures(app.sql, [failures], windowSeconds, () =>
       verifyPassword(password, given, request))
     if (!verified) refusePassword(request)
   }

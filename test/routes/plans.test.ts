@@ -12,7 +12,7 @@ import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import { createAccountLink } from '#lib/email/account-links.js'
 import * as revokedTokens from '#lib/auth/revoked-tokens.js'
 import { findManagedEvent } from '#lib/accounts/permissions.js'
-import { failedSignIns, forgetUses, consume, limitFailures } from '#lib/auth/rate-limits.js'
+import { failedSignIns, forgetUses, consume, limitFailures, rememberNetwork } from '#lib/auth/rate-limits.js'
 import * as batches from '#lib/email/batches.js'
 import * as emails from '#lib/email/outbox.js'
 import { insertPicture } from '#lib/pictures/store.js'
@@ -131,8 +131,9 @@ const read = (query: CachedQuery<any>) => cache.get('', () => query, new Unlimit
 const operations: Record<string, () => Promise<unknown>> = {
   findCredentials: () => auth.findCredentials(sql, email),
   consume: () => consume(sql, failures, 900),
-  limitFailures: () => limitFailures(sql, failures, 900, async () => true),
+  limitFailures: () => limitFailures(sql, [failures], 900, async () => true),
   forgetUses: () => forgetUses(sql, failures),
+  rememberNetwork: () => rememberNetwork(sql, NONE, '192.0.2.1'),
   profileQuery: () => read(auth.profileQuery(sql, id.user, PICTURES)),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'new@example.org', password: '!', role: 'ADMIN' }),
   createAccountLink: () => createAccountLink(
@@ -244,7 +245,8 @@ t.test('All functions in queries.ts are tested here, or read whole tables', asyn
   const functions = modules.flatMap(module => Object.keys(module))
   // Some statements are in lib/.
   const others = [
-    'consume', 'limitFailures', 'forgetUses', 'findManagedEvent', 'readPersonalData', 'createAccountLink',
+    'consume', 'limitFailures', 'forgetUses', 'rememberNetwork', 'findManagedEvent', 'readPersonalData',
+    'createAccountLink',
     'deleteUnusedPictures', 'insertPicture',
     ...[accounts, revokedTokens, batches, emails].flatMap(Object.keys),
   ]

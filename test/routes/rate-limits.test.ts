@@ -109,6 +109,30 @@ t.test('A sign-in past the limit neither verifies the password nor writes', asyn
   }
 })
 
+t.test('Wrong passwords of a network over all accounts are limited, for those who are new there', async t => {
+  const via = await build(t, { DATABASE_URL, LIMIT_WINDOW: '60', SIGN_IN_ATTEMPTS_PER_NETWORK: '5' })
+  const from = { via, address: newAddress() }
+  const [known, unknown] = [await account(), await account()]
+  t.equal((await signIn(known, PASSWORD, from)).statusCode, 200)
+  const [user] = await sql`SELECT id FROM users WHERE email = ${known}`
+  const remembered = async () => [...await sql`
+    SELECT key, ends_at FROM rate_limits WHERE name = 'known-networks' AND key LIKE ${`${user!.id} %`}
+  `]
+  const first = await remembered()
+  t.equal(first.length, 1)
+  t.notMatch(first[0]!.key, from.address, 'only its hash')
+  t.equal((await signIn(known, PASSWORD, from)).statusCode, 200)
+  t.strictSame(await remembered(), first, 'a later sign-in does not write')
+  t.strictSame(await statuses(5, async n => guess(n < 3 ? await account() : stranger(), from)), times(5, 401))
+  for (const email of [unknown, stranger()]) {
+    for (const password of [PASSWORD, 'wrong horse']) waits(t, await signIn(email, password, from), FAILURES)
+  }
+  t.strictSame([(await guess(known, from)).statusCode, (await signIn(known, PASSWORD, from)).statusCode], [401, 200])
+  t.equal((await signIn(unknown, PASSWORD, { via, address: newAddress() })).statusCode, 200, 'from elsewhere')
+  const off = await build(t, { DATABASE_URL, SIGN_IN_ATTEMPTS_PER_NETWORK: '0' })
+  t.equal((await signIn(unknown, PASSWORD, { ...from, via: off })).statusCode, 200, 'without the limit')
+})
+
 t.test('The window begins with the first failure', async t => {
   const email = await account()
   t.strictSame(await guesses(1, email), [401])
@@ -214,7 +238,7 @@ t.test('An unknown email is counted like a known one, with the same statements',
   }
   const known = await observe(await account())
   t.strictSame(known.seen.map(([status]) => status), [401, 401, 401, 429])
-  t.equal(known.asked.length, 3 * 3 + 2)
+  t.equal(known.asked.length, 3 * 5 + 2)
   t.strictSame(await observe(stranger()), known)
   t.strictSame(await observe((await person(app)).email), known, 'an account without a password behaves alike')
 })
