@@ -106,6 +106,118 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agenda": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List events to come
+         * @description Returns the events that have not ended, earliest first. An event without an end lasts two hours. With `from` and `to`, returns the events between these times.
+         */
+        get: operations["listAgenda"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agenda/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an event
+         * @description Also returns past events.
+         */
+        get: operations["getAgendaEvent"];
+        /**
+         * Set end, place and seats of an event
+         * @description Club heads may change events of their own club. Admins may change any event. Missing fields stay unchanged, and `null` removes a value. Who has a seat keeps it if the room becomes smaller. If the room grows, the people who wait the longest get a seat and an email.
+         *
+         *     Roles: `ADMIN`, `CLUB_HEAD`.
+         */
+        put: operations["updateAgendaEvent"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agenda/{id}/copies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Repeat an event
+         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same duration, place and seats, but no registrations.
+         *
+         *     Roles: `ADMIN`, `CLUB_HEAD`.
+         */
+        post: operations["copyAgendaEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agenda/{id}/seats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List who comes to an event
+         * @description People with a seat come first, then those who wait, then those who do not come.
+         *
+         *     Roles: `ADMIN`, `CLUB_HEAD`.
+         */
+        get: operations["listSeats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agenda/{id}/seats/{registrationId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Take a person off the list of an event
+         * @description Deletes the registration. The person gets an email, and may register again.
+         *
+         *     Roles: `ADMIN`, `CLUB_HEAD`.
+         */
+        delete: operations["removeSeat"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/google": {
         parameters: {
             query?: never;
@@ -976,6 +1088,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/seats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List your seats
+         * @description Returns the events that you registered for, with your seats. The latest event date comes first.
+         */
+        get: operations["listMySeats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/seats/{eventId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Say whether you come to an event
+         * @description You must be registered. If you do not come, the person who waits the longest gets your seat. If you come after all, you stand at the end of the line.
+         */
+        put: operations["setMySeat"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/tokens": {
         parameters: {
             query?: never;
@@ -1366,6 +1518,43 @@ export interface components {
                 createdAt: components["schemas"]["DateTime"];
             } | null;
         };
+        AgendaEvent: {
+            id: components["schemas"]["Id"];
+            /** @example Chess Night */
+            title: string;
+            /** @example Ten games at once, against anyone who comes. */
+            description: string;
+            /** @example https://images.example.org/chess-night.png */
+            imageUrl: string | null;
+            date: components["schemas"]["DateTime"];
+            clubId: components["schemas"]["Id"];
+            createdAt: components["schemas"]["DateTime"];
+            club: components["schemas"]["ClubCard"];
+            /**
+             * Format: int64
+             * @example 12
+             */
+            registrationCount: number;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T11:30:00.000Z
+             */
+            endsAt: string | null;
+            /** @example Library, room B12 */
+            place: string | null;
+            /** @description Whether people with a seat can take part online. */
+            hasOnlineUrl: boolean;
+            /**
+             * @description The number of seats; `null` for no limit.
+             * @example 3
+             */
+            capacity: number | null;
+            /**
+             * @description The number of free seats; `null` for no limit.
+             * @example 3
+             */
+            seatsLeft: number | null;
+        };
         Analytics: {
             /**
              * Format: int64
@@ -1420,6 +1609,10 @@ export interface components {
                     lastName: string;
                 };
             }[];
+        };
+        Answer: {
+            /** @example false */
+            coming: boolean;
         };
         Attendee: {
             id: components["schemas"]["Id"];
@@ -1668,6 +1861,30 @@ export interface components {
              */
             clubId?: string;
         };
+        EventCopies: {
+            dates: string[];
+        };
+        EventDetails: {
+            /**
+             * Format: date-time
+             * @description When the event ends, after its start. It moves along when the date of the event changes.
+             * @example 2026-01-31T11:30:00.000Z
+             */
+            endsAt?: string | null;
+            /** @example Library, room B12 */
+            place?: string | null;
+            /**
+             * Format: uri
+             * @description Only people with a seat and organizers see it.
+             * @example https://meet.example.org/chess
+             */
+            onlineUrl?: string | null;
+            /**
+             * @description The number of seats. `null` means no limit.
+             * @example 30
+             */
+            capacity?: number | null;
+        };
         EventMessage: {
             /** @example Chess Night: bring a board */
             subject: string;
@@ -1774,6 +1991,45 @@ export interface components {
                  */
                 blogs: number;
             };
+        };
+        ManagedEvent: {
+            id: components["schemas"]["Id"];
+            /** @example Chess Night */
+            title: string;
+            /** @example Ten games at once, against anyone who comes. */
+            description: string;
+            /** @example https://images.example.org/chess-night.png */
+            imageUrl: string | null;
+            date: components["schemas"]["DateTime"];
+            clubId: components["schemas"]["Id"];
+            createdAt: components["schemas"]["DateTime"];
+            club: components["schemas"]["ClubCard"];
+            /**
+             * Format: int64
+             * @example 12
+             */
+            registrationCount: number;
+            /**
+             * Format: date-time
+             * @example 2026-01-31T11:30:00.000Z
+             */
+            endsAt: string | null;
+            /** @example Library, room B12 */
+            place: string | null;
+            /** @description Whether people with a seat can take part online. */
+            hasOnlineUrl: boolean;
+            /**
+             * @description The number of seats; `null` for no limit.
+             * @example 3
+             */
+            capacity: number | null;
+            /**
+             * @description The number of free seats; `null` for no limit.
+             * @example 3
+             */
+            seatsLeft: number | null;
+            /** @example https://meet.example.org/chess */
+            onlineUrl: string | null;
         };
         Mentor: {
             id: components["schemas"]["Id"];
@@ -2059,6 +2315,26 @@ export interface components {
             createdAt: components["schemas"]["DateTime"];
             uses: components["schemas"]["PictureUse"][];
         };
+        OwnSeat: {
+            registrationId: components["schemas"]["Id"];
+            registeredAt: components["schemas"]["DateTime"];
+            /**
+             * @description `seated`, `waiting` for a seat, or `declined`: the person does not come.
+             * @enum {string}
+             */
+            state: "seated" | "waiting" | "declined";
+            /**
+             * @description The place among those who wait, from 1; `null` if the person does not wait.
+             * @example 3
+             */
+            position: number | null;
+            /**
+             * @description Where the event is online; `null` without a seat.
+             * @example https://meet.example.org/chess
+             */
+            onlineUrl: string | null;
+            event: components["schemas"]["AgendaEvent"];
+        };
         Pagination: {
             /**
              * Format: int64
@@ -2311,6 +2587,25 @@ export interface components {
         Role: "STUDENT" | "CLUB_HEAD" | "ADMIN";
         RoleChange: {
             newRole: components["schemas"]["Role"];
+        };
+        Seat: {
+            registrationId: components["schemas"]["Id"];
+            userId: components["schemas"]["Id"];
+            /** @example Ada Lovelace */
+            name: string;
+            /** @example ada@example.org */
+            email: string;
+            registeredAt: components["schemas"]["DateTime"];
+            /**
+             * @description `seated`, `waiting` for a seat, or `declined`: the person does not come.
+             * @enum {string}
+             */
+            state: "seated" | "waiting" | "declined";
+            /**
+             * @description The place among those who wait, from 1; `null` if the person does not wait.
+             * @example 3
+             */
+            position: number | null;
         };
         SignedIn: {
             user: {
@@ -2861,6 +3156,386 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         message: "Error erasing account";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    listAgenda: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Only events of the club with this id.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                club?: string;
+                /**
+                 * @description Only events that end after this time. The default is now.
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                from?: string;
+                /**
+                 * @description Only events that begin before this time.
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                to?: string;
+                /**
+                 * @description The number of events, up to 100. The default is 20.
+                 * @example 20
+                 */
+                limit?: string;
+                /**
+                 * @description `next` of the previous page.
+                 * @example MjAyNi0wMS0zMVQwOTozMDowMC4wMDBaIDAxOTBhMWIyLWMzZDQtN2U1Zi04YTZiLTdjOGQ5ZTBmMWEyYg
+                 */
+                cursor?: string;
+            };
+            header?: {
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
+                    ETag?: string;
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        events: components["schemas"]["AgendaEvent"][];
+                        /**
+                         * @description The cursor of the next page, or `null`.
+                         * @example MjAyNi0wMS0zMVQwOTozMDowMC4wMDBaIDAxOTBhMWIyLWMzZDQtN2U1Zi04YTZiLTdjOGQ5ZTBmMWEyYg
+                         */
+                        next: string | null;
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["ValidationError"];
+            /** @description `Error fetching events` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching events";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    getAgendaEvent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the event.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
+                    ETag?: string;
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        event: components["schemas"]["AgendaEvent"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["ValidationError"];
+            404: components["responses"]["EventNotFound"];
+            /** @description `Error fetching event` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching event";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    updateAgendaEvent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the event.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EventDetails"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        event: components["schemas"]["ManagedEvent"];
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            /** @description `Forbidden` or `Not allowed to modify this event` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Forbidden" | "Not allowed to modify this event";
+                    };
+                };
+            };
+            404: components["responses"]["EventNotFound"];
+            /** @description `Error updating event` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error updating event";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    copyAgendaEvent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the event.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EventCopies"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        events: components["schemas"]["AgendaEvent"][];
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            /** @description `Forbidden` or `Not allowed to modify this event` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Forbidden" | "Not allowed to modify this event";
+                    };
+                };
+            };
+            404: components["responses"]["EventNotFound"];
+            /** @description `Error copying event` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error copying event";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    listSeats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the event.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        event: components["schemas"]["ManagedEvent"];
+                        seats: components["schemas"]["Seat"][];
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Forbidden" | "Not allowed to view registrations for this event";
+                    };
+                };
+            };
+            404: components["responses"]["EventNotFound"];
+            /** @description `Error fetching seats` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching seats";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    removeSeat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the event.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+                /**
+                 * @description The id of the registration.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                registrationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Registration deleted successfully";
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            /** @description `Forbidden` or `Not allowed to modify this event` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Forbidden" | "Not allowed to modify this event";
+                    };
+                };
+            };
+            /** @description `Event not found` or `Registration not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Event not found" | "Registration not found";
+                    };
+                };
+            };
+            /** @description `Error deleting registration` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error deleting registration";
                     };
                 };
             };
@@ -5555,6 +6230,103 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         message: "PUBLIC_URL is not configured";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    listMySeats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        seats: components["schemas"]["OwnSeat"][];
+                    };
+                };
+            };
+            401: components["responses"]["TokenRequired"];
+            /** @description `Error fetching seats` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching seats";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    setMySeat: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the event.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                eventId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Answer"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        seat: components["schemas"]["OwnSeat"];
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            /** @description `Registration not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Registration not found";
+                    };
+                };
+            };
+            /** @description `Error changing seat` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error changing seat";
                     };
                 };
             };

@@ -43,6 +43,10 @@ export class HttpError extends Error {
   }
 }
 
+/** The error of a request whose field at this path is invalid, if its schema alone cannot tell. */
+export const validationError = (path: string, message: string) =>
+  new HttpError(400, 'Validation error', { fields: { errors: [{ path, message }] } })
+
 /**
  * A request that cannot succeed, but for which the contract has no other error than the failure of the operation. For
  * example, the post to approve does not exist. It is a mistake of a client, so the log gets a warning.

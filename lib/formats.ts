@@ -81,8 +81,24 @@ export function isUrl (value: string) {
   return isText(value) && URL.canParse(value)
 }
 
+/** Tells whether this is a link that a browser can follow safely: a URL of the web, not `javascript:`. */
+export function isWebUrl (value: string) {
+  return isUrl(value) && /^https?:$/.test(new URL(value).protocol)
+}
+
+/** Tells whether this is a date-time of ISO 8601 with an offset, of a day that exists, in a year of four digits. */
+export function isDateTime (value: string) {
+  const [, day] = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.exec(value) ?? []
+  const [date, midnight] = [new Date(value), new Date(`${day}T00:00Z`)]
+  if (isNaN(date.getTime()) || isNaN(midnight.getTime())) return false
+  return midnight.toISOString().startsWith(`${day}T`) && /^(?!0000)\d{4}-/.test(date.toISOString())
+}
+
 /** The formats of texts in schemas, with the message for a text that fails the check, and the format in OpenAPI. */
 export const FORMATS: Record<string, { check (value: string): boolean, message: string, openapi?: string }> = {
+  'date-time': {
+    check: isDateTime, message: 'must be a date and time of ISO 8601 with a time zone', openapi: 'date-time',
+  },
   email: { check: isEmail, message: 'must be an email address', openapi: 'email' },
   password: {
     check: isPassword, message: 'must not contain the character NUL or incomplete characters', openapi: 'password',
@@ -90,6 +106,7 @@ export const FORMATS: Record<string, { check (value: string): boolean, message: 
   name: { check: isName, message: NOT_A_NAME },
   text: { check: isText, message: 'must not contain the character NUL' },
   url: { check: isUrl, message: 'must be a URL', openapi: 'uri' },
+  'web-url': { check: isWebUrl, message: 'must be a URL with http or https', openapi: 'uri' },
   'url-or-empty': { check: value => value === '' || isUrl(value), message: 'must be a URL or empty' },
 }
 

@@ -12,14 +12,19 @@ export interface CalendarEvent {
   createdAt: string
   updatedAt: string
   club: string
-  /** Number of changes of title, date or club. */
+  /** Number of changes of title, date, end, place or club. */
   sequence: number
+  /** Missing in emails of versions before 1.1. */
+  endsAt?: string | null
+  place?: string | null
+  /** Whether the owner of the calendar waits for a seat. */
+  isWaiting?: boolean
 }
 
 /** Whether a calendar adds or removes an event. */
 export type CalendarMethod = 'PUBLISH' | 'CANCEL'
 
-/** Duration of every event, because events do not have an end. */
+/** Duration of an event without an end. */
 export const DURATION = 'PT2H'
 
 // A line has at most 75 octets (RFC 5545, § 3.1), including the space at the start of a folded line.
@@ -36,12 +41,14 @@ export const calendar = (properties: unknown[], components: unknown[] = []) => [
 ], components]
 
 /**
- * Creates an event as jCal, optionally with a link to the app. `stamp` is the time of the last change or, in a calendar
- * with a METHOD, the time of writing (RFC 5545, § 3.8.7.2).
+ * Creates an event as jCal, optionally with a link to its page, which is below `pages`. `stamp` is the time of the last
+ * change or, in a calendar with a METHOD, the time of writing (RFC 5545, § 3.8.7.2).
  */
 export const calendarEvent = (
-  event: CalendarEvent, link: string | undefined,
-  { stamp = event.updatedAt, status }: { stamp?: string, status?: string } = {}
+  event: CalendarEvent, pages: string | undefined,
+  { stamp = event.updatedAt, status = event.isWaiting ? 'TENTATIVE' : undefined }: {
+    stamp?: string, status?: string
+  } = {}
 ) => ['vevent', [
   ['uid', {}, 'text', event.id],
   ['sequence', {}, 'integer', event.sequence],
@@ -50,18 +57,19 @@ export const calendarEvent = (
   ['last-modified', {}, 'date-time', toSeconds(event.updatedAt)],
   ['created', {}, 'date-time', toSeconds(event.createdAt)],
   ['dtstart', {}, 'date-time', toSeconds(event.date)],
-  ['duration', {}, 'duration', DURATION],
+  event.endsAt ? ['dtend', {}, 'date-time', toSeconds(event.endsAt)] : ['duration', {}, 'duration', DURATION],
   ['summary', {}, 'text', printableLine(event.title)],
+  ...event.place ? [['location', {}, 'text', printableLine(event.place)]] : [],
   ...event.description === undefined ? [] : [['description', {}, 'text', printable(event.description)]],
   // The name of the club. The format requires an address, but a person's email address must not appear here.
   ['organizer', { cn: printableLine(event.club) }, 'cal-address', 'invalid:nomail'],
-  ...link ? [['url', {}, 'uri', link]] : [],
+  ...pages ? [['url', {}, 'uri', `${pages}/${event.id}`]] : [],
 ], []]
 
 /** Creates a calendar for an email (RFC 5546) that adds, changes or removes an event in the reader's calendar. */
-export function writeInvitation (event: CalendarEvent, method: CalendarMethod, link: string | undefined) {
-  const status = method === 'CANCEL' ? 'CANCELLED' : 'CONFIRMED'
-  const entry = calendarEvent(event, link, { stamp: new Date().toISOString(), status })
+export function writeInvitation (event: CalendarEvent, method: CalendarMethod, pages: string | undefined) {
+  const status = method === 'CANCEL' ? 'CANCELLED' : event.isWaiting ? 'TENTATIVE' : 'CONFIRMED'
+  const entry = calendarEvent(event, pages, { stamp: new Date().toISOString(), status })
   return `${writeComponent(calendar([['method', {}, 'text', method]], [entry]))}\r\n`
 }
 

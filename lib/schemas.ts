@@ -88,6 +88,23 @@ export const ClubImage = NullableString({ examples: ['https://images.example.org
 export const ClubCard = ResponseObject({ name: ClubName, imageUrl: ClubImage }, { title: 'ClubCard' })
 export const NamedClub = ResponseObject({ name: ClubName }, { title: 'NamedClub' })
 
+export const EVENT_EXAMPLES = {
+  title: { examples: ['Chess Night'] },
+  description: { examples: ['Ten games at once, against anyone who comes.'] },
+  imageUrl: { examples: ['https://images.example.org/chess-night.png'] },
+}
+
+/** The fields of an event in a response; `eventColumns` in lib/database/columns.ts selects them and the ClubCard. */
+export const eventFields = {
+  id: OpaqueId,
+  title: Type.String(EVENT_EXAMPLES.title),
+  description: Type.String(EVENT_EXAMPLES.description),
+  imageUrl: NullableString(EVENT_EXAMPLES.imageUrl),
+  date: DateTime,
+  clubId: OpaqueId,
+  createdAt: DateTime,
+}
+
 /** One of a few words. */
 export const Enum = <const T extends string>(words: readonly T[], options: SchemaOptions = {}) =>
   Type.Unsafe<T>({ enum: words, ...options })

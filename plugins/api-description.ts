@@ -42,6 +42,7 @@ const OPERATIONS = { name: 'Operations', description: 'Probes for operators.' }
 const GROUPS: Record<string, { name: string, description: string }> = {
   auth: { name: 'Sign-in', description: 'Sign up, sign in with a password or an identity provider, and get the user.' },
   events: { name: 'Events', description: 'Events of the clubs, and registrations for them.' },
+  agenda: { name: 'Agenda', description: 'When events end, where they are, and who has a seat.' },
   clubs: { name: 'Clubs', description: 'Clubs with their members and events.' },
   blogs: { name: 'Blog posts', description: 'Members submit posts, admins publish them, anyone can read them.' },
   mentors: { name: 'Mentors', description: 'Mentors of the clubs. Users can like them.' },

@@ -7,7 +7,7 @@ import { createDatabase } from './helper.ts'
 import t from './suite.ts'
 
 /** The folders of lib, each of which may import from those after it. `cache` imports only from itself. */
-const ORDER = ['cli', 'accounts', 'email', 'auth', 'pictures', 'database', 'http']
+const ORDER = ['cli', 'accounts', 'email', 'agenda', 'auth', 'pictures', 'database', 'http']
 
 const files = (await Promise.all(['lib', 'plugins', 'routes'].map(async folder =>
   (await readdir(folder, { recursive: true })).filter(file => file.endsWith('.ts')).map(file => join(folder, file))

@@ -69,6 +69,12 @@ export function roleFor ({ access }: Operation): Role | undefined {
   return access === 'anyone' ? undefined : access[0] ?? 'STUDENT'
 }
 
+/** The path of a request. `id` is the value of its parameter, or the values of both with a slash between them. */
+export function pathWith (path: string, id: string) {
+  const ids = path.split(':').length > 2 ? id.split('/') : [id]
+  return path.replace(/:\w+/g, () => ids.shift() ?? 'none')
+}
+
 const inClub = async ({ club }: World) => ({ body: { clubId: club } })
 const blog = async ({ app, people }: World) => ({ id: await insert(app, 'blogs', { author_id: people.STUDENT.id }) })
 const user = async ({ app }: World) => ({ id: (await person(app)).id })
@@ -76,6 +82,12 @@ const mentor = async ({ app, club }: World) => ({ id: await insert(app, 'mentors
 const testimonial = async ({ app }: World) => ({ id: await insert(app, 'testimonials') })
 const event = async ({ app, club }: World) =>
   ({ id: await insert(app, 'events', { date: new Date('2030-01-01'), club_id: club }) })
+/** An event that the student has registered for. */
+const registered = async (world: World) => {
+  const { id } = await event(world)
+  await insert(world.app, 'event_registrations', { event_id: id, user_id: world.people.STUDENT.id })
+  return { id }
+}
 const picture = async ({ app, people }: World) => ({
   id: await insert(app, 'pictures', { user_id: people.STUDENT.id, large: PNG, small: PNG, width: 1, height: 1 }),
 })
@@ -353,6 +365,72 @@ export const OPERATIONS: Record<string, Operation> = {
     ownClub: 'Not allowed to view registrations for this event',
     unknown: 'Event not found',
     empty: [400, 'Event ID is required'],
+  },
+
+  'GET /agenda': { access: 'anyone', failure: 'Error fetching events', cache: 'public', cacheControl: 'no-cache' },
+  'GET /agenda/:id': {
+    access: 'anyone',
+    failure: 'Error fetching event',
+    cache: 'public',
+    cacheControl: 'no-cache',
+    given: event,
+    unknown: 'Event not found',
+  },
+  'PUT /agenda/:id': {
+    access: ORGANIZERS,
+    failure: 'Error updating event',
+    body: { endsAt: '2030-01-01T02:00:00.000Z', place: 'A room', onlineUrl: 'https://example.org/', capacity: 3 },
+    given: event,
+    fields: {
+      endsAt: rules.endAfter2030,
+      place: { ...rules.nullable(rules.text(1)), takes: ['x', ' ', '<b>"Zoë"</b> \'; -- \ufeff漢字', null] },
+      onlineUrl: rules.nullable(rules.webUrl),
+      capacity: rules.nullable(rules.capacity),
+    },
+    ownClub: 'Not allowed to modify this event',
+    unknown: 'Event not found',
+  },
+  'POST /agenda/:id/copies': {
+    access: ORGANIZERS,
+    failure: 'Error copying event',
+    body: { dates: ['2030-01-08T00:00:00.000Z', '2030-01-15T00:00:00.000Z'] },
+    given: event,
+    fields: { dates: rules.dates },
+    required: ['dates'],
+    ownClub: 'Not allowed to modify this event',
+    unknown: 'Event not found',
+  },
+  'GET /agenda/:id/seats': {
+    access: ORGANIZERS,
+    failure: 'Error fetching seats',
+    cache: 'private',
+    given: event,
+    ownClub: 'Not allowed to view registrations for this event',
+    unknown: 'Event not found',
+  },
+  'DELETE /agenda/:id/seats/:registrationId': {
+    access: ORGANIZERS,
+    failure: 'Error deleting registration',
+    async given (world) {
+      const { id } = await registered(world)
+      const [{ registration }] = await world.app.sql<[{ registration: string }]>`
+        SELECT id AS registration FROM event_registrations WHERE event_id = ${id}
+      `
+      return { id: `${id}/${registration}` }
+    },
+    ownClub: 'Not allowed to modify this event',
+    unknown: 'Event not found',
+  },
+  'GET /me/seats': { access: ANY_USER, failure: 'Error fetching seats', cache: 'private', gone: [200, { seats: [] }] },
+  'PUT /me/seats/:eventId': {
+    access: ANY_USER,
+    failure: 'Error changing seat',
+    body: { coming: false },
+    given: registered,
+    fields: { coming: rules.yesOrNo },
+    required: ['coming'],
+    unknown: 'Registration not found',
+    gone: [404, 'Registration not found'],
   },
 
   'GET /feeds/events.ics': {

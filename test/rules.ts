@@ -65,3 +65,40 @@ export const year: Rule = {
   takes: [1900, 1901, 2020, 2999, 3000],
   refuses: [1899, 3001, 0, -2020, 2020.5, 1900.000001, 1e300, '2020', '', true, null, [2020], {}],
 }
+
+/** The same rule, and null. */
+export const nullable = ({ takes, refuses }: Rule): Rule =>
+  ({ takes: [...takes, null], refuses: refuses.filter(value => value !== null) })
+
+/** A link that a browser can follow safely. */
+export const webUrl: Rule = {
+  takes: ['https://example.org/a.png', 'HTTP://Example.ORG/a b'],
+  refuses: [...url.refuses, 'data:,x', 'x:', 'javascript:alert(1)', 'mailto:ada@x.org', `https://x.org/${LONG}`],
+}
+
+const NO_DATE_TIME = [
+  '', 'soon', '2031-02-03', '2031-02-03T10:00', '2031-02-30T10:00:00Z', '2031-02-03T25:00:00Z', '2031-13-03T10:00:00Z',
+  '2031-02-03T10:00:00Z\0', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59-14:00', 'Feb 3 2031 10:00 UTC', ...NO_TEXT,
+]
+
+/** The end of an event that begins in 2030. */
+export const endAfter2030: Rule = {
+  takes: ['2030-01-01T00:00:00.001Z', '2031-02-03T10:00:00.000Z', '9999-12-31T23:59:59.999Z', null],
+  refuses: [
+    'soon', '2030-01-01T00:00:00Z', '2029-12-31T23:59:59+00:00', ...NO_DATE_TIME.filter(value => value !== null),
+  ],
+}
+
+export const dates: Rule = {
+  takes: [['2031-02-03T10:00:00.000Z']],
+  refuses: [
+    [], ['2031-02-03T10:00:00Z', '2031-02-03T11:00:00+01:00'], '2031-02-03T10:00:00Z', {}, null,
+    Array.from({ length: 53 }, (_, n) => new Date(2e12 + n).toISOString()),
+  ],
+}
+
+export const capacity: Rule = {
+  takes: [1, 2, 1_000_000], refuses: [0, -1, 1.5, 1_000_001, 1e300, '3', '', true, null, [3], {}],
+}
+
+export const yesOrNo: Rule = { takes: [], refuses: [null, 0, 1, 'true', '', [], {}] }

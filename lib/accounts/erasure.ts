@@ -1,5 +1,6 @@
 import type { PendingQuery, Row } from 'postgres'
 
+import { changeSeats } from '../agenda/seats.ts'
 import { PLACEHOLDER } from '../auth/passwords.ts'
 import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
@@ -32,15 +33,24 @@ export const FORMER_MEMBER = {
 /** Error message for the last admin. */
 export const LAST_ADMIN = 'You are the last admin. Please make another user an admin first'
 
+interface ErasureOptions {
+  withBlogs?: boolean
+  dryRun?: boolean
+  isOwn?: boolean
+  /** Where to enqueue emails to people who get a seat. */
+  outbox?: Parameters<typeof changeSeats>[2]
+}
+
 /**
  * Erases the account whose id this query returns, with all its data; `undefined` for an unknown account. With `isOwn`,
  * the request comes from the user: all their tokens are revoked, and the last admin gets a 409. Published posts stay
  * under a neutral author unless `withBlogs` is set. A dry run only counts.
  */
 export function eraseAccount (
-  sql: Sql, idQuery: PendingQuery<Row[]>, { withBlogs = false, dryRun = false, isOwn = false }
+  pool: Sql, idQuery: PendingQuery<Row[]>,
+  { withBlogs = false, dryRun = false, isOwn = false, outbox }: ErasureOptions
 ): Promise<Erasure | undefined> {
-  return sql.begin(async sql => {
+  return pool.begin(async sql => {
     // Makes admins who erase their accounts at the same time wait for each other.
     if (isOwn) {
       const admins = await sql<{ isLast: boolean }[]>`
@@ -73,17 +83,16 @@ export function eraseAccount (
     }
 
     // The same lock order as in the operations that delete an event or a mentor prevents deadlocks.
-    await sql`
-      SELECT FROM events WHERE id IN (SELECT event_id FROM event_registrations WHERE user_id = ${id})
-      ORDER BY id FOR KEY SHARE
-    `
-    await sql`
-      SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
-      ORDER BY id FOR KEY SHARE
-    `
-    // The lock order of `npm run database -- retention`.
-    await sql`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
-    await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
+    const events = sql`SELECT event_id FROM event_registrations WHERE user_id = ${id}`
+    await changeSeats(pool, sql, outbox, events, async () => {
+      await sql`
+        SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
+        ORDER BY id FOR KEY SHARE
+      `
+      // The lock order of `npm run database -- retention`.
+      await sql`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
+      await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
+    })
     // The lock order of a sender.
     await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`

@@ -23,15 +23,17 @@ export const isManagedBy = (sql: Sql | TransactionSql, { id, role }: User) => sq
 `
 
 /**
- * Finds an event that the user may manage. Throws a 400 for an empty id, a 404 for an unknown id, and a 403 if the user
- * may not manage the event.
+ * Finds an event that the user may manage. Throws a 400 for an empty id, a 404 for an unknown id, and a 403 with this
+ * message if the user may not manage the event.
  */
-export async function findManagedEvent (sql: Sql, user: User, id: string) {
+export async function findManagedEvent (
+  sql: Sql | TransactionSql, user: User, id: string, refusal = 'Not allowed to view registrations for this event'
+) {
   if (!id) throw new HttpError(400, 'Event ID is required')
   const [event] = await sql<{ title: string, date: string, allowed: boolean }[]>`
     SELECT title, iso8601(date) AS date, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
   `
   if (!event) throw new HttpError(404, 'Event not found')
-  if (!event.allowed) throw new HttpError(403, 'Not allowed to view registrations for this event')
+  if (!event.allowed) throw new HttpError(403, refusal)
   return event
 }

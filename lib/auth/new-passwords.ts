@@ -1,7 +1,7 @@
 import { ZxcvbnFactory } from '@zxcvbn-ts/core'
 import { adjacencyGraphs, dictionary } from '@zxcvbn-ts/language-common'
 
-import { HttpError } from '../errors.ts'
+import { validationError } from '../errors.ts'
 
 /** Refuses passwords that can be guessed within this number of attempts, including 49,000 common passwords. */
 const COMMON = 50_000
@@ -23,11 +23,7 @@ export async function assertStrongPassword (field: string, password: string, ema
     estimator ??= new ZxcvbnFactory({
       dictionary: { passwords: dictionary['passwords-common'] }, graphs: adjacencyGraphs,
     })
-    if (estimator.check(lower).guesses <= COMMON) refuse(field, 'must not be a common password')
+    if (estimator.check(lower).guesses <= COMMON) throw validationError(field, 'must not be a common password')
   }
-  if (lower.includes(email.toLowerCase())) refuse(field, 'must not contain your email address')
-}
-
-function refuse (path: string, message: string): never {
-  throw new HttpError(400, 'Validation error', { fields: { errors: [{ path, message }] } })
+  if (lower.includes(email.toLowerCase())) throw validationError(field, 'must not contain your email address')
 }

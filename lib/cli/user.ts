@@ -9,6 +9,8 @@ import type { Limits } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { loadConfig } from '../config.ts'
 import { hashPassword } from '../auth/passwords.ts'
+import { enqueueBatch } from '../email/batches.ts'
+import { isEmailConfigured } from '../email/transport.ts'
 import { isEmail, isName, isText, NOT_A_NAME, printableLine } from '../formats.ts'
 import { type Role, ROLES } from '../roles.ts'
 import { StartupError } from '../errors.ts'
@@ -131,7 +133,11 @@ export default async function userCommand (args: string[]) {
     case 'erase': {
       const address = known()
       const options = { withBlogs: values['with-blogs'], dryRun: values['dry-run'] }
-      const erasure = await onTables(sql => retryConflict(() => eraseUser(sql, address, options)), NO_TIMEOUT)
+      const isTelling = isEmailConfigured(loadConfig())
+      const erasure = await onTables(sql => retryConflict(() => eraseUser(sql, address, {
+        ...options,
+        ...isTelling && { outbox: { enqueueBatch: (...batch) => enqueueBatch(sql, ...batch) } },
+      })), NO_TIMEOUT)
       return console.log(describeErasure(erasure, options))
     }
     case 'list': return show(...await onTables(listAccounts))

@@ -16,12 +16,6 @@ export const excerpt = (sql: Sql, text: PendingQuery<Row[]>) => sql`
   CASE WHEN char_length(${text}) > ${EXCERPT} THEN left(${text}, ${EXCERPT}) || '…' ELSE ${text} END
 `
 
-/** An event with its club for calendars, see lib/icalendar.ts. */
-export const calendarColumns = (sql: Sql) => sql`
-  events.id, title, ${excerpt(sql, sql`events.description`)} AS description, iso8601(date) AS date,
-  iso8601(events.created_at) AS "createdAt", iso8601(events.updated_at) AS "updatedAt", clubs.name AS club, sequence
-`
-
 /**
  * The URL of a user's picture: below `picturesUrl` if the user has uploaded it, otherwise from the identity provider.
  * Null for an uploaded picture if the service does not know its own URL.
@@ -40,6 +34,12 @@ export const profileColumns = (sql: Sql, picturesUrl: string | null) => sql`
 
 export const clubCard = (sql: Sql) => sql`
   json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
+`
+
+/** An event with its club. Sort by `events.date`, which has an index. `date` alone is the selected text. */
+export const eventColumns = (sql: Sql) => sql`
+  events.id, title, events.description, events.image_url AS "imageUrl", iso8601(date) AS date, club_id AS "clubId",
+  iso8601(events.created_at) AS "createdAt", ${clubCard(sql)}
 `
 
 /** A registration, from a table with the alias `registrations`. */

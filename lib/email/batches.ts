@@ -1,5 +1,6 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
+import { comes, placeInLine } from '../agenda/seats.ts'
 import type { Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { type TemplateName, templates } from './templates.ts'
@@ -12,6 +13,9 @@ export interface BatchTimes {
   /** Minimum seconds since the emails of the previous batch with this template and key. */
   pauseSeconds?: number
 }
+
+/** Changes of an event within two minutes share an email. At least 15 minutes pass between two emails. */
+export const CHANGES: BatchTimes = { delaySeconds: 120, pauseSeconds: 900 }
 
 /**
  * SQL statement that enqueues an email batch. Use it as a CTE of the statement that causes the batch. The query `batch`
@@ -48,9 +52,9 @@ const dueBatches = (sql: Sql | TransactionSql) => sql`
 const nextUsers = (sql: Sql | TransactionSql) => sql`unnest(user_ids[next:next + ${BATCH_EMAILS - 1}])`
 
 /**
- * Writes the next emails of a due batch, unless another sender is doing so. Each user gets one reminder per event date.
- * In other batches, users whose email about the same event is still waiting are skipped, because that email will be
- * composed later and include this news.
+ * Writes the next emails of a due batch, unless another sender is doing so. Each user gets one reminder per event date,
+ * and one email per seat. In other batches, users whose email about the same event is still waiting are skipped,
+ * because that email will be composed later and include this news.
  */
 export function writeEmails (sql: Sql) {
   return retryConflict(() => sql.begin(async transaction => {
@@ -75,12 +79,19 @@ export function writeEmails (sql: Sql) {
     const { template, key } = batch
     await transaction`
       WITH emailed AS (${enqueueEmails(sql, template, sql`
-        SELECT recipient AS user_id, data, CASE WHEN template = 'event-reminder' THEN key END AS key
+        SELECT recipient AS user_id, data, CASE template
+          WHEN 'event-reminder' THEN key
+          WHEN 'seat' THEN ${placeInLine(sql, sql`recipient`, sql`email_batches.event_id`)}
+        END AS key
         FROM email_batches CROSS JOIN LATERAL ${nextUsers(sql)} AS recipient
         WHERE email_batches.id = ${id} AND recipient NOT IN (
           SELECT user_id FROM emails
-          WHERE status = 'pending' AND bulk AND attempts = 0 AND emails.template = ${template}
-            AND emails.data ->> 'event' = ${key}
+          WHERE status = 'pending' AND attempts = 0 AND (
+            (bulk AND emails.template = ${template} AND emails.data ->> 'event' = ${key})
+            -- The confirmation will tell the seat.
+            OR (${template === 'seat'} AND emails.template = 'registration'
+              AND emails.data ->> 'event' = email_batches.data ->> 'event')
+          )
         )
       `)})
       UPDATE email_batches SET
@@ -129,7 +140,7 @@ export const writeReminders = (sql: Sql, hours: number) => sql`
       id AS event_id,
       ARRAY(
         SELECT user_id FROM event_registrations AS registrations
-        WHERE registrations.event_id = due.id AND registered_at < date - ${interval(sql, hours)}
+        WHERE registrations.event_id = due.id AND registered_at < date - ${interval(sql, hours)} AND ${comes(sql)}
       ) AS user_ids
     FROM due JOIN reminded ON reminded.event_id = due.id
   `)}

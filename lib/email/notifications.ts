@@ -3,11 +3,13 @@ import type { Sql } from '../database/client.ts'
 import type { ClaimedEmail, Content, EmailTemplate } from './message.ts'
 
 /**
- * The email templates that each user can turn off, with the name of their switch in `GET /me/notifications`. Each has a
- * column in the table `notifications`. They are sent to verified addresses only.
+ * The email templates that each user can turn off, with the name of their switch in `GET /me/notifications`. Each
+ * switch has a column in the table `notifications`. They are sent to verified addresses only.
  */
 export const NOTIFICATIONS = {
   registration: 'registration',
+  seat: 'registration',
+  'seat-removed': 'registration',
   'event-changed': 'eventChanged',
   'event-cancelled': 'eventCancelled',
   'event-reminder': 'eventReminder',
@@ -20,8 +22,9 @@ export type NotificationTemplate = keyof typeof NOTIFICATIONS
 export const isNotification = (template: string): template is NotificationTemplate =>
   Object.hasOwn(NOTIFICATIONS, template)
 
-/** The column of a template in the table `notifications`. */
-export const columnOf = (template: NotificationTemplate) => template.replaceAll('-', '_')
+/** The column of the switch of a template in the table `notifications`. */
+export const columnOf = (template: NotificationTemplate) =>
+  NOTIFICATIONS[template].replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 
 /** SQL condition: whether the current row of `users` gets emails of this template. */
 export const isNotified = (sql: Sql, template: NotificationTemplate) => sql`

@@ -3,7 +3,9 @@ import {
   test,
 } from './templates/account.ts'
 import { blogDecision } from './templates/blog-decision.ts'
-import { eventCancelled, eventChanged, eventMessage, eventReminder, registration } from './templates/event.ts'
+import {
+  eventCancelled, eventChanged, eventMessage, eventReminder, registration, seat, seatRemoved,
+} from './templates/event.ts'
 import type { EmailTemplate } from './message.ts'
 
 /** All email templates, by their name in the outbox. */
@@ -21,10 +23,12 @@ export const templates = {
   'password-changed': passwordChanged,
   'password-reset': passwordReset,
   registration,
+  seat,
+  'seat-removed': seatRemoved,
   test,
 } satisfies Record<string, EmailTemplate>
 
 export type TemplateName = keyof typeof templates
 
 /** Templates of emails that go to many people at once. They wait for MAIL_RATE, and others overtake them. */
-export const BULK = new Set<string>(['event-cancelled', 'event-changed', 'event-message', 'event-reminder'])
+export const BULK = new Set<string>(['event-cancelled', 'event-changed', 'event-message', 'event-reminder', 'seat'])

@@ -2,23 +2,20 @@ import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
 import { isManagedBy, type User } from '../../lib/accounts/permissions.ts'
+import { cancelledEvent, knownEvent, withDetails } from '../../lib/agenda/details.ts'
+import { comes } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import {
-  clubCard, eventSummary, fullName, pageOf, paginationOf, registeredFor, registrationColumns, registrationCount,
+  eventColumns, eventSummary, fullName, pageOf, paginationOf, registeredFor, registrationColumns, registrationCount,
   registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
+import { CHANGES } from '../../lib/email/batches.ts'
 import type { Outbox } from '../../plugins/email.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
 type Event = Static<typeof create.response[201]>['event']
 type Registration = Static<typeof register.response[201]>['registration']
-
-/** Sort by `events.date`, which has an index. `date` alone is the selected text. */
-const columns = (sql: Sql) => sql`
-  events.id, title, events.description, events.image_url AS "imageUrl", iso8601(date) AS date, club_id AS "clubId",
-  iso8601(created_at) AS "createdAt", ${clubCard(sql)}
-`
 
 export const eventsQuery = (
   sql: Sql, page: number, limit: number, sort: 'asc' | 'desc'
@@ -26,7 +23,7 @@ export const eventsQuery = (
   list: {
     field: 'events',
     rows: sql`
-      SELECT ${columns(sql)}, ${registrationCount(sql)} AS "registrationCount"
+      SELECT ${eventColumns(sql)}, ${registrationCount(sql)} AS "registrationCount"
       FROM events JOIN clubs ON clubs.id = club_id
       ORDER BY events.date ${sort === 'asc' ? sql`ASC` : sql`DESC`}, events.id
       ${pageOf(sql, page, limit)}
@@ -41,7 +38,7 @@ export const eventsOfMemberQuery = (sql: Sql, userId: string): CachedQuery<Body<
     field: 'events',
     rows: sql`
       SELECT
-        ${columns(sql)},
+        ${eventColumns(sql)},
         (
           SELECT coalesce(json_agg(json_build_object('id', id) ORDER BY registered_at DESC, id), '[]')
           FROM event_registrations WHERE event_id = events.id
@@ -65,13 +62,10 @@ export async function insertEvent (
       FROM users WHERE id = ${userId} AND club_id IS NOT NULL
       RETURNING *
     )
-    SELECT ${columns(sql)} FROM created AS events JOIN clubs ON clubs.id = club_id
+    SELECT ${eventColumns(sql)} FROM created AS events JOIN clubs ON clubs.id = club_id
   `
   return event
 }
-
-/** Changes of an event within two minutes share an email. At least 15 minutes pass between two emails. */
-const CHANGES = { delaySeconds: 120, pauseSeconds: 900 }
 
 /**
  * Changes the given fields that are not empty. Returns whether the user is `allowed`, and if so the `event`;
@@ -99,17 +93,16 @@ export function updateEvent (
       ), emailed AS (${outbox.enqueueBatch('event-changed', sql`
         SELECT
           changed.id::text AS key, changed.id AS event_id,
-          jsonb_build_object('event', changed.id, 'known', jsonb_build_object(
-            'title', target.title, 'date', iso8601(target.date), 'clubId', target.club_id, 'club', clubs.name
-          )) AS data,
+          jsonb_build_object('event', changed.id, 'known', ${knownEvent(sql)}) AS data,
           ${registeredFor(sql, sql`changed.id`)} AS user_ids
         FROM changed
-          JOIN target ON target.sequence < changed.sequence AND greatest(target.date, changed.date) > now()
-          JOIN clubs ON clubs.id = target.club_id
+          JOIN target AS events ON events.sequence < changed.sequence AND greatest(events.date, changed.date) > now()
+          JOIN clubs ON clubs.id = events.club_id
+          ${withDetails(sql)}
       `, CHANGES)})
       SELECT allowed, (
         SELECT row_to_json(event)
-        FROM (SELECT ${columns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
+        FROM (SELECT ${eventColumns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
       ) AS event
       FROM target
       WHERE NOT allowed OR EXISTS (SELECT FROM changed)
@@ -134,18 +127,16 @@ export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, use
       WITH target AS (
         SELECT events.*, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
       ), registrations AS (
-        DELETE FROM event_registrations USING target WHERE event_id = target.id AND allowed RETURNING user_id
+        DELETE FROM event_registrations USING target WHERE event_id = target.id AND allowed
+        RETURNING event_registrations.id, user_id
       ), deleted AS (
         DELETE FROM events USING target WHERE events.id = target.id AND allowed
       ), emailed AS (${outbox.enqueueBatch('event-cancelled', sql`
         SELECT
           NULL AS key, NULL::uuid AS event_id,
-          jsonb_build_object('event', jsonb_build_object(
-            'id', target.id, 'title', title, 'date', iso8601(date), 'createdAt', iso8601(target.created_at),
-            'updatedAt', iso8601(now()), 'club', clubs.name, 'sequence', sequence + 1
-          )) AS data,
-          ARRAY(SELECT user_id FROM registrations) AS user_ids
-        FROM target JOIN clubs ON clubs.id = club_id
+          jsonb_build_object('event', ${cancelledEvent(sql, 1)}) AS data,
+          ARRAY(SELECT user_id FROM registrations WHERE ${comes(sql)}) AS user_ids
+        FROM target AS events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
         WHERE allowed AND date > now()
       `)})
       SELECT allowed FROM target
@@ -167,7 +158,7 @@ export async function insertRegistration (
       ON CONFLICT (user_id, event_id) DO NOTHING
       RETURNING *
     ), emailed AS (${outbox.enqueue('registration', sql`
-      SELECT user_id, jsonb_build_object('event', event_id) AS data, event_id::text AS key FROM registrations
+      SELECT user_id, jsonb_build_object('event', event_id) AS data, id::text AS key FROM registrations
     `)})
     SELECT ${registrationColumns(sql)}, ${registrationDetails(sql)}
     FROM registrations
@@ -183,7 +174,7 @@ export const registrationsOfUserQuery = (sql: Sql, userId: string): CachedQuery<
     rows: sql`
       SELECT
         ${registrationColumns(sql)},
-        (SELECT row_to_json(event) FROM (SELECT ${columns(sql)}) AS event) AS event
+        (SELECT row_to_json(event) FROM (SELECT ${eventColumns(sql)}) AS event) AS event
       FROM event_registrations AS registrations
         JOIN events ON events.id = event_id
         JOIN clubs ON clubs.id = club_id

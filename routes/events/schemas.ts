@@ -1,24 +1,13 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  ClubCard, Count, DateTime, EmailAddress, Enum, EventNotFound, EXAMPLE_DATE, EXAMPLE_ID, FirstName, FullName,
-  IdParam, LastName, Message, NullableString, OpaqueId, PageParams, Pagination, ResponseObject, TextInput, UrlInput,
+  ClubCard, Count, DateTime, EmailAddress, Enum, EVENT_EXAMPLES, eventFields, EventNotFound, EXAMPLE_DATE, EXAMPLE_ID,
+  FirstName, FullName, IdParam, LastName, Message, OpaqueId, PageParams, Pagination, ResponseObject, TextInput,
+  UrlInput,
 } from '../../lib/schemas.ts'
 
-const TITLE = { examples: ['Chess Night'] }
-const DESCRIPTION = { examples: ['Ten games at once, against anyone who comes.'] }
-const IMAGE = { examples: ['https://images.example.org/chess-night.png'] }
-
-const fields = {
-  id: OpaqueId,
-  title: Type.String(TITLE),
-  description: Type.String(DESCRIPTION),
-  imageUrl: NullableString(IMAGE),
-  date: DateTime,
-  clubId: OpaqueId,
-  createdAt: DateTime,
-}
-const Event = ResponseObject({ ...fields, club: ClubCard }, { title: 'Event' })
+const { title: TITLE, description: DESCRIPTION, imageUrl: IMAGE } = EVENT_EXAMPLES
+const Event = ResponseObject({ ...eventFields, club: ClubCard }, { title: 'Event' })
 
 const registration = { id: OpaqueId, userId: OpaqueId, eventId: OpaqueId, registeredAt: DateTime }
 
@@ -47,7 +36,7 @@ export const list = {
   response: {
     200: ResponseObject({
       events: Type.Array(ResponseObject({
-        ...fields, club: ClubCard, registrationCount: Count,
+        ...eventFields, club: ClubCard, registrationCount: Count,
       }, { title: 'EventWithCount' })),
       pagination: Pagination,
     }),
@@ -61,7 +50,7 @@ export const listMine = {
   response: {
     200: ResponseObject({
       events: Type.Array(ResponseObject({
-        ...fields, club: ClubCard, registrations: Type.Array(ResponseObject({ id: OpaqueId })),
+        ...eventFields, club: ClubCard, registrations: Type.Array(ResponseObject({ id: OpaqueId })),
       }, { title: 'EventWithRegistrations' })),
     }),
     400: Message('You are not associated with any club'),

@@ -22,7 +22,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     audit(request, 'registrations-exported', { target: id })
     const name = ['registrations', event.date.slice(0, 10), toFileName(event.title)].filter(Boolean).join('-')
     return send(request, reply, {
-      name, rows: registrationsOf(id), columns: { name: 'name', email: 'email', time: 'registeredAt' },
+      name, rows: registrationsOf(id), columns: { name: 'name', email: 'email', time: 'registeredAt', state: 'state' },
     })
   })
 

@@ -1,13 +1,18 @@
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
+import { type SeatState, seatsOf } from '../../lib/agenda/seats.ts'
 import { type ReadBatch, nextRows } from '../../lib/database/keyset.ts'
 
 /** A batch of registrations for an event. */
-export const registrationsOf = (eventId: string): ReadBatch<{ name: string, email: string }> => (sql, last) =>
+export const registrationsOf = (
+  eventId: string
+): ReadBatch<{ name: string, email: string, state: SeatState }> => (sql, last) =>
   nextRows(sql, last, sql`
     SELECT
-      registered_at AS at, registrations.id, concat(first_name, ' ', last_name) AS name, email,
+      registered_at AS at, registrations.id, concat(first_name, ' ', last_name) AS name, email, state,
       octet_length(first_name) + octet_length(last_name) + octet_length(email) AS size
-    FROM event_registrations AS registrations JOIN users ON users.id = user_id
+    FROM event_registrations AS registrations
+      JOIN (${seatsOf(sql, sql`${eventId}`)}) AS seats USING (id)
+      JOIN users ON users.id = registrations.user_id
     WHERE event_id = ${eventId}
   `)
 

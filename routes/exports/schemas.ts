@@ -14,7 +14,9 @@ export const registrations = {
   response: {
     200: Media('text/csv', {
       description: DESCRIPTION,
-      examples: ['\ufeffname,email,registeredAt\r\nAda Lovelace,ada@example.org,2026-01-31T09:30:00.000Z\r\n'],
+      examples: [
+        '\ufeffname,email,registeredAt,state\r\nAda Lovelace,ada@example.org,2026-01-31T09:30:00.000Z,seated\r\n',
+      ],
     }),
     400: Message('Event ID is required'),
     403: Message('Not allowed to view registrations for this event'),

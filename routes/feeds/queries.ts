@@ -1,6 +1,8 @@
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { calendarColumns, excerpt } from '../../lib/database/columns.ts'
+import { calendarColumns, withDetails } from '../../lib/agenda/details.ts'
+import { seatOf } from '../../lib/agenda/seats.ts'
+import { excerpt } from '../../lib/database/columns.ts'
 import type { CalendarEvent } from '../../lib/icalendar.ts'
 import { atom, type FeedBlog } from './atom.ts'
 import { icalendar } from './icalendar.ts'
@@ -15,13 +17,13 @@ const NEWEST = 50
 /** First date in calendars. Common calendar apps do not show earlier dates. */
 const sinceLongAgo = (sql: Sql) => sql`date >= '1900-01-01 00:00:00+00'`
 
-/** All events. `link` is the app's page of events. */
+/** All events. `link` is the app's page of events, and the page of each event is below it. */
 export const eventsCalendarQuery = (sql: Sql, link: string | undefined): Calendar => ({
   list: {
     field: 'events',
     rows: sql`
       SELECT ${calendarColumns(sql)}
-      FROM events JOIN clubs ON clubs.id = club_id
+      FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
       WHERE ${sinceLongAgo(sql)}
       ORDER BY events.date, events.id
     `,
@@ -36,7 +38,7 @@ export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: st
     field: 'events',
     rows: sql`
       SELECT ${calendarColumns(sql)}
-      FROM events JOIN clubs ON clubs.id = club_id
+      FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
       WHERE club_id = ${clubId} AND ${sinceLongAgo(sql)}
       ORDER BY events.date, events.id
     `,
@@ -45,17 +47,19 @@ export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: st
   format: icalendar(link),
 })
 
-/** The events that the owner of a token is registered for. Without a row for an unknown token. */
+/** The events that the owner of a token comes to, or waits for. Without a row for an unknown token. */
 export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: string): Calendar => ({
   list: {
     field: 'events',
     rows: sql`
-      SELECT ${calendarColumns(sql)}
+      SELECT ${calendarColumns(sql)}, seat ->> 'state' = 'waiting' AS "isWaiting"
       FROM calendar_tokens
-        JOIN event_registrations USING (user_id)
-        JOIN events ON events.id = event_id
+        JOIN event_registrations AS registrations USING (user_id)
+        JOIN events ON events.id = registrations.event_id
         JOIN clubs ON clubs.id = club_id
-      WHERE token_hash = ${tokenHash} AND ${sinceLongAgo(sql)}
+        ${withDetails(sql)}
+        CROSS JOIN LATERAL (SELECT ${seatOf(sql)} AS seat) AS own
+      WHERE token_hash = ${tokenHash} AND ${sinceLongAgo(sql)} AND seat ->> 'state' <> 'declined'
       ORDER BY events.date, events.id
     `,
   },

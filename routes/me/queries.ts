@@ -4,9 +4,10 @@ import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import type { Role } from '../../lib/roles.ts'
 import { isManagedBy } from '../../lib/accounts/permissions.ts'
+import { comingTo } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { profileColumns, registeredFor } from '../../lib/database/columns.ts'
+import { profileColumns } from '../../lib/database/columns.ts'
 import { HttpError } from '../../lib/errors.ts'
 import { isNotified } from '../../lib/email/notifications.ts'
 import { emailTo } from '../../lib/email/outbox.ts'
@@ -234,7 +235,7 @@ export async function insertMessage (
     ), emailed AS (${outbox.enqueueBatch('event-message', sql`
       SELECT
         NULL AS key, jsonb_build_object('message', id) AS data, NULL::uuid AS event_id,
-        ${registeredFor(sql, sql`message.event_id`)} AS user_ids
+        ${comingTo(sql, sql`message.event_id`)} AS user_ids
       FROM message
     `)})
     SELECT id FROM message

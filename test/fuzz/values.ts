@@ -1,7 +1,7 @@
 // Values for requests: valid for a schema, or hostile.
 import fc, { type Arbitrary } from 'fast-check'
 
-import { isEmail, isName, isPassword, isText, isUrl } from '#lib/formats.js'
+import { isDateTime, isEmail, isName, isPassword, isText, isUrl, isWebUrl } from '#lib/formats.js'
 import type { Schema } from './operations.ts'
 
 /** Texts that often reveal bugs. */
@@ -79,6 +79,12 @@ const FORMATS: Record<string, [arbitrary: Arbitrary<string>, check: (text: strin
     fc.oneof(fc.webUrl({ withQueryParameters: true, withFragments: true }), fc.constantFrom('a:', 'data:,x')), isUrl,
   ],
 }
+FORMATS['web-url'] = [fc.webUrl({ withQueryParameters: true }), isWebUrl]
+FORMATS['date-time'] = [
+  fc.date({ noInvalidDate: true, min: new Date('0001-01-02'), max: new Date('9999-12-30') })
+    .map(date => date.toISOString()),
+  isDateTime,
+]
 FORMATS['url-or-empty'] = [fc.oneof(FORMATS.url![0], fc.constant('')), text => text === '' || isUrl(text)]
 
 /** Values for a field that its schema does not describe, such as existing ids. */

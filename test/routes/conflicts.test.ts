@@ -1,6 +1,6 @@
 // Sends every operation that writes, while PostgreSQL rolls back one of its statements because of a conflict.
 import { build, inject, MAIL } from '../helper.ts'
-import { createWorld, OPERATIONS, roleFor } from '../operations.ts'
+import { createWorld, OPERATIONS, pathWith, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
 const app = await build(t, MAIL)
@@ -50,7 +50,7 @@ for (const [name, operation] of Object.entries(OPERATIONS)) {
       const { body, type } = operation
       await app.sql`UPDATE conflict_at SET n = ${conflicts + 1}`
       await app.sql`SELECT setval('conflict_writes', 1, false)`
-      const response = await inject(app, method, path.replace(/:\w+/, id), type ? body : { ...body, ...more }, {
+      const response = await inject(app, method, pathWith(path, id), type ? body : { ...body, ...more }, {
         ...type && { 'content-type': type }, ...role && { authorization: `Bearer ${world.people[role].token}` },
       })
       await app.sql`UPDATE conflict_at SET n = 0`

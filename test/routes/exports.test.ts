@@ -44,9 +44,9 @@ t.test('GET /exports/events/:id/registrations.csv lists the registrations, newes
   await register(await addEvent(await addClub()), [admin])
   const response = await admin.inject('GET', exportOf(event))
   t.strictSame(rowsOf(t, response), [
-    ['name', 'email', 'registeredAt'],
-    ['Bob, "the" Bée ', bob.email, '2026-01-31T09:01:00.000Z'],
-    ['Ada Lovelace', ada.email, '2026-01-31T09:00:00.000Z'],
+    ['name', 'email', 'registeredAt', 'state'],
+    ['Bob, "the" Bée ', bob.email, '2026-01-31T09:01:00.000Z', 'seated'],
+    ['Ada Lovelace', ada.email, '2026-01-31T09:00:00.000Z', 'seated'],
   ])
   t.equal(response.headers['content-disposition'], 'attachment; filename="registrations-2030-01-31-chess-night.csv"')
 })
@@ -55,7 +55,7 @@ t.test('GET /exports/events/:id/registrations.csv without registrations has only
   const names = [['Soirée: "Échecs"', '-soiree-echecs'], ['将棋', ''], ['x'.repeat(99), `-${'x'.repeat(50)}`]]
   for (const [title, name] of names) {
     const response = await admin.inject('GET', exportOf(await addEvent(await addClub(), title)))
-    t.strictSame(rowsOf(t, response), [['name', 'email', 'registeredAt']])
+    t.strictSame(rowsOf(t, response), [['name', 'email', 'registeredAt', 'state']])
     t.equal(response.headers['content-disposition'], `attachment; filename="registrations-2030-01-31${name}.csv"`)
   }
 })

@@ -170,7 +170,7 @@ t.test('GET /feeds/events.ics is a calendar of all events, for anyone', async t 
     lastModified: '2026-01-01T00:00:00Z',
     created: '2026-01-01T00:00:00Z',
     organizer: 'Chess; "the" Club, Ltd.',
-    url: 'https://app.example.org/events',
+    url: `https://app.example.org/events/${first}`,
   })
   t.match(events[1], { uid: second, summary: 'Go, go; go\\n', description: 'Line 1\nLine 2\n', organizer: 'Go' })
   t.equal(events.length, 2)

@@ -5,7 +5,7 @@ import type { FastifyJWT } from '@fastify/jwt'
 
 import { assertInvalid, assertResponse, shown, unknownPaths } from '../assertions.ts'
 import { allRows, bearer, build, inject, insert, person } from '../helper.ts'
-import { createWorld, OPERATIONS, type Operation, roleFor } from '../operations.ts'
+import { createWorld, OPERATIONS, type Operation, pathWith, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -14,7 +14,7 @@ const world = await createWorld(app)
 type Fields = Record<string, unknown>
 
 /** Fields whose value a response does not show, or shows differently. */
-const NOT_SHOWN = ['password', 'data', 'newRole']
+const NOT_SHOWN = ['password', 'data', 'newRole', 'dates']
 
 /** These ids have tests of their own. */
 const EXEMPT = [
@@ -32,7 +32,7 @@ async function prepare (name: string, operation: Operation) {
     id,
     parameter: /:(\w+)/.exec(path)?.[1] ?? '',
     body: () => name === 'POST /auth/register' ? { ...own, email: `${randomUUID()}@example.org` } : own,
-    send: (body?: Fields, headers?: Record<string, string>, to = id) => inject(app, method, path.replace(/:\w+/, to),
+    send: (body?: Fields, headers?: Record<string, string>, to = id) => inject(app, method, pathWith(path, to),
       method === 'GET' ? undefined : body, headers ?? (role && bearer(world.people[role].token))),
   }
 }

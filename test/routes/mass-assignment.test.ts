@@ -1,7 +1,7 @@
 // Sends bodies with fields that a client may not set. No operation may store them.
 import { assertComplete } from '../assertions.ts'
 import { allRows, buildWithRoutes, inject, insert, MAIL, nameOf, person } from '../helper.ts'
-import { createWorld, OPERATIONS, roleFor } from '../operations.ts'
+import { createWorld, OPERATIONS, pathWith, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
 const { app, routes } = await buildWithRoutes(t, MAIL)
@@ -54,7 +54,7 @@ for (const [name, operation] of writing) {
     const role = roleFor(operation)
 
     const before = await allRows(app)
-    const response = await inject(app, method, path.replace(/:\w+/, id), payload, {
+    const response = await inject(app, method, pathWith(path, id), payload, {
       'content-type': 'application/json', ...role && { authorization: `Bearer ${world.people[role].token}` },
     })
     t.ok(response.statusCode < 300, `it succeeds: ${response.statusCode} ${response.body}`)

@@ -20,12 +20,14 @@ import { deleteUnusedPictures } from '#lib/pictures/stored.js'
 import type { Outbox } from '#plugins/email.js'
 import * as account from '#routes/account/queries.js'
 import * as auth from '#routes/auth/queries.js'
+import * as agenda from '#routes/agenda/queries.js'
 import * as blogs from '#routes/blogs/queries.js'
 import * as clubs from '#routes/clubs/queries.js'
 import * as events from '#routes/events/queries.js'
 import * as exports from '#routes/exports/queries.js'
 import * as feeds from '#routes/feeds/queries.js'
 import * as me from '#routes/me/queries.js'
+import * as ownSeats from '#routes/me/seats/queries.js'
 import * as ownPictures from '#routes/me/pictures/queries.js'
 import * as mentors from '#routes/mentors/queries.js'
 import * as pictures from '#routes/pictures/queries.js'
@@ -72,6 +74,10 @@ await sql.unsafe(`
     SELECT u.id, e.id FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM users) AS u
       JOIN (SELECT id, row_number() OVER (ORDER BY id DESC) AS n FROM events) AS e USING (n);
   INSERT INTO event_registration_counts SELECT event_id, 0, 1 FROM event_registrations;
+  INSERT INTO event_details (event_id, duration_ms, capacity)
+    SELECT id, CASE WHEN random() < 0.01 THEN 9e7 ELSE 3.6e6 END, 1 FROM events;
+  INSERT INTO event_answers SELECT id, event_id, registered_at FROM event_registrations;
+  INSERT INTO event_decline_counts SELECT id, 0, 0 FROM events;
   INSERT INTO mentor_like_counts SELECT mentor_id, 0, 1 FROM mentor_likes;
   INSERT INTO rate_limits SELECT 'failed-sign-ins-for-account', email || ' 192.0.2.1', 1,
     now() + (random() - 0.5) * interval '1 hour' FROM users;
@@ -104,10 +110,15 @@ const [row] = await sql`
     (SELECT id FROM mentors ORDER BY id LIMIT 1) AS mentor,
     (SELECT id FROM testimonials ORDER BY id LIMIT 1) AS testimonial,
     (SELECT id FROM events ORDER BY id LIMIT 1) AS event,
-    (SELECT id FROM pictures WHERE user_id = (SELECT id FROM users ORDER BY id LIMIT 1)) AS picture
+    (SELECT id FROM pictures WHERE user_id = (SELECT id FROM users ORDER BY id LIMIT 1)) AS picture,
+    (SELECT id FROM event_registrations ORDER BY id LIMIT 1) AS registration
 `
-const id = row as Record<'user' | 'club' | 'blog' | 'mentor' | 'testimonial' | 'event' | 'picture', string>
+const id = row as Record<
+  'user' | 'club' | 'blog' | 'mentor' | 'testimonial' | 'event' | 'picture' | 'registration', string
+>
 const head = { id: id.user, role: 'CLUB_HEAD' } as const
+const admin = { id: id.user, role: 'ADMIN' } as const
+const AGENDA = { club: null, from: new Date().toISOString(), to: null, limit: 20, after: null }
 const email = 'user1@example.org'
 const failures = failedSignIns(email, '192.0.2.1', 20)
 const name = { firstName: 'Grace', lastName: 'Hopper' }
@@ -198,6 +209,18 @@ const operations: Record<string, () => Promise<unknown>> = {
   registrationsOfUserQuery: () => read(events.registrationsOfUserQuery(sql, id.user)),
   registrationsOfEventQuery: () =>
     read(events.registrationsOfEventQuery(sql, { id: id.user, role: 'ADMIN' }, id.event)),
+  agendaQuery: () => read(agenda.agendaQuery(sql, AGENDA)),
+  'agendaQuery, of a club': () => read(agenda.agendaQuery(sql, { ...AGENDA, club: id.club })),
+  'agendaQuery, second page': () =>
+    read(agenda.agendaQuery(sql, { ...AGENDA, to: '2999-01-01T00:00:00.000Z', after: { time: 'now', id: id.event } })),
+  agendaEventQuery: () => read(agenda.agendaEventQuery(sql, id.event)),
+  seatsQuery: () => read(agenda.seatsQuery(sql, admin, id.event)),
+  setDetails: () => agenda.setDetails(sql, outbox, { user: admin, id: id.event, changes: { capacity: 3, place: 'x' } }),
+  insertCopies: () => agenda.insertCopies(sql, admin, id.event, ['2030-01-31T09:30:00.000Z']),
+  seatsOfUserQuery: () => read(ownSeats.seatsOfUserQuery(sql, id.user)),
+  setComing: () => ownSeats.setComing(sql, outbox, { userId: id.user, eventId: id.event, coming: false }),
+  removeSeat: () => agenda.removeSeat(sql, outbox, { user: admin, id: id.event, registrationId: id.registration })
+    .catch(() => {}),
   registrationsOf: async () => exports.registrationsOf(id.event)(sql, { time: 'now', id: id.user }),
   allUsers: async () => exports.allUsers(sql, { time: 'now', id: id.user }),
   clubCalendarQuery: () => read(feeds.clubCalendarQuery(sql, undefined, id.club)),

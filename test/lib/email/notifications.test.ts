@@ -4,6 +4,7 @@ import nodeIcal from 'node-ical'
 import type { Email } from 'postal-mime'
 
 import { eraseUser } from '#lib/accounts/erasure.js'
+import { ordinal } from '#lib/email/events.js'
 import type { Sql } from '#lib/database/client.js'
 import { formatTime } from '#lib/email/message.js'
 import { enqueueBatch, findWork, writeEmails, writeReminders } from '#lib/email/batches.js'
@@ -229,9 +230,84 @@ t.test('A change of title, date or club is sent to all who are registered', asyn
     'New title: “Go Night”.',
     'New date: Friday 1 February 2999 at 18:30 UTC (was Thursday 31 January 2999 at 18:30 UTC).',
     'New organizer: Go Club (was Chess Club).',
-    'If the event is in your calendar, open the attached file to update it.\n',
+    'If the event is in your calendar, open the attached file to update it.',
+    `Open the page of the event:\nhttps://app.example.org/events/${event}\n`,
   ].join('\n\n'))
   t.match(calendarOf(t, emails[0]!), /SEQUENCE:1\n/)
+})
+
+t.test('Emails tell who has a seat, and nobody is told twice', async t => {
+  const event = await makeEvent()
+  const admin = await person(app, 'ADMIN')
+  const [ada, bob, cleo] = [await member(), await member(), await member()]
+  const set = (details: object) => admin.inject('PUT', `/agenda/${event}`, details)
+  const answer = (who: Person, coming: boolean) => who.inject('PUT', `/me/seats/${event}`, { coming })
+  const told = (emails: Awaited<ReturnType<typeof deliver>>) => emails.map(({ address, subject, text }) =>
+    [address, subject, ...text!.match(/You (do not )?have a seat( yet: you are .*)?\.|(?<=Place: ).*/g) ?? []])
+  await set({ capacity: 1, place: 'Room 1', endsAt: new Date(Date.now() + 12 * 86_400_000).toISOString() })
+  for (const who of [ada, bob, cleo]) await who.inject('POST', `/events/${event}/register`)
+  const confirmations = await deliver(t)
+  const wait = (nth: string) => `You do not have a seat yet: you are ${nth} in line.`
+  const subject = 'You are registered: Chess Night'
+  t.strictSame(told(confirmations).sort(), [
+    [ada.email, subject, 'You have a seat.', 'Room 1.'], [bob.email, subject, wait('first'), 'Room 1.'],
+    [cleo.email, subject, wait('second'), 'Room 1.'],
+  ].sort())
+  const status = (email: Email) => /STATUS:(.*)/.exec(calendarOf(t, email))![1]
+  t.strictSame(confirmations.map(status).sort(), ['CONFIRMED', 'TENTATIVE', 'TENTATIVE'])
+  t.match(calendarOf(t, confirmations[0]!), new RegExp(`DTEND:.*LOCATION:Room 1.*/events/${event}`, 's'))
+  t.match(confirmations[0]!.text, `https://app.example.org/events/${event}`)
+
+  await answer(ada, false)
+  const seated = await deliver(t)
+  t.strictSame(seated.map(headOf), [[bob.email, 'You have a seat: Chess Night']])
+  t.equal(status(seated[0]!), 'CONFIRMED')
+  for (const coming of [true, false, true, false]) await answer(ada, coming)
+  t.strictSame(await deliver(t), [])
+
+  // A person who is told by a late confirmation gets no second email.
+  const dan = await member()
+  await dan.inject('POST', `/events/${event}/register`)
+  await set({ capacity: 3 })
+  const late = [...await deliver(t), ...await deliver(t)]
+  t.strictSame(told(late).sort(), [
+    [cleo.email, 'You have a seat: Chess Night', 'Room 1.'], [dan.email, subject, 'You have a seat.', 'Room 1.'],
+  ].sort())
+
+  // Who does not come is told about a new date only.
+  await set({ place: 'Room 2', endsAt: null })
+  await skipWaiting()
+  const moved = await deliver(t)
+  t.strictSame(moved.map(({ address }) => address).sort(), [bob, cleo, dan].map(({ email }) => email).sort())
+  t.match(moved[0]!.text, /The event has no end any more\.\n\nNew place: Room 2\./)
+  await set({ place: null, endsAt: '2998-01-01T00:00:00Z' })
+  await change(event, { data: '2998-01-01T00:00:00Z' })
+  await skipWaiting()
+  const news = await deliver(t)
+  const toAda = news.find(({ address }) => address === ada.email)!
+  t.match(toAda.text, 'You said that you cannot come.')
+  t.strictSame([news.length, toAda.attachments], [4, []])
+  t.match(news.find(({ address }) => address === bob.email)!.text, /New end: .*The event has no place any more/s)
+
+  // Somebody is taken off the list.
+  const seats = (await admin.inject('GET', `/agenda/${event}/seats`)).json().seats
+  const remove = (who: Person) => {
+    const { registrationId } = seats.find(({ userId }: { userId: string }) => userId === who.id)
+    return admin.inject('DELETE', `/agenda/${event}/seats/${registrationId}`)
+  }
+  await remove(bob)
+  await remove(cleo)
+  await cleo.inject('POST', `/events/${event}/register`)
+  const removed = await deliver(t)
+  t.strictSame(removed.map(headOf).sort(), [
+    [bob.email, 'You are no longer registered: Chess Night'], [cleo.email, subject],
+  ].sort())
+  t.match(calendarOf(t, removed.find(({ address }) => address === bob.email)!), 'STATUS:CANCELLED')
+})
+
+t.test('Ordinal numbers are words up to ten', async t => {
+  t.strictSame([1, 3, 10, 11, 12, 21, 22, 103, 111].map(ordinal),
+    ['first', 'third', 'tenth', '11th', '12th', '21st', '22nd', '103rd', '111th'])
 })
 
 t.test('A new description or picture, and the same title, send no email', async t => {

@@ -1,0 +1,26 @@
+import { Type } from '@sinclair/typebox'
+
+import { ClubCard, Count, Enum, eventFields, NullableString } from '../schemas.ts'
+import { SEAT_STATES } from './seats.ts'
+
+/** An integer or null in a response. */
+const NullableCount = (description: string) =>
+  Type.Unsafe<number | null>({ type: ['integer', 'null'], description, examples: [3] })
+
+/** The fields of an event with its public details; `agendaColumns` selects them. */
+export const agendaFields = {
+  ...eventFields,
+  club: ClubCard,
+  registrationCount: Count,
+  endsAt: NullableString({ format: 'date-time', examples: ['2026-01-31T11:30:00.000Z'] }),
+  place: NullableString({ examples: ['Library, room B12'] }),
+  hasOnlineUrl: Type.Boolean({ description: 'Whether people with a seat can take part online.' }),
+  capacity: NullableCount('The number of seats; `null` for no limit.'),
+  seatsLeft: NullableCount('The number of free seats; `null` for no limit.'),
+}
+
+/** The fields of a seat. */
+export const SeatFields = {
+  state: Enum(SEAT_STATES, { description: '`seated`, `waiting` for a seat, or `declined`: the person does not come.' }),
+  position: NullableCount('The place among those who wait, from 1; `null` if the person does not wait.'),
+}

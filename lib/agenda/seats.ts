@@ -1,0 +1,127 @@
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
+
+import type { Sql } from '../database/client.ts'
+import { comingCount, runsUntil, withDetails } from './details.ts'
+
+// A seat is derived and never stored: the people who come to an event stand in line, ordered by the time when they last
+// said so, and the first `capacity` of them have a seat. So nobody is ever promoted, and no promotion can be lost. A
+// smaller room takes no seat away, because everybody up to `seated_until` keeps theirs. Two things keep a seat once it
+// was seen: nobody enters the line before its end (`end_of_line`), and those who have a seat are always the first.
+
+/** Whether a registered person has a seat, waits for a seat, or does not come. */
+export const SEAT_STATES = ['seated', 'waiting', 'declined'] as const
+export type SeatState = typeof SEAT_STATES[number]
+
+/** The seat of a person, as `seatOf` selects it. `position` is the place among those who wait, from 1. */
+export interface Seat {
+  state: SeatState
+  position: number | null
+}
+
+/** SQL: since when a person is in line; null if the person does not come. Needs `registrations` and `answers`. */
+const inLineSince = (sql: Sql | TransactionSql) => sql`
+  CASE WHEN answers.registration_id IS NULL THEN registrations.registered_at ELSE answers.since END
+`
+
+/** SQL join: the answers of registrations, or nulls. */
+const withAnswers = (sql: Sql | TransactionSql) => sql`
+  LEFT JOIN event_answers AS answers
+    ON answers.registration_id = registrations.id AND answers.event_id = registrations.event_id
+`
+
+/** SQL condition: whether the person of a registration comes. */
+export const comes = (sql: Sql | TransactionSql) => sql`
+  NOT EXISTS (SELECT FROM event_answers WHERE registration_id = registrations.id AND since IS NULL)
+`
+
+/** SQL: an array of the ids of the users who come to an event. */
+export const comingTo = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
+  ARRAY(SELECT user_id FROM event_registrations AS registrations WHERE event_id = ${eventId} AND ${comes(sql)})
+`
+
+/**
+ * SQL query: every registration for an event with its seat. The columns are `id`, `user_id`, `since`, `state` and
+ * `position`.
+ */
+export const seatsOf = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>) => sql`
+  SELECT id, user_id, since, state,
+    CASE WHEN state = 'waiting' THEN row_number() OVER (PARTITION BY state ORDER BY since, id) END::integer AS position
+  FROM (
+    SELECT line.id, user_id, since, CASE
+      WHEN since IS NULL THEN 'declined'
+      WHEN capacity IS NULL OR since <= seated_until OR row_number() OVER (ORDER BY since, line.id) <= capacity
+        THEN 'seated'
+      ELSE 'waiting'
+    END AS state
+    FROM (
+      SELECT registrations.id, user_id, registrations.event_id, ${inLineSince(sql)} AS since
+      FROM event_registrations AS registrations ${withAnswers(sql)}
+      WHERE registrations.event_id = ${eventId}
+    ) AS line LEFT JOIN event_details ON event_details.event_id = line.event_id
+  ) AS line
+`
+
+/**
+ * SQL: the seat of a registration as jsonb, see `Seat`. Needs `registrations` and `events`. Reads the line only if not
+ * everybody has a seat.
+ */
+export const seatOf = (sql: Sql) => sql`(
+  SELECT CASE
+    WHEN ${inLineSince(sql)} IS NULL THEN '{"state": "declined"}'
+    WHEN capacity IS NULL OR ${comingCount(sql)} <= capacity OR ${inLineSince(sql)} <= seated_until
+      THEN '{"state": "seated"}'
+    ELSE (
+      SELECT jsonb_build_object('state', state, 'position', position)
+      FROM (${seatsOf(sql, sql`events.id`)}) AS seats WHERE seats.id = registrations.id
+    )
+  END
+  FROM (SELECT registrations.*) AS registrations ${withAnswers(sql)}
+    LEFT JOIN event_details ON event_details.event_id = events.id
+)`
+
+/**
+ * SQL: identifies the place of a user in the line of an event; null if the user does not come. A person who comes back
+ * gets a new one.
+ */
+export const placeInLine = (
+  sql: Sql | TransactionSql, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>
+) => sql`(
+  SELECT concat(registrations.event_id, ' ', extract(epoch FROM ${inLineSince(sql)}))
+  FROM event_registrations AS registrations ${withAnswers(sql)}
+  WHERE user_id = ${userId} AND registrations.event_id = ${eventId} AND ${inLineSince(sql)} IS NOT NULL
+)`
+
+/** Enqueues an email batch, see `Outbox` in plugins/email.ts. */
+type EnqueueBatch = (template: 'seat', batch: PendingQuery<Row[]>) => PendingQuery<Row[]>
+
+/**
+ * Runs a change of who comes to these events, or of their seats. Enqueues an email to everybody who waited before the
+ * change and has a seat after it. Locks the events: `change` sees everybody who has registered, and changes at the same
+ * time follow one another, so that each of these people is told once.
+ */
+export async function changeSeats<Result> (
+  sql: Sql, transaction: TransactionSql, outbox: { enqueueBatch: EnqueueBatch } | undefined,
+  events: PendingQuery<Row[]>, change: () => Promise<Result>
+) {
+  await transaction`SELECT FROM events WHERE id IN (${events}) ORDER BY id FOR UPDATE`
+  const firsts = await transaction<{ event: string, since: string, id: string }[]>`
+    SELECT events.id AS event, first.since::text AS since, first.id
+    FROM events ${withDetails(sql)} CROSS JOIN LATERAL (
+      SELECT since, id FROM (${seatsOf(sql, sql`events.id`)}) AS seats
+      WHERE state = 'waiting' ORDER BY since, id LIMIT 1
+    ) AS first
+    WHERE events.id IN (${events}) AND capacity IS NOT NULL AND ${runsUntil(sql)} > now()
+  `
+  const result = await change()
+  for (const { event, since, id } of outbox ? firsts : []) {
+    await transaction`${outbox!.enqueueBatch('seat', sql`
+      SELECT
+        NULL AS key, ${event}::uuid AS event_id, jsonb_build_object('event', ${event}::uuid) AS data,
+        ARRAY(
+          SELECT user_id FROM (${seatsOf(sql, sql`${event}::uuid`)}) AS seats
+          WHERE state = 'seated' AND (since, id) >= (${since}::text::timestamptz, ${id}::uuid) ORDER BY since, id
+        ) AS user_ids
+    `)}`
+  }
+  return result
+}

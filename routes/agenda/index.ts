@@ -1,0 +1,90 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+
+import { findManagedEvent } from '../../lib/accounts/permissions.ts'
+import { parseCursor } from '../../lib/database/keyset.ts'
+import { HttpError, validationError } from '../../lib/errors.ts'
+import { audit } from '../../lib/http/audit.ts'
+import { agendaEventQuery, agendaQuery, insertCopies, removeSeat, seatsQuery, setDetails } from './queries.ts'
+import * as schemas from './schemas.ts'
+
+/** When and where events are, and who has a seat. */
+const agenda: FastifyPluginAsyncTypebox = async app => {
+  app.get('/', {
+    schema: schemas.list,
+    config: { failure: 'Error fetching events', cache: 'public', cacheControl: 'no-cache' },
+  }, async (request, reply) => {
+    const { club = null, from, to, limit = '20', cursor } = request.query
+    const after = cursor === undefined ? null : parseCursor(cursor)
+    if (after === undefined) throw validationError('cursor', 'must be the cursor of a page')
+    if (!/^([1-9]\d?|100)$/.test(limit)) throw validationError('limit', 'must be a number from 1 to 100')
+    await reply.sendCached(agendaQuery, {
+      club,
+      from: from === undefined ? currentMinute() : utc(from),
+      to: to === undefined ? null : utc(to),
+      limit: Number(limit),
+      after,
+    })
+  })
+
+  app.get('/:id', {
+    schema: schemas.get,
+    config: { failure: 'Error fetching event', cache: 'public', cacheControl: 'no-cache' },
+  }, async (request, reply) => {
+    if (!await reply.sendCached(agendaEventQuery, request.params.id)) throw new HttpError(404, 'Event not found')
+  })
+
+  app.put('/:id', {
+    onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
+    schema: schemas.update,
+    config: { failure: 'Error updating event' },
+  }, async request => {
+    const { user, params: { id }, body } = request
+    return { event: await setDetails(app.sql, app.outbox, { user, id, changes: body }) }
+  })
+
+  app.post('/:id/copies', {
+    onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
+    schema: schemas.copy,
+    config: { failure: 'Error copying event' },
+  }, async (request, reply) => {
+    const { user, params: { id }, body } = request
+    const dates = body.dates.map(utc)
+    if (new Set(dates).size < dates.length) throw validationError('dates', 'must not contain a date twice')
+    const events = await insertCopies(app.sql, user, id, dates)
+    reply.code(201)
+    return { events }
+  })
+
+  app.get('/:id/seats', {
+    onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
+    schema: schemas.listSeats,
+    config: { failure: 'Error fetching seats', cache: 'private' },
+  }, async (request, reply) => {
+    const { user: { id, role }, params } = request
+    // The other claims would give each token of a user an entry of its own in the cache.
+    const user = { id, role }
+    if (await reply.sendCached(seatsQuery, user, params.id)) return
+    await reply.admit(sql => findManagedEvent(sql, user, params.id))
+    // The user got the right to manage the event after the list was read.
+    throw new HttpError(403, 'Not allowed to view registrations for this event')
+  })
+
+  app.delete('/:id/seats/:registrationId', {
+    onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
+    schema: schemas.removeSeat,
+    config: { failure: 'Error deleting registration' },
+  }, async request => {
+    const { user, params: { id, registrationId } } = request
+    await removeSeat(app.sql, app.outbox, { user, id, registrationId })
+    audit(request, 'registration-deleted', { target: registrationId })
+    return { message: 'Registration deleted successfully' }
+  })
+}
+
+/** A date-time with an offset as UTC. */
+const utc = (dateTime: string) => new Date(dateTime).toISOString()
+
+/** The current time for a cached query, which depends on its arguments only: a list is read once per minute. */
+const currentMinute = () => `${new Date().toISOString().slice(0, 'YYYY-MM-DDTHH:MM'.length)}:00.000Z`
+
+export default agenda

@@ -1,0 +1,230 @@
+import type { Static } from '@sinclair/typebox'
+
+import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
+import { agendaColumns, cancelledEvent, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
+import { changeSeats, seatsOf } from '../../lib/agenda/seats.ts'
+import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import type { Sql } from '../../lib/database/client.ts'
+import { fullName, registeredFor } from '../../lib/database/columns.ts'
+import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
+import { CHANGES } from '../../lib/email/batches.ts'
+import { HttpError, validationError } from '../../lib/errors.ts'
+import type { Outbox } from '../../plugins/email.ts'
+import { type copy, type get, type list, type listSeats, NOT_ALLOWED, type update } from './schemas.ts'
+
+type ManagedEvent = Static<typeof update.response[200]>['event']
+
+interface Agenda {
+  club: string | null
+  /** Only events that end after this time. */
+  from: string
+  /** Only events that begin before this time. */
+  to: string | null
+  limit: number
+  /** Only events after this position. */
+  after: KeysetPosition | null
+}
+
+/** A page of events, earliest first. */
+export function agendaQuery (
+  sql: Sql, { club, from, to, limit, after }: Agenda
+): CachedQuery<Body<typeof list>> {
+  const conditions = sql`
+    ${runsUntil(sql)} > ${from} AND (${to}::timestamptz IS NULL OR events.date < ${to})
+    ${club === null ? sql`` : sql`AND events.club_id = ${club}`}
+    ${after === null ? sql`` : sql`AND (events.date, events.id) > (${after.time}::text::timestamptz, ${after.id})`}
+  `
+  const dayBefore = sql`${from}::text::timestamptz - interval '24 hours'`
+  // One row more than the page tells whether there is a next page. An index finds what began within the last day. Of
+  // the events before, only those of several days may still run.
+  const page = sql`
+    SELECT id, date AS at FROM (
+      (
+        SELECT events.id, events.date FROM events ${withDetails(sql)}
+        WHERE events.date > ${dayBefore} AND ${conditions} ORDER BY events.date, events.id LIMIT ${limit + 1}
+      ) UNION ALL (
+        SELECT events.id, events.date FROM event_details JOIN events ON events.id = event_id
+        WHERE duration_ms > 86400000 AND events.date <= ${dayBefore} AND ${conditions}
+      )
+    ) AS found ORDER BY date, id
+  `
+  return {
+    list: {
+      field: 'events',
+      rows: sql`
+        SELECT ${agendaColumns(sql)}
+        FROM (${page} LIMIT ${limit}) AS page
+          JOIN events USING (id) JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
+        ORDER BY events.date, events.id
+      `,
+    },
+    fields: sql`
+      SELECT (
+        SELECT CASE WHEN lead(id) OVER following IS NOT NULL THEN ${cursorAfter(sql, sql`at`, sql`id`)} END
+        FROM (${page} LIMIT ${limit + 1}) AS page WINDOW following AS (ORDER BY at, id)
+        ORDER BY at, id LIMIT 1 OFFSET ${limit - 1}
+      ) AS next
+    `,
+  }
+}
+
+/** An event with its public details. Without a row for an unknown event. */
+export const agendaEventQuery = (sql: Sql, id: string): CachedQuery<Body<typeof get>> => ({
+  fields: sql`
+    SELECT row_to_json(event) AS event FROM (
+      SELECT ${agendaColumns(sql)} FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
+      WHERE events.id = ${id}
+    ) AS event
+  `,
+})
+
+/** SQL query: an event with all details as JSON in the column `event`, if the user may manage it. */
+const managedEvent = (sql: Sql, user: User, id: string) => sql`
+  SELECT row_to_json(event) AS event FROM (
+    SELECT ${agendaColumns(sql)}, online_url AS "onlineUrl"
+    FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
+    WHERE events.id = ${id} AND ${isManagedBy(sql, user)}
+  ) AS event
+`
+
+/** Who comes to an event. Without a row if the event is unknown or the user may not manage it. */
+export const seatsQuery = (sql: Sql, user: User, id: string): CachedQuery<Body<typeof listSeats>> => ({
+  list: {
+    field: 'seats',
+    rows: sql`
+      SELECT
+        registrations.id AS "registrationId", users.id AS "userId", ${fullName(sql)} AS name, email,
+        iso8601(registered_at) AS "registeredAt", state, position
+      FROM (${seatsOf(sql, sql`${id}`)}) AS seats
+        JOIN event_registrations AS registrations ON registrations.id = seats.id
+        JOIN users ON users.id = seats.user_id
+      WHERE EXISTS (SELECT FROM events WHERE events.id = ${id} AND ${isManagedBy(sql, user)})
+      ORDER BY since, registrations.id
+    `,
+  },
+  fields: managedEvent(sql, user, id),
+})
+
+interface Details {
+  date: Date
+  durationMs: number | null
+  place: string | null
+  onlineUrl: string | null
+  capacity: number | null
+}
+
+/**
+ * Changes the given details of an event, and returns the event. Throws an HttpError if the event is unknown, the user
+ * may not manage it, or it would end before its start. Enqueues emails to attendees about a new end or place, and to
+ * people who get a seat.
+ */
+export function setDetails (
+  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
+  { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
+) {
+  return sql.begin(transaction => changeSeats(sql, transaction, outbox, sql`SELECT ${id}::uuid`, async () => {
+    await findManagedEvent(transaction, user, id, NOT_ALLOWED)
+    const [known] = await transaction<[Details & { event: object }]>`
+        SELECT
+          date, duration_ms::float AS "durationMs", place, online_url AS "onlineUrl", capacity,
+          ${knownEvent(sql)} AS event
+        FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
+      `
+    const { endsAt, ...others } = changes
+    const next = { ...known, ...others, ...endsAt !== undefined && { durationMs: durationOf(known.date, endsAt) } }
+    await transaction`
+        WITH detailed AS (
+          INSERT INTO event_details AS details (event_id, duration_ms, place, online_url, capacity, seated_until)
+          VALUES (
+            ${id}, ${next.durationMs}, ${next.place}, ${next.onlineUrl}, ${next.capacity},
+            CASE WHEN ${next.capacity !== known.capacity} THEN (
+              SELECT max(since) FROM (${seatsOf(sql, sql`${id}::uuid`)}) AS seats WHERE state = 'seated'
+            ) END
+          )
+          ON CONFLICT (event_id) DO UPDATE SET
+            duration_ms = excluded.duration_ms, place = excluded.place, online_url = excluded.online_url,
+            capacity = excluded.capacity, seated_until = coalesce(excluded.seated_until, details.seated_until)
+        ), changed AS (
+          UPDATE events SET sequence = sequence + 1
+          WHERE id = ${id} AND ${next.durationMs !== known.durationMs || next.place !== known.place}
+          RETURNING *
+        )
+        ${outbox.enqueueBatch('event-changed', sql`
+          SELECT
+            id::text AS key, id AS event_id,
+            jsonb_build_object('event', id, 'known', ${JSON.stringify(known.event)}::text::jsonb) AS data,
+            ${registeredFor(sql, sql`changed.id`)} AS user_ids
+          FROM changed WHERE date > now()
+        `, CHANGES)}
+      `
+    const [{ event }] = await transaction<[{ event: ManagedEvent }]>`${managedEvent(sql, user, id)}`
+    return event
+  }))
+}
+
+/** The duration of an event in milliseconds. Throws a validation error for an end that is not after the start. */
+function durationOf (start: Date, endsAt: string | null) {
+  if (endsAt === null) return null
+  const duration = new Date(endsAt).getTime() - start.getTime()
+  if (duration <= 0) throw validationError('endsAt', 'must be after the start of the event')
+  return duration
+}
+
+/**
+ * Adds a copy of an event with its details for each of these dates, and returns the copies. Throws an HttpError if the
+ * event is unknown or the user may not manage it.
+ */
+export function insertCopies (sql: Sql, user: User, id: string, dates: string[]) {
+  return sql.begin(async transaction => {
+    await transaction`SELECT FROM events WHERE id = ${id} FOR KEY SHARE`
+    await findManagedEvent(transaction, user, id, NOT_ALLOWED)
+    const rows = await transaction<{ event: Static<typeof copy.response[201]>['events'][number] }[]>`
+    WITH copied AS (
+      INSERT INTO events (title, description, image_url, date, club_id)
+      SELECT title, description, image_url, copy.date::timestamptz, club_id
+      FROM events CROSS JOIN jsonb_array_elements_text(${JSON.stringify(dates)}::text::jsonb) AS copy (date)
+      WHERE events.id = ${id}
+      RETURNING *
+    ), detailed AS (
+      INSERT INTO event_details (event_id, duration_ms, place, online_url, capacity)
+      SELECT copied.id, duration_ms, place, online_url, capacity FROM copied JOIN event_details ON event_id = ${id}
+    )
+    SELECT row_to_json(event) AS event FROM (
+      SELECT ${agendaColumns(sql)}
+      FROM copied AS events JOIN clubs ON clubs.id = club_id LEFT JOIN event_details ON event_id = ${id}
+      ORDER BY events.date
+    ) AS event
+  `
+    return rows.map(({ event }) => event)
+  })
+}
+
+/**
+ * Deletes a registration. Throws an HttpError if it is unknown or the user may not manage its event. Enqueues an email
+ * to the person, unless the event is over, and to the person who gets the seat.
+ */
+export function removeSeat (
+  sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
+  { user, id, registrationId }: { user: User, id: string, registrationId: string }
+) {
+  return sql.begin(async transaction => {
+    // The lock order of an erasure prevents a deadlock.
+    await transaction`
+      SELECT FROM users WHERE id = (SELECT user_id FROM event_registrations WHERE id = ${registrationId}) FOR KEY SHARE
+    `
+    await changeSeats(sql, transaction, outbox, sql`SELECT ${id}::uuid`, async () => {
+      await findManagedEvent(transaction, user, id, NOT_ALLOWED)
+      const [removed] = await transaction`
+        WITH registrations AS (
+          DELETE FROM event_registrations WHERE id = ${registrationId} AND event_id = ${id} RETURNING *
+        ), emailed AS (${outbox.enqueue('seat-removed', sql`
+          SELECT user_id, jsonb_build_object('event', ${cancelledEvent(sql, 0)}) AS data, registrations.id::text AS key
+          FROM registrations JOIN events ON events.id = event_id JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
+          WHERE ${runsUntil(sql)} > now()
+        `)})
+        SELECT id FROM registrations
+      `
+      if (!removed) throw new HttpError(404, 'Registration not found')
+    })
+  })
+}

@@ -1,0 +1,135 @@
+import { Type } from '@sinclair/typebox'
+
+import { agendaFields, SeatFields } from '../../lib/agenda/schemas.ts'
+import {
+  DateTime, EmailAddress, EventNotFound, FullName, IdParam, Message, NullableString, OpaqueId, ResponseObject,
+} from '../../lib/schemas.ts'
+
+const AgendaEvent = ResponseObject(agendaFields, { title: 'AgendaEvent' })
+
+const ONLINE_URL = { examples: ['https://meet.example.org/chess'] }
+
+/** What organizers of the event see. */
+const ManagedEvent = ResponseObject({ ...agendaFields, onlineUrl: NullableString(ONLINE_URL) }, {
+  title: 'ManagedEvent',
+})
+
+const CURSOR = 'MjAyNi0wMS0zMVQwOTozMDowMC4wMDBaIDAxOTBhMWIyLWMzZDQtN2U1Zi04YTZiLTdjOGQ5ZTBmMWEyYg'
+
+const params = Type.Object({ id: IdParam({ description: 'The id of the event.' }) })
+
+const TimeInput = (description: string) =>
+  Type.String({ format: 'date-time', description, examples: DateTime.examples })
+
+/** A field that `null` removes. */
+const Detail = <T>(type: string, options: object) =>
+  Type.Optional(Type.Unsafe<T | null>({ type: [type, 'null'], ...options }))
+
+export const NOT_ALLOWED = 'Not allowed to modify this event'
+
+export const list = {
+  operationId: 'listAgenda',
+  summary: 'List events to come',
+  description: 'Returns the events that have not ended, earliest first. An event without an end lasts two hours. ' +
+    'With `from` and `to`, returns the events between these times.',
+  querystring: Type.Object({
+    club: Type.Optional(Type.String({
+      description: 'Only events of the club with this id.', examples: OpaqueId.examples,
+    })),
+    from: Type.Optional(TimeInput('Only events that end after this time. The default is now.')),
+    to: Type.Optional(TimeInput('Only events that begin before this time.')),
+    limit: Type.Optional(Type.String({
+      description: 'The number of events, up to 100. The default is 20.', examples: ['20'],
+    })),
+    cursor: Type.Optional(Type.String({ description: '`next` of the previous page.', examples: [CURSOR] })),
+  }),
+  response: {
+    200: ResponseObject({
+      events: Type.Array(AgendaEvent),
+      next: NullableString({ description: 'The cursor of the next page, or `null`.', examples: [CURSOR] }),
+    }),
+  },
+}
+
+export const get = {
+  operationId: 'getAgendaEvent',
+  summary: 'Get an event',
+  description: 'Also returns past events.',
+  params,
+  response: { 200: ResponseObject({ event: AgendaEvent }), 404: EventNotFound },
+}
+
+export const update = {
+  operationId: 'updateAgendaEvent',
+  summary: 'Set end, place and seats of an event',
+  description: 'Club heads may change events of their own club. Admins may change any event. Missing fields stay ' +
+    'unchanged, and `null` removes a value. Who has a seat keeps it if the room becomes smaller. If the room grows, ' +
+    'the people who wait the longest get a seat and an email.',
+  params,
+  body: Type.Object({
+    endsAt: Detail<string>('string', {
+      format: 'date-time',
+      description: 'When the event ends, after its start. It moves along when the date of the event changes.',
+      examples: ['2026-01-31T11:30:00.000Z'],
+    }),
+    place: Detail<string>('string', { format: 'text', minLength: 1, maxLength: 500, examples: ['Library, room B12'] }),
+    onlineUrl: Detail<string>('string', {
+      format: 'web-url', maxLength: 2000, description: 'Only people with a seat and organizers see it.', ...ONLINE_URL,
+    }),
+    capacity: Detail<number>('integer', {
+      minimum: 1, maximum: 1_000_000, description: 'The number of seats. `null` means no limit.', examples: [30],
+    }),
+  }, { title: 'EventDetails' }),
+  response: { 200: ResponseObject({ event: ManagedEvent }), 403: Message(NOT_ALLOWED), 404: EventNotFound },
+}
+
+export const copy = {
+  operationId: 'copyAgendaEvent',
+  summary: 'Repeat an event',
+  description: 'Creates a copy of the event for each date, for example a weekly series. The copies have the same ' +
+    'duration, place and seats, but no registrations.',
+  params,
+  body: Type.Object({
+    dates: Type.Array(TimeInput('When the copy begins.'), { minItems: 1, maxItems: 52 }),
+  }, { title: 'EventCopies' }),
+  response: {
+    201: ResponseObject({ events: Type.Array(AgendaEvent) }), 403: Message(NOT_ALLOWED), 404: EventNotFound,
+  },
+}
+
+export const listSeats = {
+  operationId: 'listSeats',
+  summary: 'List who comes to an event',
+  description: 'People with a seat come first, then those who wait, then those who do not come.',
+  params,
+  response: {
+    200: ResponseObject({
+      event: ManagedEvent,
+      seats: Type.Array(ResponseObject({
+        registrationId: OpaqueId,
+        userId: OpaqueId,
+        name: FullName,
+        email: EmailAddress,
+        registeredAt: DateTime,
+        ...SeatFields,
+      }, { title: 'Seat' })),
+    }),
+    403: Message('Not allowed to view registrations for this event'),
+    404: EventNotFound,
+  },
+}
+
+export const removeSeat = {
+  operationId: 'removeSeat',
+  summary: 'Take a person off the list of an event',
+  description: 'Deletes the registration. The person gets an email, and may register again.',
+  params: Type.Object({
+    id: IdParam({ description: 'The id of the event.' }),
+    registrationId: IdParam({ description: 'The id of the registration.' }),
+  }),
+  response: {
+    200: Message('Registration deleted successfully'),
+    403: Message(NOT_ALLOWED),
+    404: Message('Event not found', 'Registration not found'),
+  },
+}
