@@ -1868,7 +1868,7 @@ export interface components {
             /**
              * Format: date-time
              * @description When the event ends, after its start. It moves along when the date of the event changes.
-             * @example 2026-01-31T11:30:00.000Z
+             * @example 2099-01-31T11:30:00.000Z
              */
             endsAt?: string | null;
             /** @example Library, room B12 */
@@ -2210,12 +2210,12 @@ export interface components {
         NotificationChanges: {
             notifications: {
                 /**
-                 * @description Sent after you register for an event.
+                 * @description Sent after you register for an event, when you get a seat, and when you are removed.
                  * @example true
                  */
                 registration?: boolean;
                 /**
-                 * @description Sent when an event you registered for changes its title, date or club.
+                 * @description Sent when an event you registered for changes its title, date, end, place or club.
                  * @example true
                  */
                 eventChanged?: boolean;
@@ -2243,12 +2243,12 @@ export interface components {
         };
         Notifications: {
             /**
-             * @description Sent after you register for an event.
+             * @description Sent after you register for an event, when you get a seat, and when you are removed.
              * @example true
              */
             registration: boolean;
             /**
-             * @description Sent when an event you registered for changes its title, date or club.
+             * @description Sent when an event you registered for changes its title, date, end, place or club.
              * @example true
              */
             eventChanged: boolean;
@@ -2430,6 +2430,17 @@ export interface components {
             registrations: {
                 id: components["schemas"]["Id"];
                 registeredAt: components["schemas"]["DateTime"];
+                /**
+                 * @description Whether you come to the event.
+                 * @example true
+                 */
+                coming: boolean;
+                /**
+                 * Format: date-time
+                 * @description When you said that you come, if that was after the registration or seats were limited.
+                 * @example 2026-01-31T09:30:00.000Z
+                 */
+                comingSince: string | null;
                 event: {
                     id: components["schemas"]["Id"];
                     /** @example Chess Night */

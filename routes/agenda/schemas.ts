@@ -70,7 +70,7 @@ export const update = {
     endsAt: Detail<string>('string', {
       format: 'date-time',
       description: 'When the event ends, after its start. It moves along when the date of the event changes.',
-      examples: ['2026-01-31T11:30:00.000Z'],
+      examples: ['2099-01-31T11:30:00.000Z'],
     }),
     place: Detail<string>('string', { format: 'text', minLength: 1, maxLength: 500, examples: ['Library, room B12'] }),
     onlineUrl: Detail<string>('string', {

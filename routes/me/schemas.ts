@@ -152,8 +152,8 @@ export const revokeTokens = {
 const Switch = (description: string) => Type.Boolean({ description, examples: [true] })
 
 const SWITCHES = {
-  registration: Switch('Sent after you register for an event.'),
-  eventChanged: Switch('Sent when an event you registered for changes its title, date or club.'),
+  registration: Switch('Sent after you register for an event, when you get a seat, and when you are removed.'),
+  eventChanged: Switch('Sent when an event you registered for changes its title, date, end, place or club.'),
   eventCancelled: Switch('Sent when an event you registered for is cancelled.'),
   eventReminder: Switch('Sent shortly before an event you registered for.'),
   eventMessage: Switch('Sent when the organizers write to everyone registered for an event.'),
@@ -265,7 +265,17 @@ const EventSummary = ResponseObject({
   id: OpaqueId, title: Type.String({ examples: ['Chess Night'] }), date: DateTime,
 })
 
-const Registration = ResponseObject({ id: OpaqueId, registeredAt: DateTime, event: EventSummary })
+const Registration = ResponseObject({
+  id: OpaqueId,
+  registeredAt: DateTime,
+  coming: Type.Boolean({ description: 'Whether you come to the event.', examples: [true] }),
+  comingSince: NullableString({
+    format: 'date-time',
+    description: 'When you said that you come, if that was after the registration or seats were limited.',
+    examples: DateTime.examples,
+  }),
+  event: EventSummary,
+})
 
 const Like = ResponseObject({
   likedAt: DateTime,

@@ -243,7 +243,7 @@ export const TESTIMONIALS = [
   },
 ]
 
-// inDays: days from today. hour: of the day in UTC.
+// inDays: days from today. hour: of the day in UTC. hours: how long it lasts. capacity: the number of seats.
 export const EVENTS = [
   {
     title: 'Build a line follower in one evening',
@@ -251,6 +251,9 @@ export const EVENTS = [
     club: 'Robotics Workshop',
     inDays: 6,
     hour: 17,
+    hours: 3,
+    place: 'Room B12',
+    capacity: 8,
     registered: ['student', 'amara', 'bilal', 'sven', 'thandiwe', 'kavya', 'wei', 'isaac', 'elif', 'oisin', 'hana'],
   },
   {
@@ -275,6 +278,9 @@ export const EVENTS = [
     club: 'Film Society',
     inDays: 3,
     hour: 19,
+    hours: 2,
+    place: 'The old lecture hall',
+    capacity: 60,
     registered: [
       'mateo', 'chiara', 'dmytro', 'elif', 'student', 'linh', 'miriam', 'leilani', 'sigrid', 'paula', 'tomasz', 'jiwoo',
       'thandiwe', 'wei',
@@ -311,6 +317,9 @@ export const EVENTS = [
     club: 'Hill Walkers',
     inDays: 41,
     hour: 7,
+    hours: 58,
+    place: 'The hut below the pass',
+    capacity: 12,
     registered: ['hana', 'sigrid', 'sven'],
   },
   {
@@ -327,6 +336,9 @@ export const EVENTS = [
     club: 'Language Café',
     inDays: 13,
     hour: 17,
+    hours: 2,
+    place: 'The canteen, tables by the window',
+    onlineUrl: 'https://meet.example.org/speed-languages',
     registered: ['linh', 'jiwoo', 'kavya', 'leilani', 'miriam', 'chiara', 'gustavo', 'farah', 'student'],
   },
   {

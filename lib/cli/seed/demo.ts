@@ -93,13 +93,26 @@ export async function seedDemo (sql: TransactionSql, password: string) {
   `
   // One a day, the last of them the day before the event, or before today.
   const registrations = await sql`
-    INSERT INTO event_registrations (user_id, event_id, registered_at)
-    SELECT users.id, events.id, least(date, now()) - place * interval '1 day'
+    INSERT INTO event_registrations (id, user_id, event_id, registered_at)
+    SELECT
+      CASE WHEN events.id = users.id THEN events.id ELSE new_id() END,
+      users.id, events.id, least(date, now()) - place * interval '1 day'
     FROM jsonb_to_recordset(${sql.json(EVENTS)}) AS event (title text, club text, registered jsonb)
       JOIN clubs ON clubs.name = club
       JOIN events ON events.club_id = clubs.id AND events.title = event.title
       CROSS JOIN jsonb_array_elements_text(registered) WITH ORDINALITY AS person (name, place)
       JOIN users ON users.email = person.name || '@' || ${DOMAIN}
+  `
+
+  // After the registrations, so that people are in line since they registered.
+  await sql`
+    INSERT INTO event_details (event_id, duration_ms, place, online_url, capacity)
+    SELECT events.id, hours * 3600000, event.place, "onlineUrl", capacity
+    FROM jsonb_to_recordset(${sql.json(EVENTS)})
+      AS event (title text, club text, hours int, place text, "onlineUrl" text, capacity int)
+      JOIN clubs ON clubs.name = club
+      JOIN events ON events.club_id = clubs.id AND events.title = event.title
+    WHERE event.place IS NOT NULL
   `
 
   return {
