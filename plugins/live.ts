@@ -5,70 +5,64 @@ import fp from 'fastify-plugin'
 import type { Sql } from 'postgres'
 
 import type { CachedQuery } from '../lib/cache/index.ts'
-import { FairQueue } from '../lib/fair-queue.ts'
-import { LiveLists } from '../lib/live/live-lists.ts'
+import { type ListName, LiveLists } from '../lib/live/live-lists.ts'
 
 /** A cached query and its arguments. */
 type ListQuery = readonly [query: (sql: Sql, ...args: any[]) => CachedQuery<any>, ...args: unknown[]]
-
-/** A public list, as a client names it. */
-interface PublicList {
-  /** The schema of its query string. */
-  schema: unknown
-  /** The query string of the client. */
-  query: string
-}
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** The lists that clients of `GET /live` watch. */
     live: LiveLists
-    /** Finds the public list with this path and query; `undefined` for other paths. */
-    listOf (url: string): PublicList | undefined
+    /** Tells whether this is a public list with a query that its route accepts. */
+    isPublicList (request: FastifyRequest, url: unknown): url is string
   }
 
   interface FastifyContextConfig {
     /** The query of a public list with its arguments for a query string. Clients of `GET /live` can watch this list. */
-    list?: (query: any) => ListQuery
+    list?: (query: any, picturesUrl: string | null) => ListQuery
   }
 }
-
-/** Number of lists that are read at once. */
-const READS = 2
 
 /** Connects lib/live to the cache and to the routes with `config.list`. */
 export default fp(async app => {
   const { cache, config } = app
   const routes = new Map<string, Pick<RouteOptions, 'schema' | 'config'>>()
-  // If many lists have changed, their reads wait for each other. Requests do not wait for them.
-  const reads = new FairQueue({
-    concurrency: READS, maxLength: Infinity, createError: () => new Error('The queue has no limit'),
-  })
 
   app.addHook('onRoute', route => {
     if (route.method === 'GET' && route.config?.list) routes.set(route.url, route)
   })
 
-  app.decorate('listOf', url => {
+  app.decorate('isPublicList', (request, url): url is string => {
+    if (typeof url !== 'string') return false
     const [path, query] = split(url)
     const route = routes.get(path)
-    return route && { schema: route.schema?.querystring, query }
+    if (!route) return false
+    const schema = route.schema?.querystring
+    if (schema && !request.validateInput(parse(query), schema)) return false
+    try {
+      queryOf({ url, base: null })
+      return true
+    } catch {
+      // A list can refuse more than its schema, for example a wrong cursor.
+      return false
+    }
   })
 
   app.decorate('live', new LiveLists({
     readSnapshot: () => cache.readSnapshot(),
-    argumentsOf: url => JSON.stringify(queryOf(url).slice(1)),
-    readEtag (url, snapshot, network) {
-      const [query, ...args] = queryOf(url)
-      return reads.run({ network }, () => cache.etagOf(split(url)[0], query, args, snapshot))
+    argumentsOf: list => JSON.stringify(queryOf(list).slice(1)),
+    readEtag (list, snapshot, network) {
+      const [query, ...args] = queryOf(list)
+      return app.queues.lists.run({ network }, () => cache.etagOf(split(list.url)[0], query, args, snapshot))
     },
   }, { maxListeners: config.LIVE_CLIENTS, isClosing: app.isClosing }))
 
-  function queryOf (url: string) {
+  function queryOf ({ url, base }: ListName) {
     const [path, query] = split(url)
-    return routes.get(path)!.config!.list!(parse(query))
+    return routes.get(path)!.config!.list!(parse(query), base)
   }
-}, { name: 'live', dependencies: ['cache', 'graceful-close'] })
+}, { name: 'live', dependencies: ['admission', 'cache', 'graceful-close'] })
 
 /** Splits a list into its path and its query. */
 function split (url: string): [path: string, query: string] {

@@ -60,9 +60,10 @@ await runMain(async () => {
 async function buildFrontend (config) {
   const api = `http://localhost:${config.PORT}`
   const frontend = Fastify()
+  const html = await readFile(join(APP, 'index.html'), 'utf8')
   const policy = [
     "default-src 'none'",
-    `script-src 'self' ${await hashOfImportMap()}`,
+    `script-src 'self' ${hashOfImportMap(html)}`,
     "style-src 'self'",
     // Pictures may come from any site.
     "img-src 'self' http: https: data: blob:",
@@ -81,7 +82,7 @@ async function buildFrontend (config) {
     })
   })
 
-  await frontend.register(fastifyStatic, { root: APP, cacheControl: false })
+  await frontend.register(fastifyStatic, { root: APP, cacheControl: false, index: false })
   for (const [prefix, root] of [['/client/', CLIENT], ['/openapi-fetch/', OPENAPI_FETCH]]) {
     await frontend.register(fastifyStatic, { root, prefix, cacheControl: false, decorateReply: false })
   }
@@ -101,9 +102,33 @@ async function buildFrontend (config) {
   })
   // Paths without an extension are pages of the app. Other paths are files.
   frontend.setNotFoundHandler((request, reply) => {
-    if (/\.\w+$/.test(request.url.split('?', 1)[0])) return reply.code(404).send('Not found')
-    return reply.sendFile('index.html')
+    const [path] = request.url.split('?', 1)
+    if (/\.\w+$/.test(path)) return reply.code(404).send('Not found')
+    return sendPage(reply, path)
   })
+  frontend.get('/', (_request, reply) => sendPage(reply, '/'))
+  frontend.get('/index.html', (_request, reply) => sendPage(reply, '/'))
+
+  /** Sends the page of the app, with a title and a preview for people who get a link in a chat. */
+  async function sendPage (reply, path) {
+    const { title, description, image } = await previewOf(path)
+    const tags = Object.entries({ title, description, image, site_name: config.COMMUNITY_NAME })
+      .flatMap(([name, value]) => value ? [`<meta property="og:${name}" content="${escapeHtml(value)}">`] : [])
+    reply.type('text/html; charset=utf-8')
+    return html.replace('<title></title>', `<title>${escapeHtml(title)}</title>\n  ${tags.join('\n  ')}`)
+  }
+
+  async function previewOf (path) {
+    const [, id] = /^\/events\/([^/]+)$/.exec(path) ?? []
+    const response = id && await fetch(`${api}/agenda/${id}`).catch(() => {})
+    if (!response?.ok) return { title: config.COMMUNITY_NAME }
+    const { event: { title, date, place, imageUrl } } = await response.json()
+    const time = new Date(date).toLocaleString('en-GB', {
+      dateStyle: 'full', timeStyle: 'short', timeZone: config.MAIL_TIME_ZONE,
+    })
+    const image = /^https?:/.test(imageUrl) && imageUrl
+    return { title, description: [time, place].filter(Boolean).join(' · '), image }
+  }
   return frontend
 }
 
@@ -113,10 +138,14 @@ function mailFolder ({ DATA_DIR }) {
 }
 
 /** The hash by which the policy allows the import map, the only inline script. */
-async function hashOfImportMap () {
-  const html = await readFile(join(APP, 'index.html'), 'utf8')
+function hashOfImportMap (html) {
   const [, map] = /<script type="importmap">([^]*?)<\/script>/.exec(html)
   return `'sha256-${createHash('sha256').update(map).digest('base64')}'`
+}
+
+/** Escapes a text for an attribute or an element of HTML. */
+function escapeHtml (text) {
+  return text.replace(/[&<>"]/g, character => `&#${character.charCodeAt(0)};`)
 }
 
 async function isEmpty ({ sql }) {

@@ -1,7 +1,15 @@
 import { Listener, type WatchedList } from './listener.ts'
 
+/** The name of a list. */
+export interface ListName {
+  /** The path and the query, as the client gave them. */
+  readonly url: string
+  /** The base URL of links in the response, which can depend on the client. */
+  readonly base: string | null
+}
+
 /** A list that at least one client watches. */
-interface LiveList extends WatchedList {
+interface LiveList extends WatchedList, ListName {
   /** The snapshot and the arguments for which `etag` was read. */
   version: string | undefined
   readonly listeners: Set<Listener<LiveList>>
@@ -17,9 +25,9 @@ export interface ListSource {
   /** Reads the snapshot of the database after the call. */
   readSnapshot (): Promise<Snapshot>
   /** Returns the arguments of the query of a list. They change with the time if an argument is a time. */
-  argumentsOf (url: string): string
+  argumentsOf (list: ListName): string
   /** Reads the entity tag of a list in this snapshot or a newer one. Waits as a client of this network. */
-  readEtag (url: string, snapshot: Snapshot, network: string): Promise<string | undefined>
+  readEtag (list: ListName, snapshot: Snapshot, network: string): Promise<string | undefined>
 }
 
 interface Options {
@@ -73,10 +81,10 @@ export class LiveLists {
    * number of bytes that wait for the client.
    */
   open (
-    network: string, urls: readonly string[], lastEventId: string, unsent: () => number
+    network: string, names: readonly ListName[], lastEventId: string, unsent: () => number
   ): Listener<LiveList> | undefined {
-    if (this.#options.isClosing() || !this.#hasRoom(network, urls)) return undefined
-    const lists = urls.map(url => this.#lists.get(url) ?? this.#watch(url))
+    if (this.#options.isClosing() || !this.#hasRoom(network, names)) return undefined
+    const lists = names.map(name => this.#lists.get(keyOf(name)) ?? this.#watch(name))
     const listener = new Listener(network, lists, lastEventId, unsent)
     for (const { listeners } of lists) listeners.add(listener)
     this.#listeners.add(listener)
@@ -99,26 +107,26 @@ export class LiveLists {
     this.#tell(listener)
   }
 
-  #hasRoom (network: string, urls: readonly string[]) {
+  #hasRoom (network: string, names: readonly ListName[]) {
     const { maxListeners } = this.#options
     const own = [...this.#listeners].filter(listener => listener.network === network)
-    const added = new Set(urls.filter(url => !this.#lists.has(url))).size
+    const added = new Set(names.map(keyOf).filter(key => !this.#lists.has(key))).size
     const watched = new Set(own.flatMap(({ lists }) => lists)).size
     return this.#listeners.size < maxListeners && own.length < maxListeners / 2 &&
       (added === 0 || (this.#lists.size + added <= MAX_LISTS && watched + added <= MAX_LISTS / 2))
   }
 
-  #watch (url: string): LiveList {
-    const list = { url, etag: undefined, version: undefined, listeners: new Set<Listener<LiveList>>() }
-    this.#lists.set(url, list)
+  #watch ({ url, base }: ListName): LiveList {
+    const list = { url, base, etag: undefined, version: undefined, listeners: new Set<Listener<LiveList>>() }
+    this.#lists.set(keyOf(list), list)
     return list
   }
 
   #remove (listener: Listener<LiveList>) {
     this.#listeners.delete(listener)
-    for (const { url, listeners } of listener.lists) {
-      listeners.delete(listener)
-      if (listeners.size === 0) this.#lists.delete(url)
+    for (const list of listener.lists) {
+      list.listeners.delete(listener)
+      if (list.listeners.size === 0) this.#lists.delete(keyOf(list))
     }
     if (this.#listeners.size > 0) return
     clearInterval(this.#timer)
@@ -162,12 +170,12 @@ export class LiveLists {
 
   /** Reads the entity tag of a list if its snapshot or its arguments have changed. */
   async #update (list: LiveList, snapshot: Snapshot) {
-    const version = `${snapshot.id} ${this.#source.argumentsOf(list.url)}`
+    const version = `${snapshot.id} ${this.#source.argumentsOf(list)}`
     if (snapshot.id !== null && list.version === version) return
     // All clients may have gone.
     const [listener] = list.listeners
     if (!listener) return
-    list.etag = await this.#source.readEtag(list.url, snapshot, listener.network)
+    list.etag = await this.#source.readEtag(list, snapshot, listener.network)
     list.version = version
   }
 
@@ -175,3 +183,5 @@ export class LiveLists {
     if (!this.#opening.has(listener)) this.counts.messages += listener.tell()
   }
 }
+
+const keyOf = ({ url, base }: ListName) => `${base} ${url}`

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { Static } from '@sinclair/typebox'
 
 import { findManagedEvent } from '../../lib/accounts/permissions.ts'
 import { parseCursor } from '../../lib/database/keyset.ts'
@@ -11,19 +12,9 @@ import * as schemas from './schemas.ts'
 const agenda: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
-    config: { failure: 'Error fetching events', cache: 'public', cacheControl: 'no-cache' },
+    config: { failure: 'Error fetching events', cache: 'public', cacheControl: 'no-cache', list },
   }, async (request, reply) => {
-    const { club = null, from, to, limit = '20', cursor } = request.query
-    const after = cursor === undefined ? null : parseCursor(cursor)
-    if (after === undefined) throw validationError('cursor', 'must be the cursor of a page')
-    if (!/^([1-9]\d?|100)$/.test(limit)) throw validationError('limit', 'must be a number from 1 to 100')
-    await reply.sendCached(agendaQuery, {
-      club,
-      from: from === undefined ? currentMinute() : utc(from),
-      to: to === undefined ? null : utc(to),
-      limit: Number(limit),
-      after,
-    })
+    await reply.sendCached(...list(request.query))
   })
 
   app.get('/:id', {
@@ -79,6 +70,20 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     audit(request, 'registration-deleted', { target: registrationId })
     return { message: 'Registration deleted successfully' }
   })
+}
+
+/** The list for a query string. */
+function list ({ club, from, to, limit = '20', cursor }: Static<typeof schemas.list.querystring>) {
+  const after = cursor === undefined ? null : parseCursor(cursor)
+  if (after === undefined) throw validationError('cursor', 'must be the cursor of a page')
+  if (!/^([1-9]\d?|100)$/.test(limit)) throw validationError('limit', 'must be a number from 1 to 100')
+  return [agendaQuery, {
+    club: club ?? null,
+    from: from === undefined ? currentMinute() : utc(from),
+    to: to === undefined ? null : utc(to),
+    limit: Number(limit),
+    after,
+  }] as const
 }
 
 /** A date-time with an offset as UTC. */

@@ -21,7 +21,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
       failure: 'Failed to fetch blogs',
       cache: 'public',
       cacheControl: 'public, s-maxage=120, stale-while-revalidate=300',
-      list: () => [publishedBlogsQuery],
+      list: (_query, picturesUrl) => [publishedBlogsQuery, picturesUrl],
     },
   }, async (request, reply) => {
     await reply.sendCached(publishedBlogsQuery, picturesUrl(app.config, request))

@@ -9,8 +9,8 @@ export const NOT_A_LIST = 'The lists must be one to eight public lists, such as 
 export const TOO_MANY = 'Too many clients listen. Please try again later'
 
 const List = Type.String({
-  description: 'The path of a public list with its query, URL-encoded: `/blogs`, `/clubs`, `/events`, `/mentors` or ' +
-    '`/testimonials`. Repeat the parameter for further lists.',
+  description: 'The path of a public list with its query, URL-encoded: `/agenda`, `/blogs`, `/clubs`, ' +
+    '`/events`, `/mentors` or `/testimonials`. Repeat the parameter for further lists.',
   examples: ['/events?limit=12'],
 })
 

@@ -180,17 +180,26 @@ walk('A visitor looks around', {}, async (t, page) => {
       return image.decode()
     })).then(loaded => loaded.length)
   `)
-  t.equal(await loadPictures(), 6, 'the demo data has pictures that load')
+  t.equal(await loadPictures(), 8, 'the demo data has pictures that load')
   t.equal(await page.title(), 'Events · Community')
   t.equal(await page.evaluate('document.activeElement.tagName'), 'H1', 'the focus is on the heading of the new page')
-  t.equal(await page.locator('.events > li').count(), 6)
-  await page.getByRole('link', { name: 'Next →' }).click()
-  await page.getByText('Page 2 of 3').waitFor()
-  await page.getByRole('link', { name: 'Earliest date first' }).click()
-  await page.getByText('Page 1 of 3').waitFor()
-  t.match(await page.locator('.events h2').first().textContent(), 'untranslatable')
+  t.equal(await page.locator('.events > li').count(), 8, 'the events to come')
+  t.match(await page.locator('.events h2').first().textContent(), 'Harvest supper')
+  await page.evaluate('scrollTo(0, 900)')
+  await follow(page, 'Robot sumo, the third')
+  t.match(await page.textContent('main'), /Robotics Workshop.*4 people registered/)
   await page.goBack()
-  await page.getByText('Page 2 of 3').waitFor()
+  await page.locator('.events').waitFor()
+  for (let n = 0; n < 100 && await page.evaluate('scrollY') !== 900; n++) await sleep(50)
+  t.equal(await page.evaluate('scrollY'), 900, 'Back returns to the place in the list')
+  await page.getByLabel('Club').selectOption('Film Society')
+  await page.waitForURL('**/events?club=*')
+  await page.locator('.events > li').nth(1).waitFor({ state: 'detached' })
+  await page.goBack()
+  await page.getByRole('link', { name: 'Past' }).click()
+  await page.getByRole('link', { name: /^← / }).waitFor()
+  t.equal(await page.locator('.events .badge').first().textContent(), 'Over')
+  await page.goBack()
 
   t.equal((await subscribe(page)).path, '/feeds/events.ics')
 
@@ -316,7 +325,7 @@ walk('A token is accepted only for a sign-in that this app has begun', {}, async
 })
 
 walk('A student on a phone', {
-  ...PHONE, refusals: ['POST /auth/login 401', 'GET /events/registered 401'],
+  ...PHONE, refusals: ['POST /auth/login 401', 'GET /mentors/liked 401'],
 }, async (t, page) => {
   const menu = page.getByRole('button', { name: 'Menu' })
   for (const path of ['', 'events', 'clubs', 'blogs', 'mentors', 'testimonials', 'register', 'sign-in']) {
@@ -336,11 +345,12 @@ walk('A student on a phone', {
   await menu.tap()
   t.equal(await menu.getAttribute('aria-expanded'), 'true')
   await follow(page, 'Events')
-  const ridge = entry(page, 'Sunrise from the ridge')
-  await ridge.getByRole('button', { name: 'Register' }).tap()
+  await follow(page, 'Sunrise from the ridge')
+  await page.getByRole('button', { name: 'Register' }).tap()
   await notified(page, "You're registered for “Sunrise from the ridge”.")
-  t.match(await ridge.textContent(), '7 people registered')
-  await ridge.getByRole('button', { name: "You're registered" }).waitFor()
+  await page.getByText('7 people registered').waitFor()
+  await page.getByText("✓ You're registered.").waitFor()
+  t.ok(await fits(page))
 
   await menu.tap()
   await follow(page, 'Yuki', 'Yuki Tanaka')
@@ -372,9 +382,9 @@ walk('A student on a phone', {
 
   await endSession(page)
   await menu.tap()
-  await follow(page, 'Events', 'Sign in')
+  await follow(page, 'Mentors', 'Sign in')
   await page.getByText('Your session has expired. Please sign in again.').waitFor()
-  t.match(page.url(), '/sign-in?expired=&to=%2Fevents')
+  t.match(page.url(), '/sign-in?expired=&to=%2Fmentors')
 })
 
 walk('A club head, by keyboard alone', { refusals: ['POST /events 400'] }, async (t, page) => {
@@ -673,7 +683,8 @@ walk('A student verifies an address, resets and changes a password, and signs ou
   await notified(page, 'Thank you. Your email address has been verified.')
 
   await follow(page, 'Events')
-  await entry(page, 'Sunrise from the ridge').getByRole('button', { name: 'Register' }).click()
+  await follow(page, 'Sunrise from the ridge')
+  await page.getByRole('button', { name: 'Register' }).click()
   await notified(page, "You're registered for “Sunrise from the ridge”.")
   const { text } = await emailTo(email, 'You are registered: Sunrise from the ridge')
   t.match(text, /You will be reminded on /)
@@ -1147,9 +1158,67 @@ walk('Cards work for all scripts', PHONE, async (t, page) => {
   `
   await page.reload()
   await page.waitForSelector('.events')
-  await entry(page, texts.word[0]!).getByRole('button').click()
+  t.ok(await fits(page))
+  await follow(page, texts.word[0]!)
+  await page.getByRole('button', { name: 'Register' }).click()
   await notified(page, "You're registered for")
   t.ok(await fits(page))
+})
+
+walk('A seat is taken, given up and passed on, while others look', {}, async (t, page) => {
+  const noor = await tokenOf('noor@demo.example.org', PASSWORD)
+  const head = await tokenOf('head@demo.example.org', PASSWORD)
+  const { event: { id } } = await send('POST', '/events', head, {
+    title: 'One seat',
+    description: 'A talk in the smallest room',
+    data: '2031-05-01T18:00:00Z',
+    imageUrl: 'data:image/png,',
+  })
+  await send('PUT', `/agenda/${id}`, head, {
+    capacity: 1, place: 'Room 1', endsAt: '2031-05-01T20:00:00Z', onlineUrl: 'https://meet.example.org/one',
+  })
+  await signIn(page, 'student')
+  await page.goto(`${origin}/events/${id}`)
+  await page.getByText('1 of 1 seat left').waitFor()
+  t.match(await page.textContent('.facts'), /20:00.*until 22:00.*Room 1.*People with a seat see the link here/)
+  const html = await (await fetch(`${origin}/events/${id}`)).text()
+  t.match(html, '<meta property="og:title" content="One seat">', 'a preview for chats')
+  t.strictSame(await barriers(page), [])
+
+  await send('POST', `/events/${id}/register`, noor, {})
+  await page.getByText('Full: new people wait').waitFor()
+  await page.reload()
+  await page.getByRole('button', { name: 'Stand in line' }).click()
+  await page.getByText('You are number 1 in line.').waitFor()
+  await send('PUT', `/me/seats/${id}`, noor, { coming: false })
+  await page.reload()
+  await page.getByText('✓ You have a seat.').waitFor()
+  await page.getByRole('link', { name: 'https://meet.example.org/one' }).waitFor()
+  await page.getByRole('button', { name: "I can't come" }).click()
+  await page.getByRole('dialog').getByRole('button', { name: "I can't come" }).click()
+  await notified(page, "You've cancelled your registration.")
+  await page.getByRole('button', { name: 'I can come after all' }).click()
+  await page.getByText('✓ You have a seat.').waitFor()
+
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await notified(page, "You've been signed out.")
+  await signIn(page, 'admin')
+  await page.goto(`${origin}/manage/${id}`)
+  await page.getByText('2 registrations · 1 of 1 seat taken').waitFor()
+  await page.getByRole('button', { name: 'Take Yuki Tanaka off the list' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Take off' }).click()
+  await notified(page, 'Yuki Tanaka is off the list.')
+  await page.goto(`${origin}/admin/events`)
+  await entry(page, 'One seat').getByRole('button', { name: 'Repeat' }).click()
+  await page.getByLabel('How many more times').fill('2')
+  await page.getByRole('button', { name: 'Create' }).click()
+  await notified(page, '2 events have been created.')
+  await entry(page, 'One seat').first().getByRole('button', { name: 'Edit' }).click()
+  await page.getByLabel('Seats').fill('30')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await notified(page, '“One seat” has been saved.')
+  await sql`DELETE FROM event_registrations WHERE event_id = ${id}`
+  await sql`DELETE FROM events WHERE title = 'One seat'`
 })
 
 t.test('A browser shows an old list right after a write, unless it is told to revalidate', async t => {

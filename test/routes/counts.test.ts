@@ -121,7 +121,7 @@ t.test('the migration counts existing rows', async t => {
 })
 
 t.test('TRUNCATE resets the counts', async t => {
-  await sql`TRUNCATE event_registrations, mentor_likes, testimonials`
+  await sql`TRUNCATE event_registrations, event_answers, mentor_likes, testimonials`
   t.strictSame([...await differences()], [])
   await sql`TRUNCATE events, mentors CASCADE`
   t.strictSame([...await differences()], [])

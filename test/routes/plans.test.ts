@@ -164,6 +164,7 @@ const operations: Record<string, () => Promise<unknown>> = {
   changePassword: () => me.changePassword(sql, outbox, { id: id.user, from: '!', to: '?' }),
   findNotification: () => account.findNotification(sql, id.user),
   turnOff: () => account.turnOff(sql, { userId: id.user, template: 'event-reminder' }),
+  accountQuery: () => read(me.accountQuery(sql, id.user)),
   notificationsQuery: () => read(me.notificationsQuery(sql, id.user, 24)),
   setNotifications: () => me.setNotifications(sql, id.user, { registration: false }),
   findManagedEvent: () => findManagedEvent(sql, { id: id.user, role: 'ADMIN' }, id.event),

@@ -1,6 +1,7 @@
 import { ApiError, loadUser, SessionExpired, whenExpired } from './api.js'
 import { NAME } from './config.js'
 import { h } from './dom.js'
+import { unfollow } from './live.js'
 import { clearNotice, heading, lead, wordsOf } from './parts.js'
 import { go, here, match, refresh, startRouter } from './router.js'
 import { currentUser, hasRole, sessionEvents, token } from './session.js'
@@ -17,7 +18,7 @@ import { testimonialsAdminPage } from './pages/admin/testimonials.js'
 import { usersPage } from './pages/admin/users.js'
 import { blogPage, blogsPage } from './pages/blogs.js'
 import { clubPage, clubsPage } from './pages/clubs.js'
-import { eventsPage } from './pages/events.js'
+import { eventPage, eventsPage } from './pages/events.js'
 import { homePage } from './pages/home.js'
 import { allEventsPage, attendeesPage, ownEventsPage } from './pages/manage.js'
 import { mePage, submitPage } from './pages/me.js'
@@ -35,6 +36,7 @@ const EVERYBODY = ['STUDENT', 'CLUB_HEAD', 'ADMIN']
 const PAGES = [
   ['/', homePage],
   ['/events', eventsPage],
+  ['/events/*', eventPage],
   ['/clubs', clubsPage],
   ['/clubs/*', clubPage],
   ['/blogs', blogsPage],
@@ -71,6 +73,7 @@ let visits = 0
 async function show ({ place }) {
   const visit = ++visits
   if (place !== undefined) clearNotice()
+  unfollow()
   main.ariaBusy = 'true'
   const nodes = await load()
   if (visit !== visits) return

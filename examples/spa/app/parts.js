@@ -2,6 +2,7 @@
 import { ApiError, inSession } from './api.js'
 import { API } from './config.js'
 import { h, isWeb, svg } from './dom.js'
+import { refresh } from './router.js'
 
 /** @import { Child } from './dom.js' */
 
@@ -52,6 +53,34 @@ export const onDate = date => h('time', { datetime: date }, DATE.format(new Date
 /** @param {string} date */
 export const atTime = date => h('time', { datetime: date }, MOMENT.format(new Date(date)))
 
+const TIME = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
+
+/**
+ * The end of an event: the time if it is on the same day, else the date.
+ *
+ * @param {string} date
+ * @param {string | null} endsAt
+ */
+export function untilTime (date, endsAt) {
+  if (!endsAt) return null
+  const [start, end] = [new Date(date), new Date(endsAt)]
+  const format = start.toDateString() === end.toDateString() ? TIME : MOMENT
+  return h('span', {}, 'until ', h('time', { datetime: endsAt }, format.format(end)))
+}
+
+/** A hint that a list has changed, with a button that shows it, so that nothing moves under a finger. */
+export function changeHint () {
+  const element = h('p', { class: 'banner', role: 'status', hidden: true })
+  return {
+    element,
+    show () {
+      if (!element.hidden) return
+      element.replaceChildren('This page has changed. ', h('button', { type: 'button', onclick: refresh }, 'Show'))
+      element.hidden = false
+    },
+  }
+}
+
 /**
  * Tells when the user will be reminded of an event with this date; `null` without a reminder.
  *
@@ -71,6 +100,23 @@ export function reminder (date, hours) {
  */
 export const calendarLeaf = date => h('span', { class: 'leaf', 'aria-hidden': 'true' },
   h('span', {}, MONTH.format(new Date(date))), h('b', {}, DAY.format(new Date(date))))
+
+/**
+ * A line of a list of events, which leads to the page of the event.
+ *
+ * @param {{ id: string, title: string, date: string, club: { name: string }, endsAt?: string | null,
+ *   place?: string | null, registrationCount?: number }} event
+ * @param {...Child} more
+ */
+export const eventLine = ({ id, title, date, club, endsAt = null, place, registrationCount }, ...more) =>
+  inColour(club.name, h('li', {},
+    calendarLeaf(date),
+    h('div', {},
+      h('h3', {}, h('a', { href: `/events/${id}` }, title)),
+      h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), atTime(date), untilTime(date, endsAt),
+        place && h('span', {}, place))),
+    registrationCount !== undefined && h('p', { class: 'meta going' }, `${registrationCount} going`),
+    ...more))
 
 /** @param {string} status */
 export const statusBadge = status => h('span', { class: `badge ${status.toLowerCase()}` }, STATUSES[status])

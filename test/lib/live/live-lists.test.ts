@@ -23,7 +23,7 @@ function start () {
       return { id: String(snapshot) }
     },
     argumentsOf: () => '[]',
-    async readEtag (url) {
+    async readEtag ({ url }) {
       database.reads++
       const etag = String(values[url])
       if (url === '/slow' && snapshot > 0) await new Promise<void>(resolve => { database.finish = resolve })
@@ -31,7 +31,7 @@ function start () {
     },
   }, { maxListeners: 100, isClosing: () => false })
   const open = (...urls: string[]) => {
-    const stream = live.open('192.0.2.1', urls, '', () => 0)!
+    const stream = live.open('192.0.2.1', urls.map(url => ({ url, base: null })), '', () => 0)!
     t.teardown(() => stream.destroy())
     const client = { stream, text: '' }
     stream.on('data', text => { client.text += text })

@@ -1,7 +1,7 @@
 import { ApiError, call, client } from '../api.js'
 import { h } from '../dom.js'
 import {
-  atTime, calendarLeaf, count, cover, heading, inColour, isOver, lead, nameOf, nothing, portrait, ROLES,
+  count, cover, eventLine, heading, inColour, isOver, lead, nameOf, nothing, portrait, ROLES,
 } from '../parts.js'
 import { subscribeButton } from '../subscribe.js'
 import { mentorCard } from './mentors.js'
@@ -30,14 +30,18 @@ export async function clubsPage () {
  * @param {Visit} visit
  */
 export async function clubPage ({ parts: [id] }) {
-  const [{ clubs }, { mentors }] = await Promise.all([call(client.GET('/clubs')), call(client.GET('/mentors'))])
+  const [{ clubs }, { mentors }, { events: coming }] = await Promise.all([
+    call(client.GET('/clubs')),
+    call(client.GET('/mentors')),
+    call(client.GET('/agenda', { params: { query: { club: id, limit: '100' } } })),
+  ])
   const club = clubs.find(club => club.id === id)
   if (!club) throw new ApiError('Club not found. The link may be outdated.', 404)
 
   const { name, description, imageUrl, clubHeadId, members, events } = club
   const own = mentors.filter(({ clubId }) => clubId === id)
   const byDate = events.toSorted((one, other) => other.date.localeCompare(one.date))
-  const coming = byDate.filter(event => !isOver(event)).reverse()
+  const past = byDate.filter(isOver).map(event => ({ ...event, club: { name } }))
   /** @param {typeof members[0]} person */
   const place = ({ id, role }) => id === clubHeadId ? 'Head of the club' : ROLES[role]
   const people = members.toSorted((one, other) => Number(other.id === clubHeadId) - Number(one.id === clubHeadId))
@@ -45,21 +49,17 @@ export async function clubPage ({ parts: [id] }) {
     cover(name, imageUrl, { wide: true, large: true }),
     heading(name, lead(description), h('p', { class: 'actions' }, subscribeButton(`/feeds/clubs/${id}.ics`))),
     section('Upcoming events', coming.length === 0 && 'No events are planned at the moment.',
-      h('ul', { class: 'agenda' }, ...coming.map(eventLine))),
+      h('ul', { class: 'agenda' }, ...coming.map(event => eventLine(event)))),
     section('Mentors', own.length === 0 && 'This club has no mentors yet.',
       h('ul', { class: 'people' }, ...own.map(mentor => mentorCard(mentor, new Set(), 'h3')))),
     section('Members', members.length === 0 && 'This club has no members yet.',
       h('ul', { class: 'members' }, ...people.map(person => h('li', {},
         portrait(nameOf(person)),
         h('span', {}, h('b', {}, nameOf(person)), place(person)))))),
-    section('Past events', byDate.length === coming.length && 'This club has no past events yet.',
-      h('ul', { class: 'agenda' }, ...byDate.filter(isOver).map(eventLine))),
+    section('Past events', past.length === 0 && 'This club has no past events yet.',
+      h('ul', { class: 'agenda' }, ...past.map(event => eventLine(event)))),
   ].map(element => inColour(name, element))
 }
-
-/** @param {{ title: string, date: string }} event */
-const eventLine = ({ title, date }) => h('li', {},
-  calendarLeaf(date), h('div', {}, h('h3', {}, title), h('p', { class: 'meta' }, atTime(date))))
 
 /**
  * @param {string} title

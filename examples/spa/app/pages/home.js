@@ -1,18 +1,17 @@
 import { call, client } from '../api.js'
 import { NAME } from '../config.js'
 import { h } from '../dom.js'
-import { atTime, calendarLeaf, cover, inColour, isOver, lead, nothing, portrait } from '../parts.js'
+import { cover, eventLine, lead, nothing, portrait } from '../parts.js'
 import { currentUser } from '../session.js'
 import { blogCard } from './blogs.js'
 
 /** Upcoming events, the latest blog posts and some testimonials. */
 export async function homePage () {
-  const [{ events }, { blogs }, { items }] = await Promise.all([
-    call(client.GET('/events', { params: { query: { limit: '50' } } })),
+  const [{ events: coming }, { blogs }, { items }] = await Promise.all([
+    call(client.GET('/agenda', { params: { query: { limit: '4' } } })),
     call(client.GET('/blogs')),
     call(client.GET('/testimonials', { params: { query: { limit: '2' } } })),
   ])
-  const coming = events.filter(event => !isOver(event)).reverse().slice(0, 4)
   const user = currentUser()
   return [
     h('header', { class: 'hero' },
@@ -29,13 +28,7 @@ export async function homePage () {
       h('h2', { id: 'soon' }, 'Upcoming events'),
       coming.length === 0
         ? nothing('No events are planned at the moment.')
-        : h('ul', { class: 'agenda' }, ...coming.map(({ title, date, club, registrationCount }) =>
-          inColour(club.name, h('li', {},
-            calendarLeaf(date),
-            h('div', {},
-              h('h3', {}, title),
-              h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), atTime(date))),
-            h('p', { class: 'meta going' }, `${registrationCount} going`)))))),
+        : h('ul', { class: 'agenda' }, ...coming.map(event => eventLine(event)))),
     h('section', { 'aria-labelledby': 'read' },
       h('h2', { id: 'read' }, 'Latest posts'),
       blogs.length === 0

@@ -44,17 +44,28 @@ function list (rows) {
     return inColour(club.name, h('li', {},
       calendarLeaf(date),
       h('div', {},
-        h('h2', { id: `event-${id}` }, title),
+        h('h2', { id: `event-${id}` }, h('a', { href: `/events/${id}` }, title)),
         h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), atTime(date))),
       h('p', { class: 'actions' },
         h('a', { class: 'button', href: `/manage/${id}`, ...describedBy }, count(registrations, 'registration')),
-        h('button', { type: 'button', onclick: () => editEvent(event), ...describedBy }, 'Edit'),
+        actionButton('Edit', async () => {
+          // The list of seats also has the online link.
+          const { event: details } = await call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
+          editEvent(event, details)
+        }, describedBy),
+        h('button', { type: 'button', onclick: () => repeatEvent(event), ...describedBy }, 'Repeat'),
         actionButton('Delete', () => deleteEvent(event, registrations), { class: 'danger', ...describedBy }))))
   }))
 }
 
-/** @param {Schemas['Event']} [event] the event to change; if missing, creates an event */
-async function editEvent (event) {
+/**
+ * @param {Schemas['Event']} [event] the event to change; if missing, creates an event
+ * @param {Schemas['ManagedEvent']} [details]
+ */
+async function editEvent (event, details) {
+  /** @type {{ id: string } | undefined} */
+  let created
+  let isCreated = false
   const saved = await openDialog(event ? 'Edit event' : 'New event', close => [form({
     fields: [
       { name: 'title', label: 'Title', value: event?.title },
@@ -67,15 +78,52 @@ async function editEvent (event) {
         value: event?.imageUrl,
         hint: event && REPLACED,
       },
+      {
+        name: 'endsAt',
+        label: 'End',
+        type: 'datetime-local',
+        optional: true,
+        value: details?.endsAt && toLocal(details.endsAt),
+        hint: 'An event without an end lasts two hours.',
+      },
+      { name: 'place', label: 'Place', optional: true, value: details?.place },
+      {
+        name: 'onlineUrl',
+        label: 'Online link',
+        type: 'url',
+        optional: true,
+        value: details?.onlineUrl,
+        hint: 'Only people with a seat see it.',
+      },
+      {
+        name: 'capacity',
+        label: 'Seats',
+        type: 'number',
+        optional: true,
+        value: details?.capacity,
+        hint: 'When all seats are taken, new people wait in line. Leave it empty for no limit.',
+      },
     ],
     verb: 'Save',
     cancel: close,
     draft: event ? `event ${event.id}` : 'new event',
     isEdit: Boolean(event),
-    async send ({ data, ...values }) {
+    async send ({ data, endsAt, place, onlineUrl, capacity, ...values }) {
       const body = { ...values, ...data !== undefined && { data: data && fromLocal(data, event?.date) } }
-      if (event) await call(client.PUT('/events/{id}', { params: { path: { id: event.id } }, body }))
-      else await call(client.POST('/events', { body: /** @type {NewEvent} */ (body) }))
+      created ??= event ?? (await call(client.POST('/events', { body: /** @type {NewEvent} */ (body) }))).event
+      const params = { path: { id: created.id } }
+      // A second try after a wrong end or number of seats changes the event that the first try has created.
+      if ((event || isCreated) && Object.keys(body).length > 0) await call(client.PUT('/events/{id}', { params, body }))
+      isCreated = true
+      const changes = {
+        ...endsAt !== undefined && { endsAt: endsAt ? fromLocal(endsAt, details?.endsAt ?? undefined) : null },
+        ...place !== undefined && { place: place || null },
+        ...onlineUrl !== undefined && { onlineUrl: onlineUrl || null },
+        ...capacity !== undefined && { capacity: capacity === '' ? null : Number(capacity) },
+      }
+      if (event ? Object.keys(changes).length > 0 : Object.values(changes).some(value => value !== null)) {
+        await call(client.PUT('/agenda/{id}', { params, body: changes }))
+      }
       close(values.title ?? event?.title)
     },
   })])
@@ -121,23 +169,78 @@ async function deleteEvent ({ id, title }, registrations) {
 }
 
 /**
- * The registrations for an event.
+ * Creates copies of an event, a week or more apart.
+ *
+ * @param {Schemas['Event']} event
+ */
+async function repeatEvent ({ id, title, date }) {
+  const copies = await openDialog(`Repeat “${title}”`, close => [form({
+    fields: [
+      {
+        name: 'weeks',
+        label: 'How often',
+        type: 'select',
+        options: [['1', 'Every week'], ['2', 'Every two weeks'], ['4', 'Every four weeks']],
+      },
+      { name: 'times', label: 'How many more times', type: 'number', value: 5, hint: 'Up to 52.' },
+    ],
+    verb: 'Create',
+    cancel: close,
+    async send ({ weeks, times }) {
+      const first = new Date(date)
+      const dates = Array.from({ length: Math.min(53, Number(times) || 0) }, (_, place) => {
+        const next = new Date(first)
+        // The local time stays the same when clocks change.
+        next.setDate(first.getDate() + 7 * Number(weeks) * (place + 1))
+        return next.toISOString()
+      })
+      const { events } = await call(client.POST('/agenda/{id}/copies', { params: { path: { id } }, body: { dates } }))
+      close(events.length)
+    },
+  })])
+  if (!copies) return
+  await refresh()
+  notify(`${count(copies, 'event has', 'events have')} been created.`)
+}
+
+/** @type {Record<string, string>} */
+const STATES = { seated: 'Comes', waiting: 'Waits', declined: "Can't come" }
+
+/**
+ * The people who are registered for an event, with their seats.
  *
  * @param {Visit} visit
  */
 export async function attendeesPage ({ parts: [id = ''] }) {
-  const { event, registrations } = await call(client.GET('/events/{id}/registrations', { params: { path: { id } } }))
+  const { event, seats } = await call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
+  const come = seats.filter(({ state }) => state === 'seated').length
+  const wait = seats.filter(({ state }) => state === 'waiting').length
   return [
-    heading(event.title,
-      h('p', { class: 'lead' }, atTime(event.date), ` · ${count(registrations.length, 'registration')}`)),
-    registrations.length === 0
+    heading(event.title, h('p', { class: 'lead' }, atTime(event.date), [
+      ` · ${count(seats.length, 'registration')}`,
+      event.capacity !== null && `${come} of ${count(event.capacity, 'seat')} taken`,
+      wait > 0 && `${count(wait, 'person waits', 'people wait')}`,
+    ].filter(Boolean).join(' · '))),
+    seats.length === 0
       ? nothing('No one has registered yet.')
-      : table('Registrations', ['Name', 'Email', 'Registered on'],
-        registrations.map(({ name, email, registeredAt }) => [name, email, onDate(registeredAt)])),
-    registrations.length > 0 && h('p', {}, actionButton('Download as a spreadsheet', () => download(
+      : table('Registrations', ['Name', 'Email', 'Registered on', 'State', 'Action'],
+        seats.map(({ registrationId, name, email, registeredAt, state, position }) => [
+          name, email, onDate(registeredAt), `${STATES[state]}${position === null ? '' : ` (number ${position})`}`,
+          actionButton('Take off', async () => {
+            const text = 'The registration is deleted, and one email tells the person.'
+            if (!await confirmed(`Take ${name} off the list?`, text, 'Take off')) return
+            const params = { path: { id, registrationId } }
+            await call(client.DELETE('/agenda/{id}/seats/{registrationId}', { params }))
+            await refresh()
+            notify(`${name} is off the list.`)
+          }, { 'aria-label': `Take ${name} off the list` }),
+        ])),
+    seats.length > 0 && h('p', { class: 'actions start' }, actionButton('Download as a spreadsheet', () => download(
       client.GET('/exports/events/{id}/registrations.csv', { params: { path: { id } }, parseAs: 'blob' }),
-      'registrations.csv')), ' ', actionButton('Email everyone', () => writeToAll(id, event.title))),
-    h('p', {}, hasRole('ADMIN')
+      'registrations.csv')),
+    h('button', { type: 'button', onclick: () => print() }, 'Print'),
+    actionButton('Email everyone', () => writeToAll(id, event.title))),
+    h('p', {}, h('a', { href: `/events/${id}` }, 'Page of the event'), ' · ', hasRole('ADMIN')
       ? h('a', { href: '/admin/events' }, '← All events')
       : h('a', { href: '/manage' }, '← My events')),
   ].filter(node => node !== false)

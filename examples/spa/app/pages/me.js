@@ -2,8 +2,7 @@ import { call, client } from '../api.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import {
-  atTime, calendarLeaf, heading, inColour, lead, nameOf, notify, onDate, portrait, reminder, ROLES,
-  statusBadge,
+  eventLine, heading, lead, nameOf, notify, onDate, portrait, reminder, ROLES, statusBadge,
 } from '../parts.js'
 import { go } from '../router.js'
 import { currentUser } from '../session.js'
@@ -14,9 +13,9 @@ import { mentorCard } from './mentors.js'
 /** The profile, registrations, blog posts and liked mentors of the user. */
 export async function mePage () {
   const user = /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())
-  const [{ blogs }, { registrations }, { likedMentors }, { reminderHours }] = await Promise.all([
+  const [{ blogs }, { seats }, { likedMentors }, { reminderHours }] = await Promise.all([
     call(client.GET('/blogs/me')),
-    call(client.GET('/events/registered')),
+    call(client.GET('/me/seats')),
     call(client.GET('/mentors/liked')),
     call(client.GET('/me/notifications')),
   ])
@@ -28,15 +27,15 @@ export async function mePage () {
         h('span', { class: 'badge' }, ROLES[user.role]),
         user.club && h('a', { href: `/clubs/${user.club.id}` }, user.club.name),
         h('span', {}, user.email)))),
-    section('My events', registrations.length === 0 && "You haven't registered for any events yet.",
-      h('ul', { class: 'agenda' }, ...registrations.map(({ registeredAt, event }) =>
-        inColour(event.club.name, h('li', {},
-          calendarLeaf(event.date),
-          h('div', {},
-            h('h3', {}, event.title),
-            h('p', { class: 'meta' }, h('span', { class: 'club' }, event.club.name), atTime(event.date))),
-          h('p', { class: 'meta going' },
-            h('span', {}, 'registered on ', onDate(registeredAt)), reminder(event.date, reminderHours))))))),
+    section('My events', seats.length === 0 && "You haven't registered for any events yet.",
+      h('ul', { class: 'agenda' }, ...seats.map(({ registeredAt, state, position, event }) => {
+        const { registrationCount, ...shown } = event
+        return eventLine(shown, h('p', { class: 'meta going' },
+          state === 'declined' && h('span', { class: 'badge' }, "You can't come"),
+          state === 'waiting' && h('span', { class: 'badge draft' }, `Number ${position} in line`),
+          h('span', {}, 'registered on ', onDate(registeredAt)),
+          state !== 'declined' && reminder(event.date, reminderHours)))
+      }))),
     h('p', {}, subscribeToOwnButton()),
     section('My posts', blogs.length === 0 && "You haven't written any posts yet.",
       h('ul', { class: 'rows' }, ...blogs.map(({ id, title, status, createdAt }) => h('li', {},
