@@ -231,6 +231,15 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
   async 'DELETE /users/:userId/club' (send, t) {
     t.strictSame(await send(`/users/${admin.id}/club`), [])
   },
+  async 'DELETE /account/:id' (send, t) {
+    const { id: user } = await person(app)
+    t.strictSame(await send(`/account/${user}`), [{ event: 'user-deleted', user }])
+  },
+  async 'DELETE /agenda/:id/seats/:registrationId' (send, t) {
+    const [event, { id: user }] = [await makeEvent(), await person(app)]
+    const target = await insert(app, 'event_registrations', { event_id: event, user_id: user })
+    t.strictSame(await send(`/agenda/${event}/seats/${target}`), [{ event: 'registration-deleted', target }])
+  },
   async 'DELETE /events/:id' (send, t) {
     const target = await makeEvent()
     t.strictSame(await send(`/events/${target}`), [{ event: 'event-deleted', target }])

@@ -224,14 +224,18 @@ t.test('The service logs', async t => {
 
   t.test('an unexpected error in full, without secrets', async t => {
     const before = output.lines().length
-    await app.sql`ALTER TABLE users ADD CONSTRAINT nobody CHECK (email <> 'ada@example.org')`
+    await app.sql.unsafe(`
+      CREATE FUNCTION fail () RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN RAISE 'the disk is broken' USING ERRCODE = 'XX001', DETAIL = NEW.password; END $$;
+      CREATE TRIGGER fail BEFORE INSERT ON users FOR EACH ROW EXECUTE FUNCTION fail();
+    `)
     const response = await inject(app, 'POST', '/auth/register',
       { email: 'ada@example.org', password: 'hunter2 and more', firstName: 'Ada', lastName: 'Lovelace' })
     t.equal(response.statusCode, 500)
     const lines = output.lines().slice(before)
     const { err } = lines.find(({ level }) => level === 50)
-    t.match(err, { type: 'PostgresError', code: '23514', constraint_name: 'nobody', detail: '[redacted]' })
-    t.match(err.stack, /violates check constraint "nobody"\n +at /)
+    t.match(err, { type: 'PostgresError', code: 'XX001', detail: '[redacted]' })
+    t.match(err.stack, /the disk is broken\n +at /)
     t.notMatch(JSON.stringify(lines), /hunter2|argon2id/)
   })
 })
