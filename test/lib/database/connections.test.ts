@@ -83,19 +83,20 @@ t.test('A connection may take longer to open than a statement may take', async t
 })
 
 t.test('A pause of the process closes no connection whose answer has arrived', async t => {
-  const connections = new Connections(0.3)
+  const connections = new Connections(0.8)
   // Without a proxy, which would pause as well
   const options = { max: 1, fetch_types: false, socket: connections.connect }
   const sql = postgres(await createDatabase(t), options)
   t.teardown(() => sql.end({ timeout: 0 }))
   await sql`SELECT`
   // One check sees that the connection is idle, and one that a statement was sent.
-  await sleep(100)
-  const statement = sql`SELECT pg_sleep(0.2)`.execute()
-  await sleep(100)
-  // After this, timers run first.
+  await sleep(150)
+  const statement = sql`SELECT pg_sleep(0.3)`.execute()
+  await sleep(150)
+  // A check that is due together with this timer runs in the first turn, before the pause. After it, timers run first.
   await setImmediate()
-  for (const start = performance.now(); performance.now() - start < 900;);
+  await setImmediate()
+  for (const start = performance.now(); performance.now() - start < 1500;);
   await statement
   t.equal(connections.silent, 0)
 })
