@@ -40,7 +40,7 @@ declare module 'fastify' {
     extraSeconds?: number
     /**
      * Seconds that this operation may also wait in a queue of its own, until a stop. Its handler admits its statements
-     * by `admit`, so that it holds no place meanwhile.
+     * by `admit`, so that it holds no place while it waits.
      */
     waitSeconds?: number
     /** `reads`: the handler only reads, and admits each read by itself. Routes with `cache` do so without this. */
@@ -80,7 +80,7 @@ export default fp(async app => {
   const lists = createQueue(Math.ceil(DATABASE_POOL_SIZE / 4))
   /**
    * Operations that also wait for a password, a picture or the identity provider. In the queue of operations, they
-   * would hold places of the database meanwhile. Without a queue, they would pile up while one of these hangs.
+   * would hold places of the database while they wait. Without a queue, they would pile up while one of these hangs.
    */
   const outside = createQueue(MAX_REQUESTS)
   let pending = 0

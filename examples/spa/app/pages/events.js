@@ -222,7 +222,7 @@ async function ownSeat (id) {
 }
 
 /**
- * What the user can do: register, give up a seat, or come after all.
+ * Buttons with which the user registers, gives up a seat, or comes after all.
  *
  * @param {AgendaEvent} event
  * @param {OwnSeat | undefined} own
