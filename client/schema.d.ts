@@ -1816,6 +1816,14 @@ export interface components {
             /** @example demo-password */
             currentPassword: string;
         };
+        EmailLinksRequired: {
+            /** @enum {string} */
+            message: "Email is not configured" | "Frontend URL not configured";
+        };
+        EmailRequired: {
+            /** @constant */
+            message: "Email is not configured";
+        };
         EmailVerification: {
             /**
              * @description The token from the fragment of the link.
@@ -1932,6 +1940,14 @@ export interface components {
         Forbidden: {
             /** @constant */
             message: "Forbidden";
+        };
+        ForbiddenOrEventNotAllowed: {
+            /** @enum {string} */
+            message: "Forbidden" | "Not allowed to modify this event";
+        };
+        ForbiddenOrRegistrationsNotAllowed: {
+            /** @enum {string} */
+            message: "Forbidden" | "Not allowed to view registrations for this event";
         };
         ForgottenPassword: {
             /**
@@ -2669,6 +2685,14 @@ export interface components {
             /** @enum {string} */
             message: "Access token required" | "Invalid or expired token" | "Unauthorized";
         };
+        TooManyEmails: {
+            /** @constant */
+            message: "Too many emails, please try again later";
+        };
+        TooManyFailures: {
+            /** @constant */
+            message: "Too many failed sign-ins, please try again later";
+        };
         User: {
             id: components["schemas"]["Id"];
             /** @example ada@example.org */
@@ -2715,6 +2739,10 @@ export interface components {
              */
             clubId?: string | null;
         };
+        UserNotFound: {
+            /** @constant */
+            message: "User not found";
+        };
         UserWithRole: {
             id: components["schemas"]["Id"];
             /** @example ada@example.org */
@@ -2733,6 +2761,24 @@ export interface components {
         };
     };
     responses: {
+        /** @description `Email is not configured` or `Frontend URL not configured` */
+        EmailLinksRequired: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["EmailLinksRequired"];
+            };
+        };
+        /** @description `Email is not configured` */
+        EmailRequired: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["EmailRequired"];
+            };
+        };
         /** @description The service could not read the request: it was malformed (400) or too slow (408), its body was too large (413), not JSON or encoded (415), or its headers were too large (431). */
         Error: {
             headers: {
@@ -2758,6 +2804,24 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["Forbidden"];
+            };
+        };
+        /** @description `Forbidden` or `Not allowed to modify this event` */
+        ForbiddenOrEventNotAllowed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ForbiddenOrEventNotAllowed"];
+            };
+        };
+        /** @description `Forbidden` or `Not allowed to view registrations for this event` */
+        ForbiddenOrRegistrationsNotAllowed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ForbiddenOrRegistrationsNotAllowed"];
             };
         };
         /** @description The response that you stored is up to date. */
@@ -2825,6 +2889,37 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["TokenRequiredOrUnauthorized"];
+            };
+        };
+        /** @description `Too many emails, please try again later` */
+        TooManyEmails: {
+            headers: {
+                /** @description The number of seconds to wait before you try again. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["TooManyEmails"];
+            };
+        };
+        /** @description `Too many failed sign-ins, please try again later` */
+        TooManyFailures: {
+            headers: {
+                /** @description The number of seconds to wait before you try again. */
+                "Retry-After"?: number;
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["TooManyFailures"];
+            };
+        };
+        /** @description `User not found` */
+        UserNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UserNotFound"];
             };
         };
         /** @description `Validation error` */
@@ -2939,20 +3034,7 @@ export interface operations {
                 };
             };
             400: components["responses"]["ValidationError"];
-            /** @description `Too many emails, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Too many emails, please try again later";
-                    };
-                };
-            };
+            429: components["responses"]["TooManyEmails"];
             /** @description `Error sending the email` */
             500: {
                 headers: {
@@ -2965,18 +3047,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Email is not configured` or `Frontend URL not configured` */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Email is not configured" | "Frontend URL not configured";
-                    };
-                };
-            };
+            501: components["responses"]["EmailLinksRequired"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -3134,18 +3205,7 @@ export interface operations {
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            /** @description `User not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "User not found";
-                    };
-                };
-            };
+            404: components["responses"]["UserNotFound"];
             /** @description `You are the last admin. Please make another user an admin first` */
             409: {
                 headers: {
@@ -3332,18 +3392,7 @@ export interface operations {
             };
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
-            /** @description `Forbidden` or `Not allowed to modify this event` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden" | "Not allowed to modify this event";
-                    };
-                };
-            };
+            403: components["responses"]["ForbiddenOrEventNotAllowed"];
             404: components["responses"]["EventNotFound"];
             /** @description `Error updating event` */
             500: {
@@ -3393,18 +3442,7 @@ export interface operations {
             };
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
-            /** @description `Forbidden` or `Not allowed to modify this event` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden" | "Not allowed to modify this event";
-                    };
-                };
-            };
+            403: components["responses"]["ForbiddenOrEventNotAllowed"];
             404: components["responses"]["EventNotFound"];
             /** @description `Error copying event` */
             500: {
@@ -3451,18 +3489,7 @@ export interface operations {
             };
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
-            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden" | "Not allowed to view registrations for this event";
-                    };
-                };
-            };
+            403: components["responses"]["ForbiddenOrRegistrationsNotAllowed"];
             404: components["responses"]["EventNotFound"];
             /** @description `Error fetching seats` */
             500: {
@@ -3514,18 +3541,7 @@ export interface operations {
             };
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
-            /** @description `Forbidden` or `Not allowed to modify this event` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden" | "Not allowed to modify this event";
-                    };
-                };
-            };
+            403: components["responses"]["ForbiddenOrEventNotAllowed"];
             /** @description `Event not found` or `Registration not found` */
             404: {
                 headers: {
@@ -3785,20 +3801,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Too many failed sign-ins, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Too many failed sign-ins, please try again later";
-                    };
-                };
-            };
+            429: components["responses"]["TooManyFailures"];
             /** @description `Login failed` */
             500: {
                 headers: {
@@ -4781,18 +4784,7 @@ export interface operations {
             };
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
-            /** @description `Forbidden` or `Not allowed to modify this event` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden" | "Not allowed to modify this event";
-                    };
-                };
-            };
+            403: components["responses"]["ForbiddenOrEventNotAllowed"];
             404: components["responses"]["EventNotFound"];
             /** @description `Error updating event` */
             500: {
@@ -4913,18 +4905,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["TokenRequired"];
-            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden" | "Not allowed to view registrations for this event";
-                    };
-                };
-            };
+            403: components["responses"]["ForbiddenOrRegistrationsNotAllowed"];
             404: components["responses"]["EventNotFound"];
             /** @description `Error fetching event registrations` */
             500: {
@@ -4979,18 +4960,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["TokenRequired"];
-            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden" | "Not allowed to view registrations for this event";
-                    };
-                };
-            };
+            403: components["responses"]["ForbiddenOrRegistrationsNotAllowed"];
             404: components["responses"]["EventNotFound"];
             /** @description `Error fetching event registrations` */
             500: {
@@ -5103,7 +5073,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). Each event lasts two hours, because events have no end time. Descriptions are cut at 4,000 characters. */
+            /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version. Send it back as `If-None-Match`. */
@@ -5156,7 +5126,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). Each event lasts two hours, because events have no end time. Descriptions are cut at 4,000 characters. */
+            /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version. Send it back as `If-None-Match`. */
@@ -5203,7 +5173,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). Each event lasts two hours, because events have no end time. Descriptions are cut at 4,000 characters. */
+            /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version. Send it back as `If-None-Match`. */
@@ -5367,20 +5337,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Too many failed sign-ins, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Too many failed sign-ins, please try again later";
-                    };
-                };
-            };
+            429: components["responses"]["TooManyFailures"];
             /** @description `Error deleting account` */
             500: {
                 headers: {
@@ -5597,18 +5554,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Email is not configured` or `Frontend URL not configured` */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Email is not configured" | "Frontend URL not configured";
-                    };
-                };
-            };
+            501: components["responses"]["EmailLinksRequired"];
             503: components["responses"]["OverloadedOrBusy"];
             "4XX": components["responses"]["Error"];
         };
@@ -5647,20 +5593,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Too many emails, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Too many emails, please try again later";
-                    };
-                };
-            };
+            429: components["responses"]["TooManyEmails"];
             /** @description `Error sending the email` */
             500: {
                 headers: {
@@ -5673,18 +5606,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Email is not configured` or `Frontend URL not configured` */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Email is not configured" | "Frontend URL not configured";
-                    };
-                };
-            };
+            501: components["responses"]["EmailLinksRequired"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5737,18 +5659,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["TokenRequired"];
-            /** @description `Forbidden` or `Not allowed to view registrations for this event` */
-            403: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Forbidden" | "Not allowed to view registrations for this event";
-                    };
-                };
-            };
+            403: components["responses"]["ForbiddenOrRegistrationsNotAllowed"];
             404: components["responses"]["EventNotFound"];
             /** @description `Too many messages, please try again later` */
             429: {
@@ -5776,18 +5687,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Email is not configured` */
-            501: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Email is not configured";
-                    };
-                };
-            };
+            501: components["responses"]["EmailRequired"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -6687,7 +6587,10 @@ export interface operations {
                  */
                 width?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                "If-None-Match"?: string;
+            };
             path: {
                 /**
                  * @description The id of the picture.
@@ -6702,12 +6605,16 @@ export interface operations {
             /** @description The picture in WebP, without metadata. */
             200: {
                 headers: {
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
+                    ETag?: string;
+                    "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "image/webp": string;
                 };
             };
+            304: components["responses"]["NotModified"];
             404: components["responses"]["PictureNotFound"];
             /** @description `Error fetching picture` */
             500: {
@@ -7075,18 +6982,7 @@ export interface operations {
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            /** @description `User not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "User not found";
-                    };
-                };
-            };
+            404: components["responses"]["UserNotFound"];
             /** @description `Error updating user` */
             500: {
                 headers: {
@@ -7133,18 +7029,7 @@ export interface operations {
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            /** @description `User not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "User not found";
-                    };
-                };
-            };
+            404: components["responses"]["UserNotFound"];
             /** @description `Error deleting user` */
             500: {
                 headers: {

@@ -19,6 +19,8 @@ interface Options {
   maxLength: number
   /** Longest wait. The default is unlimited. */
   maxWaitMs?: number
+  /** Time after the last task of a network for which the others leave it half of the places. The default is 0. */
+  reservedMs?: number
   /** Creates the error for refused work. */
   createError: () => Error
 }
@@ -29,7 +31,9 @@ const REFUSAL_DELAY_MS = 100
 /**
  * Runs a limited number of tasks in parallel, fair by network:
  *
- * - Waiting tasks run round robin by network. While others wait, a network with half of the running tasks gets no more.
+ * - Waiting tasks run round robin by network. While others wait, a network with half of the places runs no more.
+ * - With `reservedMs`, this network also runs no more for this time after a task of a different network. Otherwise, a
+ *   client that sends one request after the other would always find all places taken, because it never waits between.
  * - If the queue is full, a task of the network with the most waiting tasks is refused in favour of a network with
  *   fewer.
  *
@@ -43,6 +47,9 @@ export class FairQueue {
   readonly #waiting = new Map<string, Waiting[]>()
   /** Numbers of running tasks by network. */
   readonly #runningOf = new Map<string, number>()
+  /** The network of the latest task and the latest different network, each with the time of its task. */
+  #latest = { network: '', at: -Infinity }
+  #other = this.#latest
   #running = 0
   #length = 0
   #delayed = 0
@@ -66,8 +73,9 @@ export class FairQueue {
    * is no longer wanted.
    */
   async run<T> ({ network }: Client, work: Work<T>, isWanted = () => true): Promise<T> {
-    if (!this.#hasRoom(network)) throw await this.#refuse()
-    if (this.#running < this.#options.concurrency) this.#count(network, 1)
+    this.#see(network)
+    if (!this.#waiting.has(network) && this.#mayBegin(network)) this.#count(network, 1)
+    else if (!this.#hasRoom(network)) throw await this.#refuse()
     // A client that joins can move the work to a different network.
     else network = await this.#wait(network, work, isWanted)
     try {
@@ -91,6 +99,7 @@ export class FairQueue {
         const [waiting] = list.splice(index, 1)
         if (list.length === 0) this.#waiting.delete(holder)
         this.#append(network, waiting!)
+        this.#beginNext()
       }
       return
     }
@@ -135,6 +144,7 @@ export class FairQueue {
       else this.#length++
       const refuse = () => reject(this.#options.createError())
       this.#append(network, { work, since: performance.now(), isWanted, begin: resolve, refuse })
+      this.#beginNext()
     })
   }
 
@@ -146,8 +156,10 @@ export class FairQueue {
 
   #beginNext () {
     const { concurrency, maxWaitMs = Infinity } = this.#options
-    while (this.#length > 0 && this.#running < concurrency) {
-      const [network, { since, isWanted, begin, refuse }] = this.#shift()
+    while (this.#running < concurrency) {
+      const network = this.#nextNetwork()
+      if (network === undefined) return
+      const { since, isWanted, begin, refuse } = this.#shift(network)
       if (!isWanted() || performance.now() - since > maxWaitMs) {
         refuse()
       } else {
@@ -157,20 +169,37 @@ export class FairQueue {
     }
   }
 
-  /** Removes the next work: of the first network below its share, else of the first. Its network moves to the end. */
-  #shift (): [network: string, Waiting] {
-    const network = this.#nextNetwork()
+  /** Removes the next work of this network, which moves to the end. */
+  #shift (network: string) {
     const list = this.#waiting.get(network)!
     const next = list.shift()!
     this.#waiting.delete(network)
     if (list.length > 0) this.#waiting.set(network, list)
     this.#length--
-    return [network, next]
+    return next
   }
 
+  /** Returns the network whose work begins next: the first below its share, or else the first that may exceed it. */
   #nextNetwork () {
-    for (const network of this.#waiting.keys()) if (!this.#hasShare(network)) return network
-    return this.#waiting.keys().next().value!
+    let other: string | undefined
+    for (const network of this.#waiting.keys()) {
+      if (!this.#hasShare(network)) return network
+      if (this.#mayBegin(network)) other ??= network
+    }
+    return other
+  }
+
+  /** Tells whether a place is free for work of this network, and not reserved for a different network. */
+  #mayBegin (network: string) {
+    const { concurrency, reservedMs = 0 } = this.#options
+    if (this.#running === concurrency) return false
+    const rival = this.#latest.network === network ? this.#other : this.#latest
+    return !this.#hasShare(network) || performance.now() - rival.at >= reservedMs
+  }
+
+  #see (network: string) {
+    if (this.#latest.network !== network) this.#other = this.#latest
+    this.#latest = { network, at: performance.now() }
   }
 
   #hasShare (network: string) {

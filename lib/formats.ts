@@ -28,8 +28,16 @@ export function isText (value: string) {
 /** Maximum length of a name, as JavaScript counts characters. */
 const NAME_LENGTH = 200
 
-/** A character that people can see, unlike the fillers of Hangul, the blank of Braille, and a mark without a letter. */
-const VISIBLE = /(?!\p{Default_Ignorable_Code_Point}|\u2800)[\p{L}\p{N}\p{P}\p{S}]/u
+/**
+ * A character that people can see, unlike the fillers of Hangul, a mark without a letter, and blank symbols: the empty
+ * Braille pattern, the null notehead, and the object replacement character.
+ */
+const VISIBLE = /(?![\p{Default_Ignorable_Code_Point}\u2800\u{1D159}\uFFFC])[\p{L}\p{N}\p{P}\p{S}]/u
+
+/** Tells whether people can see this text, and PostgreSQL can store it. */
+export function isVisible (value: string) {
+  return VISIBLE.test(value) && isText(value)
+}
 
 /** Line breaks and other control characters except tab, direction overrides, and halves of characters. */
 const NOT_IN_NAMES = /(?!\t)[\p{Cc}\p{Zl}\p{Zp}\p{Surrogate}\u202A-\u202E\u2066-\u2069]/u
@@ -94,8 +102,20 @@ export function isDateTime (value: string) {
   return midnight.toISOString().startsWith(`${day}T`) && /^(?!0000)\d{4}-/.test(date.toISOString())
 }
 
+/**
+ * Reads the cursor of a page; `undefined` unless `cursorAfter` in lib/database/keyset.ts writes it exactly like this.
+ * PostgreSQL does not know all date-times of JavaScript, for example no offset of 16 hours.
+ */
+export function parseCursor (value: string) {
+  const [time = '', id = ''] = Buffer.from(value, 'base64url').toString().split(' ')
+  const isWritten = isDateTime(time) && new Date(time).toISOString() === time && isUuid(id) &&
+    Buffer.from(`${time} ${id}`).toString('base64url') === value
+  return isWritten ? { time, id } : undefined
+}
+
 /** The formats of texts in schemas, with the message for a text that fails the check, and the format in OpenAPI. */
 export const FORMATS: Record<string, { check (value: string): boolean, message: string, openapi?: string }> = {
+  cursor: { check: value => parseCursor(value) !== undefined, message: 'must be the cursor of a page' },
   'date-time': {
     check: isDateTime, message: 'must be a date and time of ISO 8601 with a time zone', openapi: 'date-time',
   },
@@ -104,7 +124,9 @@ export const FORMATS: Record<string, { check (value: string): boolean, message: 
     check: isPassword, message: 'must not contain the character NUL or incomplete characters', openapi: 'password',
   },
   name: { check: isName, message: NOT_A_NAME },
+  'page-size': { check: value => /^([1-9]\d?|100)$/.test(value), message: 'must be a number from 1 to 100' },
   text: { check: isText, message: 'must not contain the character NUL' },
+  visible: { check: isVisible, message: 'must contain a visible character and not the character NUL' },
   url: { check: isUrl, message: 'must be a URL', openapi: 'uri' },
   'web-url': { check: isWebUrl, message: 'must be a URL with http or https', openapi: 'uri' },
   'url-or-empty': { check: value => value === '' || isUrl(value), message: 'must be a URL or empty' },

@@ -27,6 +27,12 @@ export type CalendarMethod = 'PUBLISH' | 'CANCEL'
 /** Duration of an event without an end. */
 export const DURATION = 'PT2H'
 
+/** Tells whether an event has ended. */
+export function isOver ({ date, endsAt }: Pick<CalendarEvent, 'date' | 'endsAt'>) {
+  const end = endsAt ? Date.parse(endsAt) : Date.parse(date) + ICAL.Duration.fromString(DURATION).toSeconds() * 1000
+  return end <= Date.now()
+}
+
 // A line has at most 75 octets (RFC 5545, § 3.1), including the space at the start of a folded line.
 ICAL.foldLength = 74
 

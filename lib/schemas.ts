@@ -140,7 +140,16 @@ export const Named = (title: string, error: TObject): TObject => ({ ...error, ti
 /** Errors of several operations. */
 export const Unauthorized = Named('Unauthorized', Message('Unauthorized'))
 export const EventNotFound = Named('EventNotFound', Message('Event not found'))
+export const UserNotFound = Named('UserNotFound', Message('User not found'))
+export const RegistrationsNotAllowed =
+  Named('RegistrationsNotAllowed', Message('Not allowed to view registrations for this event'))
+export const EventNotAllowed = Named('EventNotAllowed', Message('Not allowed to modify this event'))
 export const PictureNotFound = Named('PictureNotFound', Message('Picture not found'))
+
+/** A hook of a route that may respond itself. Its responses become responses of the route. */
+export interface RefusingHook {
+  responses: Readonly<Record<number, TSchema>>
+}
 
 /** The headers of a response that asks the client to retry later. */
 export const RetryAfter = {

@@ -1,4 +1,5 @@
-// Time limits of the steps of operations and of a stop, in seconds. `shutdownTimeouts` adds them up.
+// Time limits of the steps of operations and of a stop, in seconds. `shutdownTimeouts` adds them up. A single limit for
+// the whole stop could not say when to close connections, or when to leave PostgreSQL running and still write the log.
 
 /** Hashing a password, including the wait, on a slow machine. */
 export const HASHING_SECONDS = 5

@@ -51,6 +51,9 @@ declare module 'fastify' {
 /** Parallel operations per connection of the pool. The driver pipelines their statements, which halves their cost. */
 const PER_CONNECTION = 8
 
+/** Time after a request for which the other networks leave half of the places to its network. */
+const RESERVED_MS = 1000
+
 /** Interval at which the queues drop operations whose clients have gone. */
 const CHECK_INTERVAL_MS = 100
 
@@ -60,8 +63,8 @@ const CHECK_INTERVAL_MS = 100
  *
  * - Operations wait in a queue that is fair by network. When MAX_REQUESTS operations wait, the network with the most of
  *   them gets a 503.
- * - Who holds a place of one queue never waits for another queue. So handlers that read lists hold no place, but admit
- *   each of their reads, and so do cached reads. A hit reads nothing, and does not wait.
+ * - An operation that holds a place of one queue never waits for a different queue. So handlers that read lists hold no
+ *   place: they admit each of their reads, as cached reads do. A hit reads nothing, and does not wait.
  * - After DATABASE_TIMEOUT, an operation fails with its declared error. If it is still waiting then, or if its client
  *   has gone, it never runs. Fastify's `handlerTimeout` is not suitable, because it begins before the body has arrived.
  * - An operation counts as running until its handler has ended, even after a timeout, because its statements may still
@@ -74,7 +77,7 @@ const CHECK_INTERVAL_MS = 100
 export default fp(async app => {
   const { DATABASE_POOL_SIZE, DATABASE_TIMEOUT, MAX_REQUESTS } = app.config
   const createQueue = (concurrency: number) =>
-    new FairQueue({ concurrency, maxLength: MAX_REQUESTS, createError: overloaded })
+    new FairQueue({ concurrency, maxLength: MAX_REQUESTS, reservedMs: RESERVED_MS, createError: overloaded })
   const operations = createQueue(PER_CONNECTION * DATABASE_POOL_SIZE)
   /** Without a queue of their own, lists that read for seconds would take the connections of short operations. */
   const lists = createQueue(Math.ceil(DATABASE_POOL_SIZE / 4))
@@ -90,7 +93,8 @@ export default fp(async app => {
   app.decorateReply('admit', function (read) { return enter(operations, this, () => read(app.sql)) })
   app.decorateReply('admitList', function (read) { return enter(lists, this, () => read(app.sql)) })
 
-  // A queue skips them when their turn comes. Until then, it would keep their bodies, which the budget counts no more.
+  // An operation whose client has gone would otherwise keep its place in line, and its body, which the budget no longer
+  // counts.
   const timer = setInterval(() => {
     for (const queue of [operations, lists, outside]) queue.dropUnwanted()
   }, CHECK_INTERVAL_MS).unref()

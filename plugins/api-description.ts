@@ -15,7 +15,10 @@ import { Invalid } from './response-schemas.ts'
 
 declare module 'fastify' {
   interface FastifySchema {
-    /** Input that only the API description needs: the handler checks it itself, as the contract requires. */
+    /**
+     * Input that the handler checks itself, as the contract requires. The API description needs it. A route ignores its
+     * body unless it has this `body` or a schema for the body, see plugins/json-body.ts.
+     */
     docsOnly?: {
       body?: TObject | { content: object }
       querystring?: TObject
@@ -151,11 +154,15 @@ export default fp(async app => {
   app.get('/openapi.json', { schema: { hide: true } }, async request => app.describe(request))
 }, { name: 'api-description', dependencies: ['response-schemas'] })
 
-/** Returns a schema with references to named schemas in place of those with a title, and adds these to a scope. */
+/**
+ * Returns a schema with references to named schemas in place of those with a title, and adds these to a scope. Objects
+ * are open, because later versions may send further fields.
+ */
 function withReferences (node: unknown, scope: FastifyInstance): unknown {
   if (typeof node !== 'object' || node === null) return node
   if (Array.isArray(node)) return node.map(each => withReferences(each, scope))
-  const copy = Object.fromEntries(Object.entries(node).map(([key, value]) =>
+  const { additionalProperties: _, ...open } = node as { additionalProperties?: false }
+  const copy: Record<string, unknown> = Object.fromEntries(Object.entries(open).map(([key, value]) =>
     [key, key === 'examples' ? value : withReferences(value, scope)]))
   // A field of this name has a schema.
   if (typeof copy.title !== 'string') return copy
@@ -169,7 +176,7 @@ function withReferences (node: unknown, scope: FastifyInstance): unknown {
 
 /** Completes the schema of a route with information from its path and options. */
 function describeRoute (route: RouteOptions): FastifySchema {
-  const { docsOnly, response: _, description, ...described } = route.schema ?? {}
+  const { docsOnly, response: _, description, ...described } = route.schema!
   const guard = guardOf(route)
   const roles = guard?.roles.map(role => `\`${role}\``).join(', ')
   return {
@@ -189,7 +196,7 @@ const isPublic = (route: RouteOptions) => route.config?.cache === 'public'
 /** Returns all responses of a route, including responses that are common to all routes. */
 function responsesOf (route: RouteOptions) {
   const { cacheControl } = route.config ?? {}
-  const { docsOnly, response } = route.schema ?? {}
+  const { docsOnly, response } = route.schema!
   const responses: Record<string, TSchema> = { ...docsOnly?.response, ...response as object, '4XX': Refused }
   if (isPublic(route)) {
     const headers = { ...ETag, ...cacheControl && { 'Cache-Control': Type.String({ examples: [cacheControl] }) } }

@@ -5,6 +5,7 @@ import fp from 'fastify-plugin'
 import type { Role } from '../lib/roles.ts'
 import { HttpError } from '../lib/errors.ts'
 import { isUuid } from '../lib/formats.ts'
+import { Message, Named, type RefusingHook } from '../lib/schemas.ts'
 import { jwtSecretOf } from '../lib/secret-file.ts'
 import { withTimeout } from '../lib/timeout.ts'
 
@@ -24,7 +25,7 @@ declare module '@fastify/jwt' {
  * An onRequest hook that requires a valid token and, if roles are given, one of them. The plugin checks for a
  * revocation after the body has arrived, because a client could delay its body until its token is revoked.
  */
-interface Guard {
+interface Guard extends RefusingHook {
   (request: FastifyRequest): Promise<void>
   roles: readonly Role[]
 }
@@ -62,6 +63,9 @@ interface Claims {
 
 /** Error message for invalid and revoked tokens. */
 export const INVALID = 'Invalid or expired token'
+
+const TokenRequired = Named('TokenRequired', Message('Access token required', INVALID))
+const Forbidden = Named('Forbidden', Message('Forbidden'))
 
 /** Number of cached verified tokens. */
 const CACHED_TOKENS = 10_000
@@ -115,6 +119,8 @@ export default fp(async app => {
     app.jwt.sign({ sub: id, userId: id, role, ...epoch && { epoch } }))
 
   function guard (...roles: Role[]): Guard {
+    const responses: Guard['responses'] =
+      roles.length > 0 ? { 401: TokenRequired, 403: Forbidden } : { 401: TokenRequired }
     return Object.assign(async (request: FastifyRequest) => {
       // The contract accepts any scheme word.
       const token = request.headers.authorization?.split(' ')[1]
@@ -123,6 +129,6 @@ export default fp(async app => {
       if (!user) throw new HttpError(401, INVALID)
       request.user = user
       if (roles.length > 0 && !roles.includes(user.role)) throw new HttpError(403, 'Forbidden')
-    }, { roles })
+    }, { roles, responses })
   }
 }, { name: 'auth', dependencies: ['cache'] })

@@ -45,7 +45,7 @@ export default fp(async app => {
 
   app.server.on('connection', socket => {
     const { remoteAddress = '', remotePort } = socket
-    // A proxy opens many connections, for clients that only their requests name.
+    // A connection of a proxy carries requests of different clients, so it begins as a network of its own.
     const network = isProxy(remoteAddress, 0) ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress)
     budget.open(socket, { network })
   })

@@ -6,10 +6,10 @@ import snapshotCache, { type SharedRead, ReplyCaller } from '../lib/cache/index.
 import { RefusedError } from '../lib/errors.ts'
 
 /**
- * The largest body, as a fraction of MAX_HELD_BYTES. Its operation fails as declared. Without this limit, the budget
- * would close the connections of all clients that want the body.
+ * Maximum size of a body, as a fraction of MAX_HELD_BYTES. For a larger body, the operation fails as declared. Without
+ * this limit, the budget would close the connections of all clients that want the body.
  */
-const LARGEST = 1 / 2
+export const LARGEST = 1 / 2
 
 /** A reply that reads through the cache: in the queues of admission, and within the memory budget. */
 class LimitedCaller extends ReplyCaller {

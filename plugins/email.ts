@@ -3,6 +3,7 @@ import fp from 'fastify-plugin'
 import type { PendingQuery, Row } from 'postgres'
 
 import { HttpError } from '../lib/errors.ts'
+import { Message, Named, type RefusingHook } from '../lib/schemas.ts'
 import type { TemplateName } from '../lib/email/templates.ts'
 import { type BatchTimes, enqueueBatch } from '../lib/email/batches.ts'
 import { countEmails, enqueueEmails, type EmailCounts } from '../lib/email/outbox.ts'
@@ -13,9 +14,9 @@ declare module 'fastify' {
   interface FastifyInstance {
     outbox: Outbox
     /** Responds with 501 if email is not configured. Use it in `onRequest` before the guard. */
-    requireEmail: onRequestHookHandler
+    requireEmail: onRequestHookHandler & RefusingHook
     /** Responds with 501 if emails cannot be sent or cannot contain links. Use it like `requireEmail`. */
-    requireEmailLinks: onRequestHookHandler
+    requireEmailLinks: onRequestHookHandler & RefusingHook
   }
 }
 
@@ -35,8 +36,11 @@ export interface Outbox {
 }
 
 /** Error messages if email is not configured, or if an email could not contain its link. */
-export const EMAIL_REQUIRED = 'Email is not configured'
+const EMAIL_REQUIRED = 'Email is not configured'
 export const FRONTEND_REQUIRED = 'Frontend URL not configured'
+
+const EmailRequired = Named('EmailRequired', Message(EMAIL_REQUIRED))
+const EmailLinksRequired = Named('EmailLinksRequired', Message(EMAIL_REQUIRED, FRONTEND_REQUIRED))
 
 /** Sends the emails in the outbox while the service runs. */
 export default fp(async app => {
@@ -56,12 +60,12 @@ export default fp(async app => {
     count: () => countEmails(sql),
   }
   app.decorate('outbox', outbox)
-  app.decorate('requireEmail', async () => {
+  app.decorate('requireEmail', Object.assign(async () => {
     if (!sender) throw new HttpError(501, EMAIL_REQUIRED)
-  })
-  app.decorate('requireEmailLinks', async () => {
+  }, { responses: { 501: EmailRequired } }))
+  app.decorate('requireEmailLinks', Object.assign(async () => {
     if (!outbox.canLink) throw new HttpError(501, sender ? FRONTEND_REQUIRED : EMAIL_REQUIRED)
-  })
+  }, { responses: { 501: EmailLinksRequired } }))
   if (describeOnly) return
 
   if (config.NODE_ENV === 'production' && !outbox.canLink) {

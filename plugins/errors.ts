@@ -1,5 +1,4 @@
-import type { FastifyError, FastifyReply } from 'fastify'
-import type { FastifySchemaValidationError } from 'fastify/types/schema.js'
+import type { FastifyError, FastifyReply, FastifySchemaValidationError } from 'fastify'
 import fp from 'fastify-plugin'
 import postgres from 'postgres'
 

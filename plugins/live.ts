@@ -2,9 +2,10 @@ import { parse } from 'node:querystring'
 
 import type { RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import type { Sql } from 'postgres'
+import type { PostgresError, Sql } from 'postgres'
 
 import type { CachedQuery } from '../lib/cache/index.ts'
+import { isRefusal } from '../lib/database/conflicts.ts'
 import { type ListName, LiveLists } from '../lib/live/live-lists.ts'
 
 /** A cached query and its arguments. */
@@ -26,8 +27,11 @@ declare module 'fastify' {
 
 /** Connects lib/live to the cache and to the routes with `config.list`. */
 export default fp(async app => {
-  const { cache, config } = app
+  const { cache, config, queues: { lists } } = app
   const routes = new Map<string, Pick<RouteOptions, 'schema' | 'config'>>()
+
+  /** The reads of lists that wait or run. */
+  const reads = new Map<ListName, () => Promise<string | undefined>>()
 
   app.addHook('onRoute', route => {
     if (route.method === 'GET' && route.config?.list) routes.set(route.url, route)
@@ -39,22 +43,28 @@ export default fp(async app => {
     const route = routes.get(path)
     if (!route) return false
     const schema = route.schema?.querystring
-    if (schema && !request.validateInput(parse(query), schema)) return false
-    try {
-      queryOf({ url, base: null })
-      return true
-    } catch {
-      // A list can refuse more than its schema, for example a wrong cursor.
-      return false
-    }
+    return !schema || request.validateInput(parse(query), schema)
   })
 
   app.decorate('live', new LiveLists({
     readSnapshot: () => cache.readSnapshot(),
     argumentsOf: list => JSON.stringify(queryOf(list).slice(1)),
-    readEtag (list, snapshot, network) {
+    async readEtag (list, snapshot, network, isWanted) {
       const [query, ...args] = queryOf(list)
-      return app.queues.lists.run({ network }, () => cache.etagOf(split(list.url)[0], query, args, snapshot))
+      const read = () => cache.etagOf(split(list.url)[0], query, args, snapshot)
+      reads.set(list, read)
+      const reading = lists.run({ network }, read, isWanted).finally(() => reads.delete(list))
+      try {
+        return await reading
+      } catch (error) {
+        // For example, a negative limit is refused at each attempt.
+        if (isRefusal(error as PostgresError)) return undefined
+        throw error
+      }
+    },
+    join (list, network) {
+      const read = reads.get(list)
+      if (read) lists.join({ network }, read)
     },
   }, { maxListeners: config.LIVE_CLIENTS, isClosing: app.isClosing }))
 

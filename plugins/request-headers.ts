@@ -3,16 +3,16 @@ import type { IncomingMessage } from 'node:http'
 import fp from 'fastify-plugin'
 
 /**
- * Headers that name one thing. Of several, Node takes the first, but a proxy may take the last. Node itself refuses
- * several lengths.
+ * Headers that a request may have once. If one is repeated, Node takes the first, but a proxy may take the last. Node
+ * itself refuses a repeated Content-Length.
  */
 const SINGLE = new Map([
   ['host', 'Host'], ['authorization', 'Authorization'], ['content-type', 'Content-Type'],
 ])
 
 /**
- * Refuses a request that repeats a header that names one thing, or lacks the Host header that HTTP/1.1 requires
- * (RFC 9112, § 3.2).
+ * Refuses a request that repeats one of these headers, or lacks the Host header that HTTP/1.1 requires (RFC 9112,
+ * § 3.2). The budget comes first, so that it also counts these responses.
  */
 export default fp(async app => {
   app.addHook('onRequest', ({ raw }, reply, done) => {
@@ -20,7 +20,7 @@ export default fp(async app => {
     if (message) reply.code(400).send({ message })
     else done()
   })
-}, { name: 'request-headers' })
+}, { name: 'request-headers', dependencies: ['budget'] })
 
 function problemOf ({ rawHeaders, httpVersion }: IncomingMessage) {
   const found = new Set<string>()

@@ -2,10 +2,10 @@ import { type TSchema, Type } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
 
 import { failureOf } from '../lib/errors.ts'
-import { either, Enum, Message, Named, PlainText, ResponseObject, RetryAfter } from '../lib/schemas.ts'
+import {
+  either, Enum, Message, Named, PlainText, type RefusingHook, ResponseObject, RetryAfter,
+} from '../lib/schemas.ts'
 import { OVERLOADED } from './admission.ts'
-import { guardOf } from './auth.ts'
-import { EMAIL_REQUIRED, FRONTEND_REQUIRED } from './email.ts'
 
 const Issue = ResponseObject({
   path: Type.String({ description: 'The path of the field.', examples: ['email'] }),
@@ -22,28 +22,23 @@ export const Invalid = ResponseObject({
   errors: Type.Optional(Issues),
 })
 
-const TokenRequired = Named('TokenRequired', Message('Access token required', 'Invalid or expired token'))
-const Forbidden = Named('Forbidden', Message('Forbidden'))
 const Overloaded = Named('Overloaded', Message(OVERLOADED))
 
 /**
- * Adds the response schemas that the options of a route imply: 400 for request schemas, 401 and 403 for a guard, 501
- * for `requireEmail` and `requireEmailLinks`, and 500 and 503 for a failure. Every response then has a schema, without
- * repetition in the routes.
+ * Adds the response schemas that the options of a route imply: 400 for request schemas, the responses of its hooks (a
+ * guard sends 401 and 403), and 500 and 503 for a failure. Every response then has a schema, without repetition in the
+ * routes.
  */
 export default fp(async app => {
   app.addHook('onRoute', route => {
     const { body, params, querystring, response } = route.schema ?? {}
     const responses: Record<number, TSchema> = { ...response as object }
-    const guard = guardOf(route)
-    const hooks = [route.onRequest].flat()
     const add = (status: number, added: TSchema) => { responses[status] = either(added, responses[status]) }
 
     if (body || params || querystring) add(400, Invalid)
-    if (guard) add(401, TokenRequired)
-    if (guard && guard.roles.length > 0) add(403, Forbidden)
-    if (hooks.includes(app.requireEmail)) add(501, Message(EMAIL_REQUIRED))
-    if (hooks.includes(app.requireEmailLinks)) add(501, Message(EMAIL_REQUIRED, FRONTEND_REQUIRED))
+    for (const hook of [route.onRequest ?? []].flat() as Partial<RefusingHook>[]) {
+      for (const [status, refusal] of Object.entries(hook.responses ?? {})) add(Number(status), refusal)
+    }
     if (route.config?.failure) {
       const { plainTextErrors } = route.config
       const { status, body } = failureOf(route.config)
@@ -54,4 +49,4 @@ export default fp(async app => {
     }
     route.schema = { ...route.schema, response: responses }
   })
-}, { name: 'response-schemas', dependencies: ['auth', 'errors', 'email'] })
+}, { name: 'response-schemas', dependencies: ['errors'] })

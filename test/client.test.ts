@@ -1,11 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
+import { EventSource } from 'eventsource'
 import sharp from 'sharp'
 
-import { createClient } from '#client'
+import { createClient, type PublicList } from '#client'
 import { ACCOUNT } from './fixtures.ts'
-import { build, person } from './helper.ts'
+import { build, insert, person } from './helper.ts'
 import t from './suite.ts'
 
 const app = await build(t)
@@ -55,6 +57,38 @@ t.test('A client uploads a file as it is', async t => {
   t.match(data?.picture, { width: 9, height: 9 }, String(error?.message))
   const headers = { 'content-type': 'text/plain' }
   t.equal((await client.POST('/me/pictures', { body: new Blob([png]), headers })).response.status, 415)
+})
+
+t.test('A client watches lists, and connects again after a 503', async t => {
+  t.intercept(globalThis, 'EventSource', { value: EventSource })
+  const app = await build(t, { LIVE_CLIENTS: '2' })
+  await app.listen({ port: 0 })
+  const { live } = createClient({ baseUrl: `http://localhost:${(app.server.address() as AddressInfo).port}/` })
+  const changes = (lists: PublicList[]) => {
+    const heard: PublicList[] = []
+    const stop = live(lists, ({ list, etag }) => {
+      if (/^"[\w-]+"$/.test(etag)) heard.push(list)
+    })
+    t.teardown(stop)
+    return { heard, stop }
+  }
+  const first = changes(['/mentors', '/events?limit=12'])
+  while (first.heard.length < 2) await sleep(10)
+  await insert(app, 'events', { club_id: await insert(app, 'clubs') })
+  while (first.heard.length < 3) await sleep(10)
+  t.strictSame(first.heard, ['/mentors', '/events?limit=12', '/events?limit=12'])
+
+  // A network gets half of the streams.
+  const [second, third] = [changes(['/clubs']), changes(['/mentors'])]
+  await sleep(500)
+  third.stop()
+  first.stop()
+  await sleep(500)
+  t.strictSame(second.heard, [])
+  while (second.heard.length < 1) await sleep(10)
+  second.stop()
+  while (app.live.clients > 0) await sleep(10)
+  t.strictSame(third.heard, [], 'it was stopped while it waited')
 })
 
 t.test('A token may be set and removed', async t => {

@@ -7,12 +7,6 @@ export const MENTOR = {
   name: 'Grace', expertise: 'COBOL', imageUrl: 'https://example.org/m.png', networkUrl: '', clubId: 'x',
 }
 export const TESTIMONIAL = { name: 'Grace', content: 'I learned a lot', batchYear: 2026, imageUrl: '' }
-export const EVENT = {
-  title: 'A game',
-  description: 'Ten games at once',
-  data: '2030-01-31T09:30:00.000Z',
-  imageUrl: 'https://example.org/e.png',
-}
 
 /** A picture of one pixel. */
 export const PNG = Buffer.from(

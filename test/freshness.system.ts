@@ -101,14 +101,14 @@ type Name = keyof typeof lists
 
 const NAMES = Object.keys(lists) as Name[]
 
-/** Public reads that are not counted here: with a parameter in their path, or with a part of the rows. */
-const ELSEWHERE = [
-  '/agenda', '/agenda/:id', '/blogs/:id', '/feeds/clubs/:id.ics', '/feeds/me/:token.ics', '/feeds/blogs.atom',
-]
+/** Public lists that are not counted here, because they contain a part of the rows. */
+const ELSEWHERE = ['/agenda', '/feeds/blogs.atom']
 
-t.test('All public reads are tested here, or are no list', async t => {
+t.test('All public lists are tested here', async t => {
   const { routes } = await buildWithRoutes(t)
-  const shared = routes.filter(({ config }) => config?.cache === 'public').map(({ url }) => url)
+  // A path with a parameter is a single item, or a part of the rows.
+  const shared = routes.filter(({ config, url }) => config?.cache === 'public' && !url.includes(':'))
+    .map(({ url }) => url)
   const paths = NAMES.flatMap(name => lists[name].paths).map(path => path.split('?')[0]!)
   // Also reads a private list.
   const known = [...paths, ...ELSEWHERE]
@@ -432,12 +432,16 @@ async function reach (sql: postgres.Sql, state: string, ...parts: string[]) {
 }
 
 t.test('a crash that loses a commit and reuses its transaction id', async t => {
-  let before: string
-  // A background process of PostgreSQL may write the commit to disk before the crash.
-  do before = await crashAfterCommit(t)
-  while ((await sql`SELECT FROM testimonials`).length > 0)
-  await lists.testimonials.insert(sql, 'found')
-  t.equal(await reach(sql, before, SNAPSHOT, START), before, 'the naive id is the same')
+  // A background process of PostgreSQL may write the commit to disk before the crash. A job of the service may use up
+  // transaction ids.
+  let isReached = false
+  for (let crashes = 0; !isReached && crashes < 5; crashes++) {
+    const before = await crashAfterCommit(t)
+    if ((await sql`SELECT FROM testimonials`).length > 0) continue
+    await lists.testimonials.insert(sql, 'found')
+    isReached = await reach(sql, before, SNAPSHOT, START) === before
+  }
+  t.ok(isReached, 'the naive id is the same')
   t.strictSame(await testimonials(), [['found'], ['found']])
 })
 

@@ -9,6 +9,7 @@ import { buildApp } from '#lib/app.js'
 import { type Config, loadConfig } from '#lib/config.js'
 import { driverOptions } from '#lib/database/client.js'
 import type { Logger } from '#lib/http/logger.js'
+import { shareCompiled } from './compilers.ts'
 import { recordResponses } from './responses.ts'
 import { currentRun, withDatabase } from './run.ts'
 import type { Teardown } from './scope.ts'
@@ -44,14 +45,22 @@ export function testConfig (variables: NodeJS.Dict<string>): Config {
   return loadConfig({ NODE_ENV: 'test', JWT_SECRET, DATABASE_PREPARE, ...variables }, '/dev/null')
 }
 
-/** Builds the service, ready for `inject`, on a database of its own unless DATABASE_URL is given. */
-export async function build (
-  t: Teardown, variables: NodeJS.Dict<string> = {}, logger?: Logger
-): Promise<FastifyInstance> {
+/**
+ * Makes the service, on a database of its own unless DATABASE_URL is given. A test can add hooks and routes before
+ * `app.ready()`. Responses are not recorded. Returns an object, because to await a service starts it.
+ */
+export async function make (t: Teardown, variables: NodeJS.Dict<string> = {}, logger?: Logger) {
   const DATABASE_URL = variables.DATABASE_URL ?? await createDatabase(t)
   const app = buildApp(testConfig({ ...variables, DATABASE_URL }), logger)
-  recordResponses(app)
+  shareCompiled(app)
   t.teardown(() => app.close())
+  return { app }
+}
+
+/** Builds the service, ready for `inject`, as `make` does. Responses are recorded. */
+export async function build (t: Teardown, variables?: NodeJS.Dict<string>, logger?: Logger) {
+  const { app } = await make(t, variables, logger)
+  recordResponses(app)
   await app.ready()
   return app
 }
@@ -61,11 +70,10 @@ export const MAIL = {
   SMTP_URL: 'smtp://127.0.0.1:9', MAIL_FROM: 'community@example.org', FRONTEND_URL: 'https://app.example.org',
 }
 
-/** The same on a separate database, with its routes except HEAD, which Fastify adds, and OPTIONS. */
-export async function buildWithRoutes (t: Teardown, variables: NodeJS.Dict<string> = {}) {
-  const app = buildApp(testConfig({ ...variables, DATABASE_URL: await createDatabase(t) }))
+/** The same with its routes except HEAD, which Fastify adds, and OPTIONS. */
+export async function buildWithRoutes (t: Teardown, variables?: NodeJS.Dict<string>) {
+  const { app } = await make(t, variables)
   recordResponses(app)
-  t.teardown(() => app.close())
   const routes: RouteOptions[] = []
   app.addHook('onRoute', route => { if (!['HEAD', 'OPTIONS'].includes(String(route.method))) routes.push(route) })
   await app.ready()

@@ -18,6 +18,15 @@ export const text = (least: number): Rule => ({
   refuses: ['', ...least > 1 ? ['x'.repeat(least - 1)] : [], 'NUL \0 among twenty characters', ...NO_TEXT],
 })
 
+/** A text that people can see. */
+export const visible = (most: number, least = 1): Rule => ({
+  takes: ['x'.repeat(least), `${' '.repeat(least)}x`, 'x'.repeat(most), '<b>"Zoë"</b> \'; -- \ufeff漢字'],
+  refuses: [
+    ' '.repeat(least), '\n\t\u00a0'.repeat(least), '\u200b\u2800\u3164'.repeat(least), 'x'.repeat(most + 1),
+    ...text(least).refuses,
+  ],
+})
+
 /** Any text, also an empty one. */
 export const anyText: Rule = { takes: ['', 'not a URL', 'https://network.example/ada', LONG], refuses: ['a\0', 5, true, [], {}] }
 

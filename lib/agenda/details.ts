@@ -9,16 +9,16 @@ export const withDetails = (sql: Sql | TransactionSql) => sql`
   LEFT JOIN LATERAL (SELECT * FROM event_details WHERE event_id = events.id LIMIT 1) AS event_details ON true
 `
 
-/** SQL: when an event ends; null if nobody has said it. Needs the details. */
-export const endOf = (sql: Sql | TransactionSql) => sql`
+/** SQL: the end of an event; null if it has none. Needs `withDetails`. */
+export const endOf = (sql: Sql | TransactionSql, date = sql`events.date`) => sql`
   CASE WHEN duration_ms IS NOT NULL
-    THEN least(events.date + duration_ms * interval '1 millisecond', '9999-12-31 23:59:59.999+00')
+    THEN least(${date} + duration_ms * interval '1 millisecond', '9999-12-31 23:59:59.999+00')
   END
 `
 
-/** SQL: until when an event runs. Without an end, it lasts as long as in calendars. Needs the details. */
-export const runsUntil = (sql: Sql | TransactionSql) => sql`
-  coalesce(${endOf(sql)}, events.date + ${DURATION}::interval)
+/** SQL: until when an event runs. Without an end, it lasts as long as in calendars. Needs `withDetails`. */
+export const runsUntil = (sql: Sql | TransactionSql, date = sql`events.date`) => sql`
+  coalesce(${endOf(sql, date)}, ${date} + ${DURATION}::interval)
 `
 
 /** SQL: the number of people who come to an event. */
@@ -27,21 +27,21 @@ export const comingCount = (sql: Sql) => sql`(
   (SELECT coalesce(sum(count), 0) FROM event_decline_counts WHERE event_id = events.id)
 )`
 
-/** An event with its club and the public details. Needs the details. */
+/** An event with its club and the public details. Needs `clubs` and `withDetails`. */
 export const agendaColumns = (sql: Sql) => sql`
   ${eventColumns(sql)}, ${registrationCount(sql)} AS "registrationCount", iso8601(${endOf(sql)}) AS "endsAt", place,
   online_url IS NOT NULL AS "hasOnlineUrl", capacity,
   CASE WHEN capacity IS NOT NULL THEN greatest(capacity - ${comingCount(sql)}, 0) END AS "seatsLeft"
 `
 
-/** An event with its club for calendars, see lib/icalendar.ts. Needs the details. */
+/** An event with its club for calendars, see lib/icalendar.ts. Needs `clubs` and `withDetails`. */
 export const calendarColumns = (sql: Sql) => sql`
   events.id, title, ${excerpt(sql, sql`events.description`)} AS description, iso8601(date) AS date,
   iso8601(events.created_at) AS "createdAt", iso8601(events.updated_at) AS "updatedAt", clubs.name AS club, sequence,
   iso8601(${endOf(sql)}) AS "endsAt", place
 `
 
-/** SQL: an event as jsonb with the facts that an email about a change tells. Needs its club and the details. */
+/** SQL: the facts of an event that emails about changes tell, as jsonb. Needs `clubs` and `withDetails`. */
 export const knownEvent = (sql: Sql) => sql`
   jsonb_build_object(
     'title', events.title, 'date', iso8601(events.date), 'clubId', events.club_id, 'club', clubs.name,
@@ -51,7 +51,7 @@ export const knownEvent = (sql: Sql) => sql`
 
 /**
  * SQL: an event as jsonb for an email that cancels it for the recipient, because the recipient or the event is removed.
- * `changes` is added to its sequence. Needs its club and the details.
+ * `changes` is added to its sequence. Needs `clubs` and `withDetails`.
  */
 export const cancelledEvent = (sql: Sql | TransactionSql, changes: number) => sql`
   jsonb_build_object(

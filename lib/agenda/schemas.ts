@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { ClubCard, Count, Enum, eventFields, NullableString } from '../schemas.ts'
+import { ClubCard, Count, Enum, eventFields, NullableString, ResponseObject } from '../schemas.ts'
 import { SEAT_STATES } from './seats.ts'
 
 /** An integer or null in a response. */
@@ -18,6 +18,8 @@ export const agendaFields = {
   capacity: NullableCount('The number of seats; `null` for no limit.'),
   seatsLeft: NullableCount('The number of free seats; `null` for no limit.'),
 }
+
+export const AgendaEvent = ResponseObject(agendaFields, { title: 'AgendaEvent' })
 
 /** The fields of a seat. */
 export const SeatFields = {

@@ -5,8 +5,8 @@ import { comingCount, runsUntil, withDetails } from './details.ts'
 
 // A seat is derived and never stored: the people who come to an event stand in line, ordered by the time when they last
 // said so, and the first `capacity` of them have a seat. So nobody is ever promoted, and no promotion can be lost. A
-// smaller room takes no seat away, because everybody up to `seated_until` keeps theirs. Two things keep a seat once it
-// was seen: nobody enters the line before its end (`end_of_line`), and those who have a seat are always the first.
+// smaller room takes no seat away, because everybody up to `seated_until` keeps their seat. Two rules keep a seat that
+// was seen: nobody enters the line before its end (`end_of_line`), and people with a seat are always the first.
 
 /** Whether a registered person has a seat, waits for a seat, or does not come. */
 export const SEAT_STATES = ['seated', 'waiting', 'declined'] as const
@@ -24,7 +24,7 @@ const inLineSince = (sql: Sql | TransactionSql) => sql`
 `
 
 /** SQL join: the answers of registrations, or nulls. */
-const withAnswers = (sql: Sql | TransactionSql) => sql`
+export const withAnswers = (sql: Sql | TransactionSql) => sql`
   LEFT JOIN event_answers AS answers
     ON answers.registration_id = registrations.id AND answers.event_id = registrations.event_id
 `
@@ -40,32 +40,50 @@ export const comingTo = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
 `
 
 /**
- * SQL query: every registration for an event with its seat. The columns are `id`, `user_id`, `since`, `state` and
- * `position`.
+ * SQL query: every registration for an event with its seat. The columns are `id`, `user_id`, `registered_at`, `since`,
+ * `state` and `position`.
  */
 export const seatsOf = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>) => sql`
-  SELECT id, user_id, since, state,
+  SELECT id, user_id, registered_at, since, state,
     CASE WHEN state = 'waiting' THEN row_number() OVER (PARTITION BY state ORDER BY since, id) END::integer AS position
   FROM (
-    SELECT line.id, user_id, since, CASE
+    SELECT id, user_id, registered_at, since, CASE
       WHEN since IS NULL THEN 'declined'
-      WHEN capacity IS NULL OR since <= seated_until OR row_number() OVER (ORDER BY since, line.id) <= capacity
-        THEN 'seated'
-      ELSE 'waiting'
+      WHEN row_number() OVER (ORDER BY since, id) > (SELECT capacity FROM event_details WHERE event_id = ${eventId})
+        AND (since <= (SELECT seated_until FROM event_details WHERE event_id = ${eventId})) IS NOT TRUE
+        THEN 'waiting'
+      ELSE 'seated'
     END AS state
     FROM (
-      SELECT registrations.id, user_id, registrations.event_id, ${inLineSince(sql)} AS since
+      SELECT registrations.id, user_id, registered_at, ${inLineSince(sql)} AS since
       FROM event_registrations AS registrations ${withAnswers(sql)}
       WHERE registrations.event_id = ${eventId}
-    ) AS line LEFT JOIN event_details ON event_details.event_id = line.event_id
+    ) AS line
   ) AS line
+`
+
+/**
+ * SQL query: the first person without a seat, as `since` and `id` of the registration; no row if nobody waits. The
+ * states of all registrations follow from it, see `stateBefore`.
+ */
+export const firstWaiting = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>) => sql`
+  SELECT since, id FROM (${seatsOf(sql, eventId)}) AS seats WHERE state = 'waiting' ORDER BY since, id LIMIT 1
+`
+
+/** SQL: the state of a registration, from the row of `firstWaiting`. Needs `registrations` and `answers`. */
+export const stateBefore = (sql: Sql, since: PendingQuery<Row[]>, id: PendingQuery<Row[]>) => sql`
+  CASE
+    WHEN ${inLineSince(sql)} IS NULL THEN 'declined'
+    WHEN (${inLineSince(sql)}, registrations.id) >= (${since}, ${id}) THEN 'waiting'
+    ELSE 'seated'
+  END
 `
 
 /**
  * SQL: the seat of a registration as jsonb, see `Seat`. Needs `registrations` and `events`. Reads the line only if not
  * everybody has a seat.
  */
-export const seatOf = (sql: Sql) => sql`(
+const seatOf = (sql: Sql) => sql`(
   SELECT CASE
     WHEN ${inLineSince(sql)} IS NULL THEN '{"state": "declined"}'
     WHEN capacity IS NULL OR ${comingCount(sql)} <= capacity OR ${inLineSince(sql)} <= seated_until
@@ -78,6 +96,12 @@ export const seatOf = (sql: Sql) => sql`(
   FROM (SELECT registrations.*) AS registrations ${withAnswers(sql)}
     LEFT JOIN event_details ON event_details.event_id = events.id
 )`
+
+/**
+ * SQL join: the seat of each registration in the column `seat`. OFFSET makes PostgreSQL read the line of an event once,
+ * instead of once for each use of the column.
+ */
+export const withSeat = (sql: Sql) => sql`CROSS JOIN LATERAL (SELECT ${seatOf(sql)} AS seat OFFSET 0) AS own`
 
 /**
  * SQL: identifies the place of a user in the line of an event; null if the user does not come. A person who comes back
@@ -106,11 +130,8 @@ export async function changeSeats<Result> (
   await transaction`SELECT FROM events WHERE id IN (${events}) ORDER BY id FOR UPDATE`
   const firsts = await transaction<{ event: string, since: string, id: string }[]>`
     SELECT events.id AS event, first.since::text AS since, first.id
-    FROM events ${withDetails(sql)} CROSS JOIN LATERAL (
-      SELECT since, id FROM (${seatsOf(sql, sql`events.id`)}) AS seats
-      WHERE state = 'waiting' ORDER BY since, id LIMIT 1
-    ) AS first
-    WHERE events.id IN (${events}) AND capacity IS NOT NULL AND ${runsUntil(sql)} > now()
+    FROM events ${withDetails(sql)} CROSS JOIN LATERAL (${firstWaiting(sql, sql`events.id`)}) AS first
+    WHERE events.id IN (${events}) AND capacity IS NOT NULL
   `
   const result = await change()
   for (const { event, since, id } of outbox ? firsts : []) {
@@ -121,6 +142,7 @@ export async function changeSeats<Result> (
           SELECT user_id FROM (${seatsOf(sql, sql`${event}::uuid`)}) AS seats
           WHERE state = 'seated' AND (since, id) >= (${since}::text::timestamptz, ${id}::uuid) ORDER BY since, id
         ) AS user_ids
+      FROM events ${withDetails(sql)} WHERE events.id = ${event} AND ${runsUntil(sql)} > now()
     `)}`
   }
   return result

@@ -15,13 +15,16 @@ export function encodeState (state: OAuthState) {
   return Buffer.from(JSON.stringify(state)).toString('base64url')
 }
 
-/** Reads a state from `encodeState`, with `/` as the default destination. Throws a RefusedError if it is not JSON. */
+/**
+ * Reads a state from `encodeState`, with `/` as the default destination. Throws a RefusedError if it is `null` or not
+ * JSON.
+ */
 export function decodeState (text: string): Partial<OAuthState> & Pick<OAuthState, 'r'> {
   try {
-    const { n, r, o } = Object(JSON.parse(Buffer.from(text, 'base64url').toString()))
+    const { n, r, o } = JSON.parse(Buffer.from(text, 'base64url').toString())
     return { n, r: typeof r === 'string' ? r : '/', o }
   } catch {
-    throw new RefusedError('The state is not JSON')
+    throw new RefusedError('The state is null or not JSON')
   }
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
+import { Message, Named, RetryAfter } from '../schemas.ts'
 import { hashSecretToken } from './secret-tokens.ts'
 
 /** A limit on uses within a window. All instances on one database share the count. */
@@ -21,6 +22,10 @@ export interface RateLimit {
 export const TOO_MANY_FAILURES = 'Too many failed sign-ins, please try again later'
 export const TOO_MANY_PASSWORDS = 'Too many new passwords, please try again later'
 export const TOO_MANY_EMAILS = 'Too many emails, please try again later'
+
+/** The responses with these messages. */
+export const TooManyFailures = { ...Named('TooManyFailures', Message(TOO_MANY_FAILURES)), headers: RetryAfter }
+export const TooManyEmails = { ...Named('TooManyEmails', Message(TOO_MANY_EMAILS)), headers: RetryAfter }
 
 /**
  * Counts one use against a limit. The window begins with the first use. If the limit is reached, throws a 429 with the
@@ -52,8 +57,8 @@ export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number
 }
 
 /**
- * Runs an attempt to verify a password and counts its failure against the limits. If a limit is reached, throws the
- * same 429. Returns whether the attempt succeeded.
+ * Runs an attempt to verify a password and counts its failure against the limits. If a limit is reached, throws the 429
+ * of `consume`. Returns whether the attempt succeeded.
  */
 export async function limitFailures (
   sql: Sql, limits: RateLimit[], windowSeconds: number, attempt: () => Promise<boolean>
@@ -65,7 +70,7 @@ export async function limitFailures (
   return verified
 }
 
-/** Throws the same 429 if a limit is reached. Does not count a use. */
+/** Throws the 429 of `consume` if a limit is reached. Does not count a use. */
 async function assertAllowed (sql: Sql, limit: RateLimit) {
   const seconds = await secondsUntilAllowed(sql, limit)
   if (seconds > 0) throw tooMany(limit, seconds)

@@ -100,6 +100,9 @@ export class CachedBody implements Sendable {
     this.contentType = contentType
   }
 
+  /** Whether an encoding makes it shorter. Pictures are compressed already. */
+  get isCompressible () { return !this.contentType.startsWith('image/') }
+
   /**
    * Encodes the body once for all callers. Resolves to `undefined` if encoding fails or exceeds the timeout, because
    * the thread pool may be busy with passwords. Also resolves to `undefined` if too many encodings run: they continue

@@ -26,7 +26,7 @@ export interface CachedQuery<Body extends object> {
 export interface BodyFormat<Fields = any, Item = any> {
   contentType: string
   /** Yields the body in pieces. Other requests are served between pieces. */
-  write (fields: Fields, items: Iterable<Item>): Iterable<string>
+  write (fields: Fields, items: Iterable<Item>): Iterable<string | Buffer>
 }
 
 /** A row of the statement that reads a body, with columns as bytes. */
@@ -57,7 +57,7 @@ export async function readBody (
 ): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
   const writer = format ? formatWriter(format) : jsonWriter(list?.field)
   const object = sql`(SELECT row_to_json(fields) FROM (${fields}) AS fields)`
-  body.grow(0)
+  body.addBytes(0)
   const first = list
     ? await readList()
     : toBodyRow((await sql`SELECT ${snapshotId}, ${object}`.raw())[0]!)
@@ -84,7 +84,7 @@ export async function readBody (
       for (const item of items) writer.add(item)
       // An error fails the statement, and the driver drops the remaining rows. It must not cancel the statement:
       // PostgreSQL cancels the current statement of a connection, which may belong to another request by then.
-      body.grow(items.reduce((sum, { length }) => sum + length, 0))
+      body.addBytes(items.reduce((sum, { length }) => sum + length, 0))
     })
     return first!
   }

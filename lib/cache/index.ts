@@ -126,7 +126,7 @@ export default fp<CacheOptions>(async (app, { owner, callerOf = reply => new Rep
   /** Encodes the body in the best encoding that the client accepts; `undefined` if it is sent unencoded. */
   async function encodingFor ({ headers }: FastifyRequest, body: CachedBody) {
     const accepted = headers['accept-encoding']
-    if (!accepted || body.length <= MIN_COMPRESSED) return undefined
+    if (!accepted || !body.isCompressible || body.length <= MIN_COMPRESSED) return undefined
     const encoding = negotiator.negotiate(accepted) as Encoding | null
     const encoded = encoding && await body.encode(encoding)
     return encoded ? { encoding, body: encoded } : undefined
@@ -138,9 +138,10 @@ export default fp<CacheOptions>(async (app, { owner, callerOf = reply => new Rep
   ) {
     const { headers, method } = reply.request
     const etag = encoded ? `"${body.hash}-${encoded.encoding}"` : `"${body.hash}"`
+    reply.header('etag', etag)
     // A plugin such as @fastify/cors may have set this header.
     const vary = reply.getHeader('vary')
-    reply.headers({ etag, vary: vary ? `${vary}, Accept-Encoding` : 'Accept-Encoding' })
+    if (body.isCompressible) reply.header('vary', vary ? `${vary}, Accept-Encoding` : 'Accept-Encoding')
     if (isStored(headers['if-none-match'], etag)) {
       // Without a stream, Fastify would send `Content-Length: 0` in response to HEAD (RFC 9110, § 8.6).
       return reply.code(304).send(method === 'HEAD' ? Readable.from([]) : undefined)

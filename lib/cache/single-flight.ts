@@ -9,8 +9,9 @@ export interface Caller {
   /** Tells that this caller also waits for the admission of the read, which may then come sooner. */
   join (read: SharedRead<unknown>): void
   /**
-   * Tells that this caller holds the body, perhaps together with others, and that the body has grown by `bytes`. These
-   * are 0 if a different caller was told about them. Throws if the body is too large, which fails its read.
+   * Tells that this caller holds the body, perhaps together with others, and that the body has grown by `bytes`. If
+   * several callers hold the body, one of them gets the bytes, and the others get 0. Throws if the body is too large,
+   * which fails its read.
    */
   hold (body: { readonly length: number }, bytes: number): void
 }
@@ -38,7 +39,7 @@ export interface SharedRead<T> {
 /** A read that grows a body. */
 export interface Growing {
   /** Call when the read begins, and when it has read `bytes` more. Throws if no client waits for the body any more. */
-  grow (bytes: number): void
+  addBytes (bytes: number): void
 }
 
 /** How a body is read. */
@@ -56,7 +57,7 @@ class AbortError extends Error {
  * A read of a key and the callers that share it. A flight is always in one of these states:
  *
  * - WAITING: the previous read is running, or admission has not started this read yet. Callers can join. The read is
- *   one entry of the queue, which waits where the turn of any of its callers comes first. A refusal fails all of them.
+ *   one entry of the queue, at the place of the caller who would be admitted first. A refusal fails all callers.
  * - GATHERING: the read begins in the next turn of the event loop. Callers can join.
  * - READING: the read is running. It may predate a commit that a new caller must see, so new callers join the next
  *   flight. A caller can still join if its version equals the version at the start, because every commit changes it.
@@ -107,7 +108,7 @@ class Flight<T> implements SharedRead<T>, Growing {
     return this.#read.run(this)
   }
 
-  grow (bytes: number) {
+  addBytes (bytes: number) {
     this.length += bytes
     for (const [index, caller] of this.#callers.entries()) caller.hold(this, index === 0 ? bytes : 0)
     if (this.isWanted()) return

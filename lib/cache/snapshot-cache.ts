@@ -87,7 +87,7 @@ export function createSnapshotCache ({
 }: SnapshotCacheOptions) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
-    sizeCalculation: ({ body }, key) => ENTRY_OVERHEAD + key.length + ENCODED_FORMS * (body?.length ?? 0),
+    sizeCalculation: ({ body }, key) => ENTRY_OVERHEAD + key.length + (body ? formsOf(body) * body.length : 0),
   })
   const currentId = snapshotId(sql)
   const shareRead = singleFlight<CacheEntry>()
@@ -158,6 +158,9 @@ export function createSnapshotCache ({
     return entry
   }
 }
+
+/** The number of forms in which a body may be stored. */
+const formsOf = ({ isCompressible }: CachedBody) => isCompressible ? ENCODED_FORMS : 1
 
 /** Creates a body. Reuses the previous body and its encodings if the bytes are equal. */
 async function toBody (chunks: Chunks, contentType: string, before: CachedBody | undefined) {

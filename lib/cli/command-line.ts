@@ -66,7 +66,7 @@ export async function onDatabase<T> (
   }
 }
 
-/** The same if its schema is up to date. Otherwise, rejects with a StartupError. */
+/** Runs work like `onDatabase`. Rejects with a StartupError if the schema of the database is not up to date. */
 export function onTables<T> (work: (sql: Sql) => Promise<T>, limits?: Limits): Promise<T> {
   return onDatabase(async ({ sql }) => {
     await assertMigrated(sql)

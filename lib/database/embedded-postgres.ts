@@ -45,9 +45,6 @@ const SETTINGS = [
 const SUPERUSER = 'postgres'
 const ROLE = 'community'
 
-/** SQLSTATE of an unknown role or a wrong password. */
-const REFUSED_ROLE = '28P01'
-
 /** Gives the database and all that is in it to the role. Data of version 1.0 belong to the superuser. */
 const GIVE_TO_ROLE = `DO $$
 DECLARE
@@ -303,8 +300,7 @@ class DataDirectory {
     }
 
     try {
-      await hold().catch(async error => {
-        if (error.code !== REFUSED_ROLE) throw error
+      await hold().catch(async () => {
         await this.#createRole(port)
         await hold()
       })

@@ -1,7 +1,5 @@
 import type { PendingQuery, Row, Sql } from 'postgres'
 
-import { isDateTime, isUuid } from '../formats.ts'
-
 /** Maximum number of rows per batch. Between batches, slow clients do not hold a connection or a snapshot. */
 const BATCH_ROWS = 250
 
@@ -17,16 +15,10 @@ export interface KeysetPosition {
 /** The position before the first row. */
 const START: KeysetPosition = { time: 'infinity', id: '00000000-0000-0000-0000-000000000000' }
 
-/** SQL: an opaque cursor for the page after a row, which `parseCursor` reads. */
+/** SQL: an opaque cursor for the page after a row, which `parseCursor` in lib/formats.ts reads. */
 export const cursorAfter = (sql: Sql, time: PendingQuery<Row[]>, id: PendingQuery<Row[]>) => sql`
   translate(encode(convert_to(concat(iso8601(${time}), ' ', ${id}), 'UTF8'), 'base64'), ${'+/=\n'}, '-_')
 `
-
-/** Reads a cursor; `undefined` if it is not one. */
-export function parseCursor (cursor: string): KeysetPosition | undefined {
-  const [time = '', id = '', ...rest] = Buffer.from(cursor, 'base64url').toString().split(' ')
-  return isDateTime(time) && isUuid(id) && rest.length === 0 ? { time, id } : undefined
-}
 
 /** Runs read-only statements. */
 export type Read = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>

@@ -1,14 +1,12 @@
-import { calendarColumns, runsUntil, withDetails } from '../agenda/details.ts'
-import { placeInLine, type Seat, seatOf } from '../agenda/seats.ts'
+import { calendarColumns, withDetails } from '../agenda/details.ts'
+import { placeInLine, type Seat, withSeat } from '../agenda/seats.ts'
 import { type CalendarEvent, type CalendarMethod, writeInvitation } from '../icalendar.ts'
 import type { ClaimedEmail, Content, Context } from './message.ts'
 
 /** An event that an email is about. */
 export interface EmailedEvent extends CalendarEvent {
+  registrationId: string
   clubId: string
-  /** Whether the event begins in the future. */
-  isComing: boolean
-  isOver: boolean
   seat: Seat
   /** Identifies the place of the user in line; null if the user does not come. */
   placeInLine: string | null
@@ -50,15 +48,14 @@ export async function findAnnounced (
 export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string, eventId: string) {
   const [event] = await sql<EmailedEvent[]>`
     SELECT
-      ${calendarColumns(sql)}, events.club_id AS "clubId", events.date > now() AS "isComing",
-      ${runsUntil(sql)} <= now() AS "isOver", capacity IS NOT NULL AS "isLimited",
-      seat, seat ->> 'state' = 'waiting' AS "isWaiting",
+      ${calendarColumns(sql)}, registrations.id AS "registrationId", events.club_id AS "clubId",
+      capacity IS NOT NULL AS "isLimited", seat, seat ->> 'state' = 'waiting' AS "isWaiting",
       ${placeInLine(sql, sql`${userId}`, sql`${eventId}`)} AS "placeInLine"
     FROM event_registrations AS registrations
       JOIN events ON events.id = registrations.event_id
       JOIN clubs ON clubs.id = events.club_id
       ${withDetails(sql)}
-      CROSS JOIN LATERAL (SELECT ${seatOf(sql)} AS seat) AS own
+      ${withSeat(sql)}
     WHERE user_id = ${userId} AND events.id = ${eventId}
   `
   return event

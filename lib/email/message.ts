@@ -11,6 +11,8 @@ export interface ClaimedEmail<Data = any> {
   template: string
   userId: string
   data: Data
+  /** The key that the enqueuing statement wrote, see `enqueueEmails`. */
+  key: string | null
   /** Number of attempts, including the current one. */
   attempts: number
   createdAt: Date

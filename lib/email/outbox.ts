@@ -80,7 +80,7 @@ const CANDIDATES = 10
  */
 export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
   // Updating an email twice in a transaction also locks its user, even if the user stays the same. An erasure locks the
-  // user first and the emails then, so both would wait for each other. A user that is locked here first prevents that.
+  // user first and the emails then, so both would wait for each other. To prevent that, this locks the user first.
   const lock = sql`FOR UPDATE OF emails SKIP LOCKED FOR KEY SHARE OF users SKIP LOCKED`
   return await sql<ClaimedEmail[]>`
     WITH candidates AS (
@@ -106,7 +106,7 @@ export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }:
       FROM next WHERE emails.id = next.id
       RETURNING emails.*, CASE WHEN token_hash IS NOT NULL THEN token END AS token
     )
-    SELECT id, template, user_id AS "userId", data, attempts, created_at AS "createdAt", token
+    SELECT id, template, user_id AS "userId", data, key, attempts, created_at AS "createdAt", token
     FROM claimed ORDER BY bulk, created_at, id
   `
 }

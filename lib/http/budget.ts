@@ -4,7 +4,7 @@ import type { Client } from './client-network.ts'
 
 /** The memory that a request holds. */
 export interface Held {
-  /** Its network is read only if connections must be closed. */
+  /** Counting bytes does not read its network, which is computed on first use. */
   client: Client
   /** The bytes of its headers, of its body, and of a response that is not shared. */
   own: number
@@ -38,7 +38,7 @@ const HEADER_BYTES = 110
 /** Fraction of the limit that may remain in use after closing connections, so that the next count comes later. */
 const REMAINING = 0.9
 
-/** Fraction of the limit from which uploads are refused, so that others are not cut. */
+/** Fraction of the limit from which uploads are refused, so that connections of other clients are not closed. */
 const FULL = 3 / 4
 
 /** Fraction of the limit that may be added before all bytes are counted again. */
@@ -52,12 +52,13 @@ export function sizeOfHeaders (rawHeaders: string[]) {
 /**
  * Limits the bytes that clients make the process hold: connections, headers, request bodies, bodies that are read from
  * the database, and responses that the kernel has not accepted. Beyond the limit, it closes connections of the network
- * that holds the most: first those that hold the most, and of equals the oldest. Other clients are served.
+ * that holds the most, beginning with the largest. Of connections of the same size, it closes the oldest first. Other
+ * clients are served.
  */
 export class Budget {
   closed = 0
   readonly #limit: number
-  /** Most bytes of headers that have not ended. */
+  /** Maximum number of bytes of headers that are still arriving. */
   readonly #maxHeaders: number
   /** Heap of as many headers as a request may have. Node does not tell the number before the headers end. */
   readonly #headersOverhead: number

@@ -6,7 +6,10 @@ const CLIENT_ERRORS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HT
 /** Time for a client to read the error before its connection closes. */
 const LINGER_MS = 1000
 
-/** The last response of each connection. Responses are sent in order, so if it is finished, all are finished. */
+/**
+ * The last response of each connection, even after this response has ended. Otherwise, the rest of a refused upload
+ * would get a second response. Responses are sent in order, so if the last is finished, all are finished.
+ */
 const lastResponses = new WeakMap<Socket, ServerResponse>()
 
 /** Tracks the last response of each connection for `sendClientError`. Call it for each request. */

@@ -25,7 +25,10 @@ export const MAX_HEADERS = 100
 /** Creates the HTTP server. It closes connections of clients that send slowly, do not read, or are idle. */
 export function createHttpServer (config: Config, listener: RequestListener) {
   const { HEADERS_TIMEOUT, REQUEST_TIMEOUT, IDLE_TIMEOUT } = config
-  /** The unfinished responses of each connection. */
+  /**
+   * The unfinished responses of each connection. Node does not list connections, but a stop must find the unused
+   * connections.
+   */
   const connections = new Map<Socket, Set<ServerResponse>>()
   const server = createServer({
     headersTimeout: Math.min(HEADERS_TIMEOUT, REQUEST_TIMEOUT) * 1000,

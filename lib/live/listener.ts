@@ -6,6 +6,8 @@ export interface WatchedList {
   readonly url: string
   /** Entity tag of the newest body that was read, without quotes. */
   etag: string | undefined
+  /** A time at which `etag` was current, in milliseconds of `performance.now()`. */
+  readAt: number
 }
 
 /** Separates the entity tags in the id of an event. Entity tags are base64url. */
@@ -21,6 +23,10 @@ const COMMENT = ':\n\n'
 export class Listener<List extends WatchedList = WatchedList> extends Readable {
   readonly network: string
   readonly lists: readonly List[]
+  /** A read of a list may complete after the stream has ended. */
+  #hasEnded = false
+  /** The time of the request. A list that was read earlier could be older than the list that the client knows. */
+  readonly #since = performance.now()
   /** The entity tags that the client knows, in the order of `lists`. */
   readonly #known: (string | undefined)[]
   /** Bytes of earlier messages that the kernel has not accepted. */
@@ -47,8 +53,8 @@ export class Listener<List extends WatchedList = WatchedList> extends Readable {
     if (!this.#isReading) return 0
     let messages = ''
     let count = 0
-    for (const [index, { url, etag }] of this.lists.entries()) {
-      if (etag === undefined || etag === this.#known[index]) continue
+    for (const [index, { url, etag, readAt }] of this.lists.entries()) {
+      if (etag === undefined || etag === this.#known[index] || readAt < this.#since) continue
       this.#known[index] = etag
       messages += `id: ${this.#known.join(SEPARATOR)}\ndata: ${JSON.stringify({ list: url, etag: `"${etag}"` })}\n\n`
       count++
@@ -66,7 +72,10 @@ export class Listener<List extends WatchedList = WatchedList> extends Readable {
   end (retryMs: number) {
     this.push(`retry: ${retryMs}\n\n`)
     this.push(null)
+    this.#hasEnded = true
   }
 
-  get #isReading () { return this.readableLength === 0 && this.#unsent() === 0 }
+  get #isReading () {
+    return !this.#hasEnded && !this.destroyed && this.readableLength === 0 && this.#unsent() === 0
+  }
 }

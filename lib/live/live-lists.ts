@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers/promises'
+
 import { Listener, type WatchedList } from './listener.ts'
 
 /** The name of a list. */
@@ -26,8 +28,16 @@ export interface ListSource {
   readSnapshot (): Promise<Snapshot>
   /** Returns the arguments of the query of a list. They change with the time if an argument is a time. */
   argumentsOf (list: ListName): string
-  /** Reads the entity tag of a list in this snapshot or a newer one. Waits as a client of this network. */
-  readEtag (list: ListName, snapshot: Snapshot, network: string): Promise<string | undefined>
+  /**
+   * Reads the entity tag of a list in this snapshot or a newer one. Waits as a client of this network, and stops
+   * waiting if `isWanted` returns false. Resolves to `undefined` if PostgreSQL refuses the list: only a change of the
+   * database can make it readable.
+   */
+  readEtag (
+    list: ListName, snapshot: Snapshot, network: string, isWanted: () => boolean
+  ): Promise<string | undefined>
+  /** Tells that a client of this network also waits for the read of a list, which may then come sooner. */
+  join (list: ListName, network: string): void
 }
 
 interface Options {
@@ -43,8 +53,11 @@ const TICK_MS = 500
 /** Number of ticks between two comments: 15 seconds. Many proxies close connections that are silent for 30 seconds. */
 const TICKS_PER_COMMENT = 30
 
-/** Time after which a client connects again if this process stops. */
-const RETRY_MS = 1000
+/** Time after which clients connect again if this process stops, at random. At once, they would be a flood. */
+const RETRY_MS = { least: 1000, most: 3000 }
+
+/** Number of clients that are told in a turn of the event loop, because 100 messages take about 2 ms. */
+const BATCH = 100
 
 /** Maximum number of different lists, because a commit makes the service read each of them. A network can add half. */
 const MAX_LISTS = 200
@@ -60,10 +73,13 @@ export class LiveLists {
   readonly #options: Options
   readonly #lists = new Map<string, LiveList>()
   readonly #listeners = new Set<Listener<LiveList>>()
-  /** Clients for which the first read of their lists is running. */
-  readonly #opening = new Set<Listener<LiveList>>()
-  /** Lists that a tick is reading. */
+  /** The lists that each network watches, and by how many clients. */
+  readonly #watched = new Map<string, Map<LiveList, number>>()
+  /** Lists that are being read. */
   readonly #updating = new Set<LiveList>()
+  /** Clients to tell. */
+  readonly #due = new Set<Listener<LiveList>>()
+  #isTelling = false
   #isAsking = false
   #timer: NodeJS.Timeout | undefined
 
@@ -76,54 +92,52 @@ export class LiveLists {
   get clients () { return this.#listeners.size }
 
   /**
-   * Opens the event stream of a client. Returns `undefined` if too many clients listen, if too many lists are watched,
-   * or if the process is stopping. `lastEventId` contains the entity tags that the client knows. `unsent` returns the
-   * number of bytes that wait for the client.
+   * Opens the event stream of a client. Returns `undefined` if too many clients listen or too many lists are watched.
+   * `lastEventId` contains the entity tags that the client knows. `unsent` returns the number of bytes that wait for
+   * the client.
    */
   open (
     network: string, names: readonly ListName[], lastEventId: string, unsent: () => number
   ): Listener<LiveList> | undefined {
-    if (this.#options.isClosing() || !this.#hasRoom(network, names)) return undefined
+    if (this.#options.isClosing()) {
+      // After any other response, EventSource would not connect again.
+      const listener = new Listener<LiveList>(network, [], '', unsent)
+      endSoon(listener)
+      return listener
+    }
+    if (!this.#hasRoom(network, names)) return undefined
     const lists = names.map(name => this.#lists.get(keyOf(name)) ?? this.#watch(name))
     const listener = new Listener(network, lists, lastEventId, unsent)
     for (const { listeners } of lists) listeners.add(listener)
     this.#listeners.add(listener)
+    this.#count(listener, 1)
     listener.once('close', () => this.#remove(listener))
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref()
-    this.#begin(listener)
+    this.#check(lists, listener)
     return listener
-  }
-
-  /** Reads the lists first. Otherwise, the client could hear of an entity tag that is older than its own. */
-  async #begin (listener: Listener<LiveList>) {
-    this.#opening.add(listener)
-    try {
-      const snapshot = await this.#source.readSnapshot()
-      await Promise.all(listener.lists.map(list => this.#update(list, snapshot)))
-    } catch {
-      // The database does not answer. A later tick tells the client.
-    }
-    this.#opening.delete(listener)
-    this.#tell(listener)
   }
 
   #hasRoom (network: string, names: readonly ListName[]) {
     const { maxListeners } = this.#options
-    const own = [...this.#listeners].filter(listener => listener.network === network)
-    const added = new Set(names.map(keyOf).filter(key => !this.#lists.has(key))).size
-    const watched = new Set(own.flatMap(({ lists }) => lists)).size
-    return this.#listeners.size < maxListeners && own.length < maxListeners / 2 &&
-      (added === 0 || (this.#lists.size + added <= MAX_LISTS && watched + added <= MAX_LISTS / 2))
+    const own = [...this.#listeners].filter(listener => listener.network === network).length
+    if (this.#listeners.size >= maxListeners || own >= maxListeners / 2) return false
+    const added = names.filter(name => !this.#lists.has(keyOf(name))).length
+    if (added === 0) return true
+    const watched = this.#watched.get(network)?.size ?? 0
+    return this.#lists.size + added <= MAX_LISTS && watched + added <= MAX_LISTS / 2
   }
 
   #watch ({ url, base }: ListName): LiveList {
-    const list = { url, base, etag: undefined, version: undefined, listeners: new Set<Listener<LiveList>>() }
+    const listeners = new Set<Listener<LiveList>>()
+    const list = { url, base, etag: undefined, readAt: -1, version: undefined, listeners }
     this.#lists.set(keyOf(list), list)
     return list
   }
 
   #remove (listener: Listener<LiveList>) {
     this.#listeners.delete(listener)
+    this.#due.delete(listener)
+    this.#count(listener, -1)
     for (const list of listener.lists) {
       list.listeners.delete(listener)
       if (list.listeners.size === 0) this.#lists.delete(keyOf(list))
@@ -133,34 +147,58 @@ export class LiveLists {
     this.#timer = undefined
   }
 
+  /** Counts a client of its network. */
+  #count ({ network, lists }: Listener<LiveList>, change: 1 | -1) {
+    const watched = this.#watched.get(network) ?? new Map<LiveList, number>()
+    this.#watched.set(network, watched)
+    for (const list of lists) {
+      const clients = (watched.get(list) ?? 0) + change
+      if (clients > 0) watched.set(list, clients)
+      else watched.delete(list)
+    }
+    if (watched.size === 0) this.#watched.delete(network)
+  }
+
   async #tick () {
     this.counts.ticks++
     if (this.#options.isClosing()) {
       clearInterval(this.#timer)
-      for (const listener of this.#listeners) listener.end(RETRY_MS)
+      inBatches(this.#listeners, endSoon)
       return
     }
-    if (this.counts.ticks % TICKS_PER_COMMENT === 0) for (const listener of this.#listeners) listener.keepAlive()
+    if (this.counts.ticks % TICKS_PER_COMMENT === 0) inBatches(this.#listeners, listener => listener.keepAlive())
     // A slow database gets a single question at a time.
     if (this.#isAsking) return
     this.#isAsking = true
+    await this.#check(this.#lists.values())
+    this.#isAsking = false
+  }
+
+  /** Asks for the snapshot, reads the lists if it has changed, and tells their clients or a new client. */
+  async #check (lists: Iterable<LiveList>, newcomer?: Listener<LiveList>) {
+    const time = performance.now()
     try {
       const snapshot = await this.#source.readSnapshot()
-      for (const list of this.#lists.values()) this.#follow(list, snapshot)
+      for (const list of lists) this.#follow(list, snapshot, time, newcomer)
     } catch {
       // While the database does not answer, the streams stay open. A later tick compares again.
-    } finally {
-      this.#isAsking = false
     }
   }
 
   /** Updates a list and tells its clients. A slow list delays neither other lists nor the next tick. */
-  async #follow (list: LiveList, snapshot: Snapshot) {
-    if (this.#updating.has(list)) return
+  async #follow (list: LiveList, snapshot: Snapshot, time: number, newcomer?: Listener<LiveList>) {
+    if (this.#updating.has(list)) {
+      if (newcomer) this.#source.join(list, newcomer.network)
+      return
+    }
     this.#updating.add(list)
+    const { etag } = list
     try {
       await this.#update(list, snapshot)
-      for (const listener of list.listeners) this.#tell(listener)
+      list.readAt = time
+      // A new client does not wait for its turn after all others.
+      if (newcomer) this.#tell(newcomer)
+      if (!newcomer || list.etag !== etag) this.#tellAll(list.listeners)
     } catch {
       // The list is read again by the next tick.
     } finally {
@@ -168,20 +206,60 @@ export class LiveLists {
     }
   }
 
+  #tell (listener: Listener<LiveList>) {
+    this.#due.delete(listener)
+    this.counts.messages += listener.tell()
+  }
+
+  /** Tells clients in batches. A client that is due keeps its place, so that all are told even if changes never end. */
+  async #tellAll (listeners: Iterable<Listener<LiveList>>) {
+    for (const listener of listeners) this.#due.add(listener)
+    if (this.#isTelling) return
+    this.#isTelling = true
+    while (this.#due.size > 0) await inBatches(this.#due, listener => this.#tell(listener))
+    this.#isTelling = false
+  }
+
   /** Reads the entity tag of a list if its snapshot or its arguments have changed. */
   async #update (list: LiveList, snapshot: Snapshot) {
     const version = `${snapshot.id} ${this.#source.argumentsOf(list)}`
     if (snapshot.id !== null && list.version === version) return
+    const reader = this.#readerOf(list)
     // All clients may have gone.
-    const [listener] = list.listeners
-    if (!listener) return
-    list.etag = await this.#source.readEtag(list, snapshot, listener.network)
+    if (reader === undefined) return
+    list.etag = await this.#source.readEtag(list, snapshot, reader, () => list.listeners.size > 0)
     list.version = version
   }
 
-  #tell (listener: Listener<LiveList>) {
-    if (!this.#opening.has(listener)) this.counts.messages += listener.tell()
+  /**
+   * The network that watches the fewest lists, of those that watch this list. As a network that watches many lists, it
+   * would wait for all of them.
+   */
+  #readerOf ({ listeners }: LiveList) {
+    let reader: string | undefined
+    let fewest = Infinity
+    for (const { network } of listeners) {
+      const { size } = this.#watched.get(network)!
+      if (size < fewest) [reader, fewest] = [network, size]
+    }
+    return reader
   }
+}
+
+/** Runs a task for each client, for a limited number of them in a turn of the event loop. Others are served between. */
+async function inBatches (listeners: Iterable<Listener<LiveList>>, task: (listener: Listener<LiveList>) => void) {
+  let count = 0
+  for (const listener of listeners) {
+    task(listener)
+    count++
+    if (count % BATCH === 0) await setImmediate()
+  }
+}
+
+/** Ends a stream. Its client connects again, usually to another instance. */
+function endSoon (listener: Listener<LiveList>) {
+  const { least, most } = RETRY_MS
+  listener.end(Math.round(least + Math.random() * (most - least)))
 }
 
 const keyOf = ({ url, base }: ListName) => `${base} ${url}`

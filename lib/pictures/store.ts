@@ -20,7 +20,7 @@ export interface Upload {
   admit<T> (work: () => Promise<T>): Promise<T>
 }
 
-/** A picture without its URL, which depends on the address of the service. */
+/** A picture without its URL, which depends on the URL of the service. */
 export interface StoredPicture {
   id: string
   width: number
@@ -34,7 +34,7 @@ interface Quota {
   bytes: number
 }
 
-/** Creates the function that stores uploads, which waits for its turn at `convert`, and a function that ends waits. */
+/** Creates a function that stores uploads, which queue for `convert`, and a function that ends their waits. */
 export function createPictureStore (sql: Sql, config: Config, convert: Convert) {
   const { MAX_PICTURE_BYTES, MAX_REQUESTS, REQUEST_TIMEOUT } = config
   const quota = { count: config.PICTURES_PER_USER, bytes: config.PICTURE_MB_PER_USER * 1_000_000 }
@@ -62,7 +62,6 @@ export function createPictureStore (sql: Sql, config: Config, convert: Convert) 
       // Otherwise, uploads beyond the quota would cost a conversion each.
       await assertRoom(sql, userId, quota, 1)
     })
-    if (isStopping) throw tooManyUploads()
     const onAbort = () => queue.dropUnwanted()
     signal.addEventListener('abort', onAbort)
     const convertBytes = () => convert(bytes, MAX_PICTURE_BYTES)

@@ -5,18 +5,16 @@ import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../errors.ts'
+import { serviceUrl } from '../http/service-url.ts'
 import { PUBLIC_URL_REQUIRED } from './refusals.ts'
 
-/**
- * Returns the base URL of the pictures of this service: below PUBLIC_URL or, in development, below the host of the
- * request. Null in production without PUBLIC_URL, because clients can send any host.
- */
-export function picturesUrl ({ PUBLIC_URL, NODE_ENV }: Config, { protocol, host }: FastifyRequest) {
-  if (!PUBLIC_URL && NODE_ENV === 'production') return null
-  return `${PUBLIC_URL ?? `${protocol}://${host}`}/pictures/`
+/** Returns the base URL of the pictures of this service; null if the service does not know its own URL. */
+export function picturesUrl (config: Config, request: FastifyRequest) {
+  const url = serviceUrl(config, request)
+  return url && `${url}/pictures/`
 }
 
-/** Returns the same URL. Throws a 501 if it is unknown. */
+/** Returns the base URL of the pictures like `picturesUrl`. Throws a 501 if the service does not know its own URL. */
 export function knownPicturesUrl (config: Config, request: FastifyRequest) {
   const url = picturesUrl(config, request)
   if (!url) throw new HttpError(501, PUBLIC_URL_REQUIRED)
@@ -73,6 +71,9 @@ export const usesOfPicture = (sql: Sql | TransactionSql) => sql`
     ) AS uses
   )
 `
+
+/** The media type of stored pictures. */
+export const WEBP = 'image/webp'
 
 /** The width of the small version for lists, in pixels. */
 export const SMALL = 480

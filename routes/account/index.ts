@@ -31,7 +31,9 @@ const account: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error erasing account' },
   }, async request => {
     const { params: { id }, user } = request
-    const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, { isOwn: id === user.id })
+    const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, {
+      isOwn: id === user.id, outbox: app.outbox,
+    })
     if (!erasure) throw new HttpError(404, 'User not found')
     audit(request, 'user-deleted', { user: id })
     const { publishedBlogs, keptPictures } = erasure

@@ -2,9 +2,9 @@ import { Type } from '@sinclair/typebox'
 
 import { LAST_ADMIN } from '../../lib/accounts/erasure.ts'
 import { Busy } from '../../lib/auth/passwords.ts'
-import { TOO_MANY_EMAILS, TOO_MANY_PASSWORDS } from '../../lib/auth/rate-limits.ts'
+import { TOO_MANY_PASSWORDS, TooManyEmails } from '../../lib/auth/rate-limits.ts'
 import {
-  EmailInput, Enum, EXAMPLE_EMAIL, IdParam, Message, NewPassword, ResponseObject, RetryAfter, TextInput,
+  EmailInput, Enum, EXAMPLE_EMAIL, IdParam, Message, NewPassword, ResponseObject, RetryAfter, TextInput, UserNotFound,
 } from '../../lib/schemas.ts'
 
 const LinkToken = () => TextInput({
@@ -26,7 +26,7 @@ export const erase = {
         pictures: Type.Integer({ description: 'Pictures that stay, because they are shown.', examples: [1] }),
       }),
     }, { title: 'AccountErased' }),
-    404: Message('User not found'),
+    404: UserNotFound,
     409: Message(LAST_ADMIN),
   },
 }
@@ -40,7 +40,7 @@ export const forgotPassword = {
   body: Type.Object({ email: EmailInput(EXAMPLE_EMAIL) }, { title: 'ForgottenPassword' }),
   response: {
     202: Message('If this email has an account, an email is on its way'),
-    429: { ...Message(TOO_MANY_EMAILS), headers: RetryAfter },
+    429: TooManyEmails,
   },
 }
 

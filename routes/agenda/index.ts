@@ -2,8 +2,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
 
 import { findManagedEvent } from '../../lib/accounts/permissions.ts'
-import { parseCursor } from '../../lib/database/keyset.ts'
 import { HttpError, validationError } from '../../lib/errors.ts'
+import { parseCursor } from '../../lib/formats.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { agendaEventQuery, agendaQuery, insertCopies, removeSeat, seatsQuery, setDetails } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -74,15 +74,12 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
 
 /** The list for a query string. */
 function list ({ club, from, to, limit = '20', cursor }: Static<typeof schemas.list.querystring>) {
-  const after = cursor === undefined ? null : parseCursor(cursor)
-  if (after === undefined) throw validationError('cursor', 'must be the cursor of a page')
-  if (!/^([1-9]\d?|100)$/.test(limit)) throw validationError('limit', 'must be a number from 1 to 100')
   return [agendaQuery, {
     club: club ?? null,
     from: from === undefined ? currentMinute() : utc(from),
     to: to === undefined ? null : utc(to),
     limit: Number(limit),
-    after,
+    after: cursor === undefined ? null : parseCursor(cursor)!,
   }] as const
 }
 

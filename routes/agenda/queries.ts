@@ -93,13 +93,11 @@ export const seatsQuery = (sql: Sql, user: User, id: string): CachedQuery<Body<t
     field: 'seats',
     rows: sql`
       SELECT
-        registrations.id AS "registrationId", users.id AS "userId", ${fullName(sql)} AS name, email,
+        seats.id AS "registrationId", users.id AS "userId", ${fullName(sql)} AS name, email,
         iso8601(registered_at) AS "registeredAt", state, position
-      FROM (${seatsOf(sql, sql`${id}`)}) AS seats
-        JOIN event_registrations AS registrations ON registrations.id = seats.id
-        JOIN users ON users.id = seats.user_id
+      FROM (${seatsOf(sql, sql`${id}`)}) AS seats JOIN users ON users.id = seats.user_id
       WHERE EXISTS (SELECT FROM events WHERE events.id = ${id} AND ${isManagedBy(sql, user)})
-      ORDER BY since, registrations.id
+      ORDER BY since, seats.id
     `,
   },
   fields: managedEvent(sql, user, id),
@@ -124,39 +122,41 @@ export function setDetails (
 ) {
   return sql.begin(transaction => changeSeats(sql, transaction, outbox, sql`SELECT ${id}::uuid`, async () => {
     await findManagedEvent(transaction, user, id, NOT_ALLOWED)
-    const [known] = await transaction<[Details & { event: object }]>`
-        SELECT
-          date, duration_ms::float AS "durationMs", place, online_url AS "onlineUrl", capacity,
-          ${knownEvent(sql)} AS event
-        FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
-      `
+    const [known] = await transaction<[Details & { until: string, event: object }]>`
+      SELECT
+        date, ${runsUntil(sql)}::text AS until, duration_ms::float AS "durationMs", place, online_url AS "onlineUrl",
+        capacity, ${knownEvent(sql)} AS event
+      FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
+    `
     const { endsAt, ...others } = changes
     const next = { ...known, ...others, ...endsAt !== undefined && { durationMs: durationOf(known.date, endsAt) } }
     await transaction`
-        WITH detailed AS (
-          INSERT INTO event_details AS details (event_id, duration_ms, place, online_url, capacity, seated_until)
-          VALUES (
-            ${id}, ${next.durationMs}, ${next.place}, ${next.onlineUrl}, ${next.capacity},
-            CASE WHEN ${next.capacity !== known.capacity} THEN (
-              SELECT max(since) FROM (${seatsOf(sql, sql`${id}::uuid`)}) AS seats WHERE state = 'seated'
-            ) END
-          )
-          ON CONFLICT (event_id) DO UPDATE SET
-            duration_ms = excluded.duration_ms, place = excluded.place, online_url = excluded.online_url,
-            capacity = excluded.capacity, seated_until = coalesce(excluded.seated_until, details.seated_until)
-        ), changed AS (
-          UPDATE events SET sequence = sequence + 1
-          WHERE id = ${id} AND ${next.durationMs !== known.durationMs || next.place !== known.place}
-          RETURNING *
-        )
-        ${outbox.enqueueBatch('event-changed', sql`
-          SELECT
-            id::text AS key, id AS event_id,
-            jsonb_build_object('event', id, 'known', ${JSON.stringify(known.event)}::text::jsonb) AS data,
-            ${registeredFor(sql, sql`changed.id`)} AS user_ids
-          FROM changed WHERE date > now()
-        `, CHANGES)}
-      `
+      INSERT INTO event_details AS details (event_id, duration_ms, place, online_url, capacity, seated_until)
+      VALUES (
+        ${id}, ${next.durationMs}, ${next.place}, ${next.onlineUrl}, ${next.capacity},
+        CASE WHEN ${next.capacity !== known.capacity} THEN (
+          SELECT max(since) FROM (${seatsOf(sql, sql`${id}::uuid`)}) AS seats WHERE state = 'seated'
+        ) END
+      )
+      ON CONFLICT (event_id) DO UPDATE SET
+        duration_ms = excluded.duration_ms, place = excluded.place, online_url = excluded.online_url,
+        capacity = excluded.capacity, seated_until = coalesce(excluded.seated_until, details.seated_until)
+    `
+    await transaction`
+      WITH changed AS (
+        UPDATE events SET sequence = sequence + 1
+        WHERE id = ${id} AND ${next.durationMs !== known.durationMs || next.place !== known.place}
+        RETURNING *
+      )
+      ${outbox.enqueueBatch('event-changed', sql`
+        SELECT
+          id::text AS key, id AS event_id,
+          jsonb_build_object('event', id, 'known', ${JSON.stringify(known.event)}::text::jsonb) AS data,
+          ${registeredFor(sql, sql`events.id`)} AS user_ids
+        FROM changed AS events ${withDetails(sql)}
+        WHERE greatest(${known.until}::text::timestamptz, ${runsUntil(sql)}) > now()
+      `, CHANGES)}
+    `
     const [{ event }] = await transaction<[{ event: ManagedEvent }]>`${managedEvent(sql, user, id)}`
     return event
   }))
@@ -179,22 +179,22 @@ export function insertCopies (sql: Sql, user: User, id: string, dates: string[])
     await transaction`SELECT FROM events WHERE id = ${id} FOR KEY SHARE`
     await findManagedEvent(transaction, user, id, NOT_ALLOWED)
     const rows = await transaction<{ event: Static<typeof copy.response[201]>['events'][number] }[]>`
-    WITH copied AS (
-      INSERT INTO events (title, description, image_url, date, club_id)
-      SELECT title, description, image_url, copy.date::timestamptz, club_id
-      FROM events CROSS JOIN jsonb_array_elements_text(${JSON.stringify(dates)}::text::jsonb) AS copy (date)
-      WHERE events.id = ${id}
-      RETURNING *
-    ), detailed AS (
-      INSERT INTO event_details (event_id, duration_ms, place, online_url, capacity)
-      SELECT copied.id, duration_ms, place, online_url, capacity FROM copied JOIN event_details ON event_id = ${id}
-    )
-    SELECT row_to_json(event) AS event FROM (
-      SELECT ${agendaColumns(sql)}
-      FROM copied AS events JOIN clubs ON clubs.id = club_id LEFT JOIN event_details ON event_id = ${id}
-      ORDER BY events.date
-    ) AS event
-  `
+      WITH copied AS (
+        INSERT INTO events (title, description, image_url, date, club_id)
+        SELECT title, description, image_url, copy.date::timestamptz, club_id
+        FROM events CROSS JOIN jsonb_array_elements_text(${JSON.stringify(dates)}::text::jsonb) AS copy (date)
+        WHERE events.id = ${id}
+        RETURNING *
+      ), detailed AS (
+        INSERT INTO event_details (event_id, duration_ms, place, online_url, capacity)
+        SELECT copied.id, duration_ms, place, online_url, capacity FROM copied JOIN event_details ON event_id = ${id}
+      )
+      SELECT row_to_json(event) AS event FROM (
+        SELECT ${agendaColumns(sql)}
+        FROM copied AS events JOIN clubs ON clubs.id = club_id LEFT JOIN event_details ON event_id = ${id}
+        ORDER BY events.date
+      ) AS event
+    `
     return rows.map(({ event }) => event)
   })
 }

@@ -1,11 +1,10 @@
 import { Type } from '@sinclair/typebox'
 
-import { agendaFields, SeatFields } from '../../lib/agenda/schemas.ts'
+import { AgendaEvent, agendaFields, SeatFields } from '../../lib/agenda/schemas.ts'
 import {
-  DateTime, EmailAddress, EventNotFound, FullName, IdParam, Message, NullableString, OpaqueId, ResponseObject,
+  DateTime, EmailAddress, EventNotAllowed, EventNotFound, FullName, IdParam, Message, NullableString, OpaqueId,
+  RegistrationsNotAllowed, ResponseObject,
 } from '../../lib/schemas.ts'
-
-const AgendaEvent = ResponseObject(agendaFields, { title: 'AgendaEvent' })
 
 const ONLINE_URL = { examples: ['https://meet.example.org/chess'] }
 
@@ -39,9 +38,13 @@ export const list = {
     from: Type.Optional(TimeInput('Only events that end after this time. The default is now.')),
     to: Type.Optional(TimeInput('Only events that begin before this time.')),
     limit: Type.Optional(Type.String({
-      description: 'The number of events, up to 100. The default is 20.', examples: ['20'],
+      format: 'page-size',
+      description: 'The number of events, up to 100. The default is 20.',
+      examples: ['20'],
     })),
-    cursor: Type.Optional(Type.String({ description: '`next` of the previous page.', examples: [CURSOR] })),
+    cursor: Type.Optional(Type.String({
+      format: 'cursor', description: '`next` of the previous page.', examples: [CURSOR],
+    })),
   }),
   response: {
     200: ResponseObject({
@@ -72,7 +75,7 @@ export const update = {
       description: 'When the event ends, after its start. It moves along when the date of the event changes.',
       examples: ['2099-01-31T11:30:00.000Z'],
     }),
-    place: Detail<string>('string', { format: 'text', minLength: 1, maxLength: 500, examples: ['Library, room B12'] }),
+    place: Detail<string>('string', { format: 'visible', maxLength: 500, examples: ['Library, room B12'] }),
     onlineUrl: Detail<string>('string', {
       format: 'web-url', maxLength: 2000, description: 'Only people with a seat and organizers see it.', ...ONLINE_URL,
     }),
@@ -80,7 +83,7 @@ export const update = {
       minimum: 1, maximum: 1_000_000, description: 'The number of seats. `null` means no limit.', examples: [30],
     }),
   }, { title: 'EventDetails' }),
-  response: { 200: ResponseObject({ event: ManagedEvent }), 403: Message(NOT_ALLOWED), 404: EventNotFound },
+  response: { 200: ResponseObject({ event: ManagedEvent }), 403: EventNotAllowed, 404: EventNotFound },
 }
 
 export const copy = {
@@ -90,10 +93,10 @@ export const copy = {
     'duration, place and seats, but no registrations.',
   params,
   body: Type.Object({
-    dates: Type.Array(TimeInput('When the copy begins.'), { minItems: 1, maxItems: 52 }),
+    dates: Type.Array(TimeInput('When the copy begins.'), { minItems: 1, maxItems: 52, uniqueItems: true }),
   }, { title: 'EventCopies' }),
   response: {
-    201: ResponseObject({ events: Type.Array(AgendaEvent) }), 403: Message(NOT_ALLOWED), 404: EventNotFound,
+    201: ResponseObject({ events: Type.Array(AgendaEvent) }), 403: EventNotAllowed, 404: EventNotFound,
   },
 }
 
@@ -114,7 +117,7 @@ export const listSeats = {
         ...SeatFields,
       }, { title: 'Seat' })),
     }),
-    403: Message('Not allowed to view registrations for this event'),
+    403: RegistrationsNotAllowed,
     404: EventNotFound,
   },
 }
@@ -129,7 +132,7 @@ export const removeSeat = {
   }),
   response: {
     200: Message('Registration deleted successfully'),
-    403: Message(NOT_ALLOWED),
+    403: EventNotAllowed,
     404: Message('Event not found', 'Registration not found'),
   },
 }

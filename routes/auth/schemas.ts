@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import { Busy } from '../../lib/auth/passwords.ts'
-import { TOO_MANY_FAILURES } from '../../lib/auth/rate-limits.ts'
+import { TooManyFailures } from '../../lib/auth/rate-limits.ts'
 import {
   CurrentUser, EmailAddress, EmailInput, Enum, EXAMPLE_EMAIL, EXAMPLE_PASSWORD, FirstName, LastName, Message,
   NewPassword, OpaqueId, PlainText, ResponseObject, RetryAfter, Role, TextInput, Token, Unauthorized,
@@ -50,7 +50,7 @@ export const login = {
     200: SignedIn,
     400: Message('All fields are required'),
     401: Message('Invalid credentials'),
-    429: { ...Message(TOO_MANY_FAILURES), headers: RetryAfter },
+    429: TooManyFailures,
     503: Busy,
   },
 }

@@ -1,17 +1,20 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { HttpError } from '../../lib/errors.ts'
+import { HttpError, RefusedError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
+import { LARGEST } from '../../plugins/cache.ts'
 import { clubsQuery, insertClub } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Clubs with their members and events. */
 const clubs: FastifyPluginAsyncTypebox = async app => {
+  const query: [typeof clubsQuery, number] = [clubsQuery, Math.floor(LARGEST * app.config.MAX_HELD_BYTES)]
+
   app.get('/', {
     schema: schemas.list,
-    config: { failure: 'Error fetching clubs', cache: 'public', list: () => [clubsQuery] },
+    config: { failure: 'Error fetching clubs', cache: 'public', list: () => query },
   }, async (_request, reply) => {
-    await reply.sendCached(clubsQuery)
+    if (!await reply.sendCached(...query)) throw new RefusedError('The titles of events exceed half of MAX_HELD_BYTES')
   })
 
   app.post('/', {
@@ -22,6 +25,10 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const fields = Object(request.body) as Record<string, unknown>
     if (!fields.name || !fields.description) throw new HttpError(400, 'Name and description are required')
+    const { clubHeadEmail } = fields
+    if (clubHeadEmail !== undefined && typeof clubHeadEmail !== 'string') {
+      throw new RefusedError('clubHeadEmail is not a string')
+    }
     const club = await insertClub(app.sql, fields)
     if (!club) throw new HttpError(404, 'Club head not found')
     audit(request, 'role-changed', { user: club.clubHeadId, role: 'CLUB_HEAD' })

@@ -11,7 +11,26 @@ const columns = (sql: Sql) => sql`
   clubs.id, name, description, image_url AS "imageUrl", club_head_id AS "clubHeadId"
 `
 
-export const clubsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
+/** The most bytes of JSON for a byte of text: the letter U+0001 becomes the six letters \u0001. */
+const JSON_BYTES = 6
+
+/**
+ * SQL condition: the titles of all events need at most so many bytes of JSON. Reads the titles only if their lengths
+ * leave a doubt.
+ */
+const titlesFit = (sql: Sql, bytes: number) => sql`
+  CASE
+    WHEN (SELECT coalesce(sum(octet_length(title)), 0) <= ${Math.floor(bytes / JSON_BYTES)} FROM events) THEN true
+    WHEN (SELECT sum(octet_length(title)) > ${bytes} FROM events) THEN false
+    ELSE (SELECT sum(octet_length(to_json(title)::text)) <= ${bytes} FROM events)
+  END
+`
+
+/**
+ * All clubs. A row contains all events of a club, so it would arrive before its bytes are counted. Therefore, there is
+ * no row if the titles alone exceed so many bytes.
+ */
+export const clubsQuery = (sql: Sql, maxBytes: number): CachedQuery<Body<typeof list>> => ({
   list: {
     field: 'clubs',
     rows: sql`
@@ -28,9 +47,11 @@ export const clubsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
           FROM events WHERE club_id = clubs.id
         ) AS events
       FROM clubs
+      WHERE ${titlesFit(sql, maxBytes)}
       ORDER BY clubs.id
     `,
   },
+  fields: sql`SELECT WHERE ${titlesFit(sql, maxBytes)}`,
 })
 
 /**

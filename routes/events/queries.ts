@@ -2,7 +2,7 @@ import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
 import { isManagedBy, type User } from '../../lib/accounts/permissions.ts'
-import { cancelledEvent, knownEvent, withDetails } from '../../lib/agenda/details.ts'
+import { cancelledEvent, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
 import { comes } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
@@ -69,7 +69,7 @@ export async function insertEvent (
 
 /**
  * Changes the given fields that are not empty. Returns whether the user is `allowed`, and if so the `event`;
- * `undefined` for an unknown event. Enqueues emails to attendees of a future event.
+ * `undefined` for an unknown event. Enqueues emails to attendees of an event that is not over.
  */
 export function updateEvent (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
@@ -96,9 +96,10 @@ export function updateEvent (
           jsonb_build_object('event', changed.id, 'known', ${knownEvent(sql)}) AS data,
           ${registeredFor(sql, sql`changed.id`)} AS user_ids
         FROM changed
-          JOIN target AS events ON events.sequence < changed.sequence AND greatest(events.date, changed.date) > now()
+          JOIN target AS events ON events.sequence < changed.sequence
           JOIN clubs ON clubs.id = events.club_id
           ${withDetails(sql)}
+        WHERE greatest(${runsUntil(sql)}, ${runsUntil(sql, sql`changed.date`)}) > now()
       `, CHANGES)})
       SELECT allowed, (
         SELECT row_to_json(event)
@@ -113,7 +114,7 @@ export function updateEvent (
 
 /**
  * Deletes the event with its registrations if the user is allowed; returns `undefined` for an unknown event. Enqueues
- * emails to attendees of a future event.
+ * emails to attendees of an event that is not over.
  */
 export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, id: string) {
   return sql.begin(async sql => {
@@ -137,7 +138,7 @@ export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, use
           jsonb_build_object('event', ${cancelledEvent(sql, 1)}) AS data,
           ARRAY(SELECT user_id FROM registrations WHERE ${comes(sql)}) AS user_ids
         FROM target AS events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
-        WHERE allowed AND date > now()
+        WHERE allowed AND ${runsUntil(sql)} > now()
       `)})
       SELECT allowed FROM target
     `

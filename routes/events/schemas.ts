@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  ClubCard, Count, DateTime, EmailAddress, Enum, EVENT_EXAMPLES, eventFields, EventNotFound, EXAMPLE_DATE, EXAMPLE_ID,
-  FirstName, FullName, IdParam, LastName, Message, OpaqueId, PageParams, Pagination, ResponseObject, TextInput,
-  UrlInput,
+  ClubCard, Count, DateTime, EmailAddress, Enum, EVENT_EXAMPLES, eventFields, EventNotAllowed, EventNotFound,
+  EXAMPLE_DATE, EXAMPLE_ID, FirstName, FullName, IdParam, LastName, Message, OpaqueId, PageParams, Pagination,
+  RegistrationsNotAllowed, ResponseObject, TextInput, UrlInput,
 } from '../../lib/schemas.ts'
 
 const { title: TITLE, description: DESCRIPTION, imageUrl: IMAGE } = EVENT_EXAMPLES
@@ -90,7 +90,7 @@ export const update = {
   }, { title: 'EventChanges' }),
   response: {
     200: ResponseObject({ event: Event, message: Type.Literal('Event updated successfully') }),
-    403: Message('Not allowed to modify this event'),
+    403: EventNotAllowed,
     404: EventNotFound,
   },
 }
@@ -155,7 +155,7 @@ export const listRegistrations = {
       }, { title: 'Attendee' })),
     }),
     400: Message('Event ID is required'),
-    403: Message('Not allowed to view registrations for this event'),
+    403: RegistrationsNotAllowed,
     404: EventNotFound,
   },
 }

@@ -1,20 +1,39 @@
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
-import { type SeatState, seatsOf } from '../../lib/agenda/seats.ts'
-import { type ReadBatch, nextRows } from '../../lib/database/keyset.ts'
+import { firstWaiting, type SeatState, stateBefore, withAnswers } from '../../lib/agenda/seats.ts'
+import { type KeysetPosition, type ReadBatch, nextRows } from '../../lib/database/keyset.ts'
 
-/** A batch of registrations for an event. */
-export const registrationsOf = (
-  eventId: string
-): ReadBatch<{ name: string, email: string, state: SeatState }> => (sql, last) =>
-  nextRows(sql, last, sql`
-    SELECT
-      registered_at AS at, registrations.id, concat(first_name, ' ', last_name) AS name, email, state,
-      octet_length(first_name) + octet_length(last_name) + octet_length(email) AS size
-    FROM event_registrations AS registrations
-      JOIN (${seatsOf(sql, sql`${eventId}`)}) AS seats USING (id)
-      JOIN users ON users.id = registrations.user_id
-    WHERE event_id = ${eventId}
-  `)
+interface Registration {
+  name: string
+  email: string
+  state: SeatState
+  /** The first person who waits, see `firstWaiting`; null if nobody does. */
+  waitingSince: string | null
+  waitingId: string | null
+}
+
+/** Batches of registrations for an event. Only the first batch reads the line of the event, which may be long. */
+export function registrationsOf (eventId: string): ReadBatch<Registration> {
+  let known: Registration | undefined
+  return async (sql, last) => {
+    const waiting = known
+      ? sql`SELECT ${known.waitingSince}::text::timestamptz AS since, ${known.waitingId}::uuid AS id`
+      : firstWaiting(sql, sql`${eventId}`)
+    const rows = await nextRows<Registration & KeysetPosition>(sql, last, sql`
+      SELECT
+        registered_at AS at, registrations.id, concat(first_name, ' ', last_name) AS name, email,
+        ${stateBefore(sql, sql`waiting.since`, sql`waiting.id`)} AS state,
+        waiting.since::text AS "waitingSince", waiting.id AS "waitingId",
+        octet_length(first_name) + octet_length(last_name) + octet_length(email) AS size
+      FROM event_registrations AS registrations
+        ${withAnswers(sql)}
+        JOIN users ON users.id = registrations.user_id
+        LEFT JOIN (${waiting}) AS waiting ON true
+      WHERE registrations.event_id = ${eventId}
+    `)
+    known ??= rows[0]
+    return rows
+  }
+}
 
 interface User {
   email: string

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { EventNotFound, IdParam, Media, Message } from '../../lib/schemas.ts'
+import { EventNotFound, IdParam, Media, Message, RegistrationsNotAllowed } from '../../lib/schemas.ts'
 
 const DESCRIPTION = 'CSV (RFC 4180) in UTF-8 with a byte order mark. A value that a spreadsheet could read as a ' +
   'formula begins with an apostrophe, for example a phone number with a plus sign.'
@@ -19,7 +19,7 @@ export const registrations = {
       ],
     }),
     400: Message('Event ID is required'),
-    403: Message('Not allowed to view registrations for this event'),
+    403: RegistrationsNotAllowed,
     404: EventNotFound,
   },
 }

@@ -27,11 +27,11 @@ const xml = new XMLBuilder({ ignoreAttributes: false, attributeNamePrefix: ATTRI
 const END = '</feed>'
 
 /**
- * Atom (RFC 4287): a feed of posts, with links to the app if FRONTEND_URL is set, and a link to itself (§ 4.1.1) if
- * PUBLIC_URL is set.
+ * Atom (RFC 4287): a feed of posts, with links to the app if FRONTEND_URL is set, and a link to itself (§ 4.1.1) if the
+ * service knows its own URL.
  */
 export const atom = (
-  link: string | undefined, self: string | undefined
+  link: string | undefined, self: string | null
 ): BodyFormat<{ updated: string | null }, FeedBlog> => ({
   contentType: 'application/atom+xml; charset=utf-8',
   * write ({ updated }, blogs) {
@@ -41,7 +41,7 @@ export const atom = (
   },
 })
 
-const feed = (updated: string | null, link: string | undefined, self: string | undefined) => ({
+const feed = (updated: string | null, link: string | undefined, self: string | null) => ({
   '?xml': attributes({ version: '1.0', encoding: 'utf-8' }),
   feed: {
     ...attributes({ xmlns: 'http://www.w3.org/2005/Atom' }),

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { HttpError } from '../../lib/errors.ts'
+import { serviceUrl } from '../../lib/http/service-url.ts'
 import { blogsFeedQuery, clubCalendarQuery, eventsCalendarQuery, ownCalendarQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -10,7 +11,7 @@ const CACHE_CONTROL = 'public, no-cache'
 
 /** Feeds for calendars and feed readers. */
 const feeds: FastifyPluginAsyncTypebox = async app => {
-  const { FRONTEND_URL: [frontend], PUBLIC_URL } = app.config
+  const { FRONTEND_URL: [frontend] } = app.config
   const linkTo = (page: string) => frontend && `${frontend}/${page}`
 
   app.get('/events.ics', {
@@ -40,8 +41,9 @@ const feeds: FastifyPluginAsyncTypebox = async app => {
   app.get('/blogs.atom', {
     schema: schemas.blogs,
     config: { failure: 'Error fetching feed', cache: 'public', cacheControl: CACHE_CONTROL },
-  }, async (_request, reply) => {
-    await reply.sendCached(blogsFeedQuery, linkTo('blogs'), PUBLIC_URL && `${PUBLIC_URL}/feeds/blogs.atom`)
+  }, async (request, reply) => {
+    const url = serviceUrl(app.config, request)
+    await reply.sendCached(blogsFeedQuery, linkTo('blogs'), url && `${url}/feeds/blogs.atom`)
   })
 }
 

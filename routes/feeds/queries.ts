@@ -1,7 +1,7 @@
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { calendarColumns, withDetails } from '../../lib/agenda/details.ts'
-import { seatOf } from '../../lib/agenda/seats.ts'
+import { withSeat } from '../../lib/agenda/seats.ts'
 import { excerpt } from '../../lib/database/columns.ts'
 import type { CalendarEvent } from '../../lib/icalendar.ts'
 import { atom, type FeedBlog } from './atom.ts'
@@ -58,7 +58,7 @@ export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: 
         JOIN events ON events.id = registrations.event_id
         JOIN clubs ON clubs.id = club_id
         ${withDetails(sql)}
-        CROSS JOIN LATERAL (SELECT ${seatOf(sql)} AS seat) AS own
+        ${withSeat(sql)}
       WHERE token_hash = ${tokenHash} AND ${sinceLongAgo(sql)} AND seat ->> 'state' <> 'declined'
       ORDER BY events.date, events.id
     `,
@@ -68,12 +68,13 @@ export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: 
 })
 
 /** The most recently published posts. `link` is the app's page of posts, and the page of each post is below it. */
-export const blogsFeedQuery = (sql: Sql, link: string | undefined, self: string | undefined): Feed => ({
+export const blogsFeedQuery = (sql: Sql, link: string | undefined, self: string | null): Feed => ({
   list: {
     field: 'blogs',
     rows: sql`
       SELECT
-        blogs.id, title, ${excerpt(sql, sql`content`)} AS content, concat(first_name, ' ', last_name) AS author,
+        blogs.id, ${excerpt(sql, sql`title`)} AS title, ${excerpt(sql, sql`content`)} AS content,
+        concat(first_name, ' ', last_name) AS author,
         iso8601(published_at) AS "publishedAt", iso8601(blogs.updated_at) AS "updatedAt"
       FROM blogs JOIN users ON users.id = author_id
       WHERE status = 'PUBLISHED'

@@ -61,7 +61,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { firstName, lastName, avatar } = request.body
     const { id } = request.user
-    // An uploaded picture needs a URL.
+    // To set an uploaded picture, the service must know its own URL.
     const baseUrl = (typeof avatar === 'string' ? knownPicturesUrl : picturesUrl)(app.config, request)
     const user = await setProfile(app.sql, baseUrl, id, { firstName, lastName, avatar })
     if (!user) throw new HttpError(401, 'Unauthorized')

@@ -147,9 +147,6 @@ export function setProfile (
   })
 }
 
-/**
- * The email preferences of a user. Without a row for an unknown user. `hours` is REMINDER_HOURS, 0 for no reminders.
- */
 /** The state of an account. Without a row for an unknown user. */
 export const accountQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof readAccount>> => ({
   fields: sql`
@@ -165,6 +162,10 @@ export const accountQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof 
   `,
 })
 
+/**
+ * The email preferences of a user. Without a row for an unknown user. `reminderHours` is REMINDER_HOURS, 0 for no
+ * reminders.
+ */
 export const notificationsQuery = (
   sql: Sql, userId: string, reminderHours: number
 ): CachedQuery<Body<typeof listNotifications>> => ({

@@ -2,11 +2,13 @@ import { type Static, Type } from '@sinclair/typebox'
 
 import { LAST_ADMIN } from '../../lib/accounts/erasure.ts'
 import { Busy } from '../../lib/auth/passwords.ts'
-import { TOO_MANY_EMAILS, TOO_MANY_FAILURES, TOO_MANY_PASSWORDS } from '../../lib/auth/rate-limits.ts'
+import {
+  TOO_MANY_EMAILS, TOO_MANY_FAILURES, TOO_MANY_PASSWORDS, TooManyEmails, TooManyFailures,
+} from '../../lib/auth/rate-limits.ts'
 import {
   Avatar, ClubName, CurrentUser, DateTime, EmailAddress, EmailInput, Enum, EventNotFound, EXAMPLE_PASSWORD, FirstName,
   IdParam, LastName, Message, NameInput, NewPassword, NullableString, NullableTextInput, OpaqueId, PictureNotFound,
-  ResponseObject, RetryAfter, Role, TextInput, Token, Unauthorized,
+  RegistrationsNotAllowed, ResponseObject, RetryAfter, Role, TextInput, Token, Unauthorized,
 } from '../../lib/schemas.ts'
 import { PUBLIC_URL_REQUIRED } from '../../lib/pictures/refusals.ts'
 
@@ -41,7 +43,7 @@ export const verifyEmail = {
     202: Message('An email is on its way'),
     401: Unauthorized,
     409: Message('Email is already verified'),
-    429: { ...Message(TOO_MANY_EMAILS), headers: RetryAfter },
+    429: TooManyEmails,
   },
 }
 
@@ -110,7 +112,7 @@ export const deleteAccount = {
     }, { title: 'AccountDeleted' }),
     401: Message('Unauthorized', 'Current password is wrong', SIGN_IN_AGAIN),
     409: Message(LAST_ADMIN),
-    429: { ...Message(TOO_MANY_FAILURES), headers: RetryAfter },
+    429: TooManyFailures,
     503: Busy,
   },
 }
@@ -213,8 +215,10 @@ export const setNotifications = {
 export const TOO_MANY_MESSAGES = 'Too many messages, please try again later'
 
 const NewMessage = Type.Object({
-  subject: TextInput({ minLength: 3, maxLength: 200, examples: ['Chess Night: bring a board'] }),
-  text: TextInput({ minLength: 10, maxLength: 10_000, examples: ['We have fewer boards than guests this time.'] }),
+  subject: TextInput({ format: 'visible', minLength: 3, maxLength: 200, examples: ['Chess Night: bring a board'] }),
+  text: TextInput({
+    format: 'visible', minLength: 10, maxLength: 10_000, examples: ['We have fewer boards than guests this time.'],
+  }),
 }, { title: 'EventMessage' })
 export type EventMessage = Static<typeof NewMessage>
 
@@ -228,7 +232,7 @@ export const sendMessage = {
   response: {
     202: Message('The message is on its way'),
     400: Message('Event ID is required'),
-    403: Message('Not allowed to view registrations for this event'),
+    403: RegistrationsNotAllowed,
     404: EventNotFound,
     429: { ...Message(TOO_MANY_MESSAGES), headers: RetryAfter },
   },

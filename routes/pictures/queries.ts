@@ -1,9 +1,20 @@
+import type { BodyFormat, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
+import { WEBP } from '../../lib/pictures/stored.ts'
 
-/** Returns the bytes of the small or large version of a picture; `undefined` for an unknown picture. */
-export async function findPicture (sql: Sql, id: string, isSmall: boolean) {
-  const [picture] = await sql<{ bytes: Buffer }[]>`
-    SELECT ${isSmall ? sql`small` : sql`large`} AS bytes FROM pictures WHERE id = ${id}
-  `
-  return picture?.bytes
+const format: BodyFormat<{ bytes: string }> = {
+  contentType: WEBP,
+  * write ({ bytes }) { yield Buffer.from(bytes, 'base64') },
+}
+
+/** Reads the small version of a picture. */
+export const smallPictureQuery = (sql: Sql, id: string): CachedQuery<Buffer> => ({
+  fields: sql`SELECT encode(small, 'base64') AS bytes FROM pictures WHERE id = ${id}`,
+  format,
+})
+
+/** Returns the large version of a picture; `undefined` for an unknown picture. */
+export async function findLargePicture (sql: Sql, id: string) {
+  const [picture] = await sql<{ large: Buffer }[]>`SELECT large FROM pictures WHERE id = ${id}`
+  return picture?.large
 }

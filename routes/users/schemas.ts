@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 
 import {
   Avatar, Count, DateTime, EmailAddress, EmailInput, EXAMPLE_EMAIL, EXAMPLE_ID, FirstName, IdParam, LastName, Message,
-  NamedClub, NullableString, NullableTextInput, OpaqueId, ResponseObject, Role, TextInput,
+  NamedClub, NullableString, NullableTextInput, OpaqueId, ResponseObject, Role, TextInput, UserNotFound,
 } from '../../lib/schemas.ts'
 
 const Club = Type.Union([NamedClub, Type.Null()])
@@ -96,7 +96,7 @@ export const update = {
   }, { title: 'UserChanges' }),
   response: {
     200: ResponseObject({ user: FullUser, message: Type.Literal('User updated successfully') }),
-    404: Message('User not found'),
+    404: UserNotFound,
   },
 }
 
@@ -153,6 +153,6 @@ export const remove = {
   params,
   response: {
     200: Message('User deleted successfully'),
-    404: Message('User not found'),
+    404: UserNotFound,
   },
 }

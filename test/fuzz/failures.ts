@@ -55,8 +55,7 @@ export const EXPECTED_500S: Record<string, Condition> = {
   // Malformed state.
   'GET /auth/google/callback': ({ query: { state } }) => {
     try {
-      JSON.parse(Buffer.from(String(state), 'base64url').toString())
-      return false
+      return JSON.parse(Buffer.from(String(state), 'base64url').toString()) === null
     } catch {
       return true
     }
@@ -91,6 +90,7 @@ export const EXPECTED_500S: Record<string, Condition> = {
   'POST /clubs': either(
     ({ body: { name, description } }) => !text(name) || !text(description),
     ({ body: { imageUrl } }) => imageUrl !== undefined && imageUrl !== null && typeof imageUrl !== 'string',
+    ({ body: { clubHeadEmail } }) => clubHeadEmail !== undefined && typeof clubHeadEmail !== 'string',
     // There is no schema, so text that PostgreSQL cannot store fails in the query.
     ({ body: { imageUrl, clubHeadEmail } }) => `${imageUrl}${clubHeadEmail}`.includes('\0'),
     async ({ sql, body: { name } }) => !await isUnknown(sql, 'clubs', name, 'name'),

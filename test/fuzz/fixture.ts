@@ -51,6 +51,7 @@ export interface Fixture {
   /** The ids in each table. */
   ids: Record<string, string[]>
   emails: string[]
+  registrations: { id: string, event_id: string }[]
   /** Users with their current role. */
   people: Bearer[]
   /** Deleted users, one of each role. */
@@ -156,6 +157,7 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
     sql,
     ids: Object.fromEntries(Object.keys(TABLES).map(table =>
       [table, rows[table]!.flatMap(row => 'id' in row ? [String(row.id)] : [])])),
+    registrations: rows.event_registrations as Fixture['registrations'],
     emails: times(USERS, n => `user${n}@example.org`),
     people: times(USERS, n => ({ id: id('users', n), role: ROLES[n % ROLES.length]! })),
     strangers: ROLES.map((role, n) => ({ id: id('users', USERS + n), role })),

@@ -41,6 +41,19 @@ const numbers = fc.oneof(
   fc.constantFrom('', '0', '-1', '-0', '5x', ' 7', '0x10', '1e3', '2.9', 'x', 'NaN', 'Infinity', '9007199254740993',
     '9223372036854775807', '9223372036854775808', '99999999999999999999999', '9'.repeat(400)))
 
+/** The tables whose ids are in paths that do not name them. */
+const TABLES_OF_PATHS: Record<string, string> = { agenda: 'events', seats: 'events' }
+
+/** Lists for `GET /live`, a few of which it refuses. */
+const lists = fc.oneof(
+  {
+    weight: 20,
+    arbitrary: fc.constantFrom(
+      '/agenda', '/agenda?limit=3', '/blogs', '/clubs', '/events?page=2&limit=3', '/events?limit=-1', '/mentors',
+      '/testimonials'),
+  },
+  { weight: 1, arbitrary: fc.oneof(fc.constantFrom('/agenda?cursor=x', '/users', ''), fc.webPath()) })
+
 export class Hints {
   readonly #fixture: Fixture
   readonly #idTokens: string[]
@@ -83,6 +96,7 @@ export class Hints {
       case 'avatar': return fc.constantFrom(...ids.pictures!)
       case 'idToken': return fc.constantFrom(...this.#idTokens)
       case 'data': return dates
+      case 'endsAt': return fc.constantFrom('2030-12-31T09:30:00Z', '9999-12-31T23:59:59.999Z')
       case 'page':
       case 'limit': return numbers
       default: {
@@ -93,12 +107,17 @@ export class Hints {
     }
   }
 
-  /** Ids for the parameters of a path, from the table that the path names. */
-  ids ({ path }: Operation) {
-    const { ids } = this.#fixture
-    if (path.includes(':token')) return fc.constant(CALENDAR_TOKEN)
-    const table = path.split('/').find(part => part in ids)
-    return fc.constantFrom(...table === undefined ? Object.values(ids).flat() : ids[table]!)
+  /** Values for the parameters of a path: ids from the table that the parameter or the path names. */
+  params ({ path }: Operation): Arbitrary<Record<string, string>> {
+    const { ids, registrations } = this.#fixture
+    if (path.includes(':registrationId')) {
+      return fc.constantFrom(...registrations).map(row => ({ id: row.event_id, registrationId: row.id }))
+    }
+    const tables = path.split('/').flatMap(part => TABLES_OF_PATHS[part] ?? (part in ids ? [part] : []))
+    const known = tables.length > 0 ? ids[tables[0]!]! : Object.values(ids).flat()
+    const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
+    return fc.record(Object.fromEntries(names.map(name =>
+      [name, name === 'token' ? fc.constant(CALENDAR_TOKEN) : fc.constantFrom(...known)])))
   }
 
   /** Query parameters and headers that belong together. */
@@ -113,6 +132,12 @@ export class Hints {
         query: [['code', code], ['state', Buffer.from(JSON.stringify(state)).toString('base64url')]],
         headers: [['Cookie', `oauth_state_nonce=${state.n}`]],
       }))
+    }
+    if (name === 'GET /live') {
+      const query = fc.array(lists.map((list): [string, string] => ['list', list]), { minLength: 1, maxLength: 9 })
+      const id = fc.stringMatching(/^[\w-]{0,30}(,[\w-]{0,30}){0,3}$/)
+        .map((id): [string, string] => ['Last-Event-ID', id])
+      return fc.record({ query, headers: fc.array(id, { maxLength: 1 }) })
     }
     return fc.constant({ query: [], headers: [] })
   }

@@ -11,6 +11,9 @@ export interface Schema {
   maxLength?: number
   minimum?: number
   maximum?: number
+  minItems?: number
+  maxItems?: number
+  uniqueItems?: boolean
   enum?: unknown[]
   const?: unknown
   items?: Schema

@@ -14,6 +14,9 @@ addFormats.default(ajv)
 /** Sent before an operation is found or its handler runs, as JSON `{message}`. */
 const GENERAL = [400, 404, 408, 413, 415, 431]
 
+/** Validation errors of bodies that the schema accepts, because they depend on what is stored. */
+const DEPENDS_ON_ROWS = ['must be after the start of the event']
+
 /** Texts that disclose internals: of the database, the code or the machine. */
 const INTERNAL = new RegExp([
   /\bat \S+ \(|\bat (file|node|async)\b/, /node_modules|node:internal|\.[jt]s:\d+/, /\/(dist|lib|home|tmp|usr|work)\//,
@@ -43,7 +46,8 @@ export async function checkResponse (
     if (message.method !== 'HEAD' && !isMessage(response)) throw new Error('Not JSON {message}')
   }
   const canSucceed = Object.keys(operation.responses).some(status => Number(status) < 400)
-  if (message.kind === 'valid' && canSucceed && body.includes('"Validation error"')) {
+  const isInvalid = body.includes('"Validation error"') && !DEPENDS_ON_ROWS.some(text => body.includes(text))
+  if (message.kind === 'valid' && canSucceed && isInvalid) {
     throw new Error('A valid request fails validation')
   }
   if (status >= 500 && !await isExpected(message, fixture)) {

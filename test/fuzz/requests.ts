@@ -65,14 +65,12 @@ export function requestsFor (context: Context): Arbitrary<Message> {
 }
 
 function validDraft ({ operation, fixture, hints }: Context): Arbitrary<Draft> {
-  const { method, path, roles, query } = operation
+  const { method, roles, query } = operation
   const allowed = fixture.people.filter(({ role }) => !roles?.length || roles.includes(role))
   const schema = hints.body(operation)
   const file = hints.file(operation)
-  const names = parameters(path)
   return fc.record({
-    params: fc.tuple(...names.map(() => hints.ids(operation)))
-      .map(ids => Object.fromEntries(names.map((name, n) => [name, ids[n]!]))),
+    params: hints.params(operation),
     query: query ? validValues(query, hints.known).map(toPairs) : fc.constant([]),
     bearer: roles ? fc.constantFrom(...allowed) : fc.option(fc.constantFrom(...fixture.people), { nil: undefined }),
     body: file ?? (schema ? validValues(schema, hints.known).map(toFields) : fc.constant(undefined)),

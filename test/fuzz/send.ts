@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { Agent, request } from 'node:http'
+import type { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 
@@ -18,6 +20,13 @@ const DECODERS: Record<string, (body: Buffer) => Buffer> = { br: brotliDecompres
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 })
 
+/** Reads the first bytes of a stream that does not end, and closes it. */
+async function firstBytes (stream: Readable): Promise<Buffer> {
+  const [bytes] = await once(stream, 'data')
+  stream.destroy()
+  return bytes
+}
+
 /** Sends a request with exactly these headers. Throws unless there is a complete response in time. */
 export async function send (port: number, message: Message): Promise<Response> {
   const { method, target, headers, payload } = message
@@ -34,7 +43,8 @@ export async function send (port: number, message: Message): Promise<Response> {
         headers: ['Host', 'localhost', ...headers.flat()],
       }, async response => {
         const { statusCode: status = 0, headers } = response
-        const body = await buffer(response)
+        const isStream = headers['content-type'] === 'text/event-stream'
+        const body = await (isStream ? firstBytes(response) : buffer(response))
         const decode = body.length > 0 && DECODERS[headers['content-encoding'] ?? '']
         resolve({ status, headers, body: String(decode ? decode(body) : body) })
       })

@@ -1,7 +1,7 @@
 // Values for requests: valid for a schema, or hostile.
 import fc, { type Arbitrary } from 'fast-check'
 
-import { isDateTime, isEmail, isName, isPassword, isText, isUrl, isWebUrl } from '#lib/formats.js'
+import { FORMATS } from '#lib/formats.js'
 import type { Schema } from './operations.ts'
 
 /** Texts that often reveal bugs. */
@@ -69,23 +69,24 @@ const ordinaryText = fc.oneof(
   { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 30 }) },
   { weight: 1, arbitrary: fc.integer({ min: 100, max: 4000 }).map(count => 'x'.repeat(count)) })
 
-/** Generators for the formats of this service, each with the check that its values must pass. */
-const FORMATS: Record<string, [arbitrary: Arbitrary<string>, check: (text: string) => boolean]> = {
-  text: [ordinaryText.map(text => text.replaceAll('\0', '')), isText],
-  name: [ordinaryText.map(text => `A${text}`).filter(isName), isName],
-  password: [ordinaryText.map(text => text.replace(/[\0\p{Surrogate}]/gu, '')), isPassword],
-  email: [fc.oneof(fc.uuid().map(id => `${id}@example.org`), fc.emailAddress().filter(isEmail)), isEmail],
-  url: [
-    fc.oneof(fc.webUrl({ withQueryParameters: true, withFragments: true }), fc.constantFrom('a:', 'data:,x')), isUrl,
-  ],
+const dateTimes = fc.date({ noInvalidDate: true, min: new Date('0001-01-02'), max: new Date('9999-12-30') })
+  .map(date => date.toISOString())
+const urls = fc.oneof(fc.webUrl({ withQueryParameters: true, withFragments: true }), fc.constantFrom('a:', 'data:,x'))
+
+/** Generators for the formats of this service. */
+const GENERATORS: Record<string, Arbitrary<string>> = {
+  cursor: fc.tuple(dateTimes, fc.uuid()).map(position => Buffer.from(position.join(' ')).toString('base64url')),
+  'date-time': dateTimes,
+  email: fc.oneof(fc.uuid().map(id => `${id}@example.org`), fc.emailAddress()),
+  name: ordinaryText.map(text => `A${text}`),
+  'page-size': fc.integer({ min: 1, max: 100 }).map(String),
+  password: ordinaryText.map(text => text.replace(/[\0\p{Surrogate}]/gu, '')),
+  text: ordinaryText.map(text => text.replaceAll('\0', '')),
+  url: urls,
+  'url-or-empty': fc.oneof(urls, fc.constant('')),
+  visible: ordinaryText.map(text => `A${text.replaceAll('\0', '')}`),
+  'web-url': fc.webUrl({ withQueryParameters: true }),
 }
-FORMATS['web-url'] = [fc.webUrl({ withQueryParameters: true }), isWebUrl]
-FORMATS['date-time'] = [
-  fc.date({ noInvalidDate: true, min: new Date('0001-01-02'), max: new Date('9999-12-30') })
-    .map(date => date.toISOString()),
-  isDateTime,
-]
-FORMATS['url-or-empty'] = [fc.oneof(FORMATS.url![0], fc.constant('')), text => text === '' || isUrl(text)]
 
 /** Values for a field that its schema does not describe, such as existing ids. */
 export type Known = (name: string) => Arbitrary<string> | undefined
@@ -102,14 +103,19 @@ export function validValues (schema: Schema, known: Known, name = ''): Arbitrary
     case 'boolean': return fc.boolean()
     case 'integer': return fc.integer({ min: schema.minimum, max: schema.maximum })
     case 'number': return fc.double({ min: schema.minimum, max: schema.maximum, noNaN: true })
-    case 'array': return fc.array(validValues(schema.items ?? {}, known, name), { maxLength: 5 })
+    case 'array': {
+      const items = validValues(schema.items ?? {}, known, name)
+      const length = { minLength: schema.minItems, maxLength: Math.min(5, schema.maxItems ?? Infinity) }
+      return schema.uniqueItems ? fc.uniqueArray(items, length) : fc.array(items, length)
+    }
     case 'object': {
       const { properties = {}, required = [] } = schema
       const fields = Object.entries(properties).map(([name, field]) => [name, validValues(field, known, name)])
       return fc.record<Record<string, unknown>>(Object.fromEntries(fields), { requiredKeys: required })
     }
     case 'string': {
-      const [arbitrary, check] = format ? FORMATS[format] ?? fail(`format ${format}`) : [ordinaryText, () => true]
+      const check = format ? FORMATS[format]!.check : () => true
+      const arbitrary = format ? GENERATORS[format]?.filter(check) ?? fail(`format ${format}`) : ordinaryText
       const isAccepted = (text: string) => text.length >= minLength && text.length <= maxLength && check(text)
       const fitting = arbitrary.map(text => text.padEnd(minLength, 'x').slice(0, maxLength))
       const better = known(name)

@@ -8,10 +8,16 @@ import t, { type Test } from '../suite.ts'
 
 const now = performance.now.bind(performance)
 
-/** A queue with a concurrency of 1 and a maximum length of 6. Its clock stands still until `later`. */
-function start (t: Test) {
+/** Stops the clock. Returns a function that moves it. */
+function stopClock (t: Test) {
   let time = 0
   t.intercept(performance, 'now', { value: () => time })
+  return (milliseconds: number) => { time += milliseconds }
+}
+
+/** A queue with a concurrency of 1 and a maximum length of 6. Its clock stands still until `later`. */
+function start (t: Test) {
+  const later = stopClock(t)
   const createError = () => new Error('refused')
   const queue = new FairQueue({ concurrency: 1, maxLength: 6, maxWaitMs: 1000, createError })
   const begun: string[] = []
@@ -37,7 +43,7 @@ function start (t: Test) {
     }
   }
 
-  return { queue, begun, outcomes, gone, add, runAll, later: (milliseconds: number) => { time += milliseconds } }
+  return { queue, begun, outcomes, gone, add, runAll, later }
 }
 
 t.test('Keys take turns, however many tasks of one came first', async t => {
@@ -162,6 +168,39 @@ t.test('A key keeps all places alone, and half of them while others wait', async
   t.strictSame([queue.running, queue.waiting], [0, 0])
 })
 
+t.test('A key leaves half of the places free for a second after the last task of another', async t => {
+  const later = stopClock(t)
+  const createError = () => new Error('refused')
+  const queue = new FairQueue({ concurrency: 4, maxLength: 9, reservedMs: 1000, createError })
+  const ends: Record<string, (() => void)[]> = { a: [], b: [] }
+  const begun: string[] = []
+  const add = async (network: string) => {
+    queue.run({ network }, () => new Promise<void>(resolve => {
+      begun.push(network)
+      ends[network]!.push(resolve)
+    }))
+    await setImmediate()
+  }
+  const finish = async (network: string) => {
+    ends[network]!.shift()!()
+    await setImmediate()
+  }
+  for (const network of 'baaaa') await add(network)
+  t.strictSame([begun.join(''), queue.waiting], ['baa', 2])
+  await finish('b')
+  await add('b')
+  t.equal(begun.join(''), 'baab', 'b finds a place free, one request after the other')
+  await finish('b')
+  later(999)
+  await finish('a')
+  t.equal(begun.join(''), 'baaba')
+  later(1)
+  await add('a')
+  t.equal(begun.join(''), 'baabaaa', 'what waited longer begins before it')
+  t.strictSame([queue.running, queue.waiting], [4, 0])
+  for (const network of 'aaaa') await finish(network)
+})
+
 t.test('Clients that join waiting work share one entry, which waits where its turn comes soonest', async t => {
   const { queue, begun, outcomes, add, runAll, gone } = start(t)
   const list = (network: string) => queue.run({ network }, read, () => !gone.has('list'))
@@ -196,22 +235,28 @@ class Model {
   /** When each network had its last turn, or began to wait. */
   readonly #turns = new Map<string, number>()
   #time = 0
+  /** When each network came last. */
+  readonly #seen = new Map<string, number>()
   readonly #concurrency: number
   readonly #maxLength: number
+  readonly #reservedMs: number
 
-  constructor (concurrency: number, maxLength: number) {
+  constructor (concurrency: number, maxLength: number, reservedMs: number) {
     this.#concurrency = concurrency
     this.#maxLength = maxLength
+    this.#reservedMs = reservedMs
   }
 
   add (name: number, network: string) {
-    if (this.running.length < this.#concurrency) return this.#begin({ name, network })
+    this.#seen.set(network, performance.now())
+    if (this.#of(network).length === 0 && this.#mayBegin(network)) return this.#begin({ name, network })
     if (this.waiting.length === this.#maxLength) {
       const [longest] = this.#networks().sort((one, other) => this.#of(other).length - this.#of(one).length)
       if (this.#of(longest!).length <= this.#of(network).length + 1) return this.refused.push(name)
       this.drop(this.#of(longest!).at(-1)!.name)
     }
     this.#append(name, network)
+    this.#beginAll()
   }
 
   join (name: number, network: string) {
@@ -221,17 +266,12 @@ class Model {
     if (this.#isFull(network) || (!this.#isFull(work.network) && this.#of(network).length >= ahead)) return
     this.waiting.splice(this.waiting.indexOf(work), 1)
     this.#append(name, network)
+    this.#beginAll()
   }
 
   finish (name: number) {
     this.running.splice(this.running.findIndex(running => running.name === name), 1)
-    const networks = this.#networks()
-    const network = networks.find(network => !this.#isFull(network)) ?? networks[0]
-    if (!network) return
-    const [next] = this.#of(network)
-    this.waiting.splice(this.waiting.indexOf(next!), 1)
-    this.#begin(next!)
-    this.#turns.set(network, ++this.#time)
+    this.#beginAll()
   }
 
   drop (name: number) {
@@ -239,6 +279,23 @@ class Model {
     if (index < 0) return
     this.waiting.splice(index, 1)
     this.refused.push(name)
+  }
+
+  #beginAll () {
+    const networks = this.#networks().filter(network => this.#mayBegin(network))
+    const network = networks.find(network => !this.#isFull(network)) ?? networks[0]
+    if (!network) return
+    const [next] = this.#of(network)
+    this.waiting.splice(this.waiting.indexOf(next!), 1)
+    this.#begin(next!)
+    this.#turns.set(network, ++this.#time)
+    this.#beginAll()
+  }
+
+  #mayBegin (network: string) {
+    const others = [...this.#seen].filter(([other]) => other !== network).map(([, time]) => time)
+    const hasRivals = others.some(time => performance.now() - time < this.#reservedMs)
+    return this.running.length < this.#concurrency && !(this.#isFull(network) && hasRivals)
   }
 
   #begin (work: { name: number, network: string }) {
@@ -265,19 +322,23 @@ class Model {
   }
 }
 
-t.test('Whatever networks do, the queue is as fair as its model', async () => {
+t.test('Whatever networks do, the queue is as fair as its model', async t => {
+  const later = stopClock(t)
   const network = fc.constantFrom('a', 'b', 'c', 'd')
   const step = fc.oneof(
     { weight: 4, arbitrary: fc.record({ does: fc.constant('add' as const), network }) },
     { weight: 3, arbitrary: fc.record({ does: fc.constant('finish' as const), pick: fc.nat() }) },
+    fc.record({ does: fc.constant('later' as const), pick: fc.constantFrom(400, 1000) }),
     fc.record({ does: fc.constant('join' as const), pick: fc.nat(), network }),
     fc.record({ does: fc.constant('drop' as const), pick: fc.nat() })
   )
   await fc.assert(fc.asyncProperty(
-    fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 8 }), fc.array(step, { minLength: 20, maxLength: 60 }),
-    async (concurrency, maxLength, steps) => {
-      const queue = new FairQueue({ concurrency, maxLength, createError: () => new Error('refused') })
-      const model = new Model(concurrency, maxLength)
+    fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 8 }), fc.constantFrom(0, 1000),
+    fc.array(step, { minLength: 20, maxLength: 60 }),
+    async (concurrency, maxLength, reservedMs, steps) => {
+      const createError = () => new Error('refused')
+      const queue = new FairQueue({ concurrency, maxLength, reservedMs, createError })
+      const model = new Model(concurrency, maxLength, reservedMs)
       const begun: number[] = []
       const refused: number[] = []
       const works: (() => Promise<void>)[] = []
@@ -298,6 +359,8 @@ t.test('Whatever networks do, the queue is as fair as its model', async () => {
           const { name } = model.running[pick % model.running.length]!
           ends[name]!()
           model.finish(name)
+        } else if (does === 'later') {
+          later(pick)
         } else if (does === 'join' && name > 0) {
           queue.join({ network }, works[pick % name]!)
           model.join(pick % name, network)

@@ -31,8 +31,9 @@ t.test('A name has a visible character, one line and at most 200 characters', as
   t.strictSame(names.filter(name => !isName(name)), [])
   const others = [
     '', ' ', '\u00a0', '\u200b', '\u200d', '\ufeff', '\u2060', '\u3164', '\uffa0', '\u115f', '\u1160', '\u2800',
-    '\u00ad', '\u3000', '\u0301', '\u{e0041}', '\t', 'x'.repeat(201), 'Ada\nBcc', 'Ada\r', 'Ada\v', 'Ada\u2028',
-    'Ada\u2029', 'Ada\x85', 'Ada\0', 'Ada\u202e', '\u202dAda', '\u2066Ada\u2069', 'Ada\ud83d', 'Ada\x1b[31m',
+    '\u00ad', '\u3000', '\u0301', '\u{e0041}', '\u{1d159}', '\ufffc', '\t', 'x'.repeat(201), 'Ada\nBcc',
+    'Ada\r', 'Ada\v', 'Ada\u2028', 'Ada\u2029',
+    'Ada\x85', 'Ada\0', 'Ada\u202e', '\u202dAda', '\u2066Ada\u2069', 'Ada\ud83d', 'Ada\x1b[31m',
   ]
   t.strictSame(others.filter(isName), [])
 })

@@ -30,7 +30,7 @@ const NOW = '2026-01-31T09:30:00.000Z'
 const BLOG = { id: '1', publishedAt: NOW, updatedAt: NOW }
 const EVENT = { id: '1', date: NOW, createdAt: NOW, updatedAt: NOW, sequence: 0 }
 const calendar = icalendar('https://example.org')
-const feed = atom('https://example.org', undefined)
+const feed = atom('https://example.org', null)
 
 async function * rowOf (name: string) {
   yield { name }

@@ -56,10 +56,13 @@ t.test('logs its address, and serves', async t => {
   t.notMatch(stdout, body.token)
 })
 
+/** Whether a message of the start names no address of the service. */
+const isNoAddress = (message: string) => !/^(Server listening|The API is described) at /.test(message)
+
 t.test('the embedded database keeps its data over a stop', async t => {
   const DATA_DIR = dataDir(t)
   const first = await startService(t, { DATA_DIR, ...ADMIN })
-  t.strictSame(first.messages().filter(message => !message.startsWith('Server listening')), [
+  t.strictSame(first.messages().filter(isNoAddress), [
     `Creating the embedded PostgreSQL in ${DATA_DIR}/postgres (first start only)`,
     `Applied migrations: ${MIGRATIONS}`,
     'Admin account created from ADMIN_EMAIL',
@@ -80,7 +83,7 @@ t.test('the embedded database keeps its data over a stop', async t => {
   t.strictSame(await remaining(before), [], 'the server is stopped')
 
   const second = await startService(t, { DATA_DIR, ...ADMIN })
-  t.strictSame(second.messages().filter(message => !message.startsWith('Server listening')), [])
+  t.strictSame(second.messages().filter(isNoAddress), [])
   t.equal((await login(second)).status, 200)
   t.equal((await me(second, token)).status, 200, 'tokens survive a restart')
   t.equal((await login(second, { ...ACCOUNT, email: ADMIN.ADMIN_EMAIL })).body.user.role, 'ADMIN')
@@ -174,22 +177,4 @@ t.test('What a sign-in with the provider needs is loaded at the start, if one is
   t.match(await run(t, 'dist/lib/server.js', { DATABASE_URL, ...CLIENT }, { prelude }),
     { code: 1, stderr: /Cannot find package/ })
   await startService(t, { DATABASE_URL }, { prelude })
-})
-
-t.test('Without x86-64-v2, everything works but uploads of pictures', async t => {
-  // A virtual machine of the type kvm64
-  const prelude = `import fs from 'node:fs/promises'
-    import { syncBuiltinESMExports } from 'node:module'
-    const { readFile } = fs
-    fs.readFile = async (file, ...options) =>
-      file === '/proc/cpuinfo' ? 'flags : sse2 pni' : readFile(file, ...options)
-    syncBuiltinESMExports()`
-  const service = await startService(t, { DATABASE_URL: await createDatabase(t), ...ADMIN }, { prelude, covered: true })
-  const { body: { token } } = await login(service, { email: ADMIN.ADMIN_EMAIL, password: ADMIN.ADMIN_PASSWORD })
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'image/jpeg' }
-  const response = await fetch(`${service.url}/me/pictures`, { method: 'POST', headers, body: 'a picture' })
-  t.strictSame([response.status, await response.json()], [501, { message: 'This server cannot convert pictures' }])
-  t.equal((await send(service, 'GET', '/me/pictures', undefined, token)).status, 200)
-  const warning = /^Uploads of pictures get a 501, because the processor lacks ssse3, sse4_1, sse4_2, popcnt\. /
-  t.equal(service.messages().filter(message => warning.test(message)).length, 1)
 })

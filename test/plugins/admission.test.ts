@@ -11,7 +11,7 @@ import { buildApp } from '#lib/app.js'
 import type { Sql } from '#lib/database/client.js'
 import { createLogger } from '#lib/http/logger.js'
 import { makeProxy } from '../postgres-server.ts'
-import { build as buildService, createDatabase, inject, MAIL, person, testConfig } from '../helper.ts'
+import { build as buildService, createDatabase, inject, MAIL, make, person, testConfig } from '../helper.ts'
 import { createWorld, OPERATIONS, roleFor } from '../operations.ts'
 import t, { type Test } from '../suite.ts'
 
@@ -91,11 +91,11 @@ t.test('When MAX_REQUESTS operations wait, the network with the most gives up on
   t.strictSame([...(await Promise.all(most)).sort(), await other], [...Array(RUNNING + 2).fill(404), 503, 503, 404])
 })
 
-/** Takes all places for lists. Returns a function that gives them back. */
+/** Takes all places for lists, each from a network of its own. Returns a function that gives them back. */
 function fillLists ({ queues: { lists } }: FastifyInstance) {
   let end!: () => void
   const ended = new Promise<void>(resolve => { end = resolve })
-  while (lists.waiting === 0) lists.run({ network: 'of the lists' }, () => ended)
+  for (let n = 0; lists.waiting === 0; n++) lists.run({ network: `of list ${n}` }, () => ended)
   return end
 }
 
@@ -183,8 +183,7 @@ t.test('1,500 networks that wait for a list are one entry of the queue', async t
 })
 
 t.test('An operation whose client has gone while it waits never begins', async t => {
-  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '1' }))
-  t.teardown(() => app.close())
+  const { app } = await make(t, { DATABASE_POOL_SIZE: '1' })
   const end = new EventEmitter().setMaxListeners(20)
   let begun = 0
   app.register(async app => {
@@ -213,10 +212,7 @@ t.test('An operation whose client has gone while it waits never begins', async t
 })
 
 t.test('An operation that has timed out keeps its place until its handler has ended', async t => {
-  const app = buildApp(testConfig({
-    DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1',
-  }))
-  t.teardown(() => app.close())
+  const { app } = await make(t, { DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
   const end = new EventEmitter().setMaxListeners(20)
   let begun = 0
   app.register(async app => {
@@ -248,8 +244,7 @@ async function slow (t: Test) {
 }
 
 t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
-  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_TIMEOUT: '1' }))
-  t.teardown(() => app.close())
+  const { app } = await make(t, { DATABASE_TIMEOUT: '1' })
   const slow = (sql: Sql) => ({ fields: sql`SELECT 1 AS one FROM pg_sleep(0.6)` })
   const config = { failure: 'It took too long', cache: 'public' } as const
   app.register(async app => {
@@ -282,8 +277,7 @@ t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
 t.test('An error after a timeout is logged, also at warn', async t => {
   const lines: { msg: string, err?: { message: string } }[] = []
   const logger = createLogger('warn', { write (line) { lines.push(JSON.parse(line)) } })
-  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_TIMEOUT: '1' }), logger)
-  t.teardown(() => app.close())
+  const { app } = await make(t, { DATABASE_TIMEOUT: '1' }, logger)
   app.register(async app => {
     app.get('/throws', { config: { failure: 'It took too long' } }, async () => {
       await sleep(1500)

@@ -1,11 +1,10 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import type { FastifySchema, RouteOptions } from 'fastify'
 
-import { buildApp } from '#lib/app.js'
 import { guardOf } from '#plugins/auth.js'
 import seed from '#lib/cli/seed.js'
 import { textsOf } from '#lib/schemas.js'
-import { bearer, build, createDatabase, inject, MAIL, testConfig } from '../helper.ts'
+import { bearer, build, inject, MAIL, make } from '../helper.ts'
 import { call } from '../process.ts'
 import t from '../suite.ts'
 
@@ -30,8 +29,7 @@ interface Operation {
   responses: Record<string, ResponseObject>
 }
 
-const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
-t.teardown(() => app.close())
+const { app } = await make(t)
 const routes: (RouteOptions & { schema: FastifySchema })[] = []
 app.addHook('onRoute', route => {
   if (route.method !== 'HEAD' && !route.schema?.hide) routes.push(route as typeof routes[number])
@@ -153,8 +151,7 @@ t.test('Schemas with a title are components, and two different ones cannot share
     id: { $ref: '#/components/schemas/Id' }, club: { $ref: '#/components/schemas/ClubCard' },
   })
   t.notMatch(JSON.stringify(document.components.schemas), /"(title|\$id)":"/)
-  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
-  t.teardown(() => app.close())
+  const { app } = await make(t)
   app.register(async app => {
     app.get('/events/x', { schema: { response: { 200: Type.Object({}, { title: 'Event' }) } } }, () => ({}))
   })

@@ -8,6 +8,7 @@ import postgres from 'postgres'
 import t from 'tap'
 
 import { migrate } from '#lib/database/migrations.js'
+import { clubsQuery } from '#routes/clubs/queries.js'
 import { PostgresServer } from '../postgres-server.ts'
 import { build, person } from '../helper.ts'
 
@@ -170,6 +171,31 @@ t.test('a list of more than half of MAX_HELD_BYTES fails as declared, and an exp
   t.strictSame(await get('/blogs'), [500, { message: 'Failed to fetch blogs' }])
   const [status, { blogs }] = await get('/me/export')
   t.strictSame([status, blogs.length, app.budget.closed], [200, 42, 0])
+})
+
+t.test('GET /clubs fails as declared before PostgreSQL makes a row of the titles of a club', async t => {
+  const app = await build(t, { DATABASE_URL: server.url('community'), MAX_HELD_BYTES: '4000000' })
+  const [club] = await app.sql<[{ id: string }]>`
+    INSERT INTO clubs (name, description) VALUES ('Chess', 'They play') RETURNING id
+  `
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const titles = [['x', 1_800_000, 200], ['x', 2_100_000, 500], ['\u0001', 350_000, 500]] as const
+  for (const [letter, length, status] of titles) {
+    await app.sql`DELETE FROM events WHERE club_id = ${club.id}`
+    await app.sql`
+      INSERT INTO events (title, description, date, club_id)
+      SELECT repeat(${letter}, ${length / 10}), '', now(), ${club.id} FROM generate_series(1, 10)
+    `
+    const response = await fetch(`http://127.0.0.1:${port}/clubs`)
+    t.equal(response.status, status, `${length} × ${JSON.stringify(letter)}`)
+    const { length: rows } = await clubsQuery(app.sql, 2_000_000).list!.rows
+    t.equal(rows > 0, status === 200)
+    const body = await response.json() as any
+    if (status === 500) t.strictSame(body, { message: 'Error fetching clubs' })
+    else t.equal(body.clubs.find(({ id }: { id: string }) => id === club.id).events.length, 10)
+  }
+  await app.sql`DELETE FROM events WHERE club_id = ${club.id}`
 })
 
 t.test('exports and documents are sent however small MAX_HELD_BYTES is', async t => {

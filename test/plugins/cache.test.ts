@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { type IncomingHttpHeaders, type IncomingMessage, type OutgoingHttpHeaders, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -14,7 +14,7 @@ import type { Sql } from '#lib/database/client.js'
 import { type Logger } from '#lib/http/logger.js'
 import { migrate } from '#lib/database/migrations.js'
 import { PostgresServer } from '../postgres-server.ts'
-import { build, person, testConfig } from '../helper.ts'
+import { build, insert, person, testConfig } from '../helper.ts'
 import { OPERATIONS } from '../operations.ts'
 import t, { type Test } from '../suite.ts'
 
@@ -172,6 +172,34 @@ t.test('While the service stops, a cached response closes its connection', async
   t.equal((await send(app, '/clubs')).headers.connection, 'close')
 })
 
+t.test('A small picture comes from memory, unencoded, until it is deleted', async t => {
+  const app = await listen(t)
+  const { id: user } = await person(app)
+  const small = randomBytes(20_000)
+  const add = () => insert(app, 'pictures', { user_id: user, large: randomBytes(90_000), small, width: 9, height: 9 })
+  const [id, other] = [await add(), await add()]
+  const path = `/pictures/${id}?width=480`
+  t.equal((await send(app, path)).status, 200)
+  const { hits, misses } = app.cache.counts
+  const { status, headers, body } = await send(app, path, { 'accept-encoding': 'br' })
+  t.strictSame([app.cache.counts.hits, app.cache.counts.misses], [hits + 1, misses])
+  t.equal(status, 200)
+  t.ok(body.equals(small))
+  t.match(headers, { 'content-type': 'image/webp', 'cache-control': 'public, max-age=31536000, immutable' })
+  t.strictSame([headers.vary, headers['content-encoding']], [undefined, undefined])
+  t.equal((await send(app, path, { 'if-none-match': headers.etag })).status, 304)
+
+  const bytes = app.cache.bytes()
+  t.ok(bytes < small.length + 1000, 'an encoding is not expected')
+  t.equal((await send(app, `/pictures/${id}`)).body.length, 90_000)
+  t.equal(app.cache.bytes(), bytes, 'the large version stays in the database')
+
+  await app.sql`DELETE FROM pictures WHERE id = ${other}`
+  t.equal((await send(app, path)).status, 200)
+  await app.sql`DELETE FROM pictures WHERE id = ${id}`
+  for (const gone of [path, `/pictures/${id}`]) t.equal((await send(app, gone)).status, 404, gone)
+})
+
 t.test('Each GET declares who shares its responses, and guarded ones are private', async t => {
   const declared: Record<string, unknown> = {}
   const app = buildApp(testConfig({ DATABASE_URL: server.url('community') }))
@@ -184,8 +212,8 @@ t.test('Each GET declares who shares its responses, and guarded ones are private
   t.strictSame(declared, Object.fromEntries(reads.map(([name, { cache }]) => [name, cache])),
     'add what is missing to OPERATIONS in test/operations.ts')
   for (const [name, { access, cache }] of reads) {
-    // Exports are streamed, sign-ins are no lists, and a picture never changes.
-    if (/export|google|pictures\/:id/.test(name)) t.equal(cache, undefined, name)
+    // Exports are streamed, and sign-ins are not lists.
+    if (/export|google/.test(name)) t.equal(cache, undefined, name)
     else t.equal(cache, access === 'anyone' ? 'public' : 'private', name)
   }
 })

@@ -6,17 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Type } from '@sinclair/typebox'
 
-import { buildApp } from '#lib/app.js'
-import { createDatabase, inject, person, testConfig } from '../helper.ts'
+import { inject, make, person } from '../helper.ts'
 import { startMailServer } from '../smtp.ts'
 import t, { type Test } from '../suite.ts'
 
 /** A service with a route that needs email. */
 async function buildWithRoute (t: Test, variables: NodeJS.Dict<string>) {
   const messages: string[] = []
-  const app = buildApp(testConfig({ ...variables, DATABASE_URL: await createDatabase(t) }))
+  const { app } = await make(t, variables)
   app.log.info = ((...line: unknown[]) => { messages.push(String(line.at(-1))) }) as typeof app.log.info
-  t.teardown(() => app.close())
   app.register(async app => {
     app.post('/emails', {
       onRequest: [app.requireEmail, app.authenticate],

@@ -1,11 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import { errorCodes, type InjectOptions } from 'fastify'
 
-import { buildApp } from '#lib/app.js'
 import { HttpError } from '#lib/errors.js'
 import { createLogger } from '#lib/http/logger.js'
 import { ACCOUNT } from '../fixtures.ts'
-import { createDatabase, inject, testConfig } from '../helper.ts'
+import { inject, make } from '../helper.ts'
 import t from '../suite.ts'
 
 interface Line { level: number, reqId: string, err: { message: string, stack: string } }
@@ -13,8 +12,7 @@ interface Line { level: number, reqId: string, err: { message: string, stack: st
 const lines: Line[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
 // Not recorded: responses to unreadable requests come from Fastify, and no schema declares them.
-const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }), createLogger('error', stream))
-t.teardown(() => app.close())
+const { app } = await make(t, {}, createLogger('error', stream))
 
 /** The error that the handlers of /throw and /failure throw. */
 let thrown: unknown

@@ -8,9 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import argon2 from 'argon2'
 import postgres from 'postgres'
 
-import { buildApp } from '#lib/app.js'
 import { shutdownTimeouts } from '#lib/shutdown.js'
-import { build, createDatabase, testConfig } from '../helper.ts'
+import { build, createDatabase, make } from '../helper.ts'
 import { networks } from '../network.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 import t, { type Test } from '../suite.ts'
@@ -118,8 +117,7 @@ for (const network of await networks(t)) {
   })
 
   t.test(`A connection that becomes idle while the service stops is closed, ${network.name}`, async t => {
-    const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), STOP_DELAY: '0' }))
-    t.teardown(() => app.close())
+    const { app } = await make(t, { STOP_DELAY: '0' })
     const stream = new PassThrough()
     app.get('/stream', (_request, reply) => reply.send(stream))
     await app.listen({ host: '0.0.0.0', port: 0 })

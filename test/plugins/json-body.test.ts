@@ -5,14 +5,13 @@ import { Type } from '@sinclair/typebox'
 import { buildApp } from '#lib/app.js'
 import { ENCODED } from '#plugins/json-body.js'
 import {
-  bearer, bearerOfJson, buildWithRoutes, createDatabase, inject, MAIL, nameOf, person, testConfig,
+  bearer, bearerOfJson, buildWithRoutes, createDatabase, inject, MAIL, make, nameOf, person, testConfig,
 } from '../helper.ts'
 import t from '../suite.ts'
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 
-const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), MAX_BODY_BYTES: String(MAX_BODY_BYTES) }))
-t.teardown(() => app.close())
+const { app } = await make(t, { MAX_BODY_BYTES: String(MAX_BODY_BYTES) })
 app.register(async app => {
   app.route({
     method: ['POST', 'PUT', 'DELETE'],

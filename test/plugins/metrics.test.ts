@@ -55,6 +55,21 @@ t.test('GET /metrics returns 401 without the token', async t => {
   }
 })
 
+t.test('Streams of changes are counted, but not as requests that take hours', async t => {
+  const { app } = await listen(t)
+  const { port } = app.server.address() as AddressInfo
+  const [stream] = await once(get(`http://127.0.0.1:${port}/live?list=/clubs&list=/mentors`), 'response')
+  await once(stream, 'data')
+  while ((await scrape(app)).live_messages_total !== '2') await sleep(10)
+  t.equal((await scrape(app)).live_clients, '1')
+  t.ok(Number((await scrape(app)).live_ticks_total) >= 0)
+  stream.destroy()
+  while (app.live.clients > 0) await sleep(10)
+  const samples = await scrape(app)
+  t.equal(samples.live_clients, '0')
+  t.strictSame(Object.keys(samples).filter(sample => sample.includes('route="/live')), [])
+})
+
 t.test('Requests are counted by method, route and status', async t => {
   const app = await build(t, { METRICS_TOKEN: TOKEN })
   for (const url of ['/blogs/one', '/blogs/two/?secret=1']) await inject(app, 'GET', url)

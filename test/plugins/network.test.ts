@@ -1,13 +1,11 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 
-import { buildApp } from '#lib/app.js'
-import { createDatabase, testConfig } from '../helper.ts'
+import { make } from '../helper.ts'
 import t from '../suite.ts'
 
 t.test('request.network is the network behind the proxies, also after the client has gone', async t => {
-  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t), TRUST_PROXY: '1' }))
-  t.teardown(() => app.close())
+  const { app } = await make(t, { TRUST_PROXY: '1' })
   const networks: string[] = []
   const handled = new Promise<void>(resolve => {
     app.addHook('onRequest', async request => {

@@ -1,16 +1,14 @@
 import { Type } from '@sinclair/typebox'
 import type { RouteOptions } from 'fastify'
 
-import { buildApp } from '#lib/app.js'
 import { ResponseObject, Message } from '#lib/schemas.js'
 import { OVERLOADED } from '#plugins/admission.js'
-import { createDatabase, testConfig } from '../helper.ts'
+import { make } from '../helper.ts'
 import t from '../suite.ts'
 
 const GUARDED = ['Access token required', 'Invalid or expired token']
 
-const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
-t.teardown(() => app.close())
+const { app } = await make(t)
 const routes = new Map<string, RouteOptions>()
 app.addHook('onRoute', route => { routes.set(`${String(route.method)} ${route.url}`, route) })
 

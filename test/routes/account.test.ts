@@ -237,7 +237,7 @@ t.test('An email that no longer applies is not sent', async t => {
   t.equal(emailsTo(email).length, 0, 'the email is verified, and there is another password')
 
   const claimed = {
-    id: randomUUID(), template: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date(),
+    id: randomUUID(), template: 'password-reset', userId: id, data: {}, key: null, attempts: 0, createdAt: new Date(),
   }
   const recipient = { email: newEmail(), isVerified: false, ...NAMES }
   t.equal(await templates['password-reset'](claimed, { sql, config: app.config, recipient }), undefined,
@@ -453,6 +453,23 @@ t.test('Of two accounts that change to one mailbox at once, one gets it', async 
   t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [200, 409])
 })
 
+t.test('A registration that takes the new address during a confirmation wins', async t => {
+  const ada = await newPerson()
+  const email = newEmail()
+  await changeEmail(ada, email)
+  const token = await tokenTo(t, email, 'verify-email')
+  let confirmed: ReturnType<typeof verify>
+  await sql.begin(async transaction => {
+    await transaction`
+      INSERT INTO users (email, password, first_name, last_name) VALUES (${email}, '!', 'Grace', 'Hopper')
+    `
+    confirmed = verify(token)
+    await untilBlocked(sql)
+  })
+  assertMessage(t, await confirmed!, 409, 'This email address already has an account')
+  t.equal((await ada.inject('GET', '/auth/me')).json().user.email, ada.email)
+})
+
 t.test('Of two changes of one account, the later one counts, also if the email of the earlier one is late', async t => {
   const ada = await newPerson()
   const [one, two] = [newEmail(), newEmail()]
@@ -500,6 +517,7 @@ t.test('A new password and a sign-out cancel a change of the email', async t => 
       template: 'email-change',
       userId: ada.id,
       data: { to: email },
+      key: null,
       attempts: 0,
       createdAt: new Date(0),
     }
@@ -515,6 +533,7 @@ t.test('A link that is created during a sign-out does not work', async t => {
     template: 'email-change',
     userId: ada.id,
     data: { to: newEmail() },
+    key: null,
     attempts: 0,
     createdAt: new Date(),
   }
@@ -824,7 +843,7 @@ t.test('A link is not written where FRONTEND_URL is not set', async t => {
   const { id, email } = await newPerson({}, withoutFrontend)
   const recipient = { email, isVerified: false, ...NAMES }
   const claimed = {
-    id: randomUUID(), template: 'password-reset', userId: id, data: {}, attempts: 0, createdAt: new Date(),
+    id: randomUUID(), template: 'password-reset', userId: id, data: {}, key: null, attempts: 0, createdAt: new Date(),
   }
   const { config, sql } = withoutFrontend
   await t.rejects(templates['password-reset'](claimed, { sql, config, recipient }),

@@ -182,8 +182,7 @@ t.test('POST /clubs finds a head only by the exact email', async t => {
   const { id, email } = await person(app)
   const before = await countClubs()
   for (const clubHeadEmail of [
-    undefined, '', null, 5, true, {}, [email], { email }, id, 'nobody@example.org', email.toUpperCase(), ` ${email}`,
-    `${email} `, '%', 'x'.repeat(10_240),
+    undefined, '', id, 'nobody@example.org', email.toUpperCase(), ` ${email}`, `${email} `, '%', 'x'.repeat(10_240),
   ]) {
     const response = await admin.inject('POST', '/clubs', club(email, { clubHeadEmail }))
     assertResponse(t, response, 404, NO_HEAD, shown(clubHeadEmail))
@@ -202,7 +201,10 @@ t.test('POST /clubs returns 500 for values that cannot be stored', async t => {
   const before = await countClubs()
   const noTexts = [5, -1.5, true, {}, { name: 'Chess' }, [], ['Chess'], NUL, `Chess${NUL}`]
   const wrong: Record<string, unknown[]> = {
-    name: noTexts, description: noTexts, imageUrl: [0, false, ...noTexts], clubHeadEmail: [`${head.email}${NUL}`],
+    name: noTexts,
+    description: noTexts,
+    imageUrl: [0, false, ...noTexts],
+    clubHeadEmail: [`${head.email}${NUL}`, null, 0, false, 5, true, {}, [], [head.email], { email: head.email }],
   }
   for (const [field, values] of Object.entries(wrong)) {
     for (const value of values) {

@@ -2,22 +2,16 @@ import { randomUUID } from 'node:crypto'
 
 import type { FastifyJWT } from '@fastify/jwt'
 import type { LightMyRequestResponse } from 'fastify'
-import type { TransactionSql } from 'postgres'
+import postgres, { type Row, type TransactionSql } from 'postgres'
 
 import { assertInvalid, assertMessage, assertResponse, DATE_TIME, shown, unknownIds } from '../assertions.ts'
 import { build, createDatabase, inject, person, untilBlocked } from '../helper.ts'
+import { EVENT as body } from '../operations.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
 
 const UNKNOWN = '018f0000-0000-7000-8000-000000000000'
-
-const body = {
-  title: 'Chess night',
-  description: 'Bring your own board',
-  data: '2030-05-01T18:00:00.000Z',
-  imageUrl: 'https://img.example/chess.png',
-}
 
 interface Club { id: string, name: string, imageUrl: string | null }
 
@@ -40,13 +34,17 @@ interface Event {
 }
 
 async function makeEvent (clubId: string, fields: Record<string, unknown> = {}, on = app): Promise<Event> {
-  const { title, description, data: date, imageUrl } = body
-  const row = { title, description, image_url: imageUrl, date, club_id: clubId, ...fields }
-  const [event] = await on.sql`
-    INSERT INTO events ${on.sql(row)}
-    RETURNING id, title, description, image_url AS "imageUrl", date, club_id AS "clubId", created_at AS "createdAt"
-  `
-  return JSON.parse(JSON.stringify(event))
+  const { data: date, ...rest } = body
+  const given = Object.fromEntries(Object.entries(rest).map(([field, value]) => [postgres.fromCamel(field), value]))
+  const row = { ...given, date, club_id: clubId, ...fields }
+  const [event] = await on.sql`INSERT INTO events ${on.sql(row)} RETURNING *`
+  return fieldsOf(event!)
+}
+
+/** The fields of an event in responses, from its row. */
+function fieldsOf ({ updated_at: _, sequence: __, ...row }: Row): Event {
+  const fields = Object.entries(row).map(([column, value]) => [postgres.toCamel(column), value])
+  return JSON.parse(JSON.stringify(Object.fromEntries(fields)))
 }
 
 interface Registration { id: string, registeredAt: string }
@@ -574,11 +572,8 @@ t.test('PUT /events/:id', async t => {
   const admin = await person(app, 'ADMIN')
   const message = 'Event updated successfully'
   const find = async (id: string) => {
-    const rows = await app.sql`
-      SELECT id, title, description, image_url AS "imageUrl", date, club_id AS "clubId", created_at AS "createdAt"
-      FROM events WHERE id = ${id}
-    `
-    return JSON.parse(JSON.stringify(rows[0]))
+    const [row] = await app.sql`SELECT * FROM events WHERE id = ${id}`
+    return fieldsOf(row!)
   }
 
   t.test('changes only the given fields', async t => {
@@ -586,7 +581,7 @@ t.test('PUT /events/:id', async t => {
       [{}, {}],
       [{ title: 'abc' }, { title: 'abc' }],
       [{ description: '1234567890' }, { description: '1234567890' }],
-      [{ data: '2031-02-03' }, { date: '2031-02-03T00:00:00.000Z' }],
+      [{ data: '2032-02-03' }, { date: '2032-02-03T00:00:00.000Z' }],
       [{ imageUrl: 'data:,x' }, { imageUrl: 'data:,x' }],
       [{ clubId: '' }, {}],
       [{ clubId: club.id }, {}],

@@ -5,9 +5,8 @@ import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import type { LightMyRequestResponse } from 'fastify'
 
-import { buildApp } from '#lib/app.js'
 import { assertResponse } from '../assertions.ts'
-import { bearer, build, createDatabase, inject, insert, person, type Person, testConfig } from '../helper.ts'
+import { bearer, build, createDatabase, inject, insert, make, person, type Person } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 
 const app = await build(t)
@@ -49,6 +48,38 @@ t.test('GET /exports/events/:id/registrations.csv lists the registrations, newes
     ['Ada Lovelace', ada.email, '2026-01-31T09:00:00.000Z', 'seated'],
   ])
   t.equal(response.headers['content-disposition'], 'attachment; filename="registrations-2030-01-31-chess-night.csv"')
+})
+
+t.test('GET /exports/events/:id/registrations.csv has the states of the list of seats, in all batches', async t => {
+  const { sql } = app
+  await sql`
+    INSERT INTO users (email, password, first_name, last_name)
+    SELECT 'crowd' || n || '@example.org', '!', 'Ada', 'Lovelace' FROM generate_series(1, 600) AS n
+  `
+  for (const [capacity, waiting] of [[550, 20], [5, 565], [600, 0], [null, 0]] as const) {
+    const event = await addEvent(await addClub())
+    await admin.inject('PUT', `/agenda/${event}`, { capacity })
+    // Ten registrations have the same time, and the same place in line but for their ids.
+    await sql`
+      INSERT INTO event_registrations (user_id, event_id, registered_at)
+      SELECT id, ${event}, now() + row_number() OVER () / 10 * interval '1 ms' FROM users WHERE email ~ '^crowd'
+    `
+    await sql`
+      UPDATE event_answers SET since = registered_at FROM event_registrations AS registrations
+      WHERE registrations.id = registration_id AND registrations.event_id = ${event}
+    `
+    await sql`
+      INSERT INTO event_answers (registration_id, event_id)
+      SELECT id, event_id FROM event_registrations WHERE event_id = ${event} ORDER BY registered_at, id LIMIT 30
+      ON CONFLICT (registration_id) DO UPDATE SET since = NULL
+    `
+    const { seats } = (await admin.inject('GET', `/agenda/${event}/seats`)).json()
+    const states = new Map(seats.map(({ email, state }: { email: string, state: string }) => [email, state]))
+    const [, ...rows] = rowsOf(t, await admin.inject('GET', exportOf(event)))
+    t.equal(rows.length, 600)
+    t.strictSame(rows.filter(([, email, , state]) => states.get(email) !== state), [])
+    t.equal(rows.filter(([, , , state]) => state === 'waiting').length, waiting)
+  }
 })
 
 t.test('GET /exports/events/:id/registrations.csv without registrations has only the header', async t => {
@@ -141,8 +172,7 @@ t.test('Cells contain the text as entered, except that formulas are escaped and 
 
 t.test('A file that cannot be read to the end is truncated detectably', async t => {
   // The recording of responses buffers them, and would hide it.
-  const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
-  t.teardown(() => app.close())
+  const { app } = await make(t)
   await app.ready()
   const admin = await person(app, 'ADMIN')
   await app.sql`

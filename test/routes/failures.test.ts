@@ -3,15 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
 import { type Role, ROLES } from '#lib/roles.js'
-import { buildApp } from '#lib/app.js'
 import { createLogger } from '#lib/http/logger.js'
 import { recordResponses } from '../responses.ts'
 import {
-  bearer, build, createDatabase, inject, insert, MAIL, type Person, person, testConfig, untilBlocked,
+  bearer, build, createDatabase, inject, insert, MAIL, make, type Person, person, untilBlocked,
 } from '../helper.ts'
-import { ACCOUNT, BLOG, EVENT, MENTOR } from '../fixtures.ts'
+import { ACCOUNT, BLOG, MENTOR } from '../fixtures.ts'
 import { EXPECTED_500S } from '../fuzz/failures.ts'
-import { type Operation, OPERATIONS, roleFor } from '../operations.ts'
+import { EVENT, type Operation, OPERATIONS, roleFor } from '../operations.ts'
 import t from '../suite.ts'
 
 /** Replaces an id in a path. */
@@ -23,9 +22,8 @@ const ON_THE_DATABASE = FAILING.filter(([operation]) => !operation.includes(' /a
 
 const lines: object[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
-const app = buildApp(testConfig({ ...MAIL, DATABASE_URL: await createDatabase(t) }), createLogger('error', stream))
+const { app } = await make(t, MAIL, createLogger('error', stream))
 recordResponses(app)
-t.teardown(() => app.close())
 
 const declared: Record<string, unknown> = {}
 app.addHook('onRoute', ({ method, url, config }) => {

@@ -87,8 +87,8 @@ function parseCalendar (t: Test, body: string) {
     } satisfies CalendarEvent
   })
 
-  // node-ical reads an escaped backslash before an n as a line break, and drops blank or quoted ends.
-  const comparable = (text = '') => text.replace(/[\\\s"]/g, '').replaceAll('n', '')
+  // node-ical reads an escaped backslash before an n or N as a line break, and drops blank or quoted ends.
+  const comparable = (text = '') => text.replace(/[\\\s"]/g, '').replace(/n/gi, '')
   const others = Object.values(nodeIcal.sync.parseICS(body)).filter(component => component?.type === 'VEVENT')
   const shown = (event: nodeIcal.VEvent) => ({
     uid: event.uid,
@@ -210,6 +210,31 @@ t.test('The SEQUENCE of an event grows with each change of its title, date or cl
   }
 })
 
+t.test('Own calendars have end, place and STATUS:TENTATIVE without a seat, and no declined events', async t => {
+  await empty()
+  const club = await addClub()
+  const [admin, ada, bob] = [await person(app, 'ADMIN'), await person(app), await person(app)]
+  const [id] = await addEvents([{ club_id: club, date: '2030-03-30T10:00:00Z' }])
+  const details = { capacity: 1, place: 'Room 1', endsAt: '2030-03-31T10:00:00+02:00' }
+  t.equal((await admin.inject('PUT', `/agenda/${id}`, details)).statusCode, 200)
+  for (const who of [ada, bob]) await who.inject('POST', `/events/${id}/register`)
+  const path: string = (await bob.inject('POST', '/me/calendar')).json().calendar.path
+  const own = async () => {
+    const { calendar, events } = await readCalendar(t, path)
+    t.strictSame(events.map(({ hours, url }) => [hours, url]), events.map(() =>
+      [22, `https://app.example.org/events/${id}`]), 'an end by the clock, over a change to summer time')
+    return calendar.getAllSubcomponents('vevent').map(event =>
+      ['status', 'location', 'dtend', 'duration'].map(name => event.getFirstPropertyValue(name)?.toString()))
+  }
+  const common = ['Room 1', '2030-03-31T08:00:00Z', undefined]
+  t.strictSame(await own(), [['TENTATIVE', ...common]])
+  await ada.inject('PUT', `/me/seats/${id}`, { coming: false })
+  t.strictSame(await own(), [[undefined, ...common]], 'a seat')
+  await bob.inject('PUT', `/me/seats/${id}`, { coming: false })
+  t.strictSame(await own(), [], 'declined')
+  t.equal((await readCalendar(t, '/feeds/events.ics')).events.length, 1)
+})
+
 t.test('Feeds have the first 4,000 characters of a long text', async t => {
   await empty()
   const texts = ['😀'.repeat(4000), `${'x'.repeat(4000)}y`]
@@ -315,7 +340,7 @@ t.test('GET /feeds/blogs.atom is in the order of first publication, so a late ap
   }
 })
 
-t.test('GET /feeds/blogs.atom has no links without a frontend, and no entries without blogs', async t => {
+t.test('GET /feeds/blogs.atom only links to itself without a frontend, and has no entries without blogs', async t => {
   await empty(bare)
   const { feed, entries } = await readFeed(t, bare)
   t.strictSame(entries, [])
@@ -325,6 +350,13 @@ t.test('GET /feeds/blogs.atom has no links without a frontend, and no entries wi
   await addBlogs([{ author_id: ada.id, content: '' }], bare)
   const { body, entries: [entry] } = await readFeed(t, bare)
   t.equal(textOf(entry!, 'content'), '')
+  t.strictSame(body.match(/<link[^>]*>/g), [
+    '<link rel="self" type="application/atom+xml" href="http://localhost:80/feeds/blogs.atom"/>',
+  ])
+})
+
+t.test('GET /feeds/blogs.atom has no links in production without PUBLIC_URL', async t => {
+  const { body } = await readFeed(t, await build(t, { NODE_ENV: 'production', DATABASE_URL: bare.config.DATABASE_URL }))
   t.notMatch(body, '<link')
 })
 
@@ -332,8 +364,8 @@ t.test('GET /feeds/blogs.atom has no links without a frontend, and no entries wi
 const text = fc.array(fc.oneof(
   { weight: 3, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
   { weight: 2, arbitrary: fc.string({ unit: 'grapheme', maxLength: 120 }) },
-  fc.constantFrom(',', ';', ':', '\\', '\\n', '\n', '\r', '\r\n', '\r\n ', '\r\nEND:VEVENT\r\n', '"', '^n', '\t', ' ',
-    '\x01', '\x07', '\x1b[2J', '\x7f', '\x85', '\u2028', '\ufeff', '\uffff',
+  fc.constantFrom(',', ';', ':', '"', '^n', '\\', '\\n', '\\N', '\\,', '\\;', '\\\\', '\n', '\r', '\r\n', '\r\n ',
+    '\r\nEND:VEVENT\r\n', '\t', ' ', '\x01', '\x07', '\x1b[2J', '\x7f', '\x85', '\u2028', '\ufeff', '\uffff',
     '👩‍👩‍👧‍👦', 'שלום', '\u202eabc', 'é'.repeat(80),
     '😀'.repeat(40), 'x'.repeat(200), ']]>', '<script>alert(1)</script>', '&amp;', '&#0;', '<![CDATA[', '<!--', '-->',
     '__proto__', '{{x}}', 'BEGIN:VALARM')
@@ -364,8 +396,8 @@ t.test('Calendars preserve any text', async t => {
         summary: line(title),
         description: plain(description),
         start: `${date.toISOString().slice(0, 19)}Z`,
-        // ical.js reads a backslash with an n as a line break here, although only ^n is one (RFC 6868).
-        organizer: line(name).replaceAll('\\n', '\n'),
+        // ical.js unescapes \\n, \\, and the like here, although a parameter has only ^n, ^' and ^^ (RFC 6868).
+        organizer: line(name).replace(/\\([nN,;\\])/g, (_, escaped) => /n/i.test(escaped) ? '\n' : escaped),
       }))))
     if (!t.passing()) throw new Error('A parser read another text')
   }), { numRuns: RUNS })

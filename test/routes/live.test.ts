@@ -39,7 +39,14 @@ async function watch (t: Test, app: FastifyInstance, lists: string[], headers: R
       text += value
     }
   }
-  return { response, next, rest: () => text, close: () => controller.abort() }
+  /** The first message of each list, which arrive in any order, and the last id. */
+  async function first () {
+    const messages: Message[] = []
+    while (messages.length < lists.length) messages.push((await next())!)
+    const sorted = lists.map(list => messages.find(message => message.list === list))
+    return { etags: sorted.map(message => message?.etag), id: messages.at(-1)!.id }
+  }
+  return { response, next, first, rest: () => text, close: () => controller.abort() }
 }
 
 /** The entity tag of a list, for a client of the same host, because links to pictures contain it. */
@@ -50,14 +57,13 @@ async function etagOf (app: FastifyInstance, url: string) {
 
 t.test('GET /live tells the entity tag of each list, then each change of a list', async t => {
   const app = await build(t)
-  const { response, next } = await watch(t, app, [EVENTS, '/mentors'])
+  const { response, next, first } = await watch(t, app, [EVENTS, '/mentors'])
   t.equal(response.status, 200)
   t.match(Object.fromEntries(response.headers), {
-    'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no',
+    'content-type': 'text/event-stream', 'cache-control': 'no-store, no-transform', 'x-accel-buffering': 'no',
   })
-  const first = [await next(), await next()]
-  t.strictSame(first.map(message => message?.list), [EVENTS, '/mentors'])
-  t.strictSame(first.map(message => message?.etag), [await etagOf(app, EVENTS), await etagOf(app, '/mentors')])
+  const { etags } = await first()
+  t.strictSame(etags, [await etagOf(app, EVENTS), await etagOf(app, '/mentors')])
 
   const club = await insert(app, 'clubs')
   const start = performance.now()
@@ -65,7 +71,7 @@ t.test('GET /live tells the entity tag of each list, then each change of a list'
   const { id, ...message } = (await next())!
   t.ok(performance.now() - start < 1500, 'within 1.5 seconds of the commit')
   t.strictSame(message, { list: EVENTS, etag: await etagOf(app, EVENTS) })
-  t.equal(id, [message.etag, first[1]!.etag].map(etag => etag.slice(1, -1)).join(), 'the id has all entity tags')
+  t.equal(id, [message.etag, etags[1]!].map(etag => etag.slice(1, -1)).join(), 'the id has all entity tags')
 
   await insert(app, 'mentors', { club_id: club })
   t.equal((await next())?.list, '/mentors')
@@ -74,19 +80,53 @@ t.test('GET /live tells the entity tag of each list, then each change of a list'
 t.test('GET /live watches every public list', async t => {
   const app = await build(t)
   const lists = ['/agenda?limit=4', '/blogs', '/clubs', '/events', '/mentors', '/testimonials?page=2&limit=3']
-  const { next } = await watch(t, app, lists)
-  const messages: (Message | undefined)[] = []
-  while (messages.length < lists.length) messages.push(await next())
-  t.strictSame(messages.map(message => message?.list), lists)
-  t.strictSame(messages.map(message => message?.etag), await Promise.all(lists.map(list => etagOf(app, list))))
+  const { first } = await watch(t, app, lists)
+  t.strictSame((await first()).etags, await Promise.all(lists.map(list => etagOf(app, list))))
+})
+
+t.test('GET /live tells a repeated list once', async t => {
+  const app = await build(t)
+  const { next, rest } = await watch(t, app, ['/mentors', '/clubs', '/mentors'])
+  t.strictSame([(await next())?.list, (await next())?.list].sort(), ['/clubs', '/mentors'])
+  await sleep(600)
+  t.equal(rest().includes('id:'), false)
+})
+
+t.test('GET /live reads a list that PostgreSQL refuses only after a change', async t => {
+  const app = await build(t)
+  // Commits to the databases of other tests change the snapshot as well.
+  const snapshot = await app.cache.readSnapshot()
+  t.intercept(app.cache, 'readSnapshot', { value: async () => snapshot })
+  const list = '/events?limit=-1'
+  const { next } = await watch(t, app, [list, '/clubs'])
+  t.equal((await next())?.list, '/clubs')
+  await sleep(600)
+  const { misses } = app.cache.counts
+  await sleep(1100)
+  t.equal(app.cache.counts.misses, misses)
+})
+
+t.test('Two clients that open an unchanged list at once are both told', async t => {
+  const app = await build(t)
+  const snapshot = await app.cache.readSnapshot()
+  t.intercept(app.cache, 'readSnapshot', { value: async () => snapshot })
+  const open = () => {
+    const stream = app.live.open('2001:db8::', [{ url: '/clubs', base: null }], '', () => 0)!
+    t.teardown(() => stream.destroy())
+    return stream
+  }
+  const told = (stream: ReturnType<typeof open>) => new Promise(resolve => {
+    stream.on('data', text => { if (String(text).includes('"list":"/clubs"')) resolve(true) })
+  })
+  await told(open())
+  t.strictSame(await Promise.all([told(open()), told(open())]), [true, true])
 })
 
 t.test('GET /live compares after a gap', async t => {
   const app = await build(t)
   const lists = [EVENTS, '/mentors']
   const before = await watch(t, app, lists)
-  await before.next()
-  const id = (await before.next())!.id
+  const { id } = await before.first()
   before.close()
 
   await insert(app, 'mentors', { club_id: await insert(app, 'clubs') })
@@ -96,7 +136,7 @@ t.test('GET /live compares after a gap', async t => {
 
   for (const lastEventId of ['', 'nonsense', ',', id.split(',')[0]!]) {
     const unknown = await watch(t, app, lists, { 'last-event-id': lastEventId })
-    t.strictSame([(await unknown.next())?.list, (await unknown.next())?.list], lists, JSON.stringify(lastEventId))
+    t.equal((await unknown.first()).etags.includes(undefined), false, JSON.stringify(lastEventId))
   }
 })
 
@@ -140,6 +180,82 @@ t.test('GET /live lets a network add half of the lists', async t => {
   t.equal((await open('192.0.2.1', 0, 8)).response.status, 200, 'lists that are watched already')
 })
 
+/** Fills the queue of lists until `release` is called. `order` contains the lists that are read from then on. */
+function fillQueue (t: Test, app: FastifyInstance) {
+  const order: string[] = []
+  const { etagOf } = app.cache
+  t.intercept(app.cache, 'etagOf', {
+    value (...args: Parameters<typeof etagOf>) {
+      order.push(args[0])
+      return etagOf(...args)
+    },
+  })
+  let end = () => {}
+  const ended = new Promise<void>(resolve => { end = resolve })
+  // A network has half of the places.
+  const places = ['192.0.2.8', '192.0.2.9'].map(network => app.queues.lists.run({ network }, () => ended))
+  return {
+    order,
+    async release () {
+      order.length = 0
+      end()
+      await Promise.all(places)
+    },
+  }
+}
+
+t.test('GET /live reads a list as the network that watches the fewest lists', async t => {
+  const app = await build(t, { DATABASE_POOL_SIZE: '8', TRUST_PROXY: '1' })
+  const from = async (address: string, lists: string[]) => {
+    const stream = await watch(t, app, lists, { 'x-forwarded-for': address })
+    await stream.first()
+    return stream
+  }
+  for (const page of [1, 9, 17]) {
+    await from('192.0.2.1', Array.from({ length: 8 }, (_, n) => `/events?page=${page + n}`))
+  }
+  await from('192.0.2.1', ['/mentors', '/clubs'])
+  const honest = await from('192.0.2.2', ['/mentors'])
+
+  const { order, release } = fillQueue(t, app)
+  await insert(app, 'mentors', { club_id: await insert(app, 'clubs') })
+  while (app.queues.lists.waiting < 26) await sleep(5)
+  // A list waits already when a client of a different network comes.
+  const late = await watch(t, app, ['/clubs'], { 'x-forwarded-for': '192.0.2.3' })
+  await sleep(100)
+  await release()
+  t.equal((await honest.next())?.list, '/mentors')
+  t.equal((await late.next())?.list, '/clubs')
+  t.strictSame(order.slice(0, 5).filter(list => list !== '/events').sort(), ['/clubs', '/mentors'])
+})
+
+t.test('Clients that come at once share a check', async t => {
+  const app = await build(t)
+  const lists = [{ url: '/mentors', base: null }]
+  const open = () => app.live.open('192.0.2.1', lists, '', () => 0)!.setEncoding('utf8')
+  const first = open()
+  t.teardown(() => first.destroy())
+  await sleep(600)
+  const streams = [open(), open()]
+  const texts = streams.map(async stream => {
+    for await (const text of stream) if (text.includes('data: ')) return text
+  })
+  for (const text of await Promise.all(texts)) t.match(text, /"\/mentors"/)
+})
+
+t.test('GET /live does not read lists whose clients have gone', async t => {
+  const app = await build(t, { DATABASE_POOL_SIZE: '8' })
+  const { order, release } = fillQueue(t, app)
+  const stream = await watch(t, app, ['/mentors', '/clubs'])
+  while (app.queues.lists.waiting < 2) await sleep(5)
+  stream.close()
+  while (app.live.clients > 0) await sleep(5)
+  await release()
+  await sleep(200)
+  t.strictSame(order, [])
+  t.equal(app.queues.lists.waiting, 0)
+})
+
 t.test('GET /live stays open while the database is away', async t => {
   const app = await build(t, { DATABASE_TIMEOUT: '1' })
   const { next } = await watch(t, app, ['/mentors'])
@@ -169,7 +285,11 @@ t.test('A stop ends streams with a short time to retry', async t => {
   t.equal(await stream.next(), undefined)
   t.ok(performance.now() - start < 900)
   t.match(stream.rest(), /^retry: \d+\n\n$/m)
-  t.equal((await watch(t, app, ['/mentors'])).response.status, 503)
+  // After a 503, EventSource would not connect again.
+  const later = await watch(t, app, ['/mentors'])
+  t.equal(later.response.status, 200)
+  t.equal(await later.next(), undefined)
+  t.match(later.rest(), /^retry: \d+\n\n$/m)
   await stopped
 })
 

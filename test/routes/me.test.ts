@@ -7,7 +7,7 @@ import { NOT_A_NAME } from '#lib/formats.js'
 import { createLogger } from '#lib/http/logger.js'
 import { assertInvalid, assertResponse } from '../assertions.ts'
 import { PASSWORD, PNG } from '../fixtures.ts'
-import { bearer, build, inject, insert, person, type Person } from '../helper.ts'
+import { bearer, build, inject, insert, person, type Person, untilBlocked } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 
 const lines: string[] = []
@@ -242,6 +242,17 @@ t.test('DELETE /me without a password needs a fresh sign-in with the provider', 
   const undated = app.jwt.sign({ sub: ada.id, userId: ada.id, role: 'STUDENT' }, { noTimestamp: true })
   assertResponse(t, await remove(undated), 401, AGAIN)
   assertResponse(t, await remove(issue(now - 290)), 200, DELETED)
+})
+
+t.test('Of two requests that delete one account at once, one succeeds', async t => {
+  const ada = await person(app)
+  let responses: ReturnType<typeof ada.inject>[] = []
+  await app.sql.begin(async sql => {
+    await sql`SELECT FROM users WHERE id = ${ada.id} FOR UPDATE`
+    responses = [ada.inject('DELETE', '/me', NONE), ada.inject('DELETE', '/me', NONE)]
+    await untilBlocked(app.sql, 2)
+  })
+  t.strictSame((await Promise.all(responses)).map(({ statusCode }) => statusCode).sort(), [200, 401])
 })
 
 t.test('Of two admins who delete their accounts at once, one stays', async t => {

@@ -1,8 +1,7 @@
-import { buildApp } from '#lib/app.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { NOTIFICATIONS } from '#lib/email/notifications.js'
 import { assertMessage } from '../assertions.ts'
-import { build, createDatabase, inject, insert, MAIL, type Person, person, testConfig } from '../helper.ts'
+import { build, inject, insert, MAIL, make, type Person, person } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t, MAIL)
@@ -85,8 +84,7 @@ t.test('Such a request may have any small body', async t => {
 
 t.test('A large form is refused there, and any form elsewhere', async t => {
   // Not one whose responses are compared with the declared ones: these are the framework's.
-  const service = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
-  t.teardown(() => service.close())
+  const { app: service } = await make(t)
   const post = async (path: string, body: string) => (await inject(service, 'POST', path, body, FORM)).statusCode
   t.equal(await post('/account/unsubscribe/x', 'x'.repeat(16_385)), 413)
   t.equal(await post('/account/email/verify', 'token=x'), 415)
@@ -127,11 +125,11 @@ t.test('POST /me/events/:id/message has the same access and messages as the regi
     [{ ...MESSAGE, sender_id: head.id }, { ...MESSAGE, sender_id: admin.id }])
 })
 
-t.test('A message has a minimum and a maximum length', async t => {
+t.test('A message has a visible text of a minimum and a maximum length', async t => {
   const [id, admin] = [await makeEvent(chess), await person(app, 'ADMIN')]
   for (const wrong of [
     { subject: 'x' }, { subject: 'x'.repeat(201) }, { text: 'x' }, { text: 'x'.repeat(10_001) },
-    { text: `${MESSAGE.text}\u0000` },
+    { text: `${MESSAGE.text}\u0000` }, { subject: '   ' }, { text: '\n\t\u200b'.repeat(5) },
   ]) {
     const { statusCode } = await admin.inject('POST', `/me/events/${id}/message`, { ...MESSAGE, ...wrong })
     t.equal(statusCode, 400)

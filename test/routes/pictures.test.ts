@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import sharp from 'sharp'
 
+import { createLogger } from '#lib/http/logger.js'
 import { assertResponse } from '../assertions.ts'
 import { bearer, build, inject, insert, person, type Person } from '../helper.ts'
 import t from '../suite.ts'
@@ -346,4 +349,26 @@ t.test('A stop does not wait for uploads that wait', async t => {
   await service.close()
   const statuses = (await answers).map(answer => answer.slice(9, 12)).sort()
   t.strictSame([statuses[0], statuses.at(-1)], ['201', '503'])
+})
+
+t.test('On a processor without x86-64-v2, everything works but uploads', async t => {
+  const { readFile } = fs
+  // Of a virtual machine of the type kvm64
+  const original = t.intercept(fs, 'readFile', {
+    value: async (...args: Parameters<typeof readFile>) =>
+      args[0] === '/proc/cpuinfo' ? 'flags\t: sse2 pni\n' : readFile(...args),
+  })
+  syncBuiltinESMExports()
+  const lines: string[] = []
+  const old = await build(t, {}, createLogger('warn', { write (line: string) { lines.push(line) } }))
+  original.restore()
+  syncBuiltinESMExports()
+
+  const ada = await person(old)
+  const jpeg = await halves().jpeg().toBuffer()
+  const refusal = { message: 'This server cannot convert pictures' }
+  assertResponse(t, await upload(ada.token, jpeg, 'image/jpeg', old), 501, refusal)
+  t.equal((await ada.inject('GET', '/me/pictures')).statusCode, 200)
+  const warning = 'Uploads of pictures get a 501, because the processor lacks ssse3, sse4_1, sse4_2, popcnt.'
+  t.equal(lines.filter(line => line.includes(warning)).length, 1, lines.join(''))
 })

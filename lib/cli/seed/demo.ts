@@ -127,14 +127,14 @@ export async function seedDemo (sql: TransactionSql, password: string) {
   }
 }
 
-/** The same with the id of the examples for one item. */
+/** Gives one of the items the id of the examples. */
 const withId = <Item extends object>(items: Item[], index = 0) =>
   items.map((item, position) => position === index ? { ...item, id: EXAMPLE_ID } : item)
 
-/** The same with a picture of a person for each. */
+/** Gives each item a picture of a person. */
 const withPortraits = <Item>(items: Item[]) => items.map((item, index) => ({ ...item, picture: portrait(index) }))
 
-/** The same with a picture of its club for each. */
+/** Gives each item a picture of its club. */
 const withScenes = <Item extends { club: string }>(items: Item[]) =>
   items.map((item, index) => ({ ...item, picture: scene(item.club, index) }))
 

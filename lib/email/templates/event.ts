@@ -1,5 +1,5 @@
 import { printable } from '../../formats.ts'
-import type { CalendarEvent } from '../../icalendar.ts'
+import { type CalendarEvent, isOver } from '../../icalendar.ts'
 import {
   announcedOf, calendarOf, describeSeat, type EmailedEvent, findAnnounced, findEventOf, type KnownEvent, linkTo,
   type ToldSeat, wasTold,
@@ -8,9 +8,11 @@ import { type Context, formatTime } from '../message.ts'
 import { notification, wantsEmails } from '../notifications.ts'
 
 /** Confirms the registration for an event, even after it has begun, because people register at the door. */
-export const registration = notification<{ event: string }>(async ({ userId, data }, context) => {
+export const registration = notification<{ event: string }>(async ({ userId, data, key }, context) => {
   const event = await findEventOf(context, userId, data.event)
-  if (!event || event.isOver || event.seat.state === 'declined') return undefined
+  // Somebody who was taken off the list and registered again has a confirmation of the new registration.
+  if (event?.registrationId !== key) return undefined
+  if (isOver(event) || event.seat.state === 'declined') return undefined
   const reminder = await findReminder(context, userId, event.date)
   return {
     subject: `You are registered: ${event.title}`,
@@ -29,9 +31,11 @@ export const registration = notification<{ event: string }>(async ({ userId, dat
 })
 
 /** Tells a person who waited that there is a seat now. */
-export const seat = notification<{ event: string }>(async ({ userId, data }, context) => {
+export const seat = notification<{ event: string }>(async ({ userId, data, key }, context) => {
   const event = await findEventOf(context, userId, data.event)
-  if (!event || event.isOver || event.seat.state !== 'seated') return undefined
+  if (!event || isOver(event) || event.seat.state !== 'seated') return undefined
+  // The person left this place in line. If the person waited again, another email tells about the new place.
+  if (event.placeInLine !== key) return undefined
   if (await wasTold(context, userId, event)) return undefined
   return {
     subject: `You have a seat: ${event.title}`,
@@ -50,7 +54,7 @@ export const seat = notification<{ event: string }>(async ({ userId, data }, con
 /** Tells a person that the organizer has deleted the registration. */
 export const seatRemoved = notification<{ event: CalendarEvent }>(async ({ userId, data: { event } }, context) => {
   // The person has registered again.
-  if (await findEventOf(context, userId, event.id)) return undefined
+  if (isOver(event) || await findEventOf(context, userId, event.id)) return undefined
   return {
     subject: `You are no longer registered: ${event.title}`,
     paragraphs: [
@@ -86,8 +90,8 @@ export const eventChanged = notification<Change>(async (email, context) => {
   if (!event) return undefined
   const before = await findAnnounced(context, email, event.id) ?? data.known
   // An earlier attempt to send this email may have arrived before the event was changed back.
-  const known = data.announced && isAs(event, before) ? data.announced : before
-  if (!(event.isComing || new Date(known.date) > new Date())) return undefined
+  const known = data.announced && isUnchangedSince(event, before) ? data.announced : before
+  if (isOver(event) && isOver(known)) return undefined
   const declined = event.seat.state === 'declined'
   if (declined && event.date === known.date) return undefined
   const time = (date: string) => formatTime(new Date(date), context.config)
@@ -124,18 +128,17 @@ function changesOfDetails (event: EmailedEvent, { date, endsAt, place }: KnownEv
 }
 
 /** Tells whether `known` is the current state of the event. */
-const isAs = (event: EmailedEvent, known: KnownEvent) =>
+const isUnchangedSince = (event: EmailedEvent, known: KnownEvent) =>
   (['title', 'date', 'clubId', 'endsAt', 'place'] as const)
     .every(field => known[field] === undefined || known[field] === event[field])
 
 /** Tells all attendees that the event was deleted. The email carries the event because its row no longer exists. */
 export const eventCancelled = notification<{ event: CalendarEvent }>(async ({ data: { event } }, context) => {
-  const date = new Date(event.date)
-  if (date < new Date()) return undefined
+  if (isOver(event)) return undefined
   return {
     subject: `Cancelled: ${event.title}`,
     paragraphs: [
-      `“${event.title}” of ${event.club}, on ${formatTime(date, context.config)}, has been cancelled.`,
+      `“${event.title}” of ${event.club}, on ${formatTime(new Date(event.date), context.config)}, has been cancelled.`,
       'If the event is in your calendar, delete it there: some calendar apps do not remove it automatically.',
     ],
     calendar: calendarOf(event, 'CANCEL', context),
@@ -146,7 +149,8 @@ export const eventCancelled = notification<{ event: CalendarEvent }>(async ({ da
 export const eventReminder = notification<{ event: string, date: string }>(async ({ userId, data }, context) => {
   const event = await findEventOf(context, userId, data.event)
   // A moved event gets a new reminder.
-  if (!event?.isComing || event.date !== data.date || event.seat.state === 'declined') return undefined
+  if (!event || event.date !== data.date || event.seat.state === 'declined') return undefined
+  if (new Date(event.date) <= new Date()) return undefined
   return {
     subject: `Reminder: ${event.title}`,
     paragraphs: [

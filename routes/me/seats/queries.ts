@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import { agendaColumns, withDetails } from '../../../lib/agenda/details.ts'
-import { changeSeats, comes, seatOf } from '../../../lib/agenda/seats.ts'
+import { changeSeats, comes, withSeat } from '../../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
 import type { Outbox } from '../../../plugins/email.ts'
@@ -18,7 +18,7 @@ const seatsOfUser = (sql: Sql, userId: string) => sql`
     JOIN events ON events.id = registrations.event_id
     JOIN clubs ON clubs.id = club_id
     ${withDetails(sql)}
-    CROSS JOIN LATERAL (SELECT ${seatOf(sql)} AS seat) AS own
+    ${withSeat(sql)}
   WHERE user_id = ${userId}
 `
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { agendaFields, SeatFields } from '../../../lib/agenda/schemas.ts'
+import { AgendaEvent, SeatFields } from '../../../lib/agenda/schemas.ts'
 import { DateTime, IdParam, Message, NullableString, OpaqueId, ResponseObject } from '../../../lib/schemas.ts'
 
 const OwnSeat = ResponseObject({
@@ -10,7 +10,7 @@ const OwnSeat = ResponseObject({
   onlineUrl: NullableString({
     description: 'Where the event is online; `null` without a seat.', examples: ['https://meet.example.org/chess'],
   }),
-  event: ResponseObject(agendaFields, { title: 'AgendaEvent' }),
+  event: AgendaEvent,
 }, { title: 'OwnSeat' })
 
 export const list = {

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-import { type Read, singleFlight, UnlimitedCaller } from '#lib/cache/single-flight.js'
+import { type Read, type SharedRead, singleFlight, UnlimitedCaller } from '#lib/cache/single-flight.js'
 import { FairQueue } from '#lib/fair-queue.js'
 import t from '../../suite.ts'
 
@@ -41,6 +41,23 @@ t.test('Calls before a read begins share it', async t => {
   t.equal(begun.length, 2, 'the result is not cached')
   begun[1]!.end('second')
   t.equal(await later, 'second')
+})
+
+t.test('A caller without limits shares a read that waits for admission', async t => {
+  const share = singleFlight<string>()
+  let open = () => {}
+  const opened = new Promise<void>(resolve => { open = resolve })
+  class Late extends UnlimitedCaller {
+    override async admit<T> (read: SharedRead<T>) {
+      await opened
+      return read.run()
+    }
+  }
+  const first = share('a', list(async () => 'one'), new Late())
+  await settle()
+  const second = share('a', list(async () => 'two'), ALONE)
+  open()
+  t.strictSame(await Promise.all([first, second]), ['one', 'one'])
 })
 
 t.test('Calls during a read share the next one', async t => {

@@ -37,7 +37,7 @@ async function hold (t: Test, DATA_DIR: string, statement: (sql: Sql) => Promise
 t.test('url --hold runs the embedded database, and a copy of its stopped folder restores it', async t => {
   const DATA_DIR = dataDir(t)
   const [copy = '', restore = ''] = (await commandsOf('docs/run/operate.md', 'Copy the embedded database'))
-    .map(text => text.replaceAll('.data', DATA_DIR).replaceAll('community-backup', `${DATA_DIR}-backup`))
+    .map(text => text.replaceAll('.data', DATA_DIR).replaceAll('../community-backup', `${DATA_DIR}-backup`))
   const shell = (script: string) => promisify(execFile)('bash', ['-ec', script], { cwd: dirname(DATA_DIR) })
   t.teardown(() => shell(`rm -rf ${DATA_DIR}-backup`))
 

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import type { FastifyInstance } from 'fastify'
 import t from 'tap'
 
-import { build, createDatabase, inject, person } from '../../helper.ts'
+import { build, createDatabase, inject, insert, MAIL, person } from '../../helper.ts'
 import userCommand from '#lib/cli/user.js'
 import { call } from '../../process.ts'
 
@@ -104,6 +104,18 @@ t.test('A name cannot forge a line, nor send the terminal an escape sequence', a
   const { id, email } = await person(app, 'STUDENT', names)
   t.strictSame(await user({ DATABASE_URL: app.config.DATABASE_URL }, ['list']),
     succeeded(`STUDENT    ${id}  ${email}  Ada ADMIN x [2J1mL\n`))
+})
+
+t.test('erase tells who gets the seat of the erased person', async t => {
+  const [admin, ada, bob] = [await person(app, 'ADMIN'), await person(app), await person(app)]
+  const event = await insert(app, 'events', {
+    date: new Date(Date.now() + 86_400_000), club_id: await insert(app, 'clubs'),
+  })
+  t.equal((await admin.inject('PUT', `/agenda/${event}`, { capacity: 1 })).statusCode, 200)
+  for (const who of [ada, bob]) await who.inject('POST', `/events/${event}/register`)
+  t.equal((await user({ DATABASE_URL, ...MAIL }, ['erase', '--email', ada.email])).code, 0)
+  const told = await app.sql`SELECT to_jsonb(user_ids) AS users FROM email_batches WHERE template = 'seat'`
+  t.strictSame([...told], [{ users: [bob.id] }])
 })
 
 t.test('An account with an address of any form can be exported, changed and erased', async t => {

@@ -305,6 +305,64 @@ t.test('Emails tell who has a seat, and nobody is told twice', async t => {
   t.match(calendarOf(t, removed.find(({ address }) => address === bob.email)!), 'STATUS:CANCELLED')
 })
 
+t.test('Nobody is told about a seat that they gave up, that they know of, or of an event that is over', async t => {
+  const outcomes: Record<string, (event: string, bob: Person) => Promise<unknown>> = {
+    'given up': (event, bob) => bob.inject('PUT', `/me/seats/${event}`, { coming: false }),
+    'event deleted': event => remove(event),
+    'event over': event => sql`UPDATE events SET date = now() - interval '1 day' WHERE id = ${event}`,
+  }
+  for (const [outcome, change] of Object.entries(outcomes)) {
+    const event = await makeEvent()
+    const [ada, bob] = [await member(), await member()]
+    await admin.inject('PUT', `/agenda/${event}`, { capacity: 1 })
+    for (const who of [ada, bob]) await who.inject('POST', `/events/${event}/register`)
+    await deliver(t)
+    await ada.inject('PUT', `/me/seats/${event}`, { coming: false })
+    await change(event, bob)
+    const emails = await deliver(t)
+    t.strictSame(emails.filter(({ subject }) => subject?.startsWith('You have a seat')), [], outcome)
+  }
+
+  // The confirmation has told it before the batch is written.
+  const event = await makeEvent()
+  const [ada, bob] = [await member(), await member()]
+  await admin.inject('PUT', `/agenda/${event}`, { capacity: 1 })
+  for (const who of [ada, bob]) await who.inject('POST', `/events/${event}/register`)
+  await ada.inject('PUT', `/me/seats/${event}`, { coming: false })
+  await sql`UPDATE email_batches SET due_at = now() + interval '1 day'`
+  await sql`UPDATE emails SET due_at = now() - interval '1 s' WHERE status = 'pending'`
+  t.match((await deliverDue(t)).find(({ address }) => address === bob.email)!.text, /You have a seat\./)
+  t.strictSame(await deliver(t), [])
+})
+
+t.test('A person who gets a seat, leaves it and gets one again has one email about it', async t => {
+  const event = await makeEvent()
+  const [ada, bob] = [await member(), await member()]
+  const answer = (who: Person, coming: boolean) => who.inject('PUT', `/me/seats/${event}`, { coming })
+  await admin.inject('PUT', `/agenda/${event}`, { capacity: 1 })
+  for (const who of [ada, bob]) await who.inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await answer(ada, false)
+  await writeAllEmails()
+  await answer(bob, false)
+  for (const who of [ada, bob]) await answer(who, true)
+  await answer(ada, false)
+  await writeAllEmails()
+  t.equal((await sql`SELECT FROM emails WHERE template = 'seat'`).count, 2)
+  t.strictSame((await deliver(t)).map(headOf), [[bob.email, 'You have a seat: Chess Night']])
+})
+
+t.test('A person who is taken off the list and registers again has one confirmation', async t => {
+  const event = await makeEvent()
+  const ada = await member()
+  const register = () => ada.inject('POST', `/events/${event}/register`)
+  await register()
+  const [{ registrationId }] = (await admin.inject('GET', `/agenda/${event}/seats`)).json().seats
+  await admin.inject('DELETE', `/agenda/${event}/seats/${registrationId}`)
+  await register()
+  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'You are registered: Chess Night']])
+})
+
 t.test('Ordinal numbers are words up to ten', async t => {
   t.strictSame([1, 3, 10, 11, 12, 21, 22, 103, 111].map(ordinal),
     ['first', 'third', 'tenth', '11th', '12th', '21st', '22nd', '103rd', '111th'])
@@ -421,6 +479,48 @@ t.test('Changes of events that are over are not sent', async t => {
   t.strictSame(await deliver(t), [], 'nor events that ended before sending')
 })
 
+t.test('People at an event that is running are told of changes and of its deletion', async t => {
+  const HOUR = 3_600_000
+  const ada = await member()
+  const set = (event: string, details: object) => admin.inject('PUT', `/agenda/${event}`, details)
+  const running = async (hours?: number) => {
+    const event = await makeEvent({ date: new Date(Date.now() - HOUR) })
+    if (hours) await set(event, { endsAt: new Date(Date.now() + hours * HOUR).toISOString() })
+    await register(event, [ada])
+    return event
+  }
+  const changes: Record<string, (event: string) => Promise<unknown>> = {
+    'New place': event => set(event, { place: 'Room 2' }),
+    'New end': event => set(event, { endsAt: new Date(Date.now() - HOUR / 2).toISOString() }),
+    'New title': event => change(event, { title: 'Go Night' }),
+    'has been cancelled': remove,
+  }
+  for (const [words, apply] of Object.entries(changes)) {
+    for (const hours of [undefined, 5]) {
+      await apply(await running(hours))
+      const emails = await deliver(t)
+      t.strictSame([emails.length, emails[0]?.address], [1, ada.email], `${words} ${hours}`)
+      t.match(emails[0]!.text, words)
+    }
+    const over = await running()
+    await sql`UPDATE events SET date = now() - interval '5 hours' WHERE id = ${over}`
+    await apply(over)
+    t.strictSame(await deliver(t), [], `${words}, when it is over`)
+  }
+  const prolonged = await makeEvent({ date: new Date(Date.now() - 5 * HOUR) })
+  await register(prolonged, [ada])
+  await set(prolonged, { endsAt: new Date(Date.now() + HOUR).toISOString() })
+  t.match(await deliver(t), [{ text: 'New end' }], 'an event that comes again')
+
+  for (const isLate of [false, true]) {
+    const event = await running(1)
+    const [{ registrationId }] = (await admin.inject('GET', `/agenda/${event}/seats`)).json().seats
+    await admin.inject('DELETE', `/agenda/${event}/seats/${registrationId}`)
+    if (isLate) await sql`UPDATE emails SET data = jsonb_set(data, '{event,endsAt}', to_jsonb(iso8601(now())))`
+    t.equal((await deliver(t)).length, isLate ? 0 : 1, 'taken off the list')
+  }
+})
+
 t.test('A move to the past is sent', async t => {
   const event = await makeEvent()
   await register(event, [await member()])
@@ -516,6 +616,15 @@ t.test('A reminder of a moved event is not sent', async t => {
   await register(event, [await member()], inDays(-2))
   await writeReminders(sql, 24)
   await sql`UPDATE events SET date = ${inDays(10)} WHERE id = ${event}`
+  t.strictSame(await deliver(t), [])
+})
+
+t.test('A late reminder is not sent after the event has begun', async t => {
+  const event = await makeEvent({ date: inDays(0.9) })
+  await register(event, [await member()], inDays(-2))
+  await writeReminders(sql, 24)
+  await sql`UPDATE events SET date = now() - interval '1 minute' WHERE id = ${event}`
+  await sql`UPDATE email_batches SET data = data || (SELECT jsonb_build_object('date', iso8601(date)) FROM events)`
   t.strictSame(await deliver(t), [])
 })
 
@@ -621,6 +730,14 @@ t.test('An erased member gets no email', async t => {
   await writeEmails(sql)
   await eraseUser(sql, ada.email, {})
   t.strictSame((await deliver(t)).map(headOf), [[grace.email, 'Changed: Go Night']])
+})
+
+t.test('An email of a message that is gone is not sent', async t => {
+  const [event, ada] = [await makeEvent(), await member()]
+  await register(event, [ada])
+  await admin.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
+  await sql`DELETE FROM event_messages`
+  t.strictSame(await deliver(t), [])
 })
 
 t.test('An accepted message outlives its sender and its event', async t => {

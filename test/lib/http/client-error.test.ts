@@ -3,13 +3,11 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 
-import { buildApp } from '#lib/app.js'
 import { sendClientError } from '#lib/http/client-error.js'
-import { createDatabase, inject, person, testConfig } from '../../helper.ts'
+import { inject, make, person } from '../../helper.ts'
 import t from '../../suite.ts'
 
-const app = buildApp(testConfig({ DATABASE_URL: await createDatabase(t) }))
-t.teardown(() => app.close())
+const { app } = await make(t)
 /** The body of the next response of GET /stream. */
 let stream: PassThrough
 app.register(async app => {

@@ -5,20 +5,13 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
-import { buildApp } from '#lib/app.js'
 import { createHttpServer } from '#lib/http/server.js'
-import { build, createDatabase, testConfig } from '../../helper.ts'
+import { build, make, testConfig } from '../../helper.ts'
 import { type Network, networks } from '../../network.ts'
 import t, { type Test } from '../../suite.ts'
 
 // Cleartext responses of the whole size, so that they do not fit into socket buffers.
-const app = buildApp(testConfig({
-  DATABASE_URL: await createDatabase(t),
-  REQUEST_TIMEOUT: '1',
-  IDLE_TIMEOUT: '4',
-  MAX_BODY_BYTES: '2048',
-}))
-t.teardown(() => app.close())
+const { app } = await make(t, { REQUEST_TIMEOUT: '1', IDLE_TIMEOUT: '4', MAX_BODY_BYTES: '2048' })
 await app.listen({ host: '0.0.0.0', port: 0 })
 const { port } = app.server.address() as AddressInfo
 

@@ -1,8 +1,10 @@
+import { setImmediate } from 'node:timers/promises'
+
 import { Listener } from '#lib/live/listener.js'
 import t from '../../suite.ts'
 
 const list = (url: string) =>
-  ({ url, etag: undefined as string | undefined, version: undefined, listeners: new Set<Listener>() })
+  ({ url, etag: undefined as string | undefined, readAt: Infinity })
 
 t.test('A client that does not read holds one message, then gets the newest', async t => {
   const events = list('/events')
@@ -33,4 +35,27 @@ t.test('A client that does not read holds one message, then gets the newest', as
 
   listener.end(1000)
   t.equal(read(), 'retry: 1000\n\n')
+  listener.on('error', error => t.fail(error.message))
+  events.etag = 'd'
+  t.equal(listener.tell(), 0, 'the stream has ended')
+  listener.keepAlive()
+})
+
+t.test('A client that has gone is told nothing', async t => {
+  const events = { ...list('/events'), etag: 'a' }
+  const listener = new Listener('192.0.2.1', [events], '', () => 0)
+  listener.read()
+  listener.destroy()
+  t.equal(listener.tell(), 0)
+})
+
+t.test('A client hears of no list that was read before its request', async t => {
+  const events = { ...list('/events'), etag: 'old', readAt: performance.now() }
+  await setImmediate()
+  const listener = new Listener('192.0.2.1', [events], '', () => 0)
+  listener.read()
+  t.equal(listener.tell(), 0)
+  Object.assign(events, { etag: 'new', readAt: performance.now() })
+  t.equal(listener.tell(), 1)
+  t.match(String(listener.read()), /^id: new$/m)
 })

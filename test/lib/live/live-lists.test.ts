@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
 import { LiveLists } from '#lib/live/live-lists.js'
-import t from '../../suite.ts'
+import t, { type Test } from '../../suite.ts'
 
 /** Lists of a database that a test changes: a number per list, which is its entity tag. */
 function start () {
@@ -13,12 +13,19 @@ function start () {
       snapshot++
     },
     isAway: false,
+    isClosing: false,
+    questions: 0,
+    /** Resolves questions for the snapshot, if it is set. */
+    answer: undefined as Promise<void> | undefined,
     reads: 0,
     /** Resolves the read of `/slow`. */
     finish: () => {},
   }
   const live = new LiveLists({
     async readSnapshot () {
+      database.questions++
+      await nextTurn()
+      await database.answer
       if (database.isAway) throw new Error('away')
       return { id: String(snapshot) }
     },
@@ -29,7 +36,8 @@ function start () {
       if (url === '/slow' && snapshot > 0) await new Promise<void>(resolve => { database.finish = resolve })
       return etag
     },
-  }, { maxListeners: 100, isClosing: () => false })
+    join () {},
+  }, { maxListeners: 4000, isClosing: () => database.isClosing })
   const open = (...urls: string[]) => {
     const stream = live.open('192.0.2.1', urls.map(url => ({ url, base: null })), '', () => 0)!
     t.teardown(() => stream.destroy())
@@ -39,6 +47,17 @@ function start () {
   }
   return { live, open, database }
 }
+
+t.test('A list whose client has gone in the meantime is not read', async t => {
+  const { open, database } = start()
+  let answer = () => {}
+  database.answer = new Promise<void>(resolve => { answer = resolve })
+  open('/fast').stream.destroy()
+  await sleep(10)
+  answer()
+  await sleep(10)
+  t.strictSame([database.questions, database.reads], [1, 0])
+})
 
 t.test('A slow list delays no other list', async t => {
   const { open, database } = start()
@@ -53,6 +72,132 @@ t.test('A slow list delays no other list', async t => {
   database.finish()
   await sleep(10)
   t.match(slow.text, /^id: 1$/m)
+})
+
+t.test('A slow list does not delay the first message of another list', async t => {
+  const { open, database } = start()
+  database.change('/slow')
+  const client = open('/slow', '/fast')
+  await sleep(600)
+  t.match(client.text, /^id: ,0$/m)
+  database.change('/fast')
+  await sleep(600)
+  t.match(client.text, /^id: ,1$/m)
+  database.finish()
+  await sleep(10)
+  t.match(client.text, /^id: 1,1$/m)
+})
+
+t.test('A slow database gets a single question at a time', async t => {
+  const { open, database } = start()
+  open('/fast')
+  await sleep(10)
+  let answer = () => {}
+  database.answer = new Promise(resolve => { answer = resolve })
+  await sleep(1700)
+  t.equal(database.questions, 2)
+  answer()
+  await sleep(600)
+  t.equal(database.questions, 3)
+})
+
+t.test('A stream stays open while the database is away, and tells what has changed', async t => {
+  const { live, open, database } = start()
+  const { stream } = open('/fast')
+  await sleep(600)
+  database.isAway = true
+  database.change('/fast')
+  const later = open('/fast')
+  await sleep(600)
+  t.equal(live.clients, 2)
+  t.equal(later.text, ':\n\n')
+  database.isAway = false
+  await sleep(600)
+  t.match(later.text, /^id: 1$/m)
+  t.notOk(stream.destroyed)
+})
+
+t.test('A comment at every thirtieth tick keeps proxies awake', async t => {
+  const { live, open } = start()
+  const client = open('/fast')
+  await sleep(600)
+  const { text } = client
+  live.counts.ticks = 29
+  await sleep(1100)
+  t.ok(live.counts.ticks > 30)
+  t.equal(client.text, text + ':\n\n')
+})
+
+/** Counts the turns of the event loop until the end of the test. */
+function countTurns (t: Test) {
+  const turns = { now: 0 }
+  let next: NodeJS.Immediate
+  t.teardown(() => clearImmediate(next))
+  function count () {
+    turns.now++
+    next = setImmediate(count)
+  }
+  count()
+  return turns
+}
+
+/** How often each of these turns occurs. */
+function sizesOf (turns: number[]) {
+  return [...new Set(turns)].map(turn => turns.filter(other => other === turn).length)
+}
+
+t.test('Many clients hear of a change over several turns of the event loop, each once', async t => {
+  const { live, open, database } = start()
+  const clients = Array.from({ length: 1000 }, () => open('/fast'))
+  await sleep(1100)
+  t.equal(live.counts.messages, 1000, 'the first message of each')
+  const turns = countTurns(t)
+  const told = new Map<typeof clients[0], number>()
+  let newcomer: typeof clients[0] | undefined
+  for (const client of clients) {
+    client.stream.on('data', () => {
+      if (told.size === 0) {
+        // From now on, clients wait for their batch.
+        clients.at(-1)!.stream.destroy()
+        database.change('/fast')
+        newcomer = open('/fast')
+        newcomer.stream.on('data', text => { if (String(text).includes('id: 2')) told.set(newcomer!, turns.now) })
+      }
+      if (!told.has(client)) told.set(client, turns.now)
+    })
+  }
+  database.change('/fast')
+  await sleep(1700)
+
+  const [gone] = clients.splice(-1)
+  t.notMatch(gone!.text, /^id: 1/m, 'a client that has left is left alone')
+  const perTurn = sizesOf(clients.map(client => told.get(client)!))
+  t.ok(Math.max(...perTurn) <= 100, `${Math.max(...perTurn)} in a turn`)
+  t.ok(told.get(newcomer!)! < told.get(clients.at(-1)!)!, 'a new client does not wait for the others')
+  const ids = new Set(clients.map(({ text }) => text.match(/^id: .*$/gm)!.join()))
+  t.strictSame([...ids].filter(told => !/^id: 0,(id: 1,)?id: 2$/.test(told)), [], 'nothing twice, nothing missed')
+})
+
+t.test('Comments and the end of streams reach many clients over several turns', async t => {
+  const { live, open, database } = start()
+  const clients = Array.from({ length: 1000 }, () => open('/fast'))
+  await sleep(1100)
+  const turns = countTurns(t)
+  for (const [sign, cause] of [
+    [':', () => { live.counts.ticks = 29 }],
+    ['retry', () => { database.isClosing = true }],
+  ] as const) {
+    const told: number[] = []
+    for (const { stream } of clients) {
+      stream.on('data', text => { if (String(text).startsWith(sign)) told.push(turns.now) })
+    }
+    cause()
+    await sleep(1000)
+    t.equal(told.length, 1000, sign)
+    const perTurn = sizesOf(told)
+    t.ok(Math.max(...perTurn) <= 100, `${sign}: ${Math.max(...perTurn)} in a turn`)
+  }
+  t.ok(clients.every(({ stream }) => stream.readableEnded))
 })
 
 t.test('Lists are read only after a change, and nothing is asked without clients', async t => {

@@ -72,7 +72,8 @@ t.test('GET /auth/google/callback returns 400 for a state whose nonce is not in 
     ['no nonce', { r: '/' }, 'undefined'],
     ['a nonce that is null', { n: null, r: '/' }, 'null'],
     ['a nonce that is a list', { n: ['nonce'], r: '/' }, 'nonce'],
-    ['null', null, 'nonce'],
+    ['a number', 5, 'nonce'],
+    ['a list', [], 'nonce'],
   ]
   const before = fake.requests.length
   for (const [what, state, cookie] of table) {
@@ -82,8 +83,8 @@ t.test('GET /auth/google/callback returns 400 for a state whose nonce is not in 
   t.equal(fake.requests.length, before, 'no code is exchanged')
 })
 
-t.test('GET /auth/google/callback returns 500 for a state that is not JSON', async t => {
-  for (const state of ['text', '%00', '{}', 'eyJuIjoi', '....']) {
+t.test('GET /auth/google/callback returns 500 for a state that is not a JSON value, or null', async t => {
+  for (const state of ['text', '%00', '{}', 'eyJuIjoi', '....', 'bnVsbA']) {
     plain(t, await callback({ code: 'code', state }, 'nonce', fakeApp), 500, 'OAuth callback failed', state)
   }
 })

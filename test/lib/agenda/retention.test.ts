@@ -1,8 +1,8 @@
 import postgres from 'postgres'
 
 import { eraseUser } from '#lib/accounts/erasure.js'
+import { removePastRegistrations } from '#lib/agenda/retention.js'
 import databaseCommand from '#lib/cli/database.js'
-import { removePastRegistrations } from '#lib/database/retention.js'
 import { PNG } from '../../fixtures.ts'
 import { build, createDatabase, inject, insert, person, untilBlocked } from '../../helper.ts'
 import { call } from '../../process.ts'
@@ -54,6 +54,17 @@ t.test('retention deletes older registrations for past events', async t => {
   const shorter = ['--registrations-older-than', '103w']
   t.strictSame(await retention(...shorter), succeeded('Deleted 1 registrations\n', '1 deleted\n'))
   t.strictSame(await listed(), { [past]: 0, [old]: 0, [coming]: 1 })
+})
+
+t.test('retention deletes no registrations for an event that is running', async t => {
+  const [hours, days, over] = [await addEvent(-1 / 24, 1000), await addEvent(-3, 1000), await addEvent(-1 / 24, 1000)]
+  await sql`
+    INSERT INTO event_details (event_id, duration_ms)
+    VALUES (${days}, 4 * 86400000), (${over}, 1800000)
+  `
+  t.strictSame(await retention(...two, '--dry-run'), succeeded('Would delete 1 registrations for 1 events\n'))
+  t.strictSame(await retention(...two), succeeded('Deleted 1 registrations\n', '1 deleted\n'))
+  t.match(await listed(), { [hours]: 1, [days]: 1, [over]: 0 })
 })
 
 t.test('retention deletes pictures that have been unused for a day', async t => {

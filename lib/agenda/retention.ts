@@ -1,21 +1,22 @@
 import type { TransactionSql } from 'postgres'
 
-import type { Sql } from './client.ts'
-import { retryConflict } from './conflicts.ts'
+import type { Sql } from '../database/client.ts'
+import { retryConflict } from '../database/conflicts.ts'
+import { runsUntil, withDetails } from './details.ts'
 
 /** Rows per transaction. Short transactions do not delay new registrations. */
 const BATCH_ROWS = 1000
 
 /** SQL: registrations for past events that are older than this PostgreSQL interval. */
 const pastRegistrations = (sql: Sql | TransactionSql, age: string) => sql`
-  event_registrations JOIN events ON events.id = event_id
-  WHERE registered_at < now() - ${age}::text::interval AND date < now()
+  event_registrations AS registrations JOIN events ON events.id = registrations.event_id ${withDetails(sql)}
+  WHERE registered_at < now() - ${age}::text::interval AND ${runsUntil(sql)} < now()
 `
 
 /** Counts the registrations that would be deleted, and their events. */
 export async function countPastRegistrations (sql: Sql, age: string) {
   const [counts] = await sql<[{ registrations: number, events: number }]>`
-    SELECT count(*)::int AS registrations, count(DISTINCT event_id)::int AS events
+    SELECT count(*)::int AS registrations, count(DISTINCT events.id)::int AS events
     FROM ${pastRegistrations(sql, age)}
   `
   return counts
@@ -36,7 +37,7 @@ export async function removePastRegistrations (sql: Sql, age: string, report: (r
 function removeBatch (sql: Sql, age: string) {
   return sql.begin(async sql => {
     const batch = await sql<{ id: string, eventId: string }[]>`
-      SELECT event_registrations.id, event_id AS "eventId" FROM ${pastRegistrations(sql, age)}
+      SELECT registrations.id, events.id AS "eventId" FROM ${pastRegistrations(sql, age)}
       ORDER BY registered_at LIMIT ${BATCH_ROWS}
     `
     if (batch.length === 0) return { found: 0, removed: 0 }

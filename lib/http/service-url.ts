@@ -1,0 +1,12 @@
+import type { FastifyRequest } from 'fastify'
+
+import type { Config } from '../config.ts'
+
+/**
+ * Returns the public URL of this service: PUBLIC_URL or, in development, the host of the request. Null in production
+ * without PUBLIC_URL, because clients can send any host.
+ */
+export function serviceUrl ({ PUBLIC_URL, NODE_ENV }: Config, { protocol, host }: FastifyRequest) {
+  if (!PUBLIC_URL && NODE_ENV === 'production') return null
+  return PUBLIC_URL ?? `${protocol}://${host}`
+}
